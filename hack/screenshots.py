@@ -22,7 +22,7 @@ from spinney.dashboard.local import dashboard_of
 from spinney.runtime import Runtime
 from spinney.sim.embedded.shapes import gpu_cluster, topology_binding
 from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
-from spinney.testing.chromium import Page, a_chromium, chromium_path
+from spinney.testing.chromium import Tab, a_chromium, chromium_path
 
 PICTURES: Final = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 _WAITS: Final = "podgang/default/train-0"
@@ -47,7 +47,7 @@ async def fill(cluster: EmbeddedCluster) -> None:
     await cluster.client.patch(NODE, "gpu-031", {"spec": {"unschedulable": True}})
 
 
-async def take(tab: Page, url: str, write: Callable[[str, bytes], None]) -> None:
+async def take(tab: Tab, url: str, write: Callable[[str, bytes], None]) -> None:
     """Take every picture."""
     await tab.open(f"{url}#/gangs?state=running")
     await tab.until("/\\b7 of 8\\b/.test(document.body.innerText)")

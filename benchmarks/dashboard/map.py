@@ -16,7 +16,7 @@ from spinney.kube.read_only import ReadOnlyTransport
 from spinney.runtime import InlineExecutor, Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
-from spinney.testing.chromium import Page, a_chromium, chromium_path
+from spinney.testing.chromium import Tab, a_chromium, chromium_path
 
 GPUS, RACK, BLOCK, GANG = 8, 16, 128, 8
 _PAN_SECONDS = 4.0
@@ -58,7 +58,7 @@ async def fill(client: Client, nodes: int) -> None:
         )
 
 
-async def frames(tab: Page) -> float:
+async def frames(tab: Tab) -> float:
     """Drag the map about and return how many times a second it was drawn."""
     await tab.mouse("mousePressed", 400, 400, button="left", clickCount=1)
     await tab.evaluate("performance.clearMeasures(); true")

@@ -11,7 +11,7 @@ from spinney.operator.desired.gangs import GangPlan
 from spinney.operator.desired.layout import Layout
 from spinney.operator.desired.podcliques import desired_clique
 from spinney.operator.desired.pods import pod_manifest
-from spinney.operator.desired.topologies import Topology
+from spinney.operator.desired.topologies import SetTopology
 
 NAMESPACE = "bench"
 SIZE = 2
@@ -73,7 +73,7 @@ class Replicas:
         [place] = self._layout.standalone(i)
         plan = GangPlan(names.base_gang(self._layout.name, i), i, (place,))
         references = tuple(NamespacedName(namespace=NAMESPACE, name=f"{place.name}-{k}") for k in range(SIZE))
-        spec = gangs.content(plan, self._layout, Topology(), {}).spec
+        spec = gangs.content(plan, self._layout, SetTopology(), {}).spec
         groups = tuple(msgspec.structs.replace(group, pod_references=references) for group in spec.pod_groups)
         metadata = ObjectMeta(
             name=plan.name,

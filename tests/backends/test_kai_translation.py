@@ -16,7 +16,7 @@ from spinney.backends import Rejected
 from spinney.backends.kai import KaiScheduler
 from spinney.operator.desired import gangs
 from spinney.operator.desired.layout import Layout
-from spinney.operator.desired.topologies import Topology as TopologyInForce
+from spinney.operator.desired.topologies import SetTopology
 from spinney.testing.backends import a_gang, a_pod
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group, a_topology
 from tests.backends.bench import asking, stored
@@ -38,7 +38,7 @@ def gang_of(pcs: PodCliqueSet, binding: ClusterTopologyBinding) -> PodGang:
     """Return the base gang of a set with its constraints translated."""
     layout = Layout(pcs)
     plan = gangs.expected_gangs(layout, {})[0]
-    spec = gangs.content(plan, layout, TopologyInForce(True, "cluster", binding), {}).spec
+    spec = gangs.content(plan, layout, SetTopology(True, "cluster", binding), {}).spec
     annotated = {marks.TOPOLOGY_NAME: "cluster"}
     gang = a_gang(pcs)
     return msgspec.structs.replace(

@@ -14,7 +14,7 @@ from spinney.backends.kube import NO_GANGS, KubeScheduler, KubeSchedulerConfig
 from spinney.backends.native_gangs import NEWEST_FIRST
 from spinney.operator.desired import gangs
 from spinney.operator.desired.layout import Layout
-from spinney.operator.desired.topologies import Topology
+from spinney.operator.desired.topologies import SetTopology
 from spinney.server import ServerOptions
 from spinney.testing.backends import a_gang, a_pod
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group, a_topology
@@ -185,7 +185,7 @@ def test_a_gang_of_one_group_takes_the_narrowest_constraint() -> None:
     group = a_scaling_group("sg", ["worker"], 2, 1, required="rack")
     pcs = a_pod_clique_set("model", [a_clique("worker", 2)], [group], required="block", topology="cluster")
     layout, binding = Layout(pcs), a_topology("cluster")
-    content = gangs.content(gangs.expected_gangs(layout, {})[0], layout, Topology(True, "cluster", binding), {})
+    content = gangs.content(gangs.expected_gangs(layout, {})[0], layout, SetTopology(True, "cluster", binding), {})
 
     async def story(kube: KubeScheduler) -> None:
         (lost,) = await kube.validate_pod_clique_set(pcs, None)
@@ -223,7 +223,7 @@ def test_a_composite_has_a_group_for_each_part() -> None:
     )
     binding = a_topology("cluster")
     layout = Layout(pcs)
-    content = gangs.content(gangs.expected_gangs(layout, {})[0], layout, Topology(True, "cluster", binding), {})
+    content = gangs.content(gangs.expected_gangs(layout, {})[0], layout, SetTopology(True, "cluster", binding), {})
 
     async def story(kube: KubeScheduler) -> None:
         assert kube.capabilities.group_topology

@@ -30,7 +30,7 @@ from spinney.kube.crds import install_crds
 from spinney.kube.events import EventRecorder
 from spinney.operator.desired import gangs
 from spinney.operator.desired.layout import Layout
-from spinney.operator.desired.topologies import Topology
+from spinney.operator.desired.topologies import SetTopology
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
@@ -93,7 +93,7 @@ def translated(
             backend = make(context)
             await backend.init()
             for plan in gangs.expected_gangs(layout, {}):
-                spec = gangs.content(plan, layout, Topology(topology, "cluster", binding), {}).spec
+                spec = gangs.content(plan, layout, SetTopology(topology, "cluster", binding), {}).spec
                 annotations = {marks.TOPOLOGY_NAME: "cluster"}
                 plain = a_gang(pcs, name=plan.name)
                 metadata = msgspec.structs.replace(plain.metadata, annotations=annotations)

@@ -9,7 +9,7 @@ from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, convert
 from spinney.dashboard.board import Board
-from spinney.dashboard.history import GANGS, MOMENTS, SAMPLES, History
+from spinney.dashboard.history import GANGS, MOMENTS, SAMPLES, ShownHistory
 from spinney.dashboard.rows import Delta, Held, NodeRow, QueueRow
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import Change
@@ -147,7 +147,7 @@ def test_a_node_without_labels_is_shown() -> None:
 def test_history_is_bounded() -> None:
     """However long the dashboard runs, it remembers the newest gangs, moments and samples."""
     clock = SteppedClock(datetime(2026, 1, 1, tzinfo=UTC))
-    history = History(clock)
+    history = ShownHistory(clock)
     share = Share(quota="8", limit="unlimited", fair_share="unlimited", allocated="4", requested="6")
     rows = [QueueRow(line=QueueLine(name="q", shares={"nvidia.com/gpu": share}))]
     for number in range(max(GANGS, SAMPLES) + 5):
@@ -166,7 +166,7 @@ def test_history_is_bounded() -> None:
 
 def test_an_eviction_is_told_with_who_did_it_and_for_whom() -> None:
     """An event about a pod that is already gone still reaches its gang's story, once."""
-    history = History(SteppedClock(datetime(2026, 1, 1, tzinfo=UTC)))
+    history = ShownHistory(SteppedClock(datetime(2026, 1, 1, tzinfo=UTC)))
     key = GangKey("podgang", "default", "train")
     event = {
         "reason": "Evict",

@@ -16,8 +16,7 @@ from spinney.api.grove import POD_CLIQUE_SET
 from spinney.api.podgang import POD_GANG
 from spinney.cli import main
 from spinney.cli.demo.workloads import inference, training
-from spinney.testing.chromium import Page as Tab
-from spinney.testing.chromium import a_chromium, chromium_path
+from spinney.testing.chromium import Tab, a_chromium, chromium_path
 from tests.dashboard.clusters import Page, a_page
 from tests.sim.replay.test_readers import philly
 

@@ -11,7 +11,7 @@ from spinney.api.struct import encode
 from spinney.dashboard.history import Sample
 from spinney.dashboard.prometheus import Prometheus, PrometheusUnreadable
 from spinney.dashboard.schedulers import RemoteScheduler, cycles_of
-from spinney.scheduler.process.cycle_log import CycleRecord, Decision
+from spinney.scheduler.process.cycle_log import CycleRecord, GangDecision
 
 RECORD = CycleRecord(
     number=3,
@@ -22,8 +22,8 @@ RECORD = CycleRecord(
     evictions=1,
     unschedulable=0,
     decisions=(
-        Decision(what="placed", gang="podgang/blue/b", namespace="blue", pods=1, text="on 1 node"),
-        Decision(what="evicted", gang="podgang/red/r", namespace="red", pods=1, text="for blue/b"),
+        GangDecision(what="placed", gang="podgang/blue/b", namespace="blue", pods=1, text="on 1 node"),
+        GangDecision(what="evicted", gang="podgang/red/r", namespace="red", pods=1, text="for blue/b"),
     ),
 )
 

@@ -14,7 +14,7 @@ from spinney.api.resource import Resource
 from spinney.dashboard.access import NAMESPACES, Access
 from spinney.dashboard.advising import Adviser
 from spinney.dashboard.serving import Dashboard
-from spinney.dashboard.view import Pace
+from spinney.dashboard.view import RefreshPace
 from spinney.dashboard.viewers import Viewers
 from spinney.kube.client import Client
 from spinney.kube.credentials import Credential, FixedCredential, bearer
@@ -89,7 +89,7 @@ async def _served() -> AsyncIterator[Served]:
                 pod = {"metadata": {"name": f"{team}-pod", "labels": {"grove.io/podgang": f"{team}-gang"}}}
                 spec = {"containers": [{"name": "main", "image": "x"}]}
                 await admin.create(POD, {**pod, "spec": spec}, team)
-            viewers = Viewers(connect, runtime, source="test", pace=Pace(gather=0.0, rights=0.2), most=2)
+            viewers = Viewers(connect, runtime, source="test", pace=RefreshPace(gather=0.0, rights=0.2), most=2)
             access = Access(host="127.0.0.1", mode="token", tls=False)
             dashboard = Dashboard(viewers, access, Adviser(InlineExecutor()), version="test")
             async with dashboard.serving(0) as url, aiohttp.ClientSession() as session:

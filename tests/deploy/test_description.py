@@ -1,9 +1,9 @@
 """One description, read as objects and as a Helm template."""
 
 from spinney.cli.installing.description import (
+    ChartSetting,
     Computed,
     Each,
-    Setting,
     Value,
     When,
     every,
@@ -25,9 +25,9 @@ DESCRIPTION = When(
 )
 
 
-def a_setting(**values: object) -> Setting:
+def a_setting(**values: object) -> ChartSetting:
     """Return values to fill places in from."""
-    return Setting(values, "here", "1")
+    return ChartSetting(values, "here", "1")
 
 
 def test_places_are_filled_in() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from spinney.api.core import ResourceRequirements
 from spinney.api.struct import JSON, convert
-from spinney.nodes.behaviour import Behaviour
+from spinney.nodes.behaviour import PodTimings
 from spinney.nodes.pods import BoundPod, ContainerSpec
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -41,13 +41,13 @@ def a_behaviour(
     runs_for: float | None = None,
     exit_code: int = 0,
     restart_back_off: float = 10,
-) -> Behaviour:
+) -> PodTimings:
     """Return a behaviour in seconds; ``None`` is never."""
 
     def span(seconds: float | None) -> timedelta | None:
         return None if seconds is None else timedelta(seconds=seconds)
 
-    return Behaviour(
+    return PodTimings(
         start=span(start),
         init=timedelta(seconds=init),
         ready=span(ready),

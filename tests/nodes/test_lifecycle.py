@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.nodes.behaviour import Behaviour
-from spinney.nodes.lifecycle import Decision, Run, Stage, adopt, advance, begin
+from spinney.nodes.behaviour import PodTimings
+from spinney.nodes.lifecycle import NextStep, PodRun, PodStage, adopt, advance, begin
 from spinney.nodes.pods import BoundPod, Clique
 from spinney.nodes.startup import Parent
 from tests.nodes.builders import NOON, a_behaviour, a_bound_pod, after
@@ -16,10 +16,10 @@ IN_GANG = {"metadata": {"labels": {"grove.io/podgang": "g-0", "grove.io/podcliqu
 
 
 def at(
-    seconds: float, pod: BoundPod, behaviour: Behaviour | Run, *, ready: dict[Clique, int] | None = None
-) -> Decision:
+    seconds: float, pod: BoundPod, behaviour: PodTimings | PodRun, *, ready: dict[Clique, int] | None = None
+) -> NextStep:
     """Look at a pod that was taken at noon, so many seconds later."""
-    run = begin(behaviour, ip="10.128.0.1", now=NOON) if isinstance(behaviour, Behaviour) else behaviour
+    run = begin(behaviour, ip="10.128.0.1", now=NOON) if isinstance(behaviour, PodTimings) else behaviour
     return advance(pod, run, now=after(seconds), ready_pods=lambda clique: (ready or {}).get(clique, 0))
 
 
@@ -34,7 +34,7 @@ def test_each_step_waits_for_its_latency() -> None:
     pod = a_bound_pod(initContainers=TWO_INITS)
     behaviour = a_behaviour(start=2, init=3, ready=5)
     wakes = []
-    run: Behaviour | Run = behaviour
+    run: PodTimings | PodRun = behaviour
     moment: float = 0
     while True:
         decision = at(moment, pod, run)
@@ -81,7 +81,7 @@ def test_restarts_back_off() -> None:
     behaviour = a_behaviour(runs_for=5, exit_code=1)
     assert at(5, pod, behaviour).run.restarts == 1
     down = at(10, pod, behaviour)
-    assert (down.run.stage, down.wake) == (Stage.BACK_OFF, after(20))
+    assert (down.run.stage, down.wake) == (PodStage.BACK_OFF, after(20))
     assert at(20, pod, behaviour).run.restarts == 2
     assert at(25, pod, behaviour).wake == after(45)
 
@@ -99,7 +99,7 @@ def test_a_pod_waits_until_enough_of_its_parents_are_ready() -> None:
     pod = a_bound_pod(IN_GANG, initContainers=WAITS)
     leader = ("test", "g-0", "g-0-leader")
     waiting = at(0, pod, a_behaviour(), ready={leader: 1})
-    assert (waiting.run.stage, waiting.waits, waiting.wake) == (Stage.INITIALISING, (Parent(leader, 2),), None)
+    assert (waiting.run.stage, waiting.waits, waiting.wake) == (PodStage.INITIALISING, (Parent(leader, 2),), None)
     done = at(30, pod, waiting.run, ready={leader: 2})
     assert done.run.ready
     assert done.run.init_finished == (after(30),)

@@ -20,8 +20,8 @@ from spinney.api.podgang import PodGang
 from spinney.api.rbac import CLUSTER_ROLE
 from spinney.api.struct import JSON, convert
 from spinney.backends import (
+    BackendCatalogue,
     Capabilities,
-    Catalogue,
     Degradation,
     PodManifest,
     Profile,
@@ -86,7 +86,7 @@ class Thinker(SchedulerBackend):
 
 
 @asynccontextmanager
-async def a_guarded_cluster(settings: Settings, catalogue: Catalogue | None = None) -> AsyncIterator[Client]:
+async def a_guarded_cluster(settings: Settings, catalogue: BackendCatalogue | None = None) -> AsyncIterator[Client]:
     """Run an operator whose admission the embedded API server asks."""
     runtime, caller = Runtime.virtual(seed=5), InProcessCaller()
     server = ApiServer(runtime, webhooks=caller)
@@ -275,7 +275,7 @@ def test_a_backend_that_gives_no_verdict_is_named(name: str, code: int, told: st
     profiles = Profiles((Profile("thinker"),), "thinker")
 
     async def story() -> None:
-        catalogue = Catalogue()
+        catalogue = BackendCatalogue()
         catalogue.register(Thinker)
         async with a_guarded_cluster(Settings(profiles=profiles), catalogue) as client:
             begun = client.runtime.clock.monotonic()

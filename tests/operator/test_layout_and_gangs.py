@@ -5,7 +5,7 @@ import pytest
 from spinney.api import labels as marks
 from spinney.operator.desired import gangs, labels, names
 from spinney.operator.desired.layout import Layout
-from spinney.operator.desired.topologies import Topology
+from spinney.operator.desired.topologies import SetTopology
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
 
 PCS = a_pod_clique_set(
@@ -43,7 +43,7 @@ def test_live_replicas_of_a_scaling_group_decide() -> None:
 def test_groups_carry_the_minimum_of_their_clique() -> None:
     """A gang's groups are its PodCliques with their minAvailable, and the priority of the set."""
     layout = Layout(PCS)
-    content = gangs.content(gangs.expected_gangs(layout, {})[0], layout, Topology(), {})
+    content = gangs.content(gangs.expected_gangs(layout, {})[0], layout, SetTopology(), {})
     assert {group.name: group.min_replicas for group in content.spec.pod_groups} == {
         "model-0-frontend": 1,
         "model-0-router": 1,

@@ -10,13 +10,13 @@ from spinney.api.meta import OwnerReference
 from spinney.api.struct import JSON
 from spinney.operator.configuration import InitContainer
 from spinney.operator.desired import podcliques, pods, startup
-from spinney.operator.desired.layout import Layout, Place
+from spinney.operator.desired.layout import CliquePlace, Layout
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
 
 OWNER = OwnerReference(api_version="v1", kind="X", name="x", uid="x", controller=True)
 
 
-def manifest(pcs: PodCliqueSet, place: Place, index: int = 0) -> JSON:
+def manifest(pcs: PodCliqueSet, place: CliquePlace, index: int = 0) -> JSON:
     """Return a pod of the PodClique at a place."""
     layout = Layout(pcs)
     clique = podcliques.desired_clique(layout, place, "hash", OWNER)

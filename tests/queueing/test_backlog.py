@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.queueing.backlog import Backlog, Place, WorkloadKey
+from spinney.queueing.backlog import Backlog, QueuePlace, WorkloadKey
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 places = st.builds(
-    Place,
+    QueuePlace,
     queue=st.sampled_from(["a", "b"]),
     priority=st.integers(0, 2),
     created=st.integers(0, 3).map(lambda seconds: START + timedelta(seconds=seconds)),
@@ -20,10 +20,10 @@ steps = st.lists(st.tuples(st.integers(0, 9), st.none() | places), max_size=40)
 
 @given(steps, st.integers(1, 4))
 def test_the_first_of_each_queue_are_those_that_sorting_gives(
-    steps: list[tuple[int, Place | None]], of_each: int
+    steps: list[tuple[int, QueuePlace | None]], of_each: int
 ) -> None:
     """Whatever came, moved and went, the answer is that of sorting what is left."""
-    backlog, kept = Backlog(), dict[WorkloadKey, Place]()
+    backlog, kept = Backlog(), dict[WorkloadKey, QueuePlace]()
     for number, place in steps:
         key = WorkloadKey("Job", "ns", f"j{number}")
         if place is None:

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from spinney.api.keys import Key
 from spinney.api.struct import JSON
-from spinney.server.store import Event, Record, Store, TooOld
+from spinney.server.store import Record, Store, StoreEvent, TooOld
 
 _HISTORY = 12
 _NAMES = st.sampled_from(["a", "b", "c", "d"])
@@ -28,7 +28,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         self.collection = self.store.open("things", lambda _: ())
         self.model: dict[Key, int] = {}
         self.states: dict[int, dict[Key, int]] = {self.store.revision: {}}
-        self.events: list[Event] = []
+        self.events: list[StoreEvent] = []
         self.start = self.store.revision
         self.store.listen(lambda _, event: self.events.append(event))
         self.counter = 0
@@ -120,7 +120,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         return list(self.collection.records())
 
 
-def _replay(state: dict[Key, int], event: Event) -> None:
+def _replay(state: dict[Key, int], event: StoreEvent) -> None:
     if event.type == "DELETED":
         del state[event.record.key]
     else:

@@ -15,7 +15,7 @@ from spinney.api.meta import ObjectMeta
 from spinney.cli import main
 from spinney.explain import Explanation, QueueReport
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.process.endpoint import Refused
+from spinney.scheduler.process.endpoint import RefusedGang
 from spinney.sim import Cluster
 from spinney.sim.overview.hearing import Heard
 from spinney.sim.overview.history import past_evictions
@@ -87,7 +87,7 @@ def test_a_scheduler_that_says_otherwise_is_quoted(
     said: Explanation | None, simulated: Explanation | None, words: str
 ) -> None:
     """Where the last cycle and the simulation differ in kind that is said, and why it may be; amounts may differ."""
-    refused = {GANG: Refused(*GANG, message="the words of podgang", explanation=said)} if said is not None else {}
+    refused = {GANG: RefusedGang(*GANG, message="the words of podgang", explanation=said)} if said is not None else {}
     found = {GANG: ("simulated words", simulated)} if simulated is not None else {}
 
     told = " ".join(Heard(refused=refused).differences([GANG], found))
@@ -99,7 +99,11 @@ def test_a_scheduler_that_says_otherwise_is_quoted(
 def scheduler() -> Iterator[str]:
     """The endpoint of a scheduler whose last cycle refused the gang because of its queue."""
     body = msgspec.json.encode(
-        [Refused(*GANG, message="queue team is full", explanation=Explanation(subject="default/train", queue=LIMIT))]
+        [
+            RefusedGang(
+                *GANG, message="queue team is full", explanation=Explanation(subject="default/train", queue=LIMIT)
+            )
+        ]
     )
 
     class Endpoint(BaseHTTPRequestHandler):

@@ -14,7 +14,7 @@ from spinney.kube.errors import AlreadyExists
 from spinney.runtime import Runtime, run_virtual
 from spinney.sim.embedded.shapes import gpu_cluster
 from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
-from spinney.sim.snapshots.expanding import Surroundings, expand
+from spinney.sim.snapshots.expanding import ExpansionContext, expand
 from spinney.sim.snapshots.snapshot import take
 from spinney.sim.whatif.simulation import Outcome, Simulation
 
@@ -97,7 +97,7 @@ def a_gang_of_coscheduling(name: str, size: int, *, cpu: str, priority: int = 0)
 async def foretold(client: Client, objects: list[JSON]) -> tuple[Outcome, dict[str, str]]:
     """Simulate objects on the cluster as it is; return what happens, and where each of the pods goes."""
     before = await take(client)
-    added = expand(objects, Surroundings.of(before, client.runtime.clock.now()))
+    added = expand(objects, ExpansionContext.of(before, client.runtime.clock.now()))
     outcome = Simulation(before.with_objects(added), runtime=client.runtime).run()
     return outcome, {pod.name: node for pod, node in outcome.placed.items()}
 

@@ -9,7 +9,7 @@ from spinney.cluster.pods import PodKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.sim import Cluster
-from spinney.sim.snapshots.expanding import InvalidWorkload, Surroundings, expand
+from spinney.sim.snapshots.expanding import ExpansionContext, InvalidWorkload, expand
 from spinney.sim.snapshots.files import write_snapshot
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 from spinney.sim.whatif.simulation import Outcome, Simulation, differences
@@ -22,7 +22,7 @@ def simulate(
     """Run a workload on an empty cluster of this shape."""
     runtime = Runtime.system()
     snapshot = more if more is not None else Cluster(shape).snapshot()
-    added = expand(manifests, Surroundings.of(snapshot, runtime.clock.now()))
+    added = expand(manifests, ExpansionContext.of(snapshot, runtime.clock.now()))
     outcome = Simulation(snapshot.with_objects(added), config, runtime=runtime).run()
     runtime.executor.close()
     return outcome

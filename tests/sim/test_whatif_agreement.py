@@ -9,7 +9,7 @@ from spinney.kube.client import Client
 from spinney.runtime import Runtime, run_virtual
 from spinney.sim.embedded.shapes import gpu_cluster, topology_binding
 from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
-from spinney.sim.snapshots.expanding import Surroundings, expand
+from spinney.sim.snapshots.expanding import ExpansionContext, expand
 from spinney.sim.snapshots.snapshot import take
 from spinney.sim.whatif.simulation import Simulation
 from tests.cli.workloads import a_training_job
@@ -35,7 +35,7 @@ def an_inference_service(name: str) -> JSON:
 async def foretold(client: Client, workload: JSON) -> Nodes:
     """Simulate a workload on the cluster as it is; return the nodes of each of its gangs."""
     before = await take(client)
-    added = expand([workload], Surroundings.of(before, client.runtime.clock.now()))
+    added = expand([workload], ExpansionContext.of(before, client.runtime.clock.now()))
     outcome = Simulation(before.with_objects(added), runtime=client.runtime).run()
     nodes: Nodes = {}
     for pod, node in outcome.placed.items():

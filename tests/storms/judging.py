@@ -6,7 +6,7 @@ from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.api.podgang import PodGang
 from spinney.api.struct import decode
-from spinney.server.store import Collection, Event
+from spinney.server.store import Collection, StoreEvent
 from tests.e2e.chronicle import KINDS, Happening
 from tests.e2e.invariants import Replay
 
@@ -66,7 +66,7 @@ class Judge:
     replay: StormReplay = field(default_factory=StormReplay)
     revision: int = 0
 
-    def __call__(self, collection: Collection, event: Event) -> None:
+    def __call__(self, collection: Collection, event: StoreEvent) -> None:
         kind = _KIND_OF.get(collection.name)
         self.revision = event.record.revision
         if kind is not None and event.record.key.namespace in ("", "test"):

@@ -22,13 +22,13 @@ from spinney.operator.operator import Operator
 from spinney.runtime import InlineExecutor, Runtime, VirtualClock
 from spinney.server import ApiServer, Request, Response, ServerOptions
 from spinney.server.admission.calling import CallFailed
-from spinney.server.store import Collection, Event
+from spinney.server.store import Collection, StoreEvent
 from tests.operator.storms import StormyTransport, Weather
 
 _MAY_END = (KubeError, InitializationFailed)
 """What ends a process that cannot begin; whoever runs it starts it again."""
 
-Listener = Callable[[Collection, Event], None]
+Listener = Callable[[Collection, StoreEvent], None]
 Connect = Callable[[str], Client]
 """Gives a part of the stack a client of its own, by the name under which it writes."""
 

@@ -38,14 +38,14 @@ from spinney.kube.fencing import fenced
 from spinney.kube.lease import LeaderElection, LeaseTimes
 from spinney.kube.manager import Manager
 from spinney.nodes import ClusterSpec, Fleet, NodeGroup
-from spinney.nodes.node import Health
+from spinney.nodes.node import NodeHealth
 from spinney.nodes.spec import Heartbeats
 from spinney.operator.admission.webhooks import ServicePlace, configurations
 from spinney.operator.operator import Operator
 from spinney.runtime import run_virtual
 from spinney.sim.embedded.stack import Schedulers, StackOptions
 from spinney.sim.embedded.transport import InProcessTransport
-from spinney.workloads import Workloads
+from spinney.workloads import WorkloadControllers
 from spinney.workloads.objects import JOB
 from tests.operator.storms import FAULTS, Weather
 from tests.storms.hostile import Hostility, hostile_backends, with_hostile
@@ -113,7 +113,9 @@ class Story:
         self.elected = self.chance.random() < STANDBY
         self.operators = self._replicas("operator", self._operator)
         self.schedulers = self._replicas("schedulers", self._schedulers)
-        self.controllers = self._lives("workloads", lambda connect: Workloads(connect("kube-controller-manager")))
+        self.controllers = self._lives(
+            "workloads", lambda connect: WorkloadControllers(connect("kube-controller-manager"))
+        )
         undisturbed = Weather(random.Random(f"nodes {seed}"))
         nodes = Lives("nodes", seed, self.server, undisturbed, self._fleet)
         self.parts = (*self.operators, *self.schedulers, self.controllers, nodes)
@@ -395,7 +397,7 @@ class Story:
         return missing
 
 
-_UNWELL = (Health.UNREACHABLE, Health.NOT_READY)
+_UNWELL = (NodeHealth.UNREACHABLE, NodeHealth.NOT_READY)
 _OPEN = {"metadata": {"name": "default"}}
 _SERVICE = ServicePlace("grove-operator", "kube-system")
 

@@ -48,7 +48,7 @@ from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.framework.results import Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.gang_references import gang_reference
-from spinney.scheduler.process.node_requests import Said
+from spinney.scheduler.process.node_requests import ConditionText
 
 log = structlog.get_logger()
 
@@ -131,7 +131,7 @@ class ProvisioningRequests:
         """Be told how to ask for a cycle."""
         self._wake = wake
 
-    def lack_nodes(self, gangs: Sequence[Unschedulable]) -> Mapping[GangKey, Said]:
+    def lack_nodes(self, gangs: Sequence[Unschedulable]) -> Mapping[GangKey, ConditionText]:
         """Ask for the nodes of gangs that lack them, and take back what is no longer lacked."""
         if self._cache is None:
             return {}  # answers could not be heard
@@ -147,7 +147,9 @@ class ProvisioningRequests:
             elif asked is None and members is not None and pods >= self._settings.min_pods:
                 self._request(gang, members)
         return {
-            gang: Said(WAITING_FOR_PROVISIONING, f"ProvisioningRequest {found.name.name}: {found.answer}; {said}")
+            gang: ConditionText(
+                WAITING_FOR_PROVISIONING, f"ProvisioningRequest {found.name.name}: {found.answer}; {said}"
+            )
             for gang, each in lacking.items()
             if (found := self._requests.get(gang)) is not None and (said := each.message)
         }

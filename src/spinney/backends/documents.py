@@ -29,7 +29,7 @@ _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 
 
 @dataclass(frozen=True)
-class Problem:
+class DocumentProblem:
     """Something wrong in a document, and where."""
 
     source: str
@@ -44,7 +44,7 @@ class Problem:
 class InvalidDocument(ValueError):
     """A document cannot be used; ``problems`` has everything that is wrong with it."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[DocumentProblem]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = problems
 
@@ -68,9 +68,9 @@ class Document:
                 return found
         return 1
 
-    def problem(self, path: tuple[Step, ...], message: str) -> Problem:
+    def problem(self, path: tuple[Step, ...], message: str) -> DocumentProblem:
         """Return a problem at ``path`` of this document."""
-        return Problem(self.source, self.line(*path), spelled(path), message)
+        return DocumentProblem(self.source, self.line(*path), spelled(path), message)
 
     def at(self, *path: Step) -> "Document":
         """Return a part as a document of its own that keeps its lines; an absent part is an empty mapping."""
@@ -132,23 +132,23 @@ def parse(text: str, source: str) -> Document:
         value = loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise InvalidDocument([Problem(source, line, "", _said(error))]) from error
+        raise InvalidDocument([DocumentProblem(source, line, "", _said(error))]) from error
     except Unacceptable as error:
-        raise InvalidDocument([Problem(source, 1, "", str(error))]) from error
+        raise InvalidDocument([DocumentProblem(source, 1, "", str(error))]) from error
     except yaml.YAMLError as error:
-        raise InvalidDocument([Problem(source, 1, "", f"not text: {error}".partition("\n")[0])]) from error
+        raise InvalidDocument([DocumentProblem(source, 1, "", f"not text: {error}".partition("\n")[0])]) from error
     except RecursionError as error:
-        raise InvalidDocument([Problem(source, 1, "", "nested too deeply")]) from error
+        raise InvalidDocument([DocumentProblem(source, 1, "", "nested too deeply")]) from error
     except ValueError as error:  # a number of thousands of digits
-        raise InvalidDocument([Problem(source, 1, "", str(error))]) from error
+        raise InvalidDocument([DocumentProblem(source, 1, "", str(error))]) from error
     finally:
         if loader is not None:
             loader.dispose()
     lines: dict[tuple[Step, ...], int] = {}
-    problems: list[Problem] = []
+    problems: list[DocumentProblem] = []
     for path, line, duplicate in positions:
         if duplicate:
-            problems.append(Problem(source, line, spelled(path), f"given twice, first in line {lines[path]}"))
+            problems.append(DocumentProblem(source, line, spelled(path), f"given twice, first in line {lines[path]}"))
         lines.setdefault(path, line)
     if problems:
         raise InvalidDocument(problems)
@@ -157,10 +157,10 @@ def parse(text: str, source: str) -> Document:
 
 def decode(kind: type[T], document: Document, at: tuple[Step, ...] = ()) -> T:
     """Decode a document strictly into ``kind``; ``at`` is where it stands in the file, for messages."""
-    problems: list[Problem] = []
+    problems: list[DocumentProblem] = []
 
     def report(path: tuple[Step, ...], message: str) -> None:
-        problems.append(Problem(document.source, document.line(*path), spelled(at + path), message))
+        problems.append(DocumentProblem(document.source, document.line(*path), spelled(at + path), message))
 
     value = document.value if document.value is not None else {}
     if not isinstance(value, Mapping):

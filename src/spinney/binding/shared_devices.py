@@ -17,7 +17,7 @@ from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
 log = structlog.get_logger()
 
 
-class SharedDevices:
+class SharedDeviceWriter:
     """Writes the devices of pods that share some; fills ``PreBind``."""
 
     def __init__(self, client: Client) -> None:

@@ -16,7 +16,7 @@ N = TypeVar("N", bound=np.integer[Any])
 _KEEP: Final = 65_536
 
 
-class Journal:
+class RowJournal:
     """An append-only log of row indices. Mutable; owned by one table."""
 
     def __init__(self, position: int = 0) -> None:
@@ -64,9 +64,9 @@ class Journal:
         del self._entries[:_KEEP]
         self._base += _KEEP
 
-    def fork(self) -> "Journal":
+    def fork(self) -> "RowJournal":
         """Return a journal for a copy of the table: same position, with what was recorded so far."""
-        copy = Journal(self._base)
+        copy = RowJournal(self._base)
         copy._entries = list(self._entries)
         copy.position = self.position
         return copy

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from spinney.api.core import Node
 from spinney.api.pod_requests import amounts_of
 from spinney.cluster.devices import device_facts
-from spinney.cluster.journal import Journal, Rows
+from spinney.cluster.journal import RowJournal, Rows
 from spinney.cluster.labels import LabelColumns, TaintLists
 from spinney.cluster.resources import GPU, ResourceAxis, Vector, padded
 
@@ -83,8 +83,8 @@ class NodeTable:
 
     def __init__(self, axis: ResourceAxis | None = None) -> None:
         self.axis = axis if axis is not None else ResourceAxis()
-        self.static = Journal()
-        self.usage = Journal()
+        self.static = RowJournal()
+        self.usage = RowJournal()
         self.labels = LabelColumns(_FIRST_CAPACITY)
         self.taints = TaintLists(_FIRST_CAPACITY)
         self.names: list[str] = [""] * _FIRST_CAPACITY
@@ -298,7 +298,7 @@ class NodeTable:
         """Return an independent copy: arrays are copied, label columns shared until one side writes."""
         copy = NodeTable(self.axis.fork())
         copy.static = self.static.fork()
-        copy.usage = Journal(self.usage.position)
+        copy.usage = RowJournal(self.usage.position)
         copy.labels = self.labels.fork()
         copy.taints = self.taints.fork()
         copy.names = list(self.names)

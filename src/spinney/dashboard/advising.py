@@ -21,7 +21,7 @@ from spinney.gangs.tree import GangKey
 from spinney.runtime import Executor, Runtime
 from spinney.sim.advice.advice import Advisor, Answer
 from spinney.sim.advice.subjects import Subject
-from spinney.sim.snapshots.expanding import InvalidWorkload, Surroundings, expand
+from spinney.sim.snapshots.expanding import ExpansionContext, InvalidWorkload, expand
 from spinney.sim.snapshots.files import UnreadableSnapshot
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 from spinney.sim.whatif.simulation import Outcome, Simulation
@@ -33,7 +33,7 @@ LARGEST_COUNT: Final = 20_000
 _WORDS: Final[Mapping[str, str]] = {"podgang": "podgang", "pod": "pod"}
 
 
-class Refused(ValueError):
+class NoAnswer(ValueError):
     """A question that has no answer; the text says why."""
 
 
@@ -46,7 +46,7 @@ class Why(Struct, frozen=True, kw_only=True):
     domains: tuple[DomainNeed, ...] = ()
 
 
-class Placed(Struct, frozen=True, kw_only=True):
+class PlacedPod(Struct, frozen=True, kw_only=True):
     """A pod that would be placed."""
 
     pod: str
@@ -78,7 +78,7 @@ class WhatIf(Struct, frozen=True, kw_only=True):
 
     added: tuple[str, ...] = ()
     """The gangs that the manifests come to."""
-    placed: tuple[Placed, ...] = ()
+    placed: tuple[PlacedPod, ...] = ()
     evicted: tuple[Evicted, ...] = ()
     pending: tuple[Pending, ...] = ()
     cycles: int = 0
@@ -92,19 +92,19 @@ class Adviser:
         self._executor = executor
 
     async def why(self, view: View, key: GangKey) -> Why:
-        """Return why a gang waits; raises :class:`Refused` for one that is not there."""
+        """Return why a gang waits; raises :class:`NoAnswer` for one that is not there."""
         snapshot = view.snapshot()
         if view.board.gang_row(key) is None:
-            raise Refused(f"there is no gang {text_of(key)}, or you may not see it")
+            raise NoAnswer(f"there is no gang {text_of(key)}, or you may not see it")
         domains = domain_needs(view.board, key)
         answer = await self._executor.run(_why, snapshot, key, view.runtime)
         return Why(answer=answer, texts=tuple(map(as_text, answer.explanations)), domains=domains)
 
     async def what_if(self, view: View, manifests: str, namespace: str) -> WhatIf:
-        """Return what would become of a workload; raises :class:`Refused` for one no cluster would take."""
+        """Return what would become of a workload; raises :class:`NoAnswer` for one no cluster would take."""
         snapshot = view.snapshot()
         if not snapshot.sees(NODE):
-            raise Refused("nodes may not be listed, so nothing could be placed; ask for get, list and watch on nodes")
+            raise NoAnswer("nodes may not be listed, so nothing could be placed; ask for get, list and watch on nodes")
         return await self._executor.run(_what_if, snapshot, manifests, namespace, view.runtime)
 
 
@@ -114,18 +114,18 @@ def _why(snapshot: ClusterSnapshot, key: GangKey, runtime: Runtime) -> Answer:
 
 
 def _what_if(snapshot: ClusterSnapshot, text: str, namespace: str, runtime: Runtime) -> WhatIf:
-    surroundings = Surroundings.of(snapshot, runtime.clock.now(), namespace=namespace or "default")
+    surroundings = ExpansionContext.of(snapshot, runtime.clock.now(), namespace=namespace or "default")
     try:
         manifests: list[JSON] = [each for each in yaml_text.load_all(text) if each is not None]
         if not manifests:
-            raise Refused("there is no object in the text; paste a manifest, such as examples/first-workload.yaml")
+            raise NoAnswer("there is no object in the text; paste a manifest, such as examples/first-workload.yaml")
         if odd := next((each for each in manifests if not isinstance(each, dict)), None):
-            raise Refused(f"found {type(odd).__name__} where an object with apiVersion and kind is expected")
+            raise NoAnswer(f"found {type(odd).__name__} where an object with apiVersion and kind is expected")
         if (asked := _count(manifests)) > LARGEST_COUNT:
-            raise Refused(f"the workload asks for {asked} pods; at most {LARGEST_COUNT} can be asked about")
+            raise NoAnswer(f"the workload asks for {asked} pods; at most {LARGEST_COUNT} can be asked about")
         added = expand(manifests, surroundings)
     except (InvalidWorkload, UnreadableSnapshot, yaml.YAMLError, ValueError, KeyError, TypeError) as error:
-        raise Refused(" ".join(str(error).split())) from error
+        raise NoAnswer(" ".join(str(error).split())) from error
     new = {(each.metadata.namespace or "", each.metadata.name) for each in added if each.kind == "Pod"}
     simulation = Simulation(snapshot.with_objects(added), runtime=runtime)
     outcome = simulation.run()
@@ -152,7 +152,7 @@ def _told(outcome: Outcome, new: set[tuple[str, str]], gpus: Mapping[PodKey, int
     return WhatIf(
         added=tuple(gangs),
         placed=tuple(
-            Placed(pod=str(pod), gang=text_of(outcome.gangs[pod]), node=node, gpus=gpus.get(pod, 0))
+            PlacedPod(pod=str(pod), gang=text_of(outcome.gangs[pod]), node=node, gpus=gpus.get(pod, 0))
             for pod, node in outcome.placed.items()
         ),
         evicted=tuple(

@@ -16,7 +16,7 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import PodStatus
 from spinney.dashboard.cells import USUAL_LEVELS, ZONE, Unit, gpus_on, node_row
-from spinney.dashboard.history import History
+from spinney.dashboard.history import ShownHistory
 from spinney.dashboard.queues import queue_rows
 from spinney.dashboard.rows import Delta, GangRow, NodeRow, QueueRow, text_of
 from spinney.gangs.book import GangBook, GangMembers
@@ -42,7 +42,7 @@ class Board:
         self._clock = runtime.clock
         self.inventory = Inventory(SESSION_NAMES)
         self._scheduler = Scheduler(SchedulerConfig(scheduler_names=SESSION_NAMES), self.inventory, runtime=runtime)
-        self.history = History(runtime.clock)
+        self.history = ShownHistory(runtime.clock)
         self._definitions = self.inventory.shared.gangs
         self.gangs = GangBook(membership, self._definitions)
         """Gangs of every scheduler's pods; the inventory's book has only those a session scheduler places."""

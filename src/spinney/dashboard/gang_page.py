@@ -26,7 +26,7 @@ SHOWN_PODS: Final = 5
 """Pods of a gang whose YAML is shown; the others differ from them in name and node."""
 
 
-class Member(Struct, frozen=True, kw_only=True):
+class MemberRow(Struct, frozen=True, kw_only=True):
     """A pod of a gang."""
 
     name: str
@@ -42,7 +42,7 @@ class GangPage(Struct, frozen=True, kw_only=True):
     """A gang, its members by group and name, and what happened to it, oldest first."""
 
     row: GangRow
-    members: tuple[Member, ...]
+    members: tuple[MemberRow, ...]
     moments: tuple[Moment, ...]
 
 
@@ -58,10 +58,10 @@ def gang_page(view: View, key: GangKey) -> GangPage | None:
     return GangPage(row=row, members=tuple(members), moments=moments)
 
 
-def _member(group: str, record: PodRecord) -> Member:
+def _member(group: str, record: PodRecord) -> MemberRow:
     scheduled = record.pod.condition("PodScheduled")
     waits = scheduled is not None and scheduled.status == "False" and not record.node
-    return Member(
+    return MemberRow(
         name=record.name,
         group=group,
         status=record.status.value,
@@ -72,7 +72,7 @@ def _member(group: str, record: PodRecord) -> Member:
     )
 
 
-def _order(member: Member) -> tuple[str, int, str]:
+def _order(member: MemberRow) -> tuple[str, int, str]:
     return member.group, len(member.name), member.name  # worker-2 before worker-10
 
 

@@ -45,7 +45,7 @@ class Sample(Struct, frozen=True, kw_only=True, array_like=True):
     fair_share: float | None
 
 
-class History:
+class ShownHistory:
     """Moments by gang and samples by queue. Mutable: it forgets what is oldest."""
 
     def __init__(self, clock: Clock) -> None:

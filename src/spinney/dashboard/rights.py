@@ -21,7 +21,7 @@ FOLLOWED: Final[tuple[Resource, ...]] = (*KINDS, EVENT)
 
 
 @dataclass(frozen=True)
-class Scope:
+class ReadableScope:
     """What may be read. Two scopes are equal if they show the same."""
 
     everywhere: frozenset[Resource]
@@ -49,7 +49,7 @@ class Scope:
         )
 
 
-async def readable(client: Client, namespaces: Sequence[str] = ()) -> Scope:
+async def readable(client: Client, namespaces: Sequence[str] = ()) -> ReadableScope:
     """Return what the client's user may read; ``namespaces`` are tried where not all may be listed.
 
     Raises ``Unauthorized`` for somebody whom the API server does not know.
@@ -68,7 +68,7 @@ async def readable(client: Client, namespaces: Sequence[str] = ()) -> Scope:
             if found:
                 within[name] = found
     seen = everywhere.union(*within.values())
-    return Scope(everywhere, within, frozenset(kind for kind in kinds if kind not in seen))
+    return ReadableScope(everywhere, within, frozenset(kind for kind in kinds if kind not in seen))
 
 
 async def _candidates(client: Client, named: Sequence[str], everywhere: Iterable[Resource]) -> list[str]:

@@ -20,7 +20,7 @@ class SchedulerUnreadable(Exception):
     """A scheduler's endpoint gave no answer that could be used."""
 
 
-class SchedulerEndpoint(Protocol):
+class SchedulerAddress(Protocol):
     """Where a scheduler answers."""
 
     @property
@@ -66,7 +66,7 @@ class Cycles(Struct, frozen=True, kw_only=True):
 
 
 async def cycles_of(
-    scheduler: SchedulerEndpoint, *, after: int, token: str | None, namespaces: Sequence[str] | None
+    scheduler: SchedulerAddress, *, after: int, token: str | None, namespaces: Sequence[str] | None
 ) -> Cycles:
     """Return the cycles of a scheduler; decisions about namespaces that the viewer may not read are left out."""
     try:

@@ -19,11 +19,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from spinney.api.struct import Struct, encode
 from spinney.dashboard.access import Access, NotAllowed
-from spinney.dashboard.advising import Adviser, Refused
+from spinney.dashboard.advising import Adviser, NoAnswer
 from spinney.dashboard.feed import framed
 from spinney.dashboard.gang_page import gang_page, objects_text
 from spinney.dashboard.prometheus import LONGEST_HOURS, Prometheus, PrometheusUnreadable
-from spinney.dashboard.schedulers import SchedulerEndpoint, cycles_of
+from spinney.dashboard.schedulers import SchedulerAddress, cycles_of
 from spinney.dashboard.view import View
 from spinney.dashboard.viewers import Viewers
 from spinney.gangs.tree import GangKey
@@ -87,7 +87,7 @@ class Dashboard:
         adviser: Adviser,
         *,
         version: str,
-        schedulers: Sequence[SchedulerEndpoint] = (),
+        schedulers: Sequence[SchedulerAddress] = (),
         prometheus: Prometheus | None = None,
         metrics: DashboardMetrics | None = None,
     ) -> None:
@@ -141,7 +141,7 @@ class Dashboard:
         except NotAllowed as refusal:
             headers = {"www-authenticate": "Bearer"} if refusal.status == 401 else {}
             response = _failure(refusal.status, str(refusal), headers)
-        except Refused as refusal:
+        except NoAnswer as refusal:
             response = _failure(422, str(refusal))
         except KubeError as error:
             response = _failure(502, f"the API server could not be read: {' '.join(str(error).split())}")

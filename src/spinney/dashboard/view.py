@@ -19,7 +19,7 @@ from spinney.cluster.pods import PodKey
 from spinney.dashboard.board import Board
 from spinney.dashboard.feed import Feed
 from spinney.dashboard.history import EVICTIONS, SAMPLE_SECONDS
-from spinney.dashboard.rights import Scope, readable
+from spinney.dashboard.rights import ReadableScope, readable
 from spinney.dashboard.rows import Delta, State
 from spinney.gangs.membership import membership
 from spinney.gangs.sources import bare
@@ -37,7 +37,7 @@ RIGHTS_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class RefreshPace:
     """How often rows are made again, in seconds."""
 
     gather: float = 0.2
@@ -58,7 +58,7 @@ class View:
         *,
         source: str,
         namespaces: Sequence[str] = (),
-        pace: Pace = Pace(),  # noqa: B008 - frozen
+        pace: RefreshPace = RefreshPace(),  # noqa: B008 - frozen
     ) -> None:
         self.client = client
         self.runtime = client.runtime
@@ -67,12 +67,12 @@ class View:
         self._pace = pace
         self._metrics = KubeMetrics()
         self.feed = Feed("")
-        self._begin(Scope(frozenset(), {}, frozenset()))
+        self._begin(ReadableScope(frozenset(), {}, frozenset()))
         self._ready = asyncio.Event()
         self.problem: KubeError | None = None
         """Why nothing can be shown, if so."""
 
-    def _begin(self, scope: Scope) -> None:
+    def _begin(self, scope: ReadableScope) -> None:
         self.scope = scope
         self.board = Board(self.runtime)
         before, self.feed = self.feed, Feed(self.runtime.uid()[:8])
@@ -108,7 +108,7 @@ class View:
                 await self.runtime.clock.sleep(min(5.0, self._pace.rights))
             self._ready.clear()
 
-    async def _follow(self, scope: Scope) -> None:
+    async def _follow(self, scope: ReadableScope) -> None:
         """Follow what may be read until that changes."""
         guard = UnreadableObjects(self._metrics)
         wanted: list[tuple[Resource, str | None]] = [(kind, None) for kind in scope.everywhere]
@@ -138,7 +138,7 @@ class View:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
 
-    async def _until_rights_change(self, scope: Scope, running: Sequence[asyncio.Task[None]]) -> None:
+    async def _until_rights_change(self, scope: ReadableScope, running: Sequence[asyncio.Task[None]]) -> None:
         while True:
             done, _ = await asyncio.wait(running, timeout=self._pace.rights, return_when=asyncio.FIRST_COMPLETED)
             for task in done:

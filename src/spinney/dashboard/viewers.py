@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from spinney.dashboard.access import Connect, NotAllowed, Visitor
-from spinney.dashboard.view import Pace, View
+from spinney.dashboard.view import RefreshPace, View
 from spinney.kube.errors import Unauthorized
 from spinney.runtime import Runtime
 
@@ -35,7 +35,7 @@ class Viewers:
         source: str,
         namespaces: tuple[str, ...] = (),
         lasting: bool = False,
-        pace: Pace = Pace(),  # noqa: B008 - a frozen value
+        pace: RefreshPace = RefreshPace(),  # noqa: B008 - a frozen value
         most: int = MOST_VIEWS,
         idle: float = IDLE_SECONDS,
     ) -> None:

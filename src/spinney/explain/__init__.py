@@ -6,7 +6,7 @@ This room knows no scheduler. A scheduler hands over the masks of its filters an
 """
 
 from spinney.cluster.fitting import Demand
-from spinney.explain.counting import NodeNames, Refusal, Room, obstacles, pod_report
+from spinney.explain.counting import NodeNames, RefusalCount, Room, obstacles, pod_report
 from spinney.explain.domains import DomainTable, domain_reports, nearest_miss
 from spinney.explain.reasons import (
     DomainReport,
@@ -40,7 +40,7 @@ __all__ = [
     "PodReport",
     "QueueReport",
     "ReasonCount",
-    "Refusal",
+    "RefusalCount",
     "Room",
     "ScenarioCount",
     "Shortage",

@@ -42,7 +42,7 @@ _WORDS: Final = {
 }
 
 
-class Refusal(Protocol):
+class RefusalCount(Protocol):
     """The nodes one filter refused for one reason; of these, ``unresolvable`` are those no eviction would help."""
 
     @property
@@ -95,7 +95,7 @@ class Room:
 def pod_report(
     pod: str,
     nodes: NodeNames,
-    refusals: Sequence[Refusal],
+    refusals: Sequence[RefusalCount],
     *,
     pre_filter: str | None = None,
     room: Room | None = None,
@@ -134,7 +134,7 @@ def pod_report(
 
 
 def _obstacles(
-    nodes: NodeNames, refusals: Sequence[Refusal], room: Room | None, pre_filter: str | None, describe: Describe
+    nodes: NodeNames, refusals: Sequence[RefusalCount], room: Room | None, pre_filter: str | None, describe: Describe
 ) -> tuple[Obstacle, ...]:
     if pre_filter is not None:
         missing = pre_filter.removesuffix(_NOT_FOUND)
@@ -144,7 +144,7 @@ def _obstacles(
 
 
 def obstacles(
-    nodes: NodeNames, refusals: Sequence[Refusal], room: Room, describe: Describe = lambda _filter, _node: None
+    nodes: NodeNames, refusals: Sequence[RefusalCount], room: Room, describe: Describe = lambda _filter, _node: None
 ) -> tuple[Obstacle, ...]:
     """Return an obstacle for each filter that is alone in the way on some node; resources first, then most nodes.
 
@@ -185,15 +185,15 @@ def _words(name: str, node: str, lacking: Sequence[Shortage]) -> str:
     return _WORDS.get(name, name.replace("{", "{{").replace("}", "}}") + " refuses {node}").format(node=node)
 
 
-def _by_filter(refusals: Sequence[Refusal]) -> list[tuple[str, list[Refusal]]]:
+def _by_filter(refusals: Sequence[RefusalCount]) -> list[tuple[str, list[RefusalCount]]]:
     """Group by filter, keeping the order in which filters first appear."""
-    groups: dict[str, list[Refusal]] = {}
+    groups: dict[str, list[RefusalCount]] = {}
     for refusal in refusals:
         groups.setdefault(refusal.filter, []).append(refusal)
     return list(groups.items())
 
 
-def _count(nodes: NodeNames, refusal: Refusal, refused: Mask, hopeless: Mask, examples: int) -> ReasonCount:
+def _count(nodes: NodeNames, refusal: RefusalCount, refused: Mask, hopeless: Mask, examples: int) -> ReasonCount:
     counted_here = refusal.nodes & refused
     return ReasonCount(
         reason=refusal.reason,

@@ -5,7 +5,7 @@ from functools import cache
 from importlib.resources import files
 
 from spinney.api.struct import Struct
-from spinney.backends.documents import Document, InvalidDocument, Problem, Step, decode, parse
+from spinney.backends.documents import Document, DocumentProblem, InvalidDocument, Step, decode, parse
 from spinney.grouping.rules import Role, Rule, RuleSet, TextTerm, term, texts_of
 from spinney.grouping.terms import InvalidTerm
 
@@ -26,7 +26,7 @@ def built_in() -> RuleSet:
 
 def check(rules: Iterable[Rule], document: Document, at: tuple[Step, ...] = ()) -> None:
     """Check rules beyond their form; raises :class:`InvalidDocument` with everything that is wrong."""
-    problems: list[Problem] = []
+    problems: list[DocumentProblem] = []
     kinds: set[str] = set()
     for number, rule in enumerate(rules):
         where = (*at, number)

@@ -31,7 +31,7 @@ from spinney.kube.backoff import Backoff
 from spinney.kube.client import PAGE_SIZE, Client, Selecting
 from spinney.kube.errors import ApiError, Expired, KubeError
 from spinney.kube.indexes import Index, IndexFunction
-from spinney.kube.keys import Identity, Key, identify
+from spinney.kube.keys import Key, ObjectIdentity, identify
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.sharing import Sharing
 from spinney.kube.watching import EventDecoder, Undecodable, WatchEvent
@@ -94,7 +94,7 @@ class WatchCache(Generic[T]):
         self._decoder: EventDecoder[Any] = EventDecoder(type)
         self._sharing: Sharing | None = Sharing() if isinstance(self._type, StructMeta) else None
         self._rows: dict[Key, T] = {}
-        self._known: dict[Key, Identity] = {}
+        self._known: dict[Key, ObjectIdentity] = {}
         self._indexes = {name: Index(function) for name, function in indexes.items()}
         self._subscribers: list[Subscriber[T]] = []
         self._synced = asyncio.Event()
@@ -289,7 +289,7 @@ class WatchCache(Generic[T]):
 
     # ------------------------------------------------------------------------------------------------ changing
 
-    def _put(self, identity: Identity, obj: Any) -> None:
+    def _put(self, identity: ObjectIdentity, obj: Any) -> None:
         """Hold this version of the object, unless it is the one already held."""
         known = self._known.get(identity.key)
         if known is not None:

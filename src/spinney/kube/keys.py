@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 from spinney.api.keys import Key
 
-__all__ = ["Identity", "Key", "identify", "key_of"]
+__all__ = ["Key", "ObjectIdentity", "identify", "key_of"]
 
 
-class Identity(NamedTuple):
+class ObjectIdentity(NamedTuple):
     """What tells one version of one incarnation of an object from another."""
 
     key: Key
@@ -17,17 +17,17 @@ class Identity(NamedTuple):
     resource_version: str
 
 
-def identify(obj: Any) -> Identity:
+def identify(obj: Any) -> ObjectIdentity:
     """Read the identity of a decoded object: a struct with ``metadata``, or a JSON object."""
     if isinstance(obj, Mapping):
         metadata = obj["metadata"]
-        return Identity(
+        return ObjectIdentity(
             Key(sys.intern(metadata.get("namespace") or ""), metadata["name"]),
             metadata.get("uid") or "",
             metadata.get("resourceVersion") or "",
         )
     metadata = obj.metadata
-    return Identity(
+    return ObjectIdentity(
         Key(sys.intern(metadata.namespace or ""), metadata.name),
         metadata.uid or "",
         metadata.resource_version or "",

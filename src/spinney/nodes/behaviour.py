@@ -33,7 +33,7 @@ class InvalidAnnotation(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class Latencies:
     """The latencies of a cluster, parsed."""
 
     start: Latency
@@ -43,7 +43,7 @@ class Times:
     restart_back_off: Latency
 
     @classmethod
-    def of(cls, spec: PodTimes) -> "Times":
+    def of(cls, spec: PodTimes) -> "Latencies":
         """Parse the latencies of a cluster description."""
         return cls(
             start=Latency.parse(spec.start),
@@ -55,7 +55,7 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True)
-class Behaviour:
+class PodTimings:
     """What one pod will do and how long each step takes it. ``None`` is never."""
 
     start: timedelta | None
@@ -67,14 +67,14 @@ class Behaviour:
     restart_back_off: timedelta
 
 
-def behaviour_of(annotations: Mapping[str, str], times: Times, random: Random) -> Behaviour:
+def behaviour_of(annotations: Mapping[str, str], times: Latencies, random: Random) -> PodTimings:
     """Draw the behaviour of a pod; raises :class:`InvalidAnnotation`."""
     ends = {name: _time(annotations, name, None, random) for name in ("complete-after", "fail-after")}
     runs_for = min((time for time in ends.values() if time is not None), default=None)
     fails = runs_for is not None and ends["fail-after"] == runs_for
     start = _time(annotations, "start-after", times.start, random)
     ready = _time(annotations, "ready-after", times.ready, random)
-    return Behaviour(
+    return PodTimings(
         start=None if _flag(annotations, "never-start") else start,
         init=_time(annotations, "init-takes", times.init, random) or timedelta(),
         ready=None if _flag(annotations, "never-ready") else ready,

@@ -18,10 +18,18 @@ from spinney.kube.backoff import Backoff
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.errors import AlreadyExists, Conflict, NotFound, TooManyRequests
 from spinney.kube.keys import key_of
-from spinney.nodes.behaviour import Times
+from spinney.nodes.behaviour import Latencies
 from spinney.nodes.heartbeats import LEASE_NAMESPACE, Heart
 from spinney.nodes.kubelet import Kubelets, unless_gone
-from spinney.nodes.node import Health, SimulatedNode, node_conditions, node_ip, node_manifest, node_status, node_taints
+from spinney.nodes.node import (
+    NodeHealth,
+    SimulatedNode,
+    node_conditions,
+    node_ip,
+    node_manifest,
+    node_status,
+    node_taints,
+)
 from spinney.nodes.pods import BoundPod
 from spinney.nodes.spec import ClusterSpec, NodeGroup, NodeSpec
 from spinney.runtime import Runtime
@@ -45,7 +53,7 @@ class Fleet:
         self._initial = spec.expanded()
         self._numbered = 0
         self._heart = Heart(client, self._nodes, spec.heartbeats, runtime)
-        self._kubelets = Kubelets(client, self._nodes, Times.of(spec.pods), runtime)
+        self._kubelets = Kubelets(client, self._nodes, Latencies.of(spec.pods), runtime)
         self._ready = asyncio.Event()
 
     @property
@@ -53,7 +61,7 @@ class Fleet:
         """Return the names of the nodes, in the order they joined."""
         return list(self._nodes)
 
-    def health(self, name: str) -> Health:
+    def health(self, name: str) -> NodeHealth:
         """Return how a node fares."""
         return self._node(name).health
 
@@ -146,7 +154,7 @@ class Fleet:
 
     # -- nodes fail and recover ---------------------------------------------------------------------------------------
 
-    async def fail(self, name: str, *, health: Health = Health.UNREACHABLE) -> None:
+    async def fail(self, name: str, *, health: NodeHealth = NodeHealth.UNREACHABLE) -> None:
         """Let a node fail: no heartbeats, no progress of its pods, and the cluster is told.
 
         Its pods are called unready at once, and deleted when they no longer tolerate the node's taint; they then stay,
@@ -156,9 +164,9 @@ class Fleet:
 
     async def recover(self, name: str) -> None:
         """Let a node come back: its pods go on where they are due to be."""
-        await self._change_health(self._node(name), Health.READY)
+        await self._change_health(self._node(name), NodeHealth.READY)
 
-    async def _change_health(self, node: SimulatedNode, health: Health) -> None:
+    async def _change_health(self, node: SimulatedNode, health: NodeHealth) -> None:
         if node.health is health:
             return
         now = self._runtime.clock.now()

@@ -19,9 +19,9 @@ from spinney.kube.controller import Controller, Requeue
 from spinney.kube.errors import Conflict, Invalid, NotFound
 from spinney.kube.keys import Key
 from spinney.nodes.admission import Rejection, admit
-from spinney.nodes.behaviour import InvalidAnnotation, Times, behaviour_of
+from spinney.nodes.behaviour import InvalidAnnotation, Latencies, behaviour_of
 from spinney.nodes.eviction import evicted_at
-from spinney.nodes.lifecycle import Stage, adopt, advance, begin, lose_touch
+from spinney.nodes.lifecycle import PodStage, adopt, advance, begin, lose_touch
 from spinney.nodes.node import Addresses, SimulatedNode, Tenant, failure_taint
 from spinney.nodes.pods import BoundPod, Clique
 from spinney.nodes.requests import pod_requests
@@ -44,7 +44,7 @@ class Kubelets:
         self,
         client: Client,
         nodes: Mapping[str, SimulatedNode],
-        times: Times,
+        times: Latencies,
         runtime: Runtime,
     ) -> None:
         self._client = client
@@ -207,7 +207,7 @@ class Kubelets:
     async def _report(self, key: Key, pod: BoundPod, tenant: Tenant, *, host_ip: str) -> None:
         """Write what the pod looks like, if that is new. A pod that is being created looks like nothing yet."""
         appearance = tenant.run.appearance
-        if tenant.run.stage is Stage.CREATING or appearance == tenant.reported:
+        if tenant.run.stage is PodStage.CREATING or appearance == tenant.reported:
             return
         await self._write(key, running_patch(pod, tenant.run, host_ip=host_ip))
         tenant.reported = appearance

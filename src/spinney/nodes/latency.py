@@ -22,7 +22,7 @@ class InvalidLatency(ValueError):
         super().__init__(f"{text!r} is not a latency; expected 2s, a range such as 1s..3s, or exp(2s) with a mean")
 
 
-class Shape(Enum):
+class Distribution(Enum):
     """How drawn values lie between or around the two numbers of a latency."""
 
     UNIFORM = "uniform"
@@ -35,14 +35,14 @@ class Latency:
 
     low: float
     high: float
-    shape: Shape = Shape.UNIFORM
+    shape: Distribution = Distribution.UNIFORM
 
     @classmethod
     def parse(cls, text: str) -> "Latency":
         """Return the latency that ``text`` denotes; raises :class:`InvalidLatency`."""
         try:
             if match := _EXPONENTIAL.fullmatch(text.strip()):
-                return cls(0.0, _seconds(match["mean"]), Shape.EXPONENTIAL)
+                return cls(0.0, _seconds(match["mean"]), Distribution.EXPONENTIAL)
             low, dots, high = text.partition("..")
             latency = cls(_seconds(low), _seconds(high if dots else low))
         except InvalidDuration as fault:
@@ -53,7 +53,7 @@ class Latency:
 
     def draw(self, random: Random) -> timedelta:
         """Return one value. A fixed latency draws nothing, so that adding one changes no other draw of a seed."""
-        if self.shape is Shape.EXPONENTIAL:
+        if self.shape is Distribution.EXPONENTIAL:
             return timedelta(seconds=random.expovariate(1 / self.high) if self.high else 0.0)
         return timedelta(seconds=self.low if self.low == self.high else random.uniform(self.low, self.high))
 

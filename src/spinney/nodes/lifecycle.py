@@ -1,6 +1,6 @@
 """The life of a pod on its node, as a pure function of the pod, what has happened so far, and the time.
 
-A :class:`Run` is what the node remembers of a pod. :func:`advance` moves it through everything that is due by ``now``
+A :class:`PodRun` is what the node remembers of a pod. :func:`advance` moves it through all that is due by ``now``
 and says when to look again; steps that are due together are taken together, so a pod with no latencies goes from bound
 to ready in one go and one write. Each step happens at the moment it was due, not when somebody looked, so a busy
 process does not stretch the life of its pods.
@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
 
-from spinney.nodes.behaviour import Behaviour
+from spinney.nodes.behaviour import PodTimings
 from spinney.nodes.pods import BoundPod
 from spinney.nodes.startup import Parent, ReadyPods, is_startup, unmet
 
@@ -25,7 +25,7 @@ _LONGEST_BACK_OFF = timedelta(minutes=5)
 _SHORTEST_BACK_OFF = timedelta(seconds=1)  # a pod that ends at once must not be restarted for ever in one instant
 
 
-class Stage(Enum):
+class PodStage(Enum):
     """Where a pod is in its life."""
 
     CREATING = "creating"
@@ -45,14 +45,14 @@ class Exit:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PodRun:
     """What a node remembers of a pod it took."""
 
-    behaviour: Behaviour
+    behaviour: PodTimings
     ip: str
     admitted: datetime
     since: datetime  # when the stage began; while initialising, when the current init container began
-    stage: Stage = Stage.CREATING
+    stage: PodStage = PodStage.CREATING
     sandboxed: datetime | None = None  # when the first container could be created
     init_finished: tuple[datetime, ...] = ()
     initialised: datetime | None = None
@@ -71,30 +71,30 @@ class Run:
     @property
     def phase(self) -> str:
         """Return the phase of the pod."""
-        if self.stage is Stage.ENDED:
+        if self.stage is PodStage.ENDED:
             return "Succeeded" if self.exit is not None and self.exit.code == 0 else "Failed"
-        return "Running" if self.stage in {Stage.RUNNING, Stage.BACK_OFF} else "Pending"
+        return "Running" if self.stage in {PodStage.RUNNING, PodStage.BACK_OFF} else "Pending"
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class NextStep:
     """The run as it is now; when to look again; whose readiness it waits for; whether the pod is to be removed."""
 
-    run: Run
+    run: PodRun
     wake: datetime | None = None
     waits: tuple[Parent, ...] = ()
     remove: bool = False
 
 
-def begin(behaviour: Behaviour, *, ip: str, now: datetime) -> Run:
+def begin(behaviour: PodTimings, *, ip: str, now: datetime) -> PodRun:
     """Return the run of a pod that the node has just taken."""
-    return Run(behaviour, ip, admitted=now, since=now)
+    return PodRun(behaviour, ip, admitted=now, since=now)
 
 
-def adopt(pod: BoundPod, behaviour: Behaviour, *, ip: str, now: datetime) -> Run:
+def adopt(pod: BoundPod, behaviour: PodTimings, *, ip: str, now: datetime) -> PodRun:
     """Return the run of a pod that was on the node already, from what its status says."""
     admitted = pod.status.start_time or now
-    run = Run(behaviour, pod.status.pod_ip or ip, admitted=admitted, since=admitted)
+    run = PodRun(behaviour, pod.status.pod_ip or ip, admitted=admitted, since=admitted)
     finished = tuple(
         status.state.terminated.finished_at or now
         for status in pod.status.init_container_statuses
@@ -107,7 +107,7 @@ def adopt(pod: BoundPod, behaviour: Behaviour, *, ip: str, now: datetime) -> Run
     ready = pod.is_true("Ready")
     return replace(
         run,
-        stage=Stage.RUNNING,
+        stage=PodStage.RUNNING,
         since=started,
         sandboxed=admitted,
         initialised=admitted,
@@ -120,16 +120,16 @@ def adopt(pod: BoundPod, behaviour: Behaviour, *, ip: str, now: datetime) -> Run
     )
 
 
-def lose_touch(run: Run, *, now: datetime) -> Run:
+def lose_touch(run: PodRun, *, now: datetime) -> PodRun:
     """Return the run as the cluster sees it once its node has failed: whatever it does, it does not count as ready."""
     return replace(run, ready=False, ready_changed=now) if run.ready else run
 
 
-def advance(pod: BoundPod, run: Run, *, now: datetime, ready_pods: ReadyPods) -> Decision:
+def advance(pod: BoundPod, run: PodRun, *, now: datetime, ready_pods: ReadyPods) -> NextStep:
     """Take every step that is due and say what comes next."""
     removal = _removal(pod, run.behaviour)
     if removal is not None:
-        return Decision(run, remove=True) if removal <= now else Decision(run, wake=removal)
+        return NextStep(run, remove=True) if removal <= now else NextStep(run, wake=removal)
     while True:
         decision = _step(pod, run, now, ready_pods)
         if decision.run is run:
@@ -137,7 +137,7 @@ def advance(pod: BoundPod, run: Run, *, now: datetime, ready_pods: ReadyPods) ->
         run = decision.run
 
 
-def _removal(pod: BoundPod, behaviour: Behaviour) -> datetime | None:
+def _removal(pod: BoundPod, behaviour: PodTimings) -> datetime | None:
     """Return when a pod whose deletion was asked for is gone: after its stop time, at most its grace period."""
     if pod.metadata.deletion_timestamp is None:
         return None
@@ -145,65 +145,65 @@ def _removal(pod: BoundPod, behaviour: Behaviour) -> datetime | None:
     return pod.metadata.deletion_timestamp - grace + min(grace, behaviour.stop)
 
 
-def _step(pod: BoundPod, run: Run, now: datetime, ready_pods: ReadyPods) -> Decision:
+def _step(pod: BoundPod, run: PodRun, now: datetime, ready_pods: ReadyPods) -> NextStep:
     """Take one step if one is due; the same run back means that none is."""
     match run.stage:
-        case Stage.CREATING:
+        case PodStage.CREATING:
             return _create(run, now)
-        case Stage.INITIALISING:
+        case PodStage.INITIALISING:
             return _initialise(pod, run, now, ready_pods)
-        case Stage.RUNNING:
+        case PodStage.RUNNING:
             return _run(pod, run, now)
-        case Stage.BACK_OFF:
+        case PodStage.BACK_OFF:
             due = run.since + _back_off(run)
             if now < due:
-                return Decision(run, wake=due)
-            return Decision(replace(run, stage=Stage.RUNNING, since=due, restarts=run.restarts + 1))
-        case Stage.ENDED:
-            return Decision(run)
+                return NextStep(run, wake=due)
+            return NextStep(replace(run, stage=PodStage.RUNNING, since=due, restarts=run.restarts + 1))
+        case PodStage.ENDED:
+            return NextStep(run)
 
 
-def _create(run: Run, now: datetime) -> Decision:
+def _create(run: PodRun, now: datetime) -> NextStep:
     if run.behaviour.start is None:
-        return Decision(run)
+        return NextStep(run)
     due = run.since + run.behaviour.start
     if now < due:
-        return Decision(run, wake=due)
-    return Decision(replace(run, stage=Stage.INITIALISING, since=due, sandboxed=due))
+        return NextStep(run, wake=due)
+    return NextStep(replace(run, stage=PodStage.INITIALISING, since=due, sandboxed=due))
 
 
-def _initialise(pod: BoundPod, run: Run, now: datetime, ready_pods: ReadyPods) -> Decision:
+def _initialise(pod: BoundPod, run: PodRun, now: datetime, ready_pods: ReadyPods) -> NextStep:
     number = len(run.init_finished)
     if number == len(pod.spec.init_containers):
-        return Decision(replace(run, stage=Stage.RUNNING, initialised=run.since))
+        return NextStep(replace(run, stage=PodStage.RUNNING, initialised=run.since))
     container = pod.spec.init_containers[number]
     if is_startup(container):
         if waits := unmet(pod, container, ready_pods):
-            return Decision(run, waits=waits)
+            return NextStep(run, waits=waits)
         due = now
     else:
         due = run.since if container.sidecar else run.since + run.behaviour.init
     if now < due:
-        return Decision(run, wake=due)
-    return Decision(replace(run, since=due, init_finished=(*run.init_finished, due)))
+        return NextStep(run, wake=due)
+    return NextStep(replace(run, since=due, init_finished=(*run.init_finished, due)))
 
 
-def _run(pod: BoundPod, run: Run, now: datetime) -> Decision:
+def _run(pod: BoundPod, run: PodRun, now: datetime) -> NextStep:
     behaviour = run.behaviour
     ends = run.since + behaviour.runs_for if behaviour.runs_for is not None else None
     if ends is not None and ends <= now:
-        return Decision(_ended(pod, run, ends))
+        return NextStep(_ended(pod, run, ends))
     becomes_ready = run.since + behaviour.ready if behaviour.ready is not None else None
     if not run.containers_ready and becomes_ready is not None and becomes_ready <= now:
-        return Decision(replace(run, containers_ready=True, containers_ready_changed=becomes_ready))
+        return NextStep(replace(run, containers_ready=True, containers_ready_changed=becomes_ready))
     ready = run.containers_ready and all(pod.is_true(gate.condition_type) for gate in pod.spec.readiness_gates)
     if ready != run.ready:
-        return Decision(replace(run, ready=ready, ready_changed=_readiness_change(pod, run, now)))
+        return NextStep(replace(run, ready=ready, ready_changed=_readiness_change(pod, run, now)))
     waking = [moment for moment in (ends, None if run.containers_ready else becomes_ready) if moment is not None]
-    return Decision(run, wake=min(waking, default=None))
+    return NextStep(run, wake=min(waking, default=None))
 
 
-def _readiness_change(pod: BoundPod, run: Run, now: datetime) -> datetime:
+def _readiness_change(pod: BoundPod, run: PodRun, now: datetime) -> datetime:
     """Return when readiness changed: with the containers, unless a gate or the node's recovery came later."""
     settled = run.containers_ready_changed
     if settled is None or pod.spec.readiness_gates or (run.ready_changed or settled) > settled:
@@ -211,13 +211,13 @@ def _readiness_change(pod: BoundPod, run: Run, now: datetime) -> datetime:
     return settled
 
 
-def _ended(pod: BoundPod, run: Run, moment: datetime) -> Run:
+def _ended(pod: BoundPod, run: PodRun, moment: datetime) -> PodRun:
     code = run.behaviour.exit_code
     policy = pod.spec.restart_policy
     again = policy == "Always" or (policy == "OnFailure" and code != 0)
     return replace(
         run,
-        stage=Stage.BACK_OFF if again else Stage.ENDED,
+        stage=PodStage.BACK_OFF if again else PodStage.ENDED,
         since=moment,
         exit=Exit(code, started=run.since, finished=moment),
         containers_ready=False,
@@ -227,7 +227,7 @@ def _ended(pod: BoundPod, run: Run, moment: datetime) -> Run:
     )
 
 
-def _back_off(run: Run) -> timedelta:
+def _back_off(run: PodRun) -> timedelta:
     """Return how long a pod waits before its next restart: not at all, then twice as long each time."""
     if run.restarts == 0:
         return timedelta()

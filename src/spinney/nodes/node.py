@@ -11,7 +11,7 @@ from spinney.api.quantity import Quantity
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.kube.keys import Key
-from spinney.nodes.lifecycle import Run
+from spinney.nodes.lifecycle import PodRun
 from spinney.nodes.spec import NodeSpec
 from spinney.nodes.startup import Parent
 
@@ -26,7 +26,7 @@ _UNREACHABLE = "node.kubernetes.io/unreachable"
 _NOT_READY = "node.kubernetes.io/not-ready"
 
 
-class Health(Enum):
+class NodeHealth(Enum):
     """How a node fares; the value is the status of its Ready condition."""
 
     READY = "True"
@@ -39,7 +39,7 @@ class Tenant:
     """A pod on a node. Mutable: the run moves on."""
 
     requests: Amounts
-    run: Run
+    run: PodRun
     reported: tuple[object, ...] | None = None  # the appearance last written
     waits: tuple[Parent, ...] = ()  # whose readiness the pod waits for
 
@@ -50,7 +50,7 @@ class SimulatedNode:
 
     spec: NodeSpec
     ip: str
-    health: Health = Health.READY
+    health: NodeHealth = NodeHealth.READY
     since: datetime | None = None  # since when the health is this
     tenants: dict[Key, Tenant] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
@@ -153,7 +153,7 @@ def node_conditions(node: SimulatedNode, *, now: datetime) -> list[JSON]:
         "lastHeartbeatTime": beat,
         "lastTransitionTime": since,
     }
-    silent = node.health is Health.UNREACHABLE
+    silent = node.health is NodeHealth.UNREACHABLE
     pressures = [
         {
             "type": kind,
@@ -184,15 +184,15 @@ def node_taints(node: SimulatedNode, present: list[JSON], *, now: datetime) -> l
 
 def failure_taint(node: SimulatedNode) -> Taint | None:
     """Return the taint by which pods are driven off a failed node, if it has failed."""
-    if node.health is Health.READY:
+    if node.health is NodeHealth.READY:
         return None
-    return Taint(key=_UNREACHABLE if node.health is Health.UNREACHABLE else _NOT_READY, effect="NoExecute")
+    return Taint(key=_UNREACHABLE if node.health is NodeHealth.UNREACHABLE else _NOT_READY, effect="NoExecute")
 
 
 _READY_REASONS = {
-    Health.READY: ("KubeletReady", "kubelet is posting ready status"),
-    Health.NOT_READY: ("KubeletNotReady", "the simulated node was told to fail"),
-    Health.UNREACHABLE: ("NodeStatusUnknown", "Kubelet stopped posting node status."),
+    NodeHealth.READY: ("KubeletReady", "kubelet is posting ready status"),
+    NodeHealth.NOT_READY: ("KubeletNotReady", "the simulated node was told to fail"),
+    NodeHealth.UNREACHABLE: ("NodeStatusUnknown", "Kubelet stopped posting node status."),
 }
 
 _PRESSURES = (

@@ -8,11 +8,11 @@ from datetime import datetime
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.nodes.admission import Rejection
-from spinney.nodes.lifecycle import Exit, Run, Stage
+from spinney.nodes.lifecycle import Exit, PodRun, PodStage
 from spinney.nodes.pods import BoundPod, ContainerSpec
 
 
-def running_patch(pod: BoundPod, run: Run, *, host_ip: str) -> JSON:
+def running_patch(pod: BoundPod, run: PodRun, *, host_ip: str) -> JSON:
     """Return the patch that makes the pod's status show ``run``."""
     ip = host_ip if pod.spec.host_network else run.ip
     status: JSON = {
@@ -68,11 +68,13 @@ def _patch(pod: BoundPod, status: JSON) -> JSON:
 _READINESS = ("ContainersReady", "Ready")
 
 
-def _conditions(run: Run) -> list[JSON]:
-    reason = "" if run.stage is not Stage.ENDED else "PodCompleted" if run.phase == "Succeeded" else "PodFailed"
+def _conditions(run: PodRun) -> list[JSON]:
+    reason = "" if run.stage is not PodStage.ENDED else "PodCompleted" if run.phase == "Succeeded" else "PodFailed"
     unready = reason or "ContainersNotReady"
     return [
-        _condition("PodReadyToStartContainers", run.stage is not Stage.ENDED, timestamp(run.sandboxed or run.admitted)),
+        _condition(
+            "PodReadyToStartContainers", run.stage is not PodStage.ENDED, timestamp(run.sandboxed or run.admitted)
+        ),
         _condition(
             "Initialized",
             run.initialised is not None,
@@ -102,30 +104,30 @@ def _condition(kind: str, ok: bool, since: str, *, reason: str = "") -> JSON:
 # -- containers -------------------------------------------------------------------------------------------------------
 
 
-def _container(container: ContainerSpec, pod: BoundPod, run: Run) -> JSON:
+def _container(container: ContainerSpec, pod: BoundPod, run: PodRun) -> JSON:
     match run.stage:
-        case Stage.CREATING | Stage.INITIALISING:
+        case PodStage.CREATING | PodStage.INITIALISING:
             waiting = "PodInitializing" if pod.spec.init_containers else "ContainerCreating"
             return _status(container, {"waiting": {"reason": waiting}})
-        case Stage.RUNNING:
+        case PodStage.RUNNING:
             last = {"terminated": _terminated(run.exit)} if run.exit is not None else {}
             state = {"running": {"startedAt": timestamp(run.since)}}
             return _status(container, state, last=last, ready=run.containers_ready, started=True, restarts=run.restarts)
-        case Stage.BACK_OFF:
+        case PodStage.BACK_OFF:
             last = {"terminated": _terminated(run.exit)} if run.exit is not None else {}
             return _status(container, {"waiting": {"reason": "CrashLoopBackOff"}}, last=last, restarts=run.restarts)
-        case Stage.ENDED:
+        case PodStage.ENDED:
             return _status(container, {"terminated": _terminated(run.exit)}, restarts=run.restarts)
 
 
-def _init_container(container: ContainerSpec, number: int, run: Run) -> JSON:
+def _init_container(container: ContainerSpec, number: int, run: PodRun) -> JSON:
     began = run.init_finished[number - 1] if 0 < number <= len(run.init_finished) else run.sandboxed or run.admitted
     if number < len(run.init_finished):
-        if container.sidecar and run.stage is not Stage.ENDED:
+        if container.sidecar and run.stage is not PodStage.ENDED:
             return _status(container, {"running": {"startedAt": timestamp(began)}}, ready=True, started=True)
         done = Exit(0, started=began, finished=run.init_finished[number])
         return _status(container, {"terminated": _terminated(done)}, ready=True)
-    if number == len(run.init_finished) and run.stage is Stage.INITIALISING:
+    if number == len(run.init_finished) and run.stage is PodStage.INITIALISING:
         return _status(container, {"running": {"startedAt": timestamp(began)}}, started=True)
     return _status(container, {"waiting": {"reason": "PodInitializing"}})
 

@@ -22,7 +22,7 @@ from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.operator.desired import topologies
 from spinney.operator.desired.layout import Layout
-from spinney.operator.desired.topologies import Topology
+from spinney.operator.desired.topologies import SetTopology
 
 MANAGED = f"{marks.MANAGED_BY}={marks.MANAGED_BY_GROVE}"
 
@@ -122,11 +122,11 @@ class Caches:
         """Return a PodClique by name."""
         return self.cliques.get(Key(namespace or "", name))
 
-    def topology_of(self, pcs: PodCliqueSet) -> Topology:
+    def topology_of(self, pcs: PodCliqueSet) -> SetTopology:
         """Return the topology in force for a set."""
         name = topologies.topology_name(pcs)
         binding = self.bindings.get(Key("", name)) if name is not None else None
-        return Topology(self.topology_enabled, name, binding)
+        return SetTopology(self.topology_enabled, name, binding)
 
     def pod_gang(self, namespace: str, name: str) -> PodGang | None:
         """Return a gang as last seen (for backends)."""

@@ -21,7 +21,7 @@ class WorkloadKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class QueuePlace:
     """Where a workload stands: the queue, and what decides who comes first in it."""
 
     queue: str
@@ -36,7 +36,7 @@ class Backlog:
     """The suspended workloads of each queue in order: priority, then age. Mutable."""
 
     def __init__(self) -> None:
-        self._places: dict[WorkloadKey, Place] = {}
+        self._places: dict[WorkloadKey, QueuePlace] = {}
         self._queues: dict[str, list[_Turn]] = {}
 
     def __len__(self) -> int:
@@ -45,7 +45,7 @@ class Backlog:
     def __contains__(self, key: WorkloadKey) -> bool:
         return key in self._places
 
-    def put(self, key: WorkloadKey, place: Place) -> None:
+    def put(self, key: WorkloadKey, place: QueuePlace) -> None:
         """Let a workload wait, or change where it stands."""
         if self._places.get(key) != place:
             self.remove(key)
@@ -72,5 +72,5 @@ class Backlog:
         return {queue: len(turns) for queue, turns in self._queues.items()}
 
 
-def _turn(key: WorkloadKey, place: Place) -> _Turn:
+def _turn(key: WorkloadKey, place: QueuePlace) -> _Turn:
     return (-place.priority, place.created or _BEGINNING, key)

@@ -8,7 +8,7 @@ from spinney.api.labels import ADMISSION, KAI_QUEUE, KUEUE_QUEUE, QUEUED
 from spinney.api.meta import Metadata
 from spinney.api.struct import JSON, Struct
 from spinney.gangs.sources.context import DEFAULT_QUEUE, PRIORITY_CLASS_LABEL, SourceContext
-from spinney.queueing.backlog import Place
+from spinney.queueing.backlog import QueuePlace
 
 SELECTOR: Final = f"{ADMISSION}={QUEUED},!{KUEUE_QUEUE}"
 """Workloads of Kueue's are Kueue's to admit."""
@@ -59,13 +59,13 @@ class SuspendedWorkload(Struct, frozen=True, kw_only=True):
         ended = any(each.type in _ENDED and each.status == "True" for each in self.status.conditions)
         return not ended and not self.metadata.deleting and _read(self.spec).suspend
 
-    def place(self, context: SourceContext) -> Place:
+    def place(self, context: SourceContext) -> QueuePlace:
         """Return where it stands. Its gang says the same more exactly, once it is made."""
         template = _read(self.spec).template
         labels = {**template.metadata.labels, **self.metadata.labels}
         name = labels.get(PRIORITY_CLASS_LABEL) or template.spec.priority_class_name
         priority = context.priorities.get(name, context.default_priority)
-        return Place(labels.get(KAI_QUEUE) or DEFAULT_QUEUE, priority, self.metadata.creation_timestamp)
+        return QueuePlace(labels.get(KAI_QUEUE) or DEFAULT_QUEUE, priority, self.metadata.creation_timestamp)
 
     def manifest(self) -> JSON:
         """Return the whole object."""

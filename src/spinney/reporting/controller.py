@@ -14,7 +14,7 @@ from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.events import EventRecorder, EventType, reference
 from spinney.kube.keys import Key, key_of
 from spinney.kube.manager import Manager
-from spinney.reporting.verdicts import Standing, Standings
+from spinney.reporting.verdicts import GangStanding, Standings
 from spinney.runtime import Runtime
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class StatusKind(ABC, Generic[T]):
         """Return the gang that an object is."""
 
     @abstractmethod
-    def patch(self, found: T, standing: Standing, runtime: Runtime) -> JSON | None:
+    def patch(self, found: T, standing: GangStanding, runtime: Runtime) -> JSON | None:
         """Return the patch that has an object say how its gang stands; nothing if it says so, or need not."""
 
     def keys(self, gang: GangKey, standings: Standings) -> list[Key]:
@@ -56,7 +56,7 @@ class StatusKind(ABC, Generic[T]):
         del standings
         return [Key(gang.namespace, gang.name)]
 
-    def event_with(self, found: T, standing: Standing, patch: JSON) -> ObjectEvent | None:
+    def event_with(self, found: T, standing: GangStanding, patch: JSON) -> ObjectEvent | None:
         """Return what an event tells beside a patch."""
         del found, standing, patch
         return None

@@ -22,7 +22,7 @@ from spinney.kube.errors import Conflict
 from spinney.kube.keys import Key, key_of
 from spinney.reporting.controller import ObjectEvent, StatusKind
 from spinney.reporting.pods import SCHEDULER_ERROR
-from spinney.reporting.verdicts import GangVerdict, Standing
+from spinney.reporting.verdicts import GangStanding, GangVerdict
 from spinney.runtime import Runtime
 
 UNSCHEDULABLE_ON_POOL: Final = "UnschedulableOnNodePool"
@@ -57,7 +57,7 @@ class KaiGroupStatus(StatusKind[kai.PodGroup]):
         """Return its own key."""
         return source.key_of(found)
 
-    def patch(self, found: kai.PodGroup, standing: Standing, runtime: Runtime) -> JSON | None:
+    def patch(self, found: kai.PodGroup, standing: GangStanding, runtime: Runtime) -> JSON | None:
         """Return what is to be written: annotations, status, or both."""
         patch: JSON = {}
         if marks := self._marks.get(key_of(found)):
@@ -67,7 +67,7 @@ class KaiGroupStatus(StatusKind[kai.PodGroup]):
             patch["status"] = status
         return patch
 
-    def event_with(self, found: kai.PodGroup, standing: Standing, patch: JSON) -> ObjectEvent | None:
+    def event_with(self, found: kai.PodGroup, standing: GangStanding, patch: JSON) -> ObjectEvent | None:
         """Tell why a group waits, when its condition does."""
         del found
         refused = standing.refused

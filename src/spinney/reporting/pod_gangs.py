@@ -22,7 +22,7 @@ from spinney.kube.client import Client
 from spinney.kube.keys import Key, key_of
 from spinney.reporting.controller import ObjectEvent, StatusKind
 from spinney.reporting.pods import SCHEDULER_ERROR, UNSCHEDULABLE
-from spinney.reporting.verdicts import EVICTED, WAITING, GangVerdict, Standing
+from spinney.reporting.verdicts import EVICTED, WAITING, GangStanding, GangVerdict
 from spinney.runtime import Runtime
 
 BACKEND = "spinney-scheduler"
@@ -52,7 +52,7 @@ class PodGangStatus(StatusKind[PodGang]):
         """Return its own key."""
         return podgang.key_of(found)
 
-    def patch(self, found: PodGang, standing: Standing, runtime: Runtime) -> JSON | None:
+    def patch(self, found: PodGang, standing: GangStanding, runtime: Runtime) -> JSON | None:
         """Return the status, unless the gang is another scheduler's."""
         if standing.said is None or found.metadata.labels.get(SCHEDULER_NAME, BACKEND) != BACKEND:
             return None
@@ -61,7 +61,7 @@ class PodGangStatus(StatusKind[PodGang]):
             return None
         return gang_status(found, self._completed(standing.said, standing.members), now=runtime.clock.now())
 
-    def event_with(self, found: PodGang, standing: Standing, patch: JSON) -> ObjectEvent | None:
+    def event_with(self, found: PodGang, standing: GangStanding, patch: JSON) -> ObjectEvent | None:
         """Tell that a gang is scheduled now, or why it is not."""
         del patch
         said, was = standing.said, find_condition(found.status.conditions, SCHEDULED)

@@ -21,7 +21,7 @@ from spinney.gangs.tree import GangKey
 from spinney.kube.keys import Key
 from spinney.reporting.controller import ObjectEvent, StatusKind
 from spinney.reporting.pods import FAILED_SCHEDULING
-from spinney.reporting.verdicts import WAITING, Standing, Standings, is_served
+from spinney.reporting.verdicts import WAITING, GangStanding, Standings, is_served
 from spinney.runtime import Runtime
 
 
@@ -72,7 +72,7 @@ class ScheduledCondition(StatusKind[Any]):
         names = [gang.name] if gang.source == self._kind.source else standings.parts(gang)
         return [Key(gang.namespace, name) for name in names]
 
-    def patch(self, found: Any, standing: Standing, runtime: Runtime) -> JSON | None:
+    def patch(self, found: Any, standing: GangStanding, runtime: Runtime) -> JSON | None:
         """Return the condition, for the version at hand."""
         said, kind = standing.said, self._kind
         was = find_condition(found.status.conditions, kind.condition)
@@ -89,7 +89,7 @@ class ScheduledCondition(StatusKind[Any]):
             "status": {"conditions": [to_json(each) for each in conditions]},
         }
 
-    def event_with(self, found: Any, standing: Standing, patch: JSON) -> ObjectEvent | None:
+    def event_with(self, found: Any, standing: GangStanding, patch: JSON) -> ObjectEvent | None:
         """Tell that a group is scheduled, or why not."""
         del found, patch
         said = standing.said

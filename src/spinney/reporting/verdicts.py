@@ -34,7 +34,7 @@ class GangVerdict:
     disruption_reason: str = EVICTED
 
 
-class Standing(NamedTuple):
+class GangStanding(NamedTuple):
     """How a gang stands: what is said of it, if anything, why it was refused last, and its pods."""
 
     said: GangVerdict | None
@@ -45,7 +45,7 @@ class Standing(NamedTuple):
 class Standings(Protocol):
     """How the gangs of a scheduler stand."""
 
-    def standing(self, gang: GangKey, having_nodes: frozenset[PodStatus]) -> Standing:
+    def standing(self, gang: GangKey, having_nodes: frozenset[PodStatus]) -> GangStanding:
         """Return how a gang stands, if pods in the statuses ``having_nodes`` count as placed."""
         ...
 

@@ -22,7 +22,7 @@ from spinney.cluster.statuses import PodStatus
 from spinney.gangs.sources import podgang, volcano
 from spinney.gangs.tree import GangKey
 from spinney.reporting.controller import StatusKind
-from spinney.reporting.verdicts import Standing, is_served
+from spinney.reporting.verdicts import GangStanding, is_served
 from spinney.runtime import Runtime
 
 SCHEDULED: Final = "Scheduled"
@@ -51,7 +51,7 @@ class VolcanoGroupStatus(StatusKind[PodGroup]):
             return GangKey(podgang.SOURCE, key.namespace, maker.name)
         return key
 
-    def patch(self, found: PodGroup, standing: Standing, runtime: Runtime) -> JSON | None:
+    def patch(self, found: PodGroup, standing: GangStanding, runtime: Runtime) -> JSON | None:
         """Return the status, for the version at hand."""
         members = standing.members
         if standing.said is None or members is None or not members.pods or not is_served(members, self._names):
@@ -75,7 +75,7 @@ class VolcanoGroupStatus(StatusKind[PodGroup]):
         }
 
 
-def _phase(before: PodGroupStatus, standing: Standing, phases: Counter[PodStatus], pods: int) -> str | None:
+def _phase(before: PodGroupStatus, standing: GangStanding, phases: Counter[PodStatus], pods: int) -> str | None:
     if standing.said is not None and standing.said.scheduled:
         return "Completed" if phases[PodStatus.SUCCEEDED] == pods else "Running"
     if standing.refused is None:
@@ -84,7 +84,7 @@ def _phase(before: PodGroupStatus, standing: Standing, phases: Counter[PodStatus
 
 
 def _conditions(
-    before: PodGroupStatus, standing: Standing, transition: str, now: datetime
+    before: PodGroupStatus, standing: GangStanding, transition: str, now: datetime
 ) -> tuple[PodGroupCondition, ...]:
     """Return the conditions; ``transition`` identifies what changes at once, as a session's uid does for Volcano."""
     if standing.said is not None and standing.said.scheduled:

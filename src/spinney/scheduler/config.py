@@ -17,7 +17,7 @@ import structlog
 import yaml
 
 from spinney.api.durations import parse_duration
-from spinney.backends.documents import Document, InvalidDocument, Problem, Step, decode, nearest, parse
+from spinney.backends.documents import Document, DocumentProblem, InvalidDocument, Step, decode, nearest, parse
 from spinney.scheduler.framework.plugin import PluginRegistry, UnknownPlugin
 
 log = structlog.get_logger()
@@ -325,7 +325,9 @@ def _read(document: Document, registry: PluginRegistry | None) -> SchedulerConfi
     return config
 
 
-def _plugin_problems(document: Document, config: SchedulerConfig, registry: PluginRegistry) -> Iterator[Problem]:
+def _plugin_problems(
+    document: Document, config: SchedulerConfig, registry: PluginRegistry
+) -> Iterator[DocumentProblem]:
     is_shard = document.value.get("kind") == "SchedulingShard"
     for number, option in enumerate(config.plugins):
         here: tuple[Step, ...] = ("spec", "plugins", option.name) if is_shard else _listed_at(document, option, number)

@@ -14,36 +14,36 @@ import structlog
 from spinney.api.builtin_fields import field_table
 from spinney.runtime import Runtime
 from spinney.server.about.discovery import discovery_paths, serve_discovery
-from spinney.server.about.health import ENDPOINTS, Health
-from spinney.server.about.metrics import Metrics
+from spinney.server.about.health import ENDPOINTS, HealthChecks
+from spinney.server.about.metrics import ServerMetrics
 from spinney.server.about.openapi import OpenApi
 from spinney.server.about.openapi_v2 import OpenApiV2
 from spinney.server.about.versions import git_version, version_info
 from spinney.server.admission.calling import HttpsCaller, WebhookCaller
-from spinney.server.admission.chain import Admission
-from spinney.server.admission.policies import Policies
+from spinney.server.admission.chain import AdmissionChain
+from spinney.server.admission.policies import AdmissionPolicies
 from spinney.server.admission.webhooks import Webhooks
 from spinney.server.authentication.authenticator import Authenticator
 from spinney.server.authentication.tokens import token_issuer
-from spinney.server.authorization.action import Action, action
+from spinney.server.authorization.action import AccessRequest, action
 from spinney.server.authorization.authorizer import AlwaysAllow, Authorizer, Rbac
 from spinney.server.authorization.impersonation import completed, impersonated, mode, needed
 from spinney.server.background.aggregation import Aggregation
-from spinney.server.background.device_claims import DeviceClaims
+from spinney.server.background.device_claims import ResourceClaimController
 from spinney.server.background.endings import Endings
 from spinney.server.background.expiry import EventExpiry
 from spinney.server.background.garbage import GarbageCollector
 from spinney.server.background.namespace_defaults import NamespaceDefaults
-from spinney.server.background.protection import Protection
+from spinney.server.background.protection import InUseProtection
 from spinney.server.background.quotas import QuotaKeeping
 from spinney.server.builtin.table import builtin_kinds
 from spinney.server.crd.definitions import COLLECTION, definition_kind
-from spinney.server.crd.installation import Installation
+from spinney.server.crd.installation import DefinedKinds
 from spinney.server.exchange.message import Request, Response
 from spinney.server.exchange.responding import failure, reply_json
 from spinney.server.exchange.status import StatusError, bad_request, internal_error, method_not_allowed, no_such_path
 from spinney.server.exchange.user import User
-from spinney.server.kinds import Registry
+from spinney.server.kinds import KindRegistry
 from spinney.server.operations.bootstrap import bootstrap, bootstrap_roles
 from spinney.server.operations.context import Context, Trust
 from spinney.server.options import ServerOptions
@@ -64,7 +64,7 @@ class ApiServer:
         tokens = token_issuer(self.options.data_directory)  # may refuse to start, so before the journal is opened
         self._journal = Journal(self.options.data_directory / "journal") if self.options.data_directory else None
         store = Store(history=self.options.history, journal=self._journal)
-        registry = Registry([*builtin_kinds(self.options.gangs), definition_kind()])
+        registry = KindRegistry([*builtin_kinds(self.options.gangs), definition_kind()])
         for kind in registry:
             store.open(kind.storage, kind.field_values)
         self._webhooks = Webhooks(runtime, store, registry, webhooks or HttpsCaller(self.options.service_addresses))
@@ -76,10 +76,10 @@ class ApiServer:
             store=store,
             registry=registry,
             fields=field_table(self.options.kubernetes_version),
-            admission=Admission(
+            admission=AdmissionChain(
                 runtime,
                 store,
-                policies=Policies(store, registry),
+                policies=AdmissionPolicies(store, registry),
                 webhooks=self._webhooks,
                 authorizer=authorizer,
                 book=quotas.book,
@@ -89,11 +89,11 @@ class ApiServer:
             tokens=tokens,
             trust=Trust(),
         )
-        Installation(store, registry)
+        DefinedKinds(store, registry)
         version = git_version(self.options.kubernetes_version)
         self._openapi = OpenApi(registry, self.context.fields, version)
         self._openapi_v2 = OpenApiV2(registry, self._openapi.documents, version)
-        self._metrics = Metrics(store, registry, version)
+        self._metrics = ServerMetrics(store, registry, version)
         self._broken: set[str] = set()  # background work that has stopped
         self._namespace_defaults = NamespaceDefaults(self.context)
         aggregation = Aggregation(self.context)
@@ -101,8 +101,8 @@ class ApiServer:
             GarbageCollector(self.context),
             Endings(self.context),
             EventExpiry(self.context),
-            Protection(self.context),
-            DeviceClaims(self.context),
+            InUseProtection(self.context),
+            ResourceClaimController(self.context),
             self._namespace_defaults,
             aggregation,
             quotas,
@@ -111,7 +111,7 @@ class ApiServer:
         background = {f"background/{name}": lambda name=name: name not in self._broken for name in names}
         journal = self._journal
         storing = {"ping": lambda: True, "etcd": lambda: journal is None or journal.keeping}
-        self._health = Health({**storing, **background})
+        self._health = HealthChecks({**storing, **background})
         if self._journal is None or not self._journal.restore(store, first=COLLECTION):
             bootstrap(self.context)
         try:
@@ -182,7 +182,7 @@ class ApiServer:
         refused = action(request, request.user)
         raise replace(refused, verb=f"impersonate-on:{mode(wanted)}:{refused.verb}").refusal()
 
-    def _check(self, wanted: Action) -> None:
+    def _check(self, wanted: AccessRequest) -> None:
         decision = self.context.authorizer.decide(wanted)
         if not decision.allowed:
             raise wanted.refusal(decision.reason)

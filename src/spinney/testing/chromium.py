@@ -32,7 +32,7 @@ def chromium_path() -> str | None:
 
 
 @dataclass
-class Page:
+class Tab:
     """One tab. Mutable: it fills with what the page asks for and complains about."""
 
     _browser: "Chromium"
@@ -44,7 +44,7 @@ class Page:
 
     async def open(self, url: str) -> None:
         """Go to an address and wait until it has loaded."""
-        await self._send("Page.navigate", url=url)
+        await self._send("Tab.navigate", url=url)
         await self.until("document.readyState === 'complete'")
 
     async def evaluate(self, expression: str) -> Any:
@@ -91,7 +91,7 @@ class Page:
 
     async def screenshot(self) -> bytes:
         """Return what is visible, as PNG."""
-        answer = await self._send("Page.captureScreenshot", format="png")
+        answer = await self._send("Tab.captureScreenshot", format="png")
         return base64.b64decode(answer["data"])
 
     async def resize(self, width: int, height: int, *, dark: bool = False) -> None:
@@ -128,14 +128,14 @@ class Chromium:
         self._socket = socket
         self._number = 0
         self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._pages: dict[str, Page] = {}
+        self._pages: dict[str, Tab] = {}
 
-    async def page(self, *, width: int = 1280, height: int = 800, dark: bool = False) -> Page:
+    async def page(self, *, width: int = 1280, height: int = 800, dark: bool = False) -> Tab:
         """Return a new tab."""
         target = await self.send("Target.createTarget", {"url": "about:blank"})
         attached = await self.send("Target.attachToTarget", {"targetId": target["targetId"], "flatten": True})
-        page = self._pages[attached["sessionId"]] = Page(self, attached["sessionId"])
-        for domain in ("Page", "Runtime", "Network", "Log", "DOM"):
+        page = self._pages[attached["sessionId"]] = Tab(self, attached["sessionId"])
+        for domain in ("Tab", "Runtime", "Network", "Log", "DOM"):
             await self.send(f"{domain}.enable", {}, attached["sessionId"])
         await page.resize(width, height, dark=dark)
         return page

@@ -129,10 +129,10 @@ async def _simulated(server: ApiServer, runtime: Runtime, nodes: ClusterSpec) ->
     from spinney.coscheduling.process.process import CoschedulerProcess  # noqa: PLC0415
     from spinney.nodes import Fleet  # noqa: PLC0415
     from spinney.sim.embedded.parts import running  # noqa: PLC0415
-    from spinney.workloads import Workloads  # noqa: PLC0415
+    from spinney.workloads import WorkloadControllers  # noqa: PLC0415
 
     fleet = Fleet(_connect(server, runtime, "kubelet"), nodes, runtime=runtime)
     scheduler = CoschedulerProcess(_connect(server, runtime, "kube-scheduler"), CoschedulerConfiguration())
-    workloads = Workloads(_connect(server, runtime, "kube-controller-manager"))
+    workloads = WorkloadControllers(_connect(server, runtime, "kube-controller-manager"))
     async with fleet.running(), running(scheduler), running(workloads):
         yield

@@ -8,9 +8,9 @@ manager does all of this, and nothing here runs.
 from collections.abc import Mapping
 from typing import Final
 
-from spinney.workloads.controllers import Workloads
+from spinney.workloads.controllers import WorkloadControllers
 
-__all__ = ["NOT_RUN", "Workloads"]
+__all__ = ["NOT_RUN", "WorkloadControllers"]
 
 NOT_RUN: Final[Mapping[str, str]] = {
     "cronjobs.batch": "no controller runs CronJobs on this cluster, so no Job will be made; apply the Job itself",

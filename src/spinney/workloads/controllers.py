@@ -17,7 +17,7 @@ from spinney.workloads.upkeep import Upkeep
 WORKERS = 4
 
 
-class Workloads:
+class WorkloadControllers:
     """Runs the controllers of ReplicaSets, Deployments, StatefulSets and Jobs until stopped."""
 
     def __init__(self, client: Client, manager: Manager | None = None) -> None:

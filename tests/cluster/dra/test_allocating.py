@@ -25,7 +25,7 @@ from spinney.api.resource_claims import (
 from spinney.api.struct import JSON, convert
 from spinney.cluster.dra.allocating import allocate
 from spinney.cluster.dra.book import ClaimBook
-from spinney.cluster.dra.catalogue import Catalogue, PublishedDevice
+from spinney.cluster.dra.catalogue import DeviceCatalogue, PublishedDevice
 from spinney.cluster.dra.requests import ask_of
 
 DRIVER = "gpu.example.com"
@@ -65,7 +65,7 @@ def given(
     spec = convert(ResourceClaimSpec, {"devices": {"requests": requests, "constraints": constraints or []}})
     selectors = (DeviceSelector(cel=CelSelector(expression=of_class)),) if of_class else ()
     classes = {"gpu": DeviceClass(metadata=Metadata(name="gpu"), spec=DeviceClassSpec(selectors=selectors))}
-    catalogue = Catalogue([a_slice(*devices)], classes)
+    catalogue = DeviceCatalogue([a_slice(*devices)], classes)
     found = allocate(catalogue, "n1", [ask_of(spec)], {PublishedDevice(DRIVER, "n1", name) for name in taken})
     if found is None:
         return None
@@ -158,18 +158,18 @@ def test_only_the_newest_whole_generation_of_a_pool_counts() -> None:
     old = a_slice(a_device("old"), name="s1", pool=ResourcePool(name="n1", generation=1))
     new = a_slice(a_device("new"), name="s2", pool=ResourcePool(name="n1", generation=2))
     part = a_slice(a_device("x"), name="s3", pool=ResourcePool(name="n1", generation=3, resource_slice_count=2))
-    assert Catalogue([old, new]).by_node == {"n1": [PublishedDevice(DRIVER, "n1", "new")]}
-    assert Catalogue([old, new, part]).by_node == {}
+    assert DeviceCatalogue([old, new]).by_node == {"n1": [PublishedDevice(DRIVER, "n1", "new")]}
+    assert DeviceCatalogue([old, new, part]).by_node == {}
 
 
 def test_a_selector_that_is_no_cel_is_a_problem_of_the_claim() -> None:
     """The claim is told what is wrong with its selector."""
-    catalogue = Catalogue([a_slice(a_device("a"))], {"gpu": DeviceClass(metadata=Metadata(name="gpu"))})
+    catalogue = DeviceCatalogue([a_slice(a_device("a"))], {"gpu": DeviceClass(metadata=Metadata(name="gpu"))})
     spec = convert(ResourceClaimSpec, {"devices": {"requests": [exactly("device.")]}})
     assert "no valid CEL" in catalogue.problem(ask_of(spec).requests[0].options[0])
 
 
-def partitions(*sizes: int, of: int = 7) -> Catalogue:
+def partitions(*sizes: int, of: int = 7) -> DeviceCatalogue:
     """Return partitions p0, p1, ... of one device, each drawing so many of its slices."""
     devices = tuple(
         Device(
@@ -182,7 +182,7 @@ def partitions(*sizes: int, of: int = 7) -> Catalogue:
     spec = ResourceSliceSpec(
         driver=DRIVER, pool=ResourcePool(name="n1"), node_name="n1", devices=devices, shared_counters=counters
     )
-    return Catalogue(
+    return DeviceCatalogue(
         [ResourceSlice(metadata=Metadata(name="s"), spec=spec)], {"gpu": DeviceClass(metadata=Metadata(name="gpu"))}
     )
 

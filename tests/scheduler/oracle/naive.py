@@ -32,7 +32,7 @@ from spinney.scheduler.placement import placing
 from spinney.scheduler.placement.devices import choose_devices
 from spinney.scheduler.victims import searching, simulating
 from spinney.scheduler.victims.order import Step
-from spinney.scheduler.victims.pool import Victim, VictimPool
+from spinney.scheduler.victims.pool import VictimJob, VictimPool
 
 Rule = NodeRule[Any]
 
@@ -212,7 +212,7 @@ class NaiveVictimOrder:
     ) -> None:
         self._session = session
         self._left = {name: [victim for victim in pool.of_queue(name) if admits(victim.job)] for name in queues}
-        self._taken: dict[str, list[Victim]] = {}
+        self._taken: dict[str, list[VictimJob]] = {}
 
     def pop(self) -> Step | None:
         """Return the next step."""
@@ -227,7 +227,7 @@ class NaiveVictimOrder:
             self._left[path[-1].name].remove(victim)
             tasks, more = victim.view.tasks_to_evict()
             if more and tasks:
-                again = Victim(self._session, victim.job, victim.view.without(tasks))
+                again = VictimJob(self._session, victim.job, victim.view.without(tasks))
                 self._left[path[-1].name].append(again)
             for queue in path:
                 self._taken.setdefault(queue.name, []).append(victim)
@@ -242,7 +242,7 @@ class NaiveVictimOrder:
         children = [each for each in self._session.queues.queues if each.parent == queue.name]
         return bool(self._left.get(queue.name)) or any(map(self._holds, children))
 
-    def _next(self, queue: Queue) -> Victim:
+    def _next(self, queue: Queue) -> VictimJob:
         own = self._left.get(queue.name)
         if own:
             return min(own)
@@ -260,7 +260,7 @@ class NaiveVictimOrder:
 class NaivePool(VictimPool):
     """Possible victims that are looked for anew each time."""
 
-    def of_queue(self, queue: str) -> list[Victim]:
+    def of_queue(self, queue: str) -> list[VictimJob]:
         """Return the possible victims of a queue, the least important first."""
         if queue in self._queues:
             self._forget(queue)

@@ -12,7 +12,7 @@ from spinney.cluster.state import ClusterState
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.results import Bind
-from spinney.scheduler.process.commit import Moment, assume_gang, by_gang, changes_since, whole_gangs
+from spinney.scheduler.process.commit import BookPositions, assume_gang, by_gang, changes_since, whole_gangs
 from tests.scheduler.process.world import NS
 
 GANG = GangKey("native", NS, "a")
@@ -52,7 +52,7 @@ def a_bind(pod: str, node: str = "n1", *, gang: GangKey = GANG, groups: tuple[st
     return Bind(PodKey(NS, pod), pod, node, gang, groups)
 
 
-def assume(cluster: ClusterState, *binds: Bind, since: Moment = Moment(0, 0)) -> str | None:  # noqa: B008 - frozen
+def assume(cluster: ClusterState, *binds: Bind, since: BookPositions = BookPositions(0, 0)) -> str | None:  # noqa: B008 - frozen
     return assume_gang(cluster, ClaimBook(), binds, changed=changes_since(cluster, since))
 
 
@@ -92,7 +92,7 @@ def test_a_decision_that_holds_takes_its_room_at_once() -> None:
 def test_an_outdated_decision_drops_the_whole_gang(happens: Callable[[ClusterState], object], problem: str) -> None:
     """If one pod's decision no longer holds, no pod of the gang is assumed and the ledger is as it was."""
     cluster = a_cluster()
-    decided_at = Moment.of(cluster)
+    decided_at = BookPositions.of(cluster)
     happens(cluster)
     before = cluster.table.idle.copy()
 
@@ -112,7 +112,7 @@ def test_nodes_that_did_not_change_are_not_asked_again() -> None:
     """What the cycle has seen of a node is not judged twice: only nodes that changed since then are."""
     cluster = a_cluster()
     cluster.apply_node(a_node("n2", taint="repair"))
-    decided_at = Moment.of(cluster)
+    decided_at = BookPositions.of(cluster)
     cluster.apply_node(a_node("n1", labels={"pool": "train", "new": "label"}))
 
     assert list(changes_since(cluster, decided_at).rows) == [cluster.table.find("n1")]
@@ -185,7 +185,7 @@ def test_rules_between_pods_hold_when_another_scheduler_was_faster(
     cluster = a_cluster()
     cluster.apply_node(a_node("n3", labels={"kubernetes.io/hostname": "n3"}))
     cluster.apply_pod(with_rules("p", own))
-    decided_at = Moment.of(cluster)
+    decided_at = BookPositions.of(cluster)
     cluster.apply_pod(with_rules("other", others, "n3"))
 
     found = assume(cluster, a_bind("p", "n3"), since=decided_at)
@@ -196,7 +196,7 @@ def test_rules_between_pods_hold_when_another_scheduler_was_faster(
 def test_a_node_whose_gpus_change_their_mode_takes_no_pod_that_was_decided_before() -> None:
     """Whole GPUs are not taken from a node that begins to offer MIG instances."""
     cluster = a_cluster()
-    decided_at = Moment.of(cluster)
+    decided_at = BookPositions.of(cluster)
     cluster.apply_node(a_node("n1", labels={"pool": "train", "nvidia.com/mig.strategy": "mixed"}))
 
     assert "another mode" in str(assume(cluster, a_bind("p0"), since=decided_at))

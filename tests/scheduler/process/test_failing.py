@@ -9,7 +9,7 @@ from spinney.kube.client import Client
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.results import Bind, CycleResult
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.process.commit import Moment
+from spinney.scheduler.process.commit import BookPositions
 from spinney.scheduler.process.process import CYCLES, SchedulerProcess
 from spinney.scheduler.process.shadow import Shadow
 from tests.scheduler.process.world import World, in_a_world
@@ -57,7 +57,7 @@ class Slippery(Shadow):
         if change.key.name == "bad":
             raise RuntimeError("lost my configuration")
 
-    def bind(self, binds: Sequence[Bind], *, decided_at: Moment) -> None:
+    def bind(self, binds: Sequence[Bind], *, decided_at: BookPositions) -> None:
         self.bound = {*getattr(self, "bound", set()), *(bind.pod.name for bind in binds)}
         super().bind(binds, decided_at=decided_at)
 

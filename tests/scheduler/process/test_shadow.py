@@ -15,7 +15,7 @@ from spinney.kube.read_only import ReadOnlyTransport
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.process import SchedulerProcess
-from spinney.scheduler.process.shadow import Difference, Shadow
+from spinney.scheduler.process.shadow import Comparison, Shadow
 from tests.scheduler.process.world import NS, World, in_a_world
 
 
@@ -83,7 +83,7 @@ def test_a_shadow_compares_with_what_the_other_did() -> None:
             await world.settle(5)
             found = {each.pod: each for each in shadow.compared()}
             differences = [found[Key(NS, name)].difference for name in ("first", "second", "third")]
-            assert differences == [Difference.OTHER, Difference.SAME, Difference.OURS_ONLY]
+            assert differences == [Comparison.OTHER, Comparison.SAME, Comparison.OURS_ONLY]
             lead = found[Key(NS, "first")].lead
             assert lead is not None
             assert lead > 4

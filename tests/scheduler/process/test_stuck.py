@@ -15,13 +15,13 @@ from spinney.runtime import Runtime
 from spinney.scheduler import NodeInfo, Plugin, PodGroupInfo, PodInfo, Session
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.plugins import default_registry
-from spinney.scheduler.process.process import Pace, SchedulerProcess
+from spinney.scheduler.process.process import CyclePace, SchedulerProcess
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 from tests.scheduler.process.world import NS, World
 
 TIMES = LeaseTimes(lease_duration=4.0, renew_deadline=3.0, retry_period=0.1)
-PATIENT, IMPATIENT = Pace(), Pace(look_up=0.05, slow=0.2, stuck=1.0)
+PATIENT, IMPATIENT = CyclePace(), CyclePace(look_up=0.05, slow=0.2, stuck=1.0)
 
 
 class Hanging(Plugin):
@@ -40,7 +40,7 @@ class Hanging(Plugin):
 
 @asynccontextmanager
 async def a_replica(
-    server: ApiServer, identity: str, *plugins: type[Plugin], pace: Pace = PATIENT
+    server: ApiServer, identity: str, *plugins: type[Plugin], pace: CyclePace = PATIENT
 ) -> AsyncIterator[LeaderElection]:
     """Run a scheduler that stands for election, with a worker thread of its own."""
     runtime = Runtime.system()

@@ -7,7 +7,7 @@ import msgspec
 
 from spinney.api.struct import JSON
 from spinney.sim.cases.format import Case
-from spinney.sim.cases.outcome import JobOutcome, Outcome, TaskOutcome
+from spinney.sim.cases.outcome import JobOutcome, SessionOutcome, TaskOutcome
 from spinney.sim.cases.reporting import as_json
 from spinney.sim.cases.running import CaseReport, run_case
 from spinney.sim.cases.settling import settled
@@ -24,7 +24,7 @@ class Script:
     actions: frozenset[str] = frozenset({"allocate"})
     seen: list[dict[str, tuple[str, str | None]]] = field(default_factory=list)
 
-    def run(self, case: Case, actions: Sequence[str]) -> Outcome:
+    def run(self, case: Case, actions: Sequence[str]) -> SessionOutcome:
         found = {task.name: (str(task.state), task.node) for job in case.jobs for task in job.tasks}
         self.seen.append(found)
         after = self.outcomes.pop(0) if actions else found
@@ -32,7 +32,7 @@ class Script:
             name: TaskOutcome(status=status, node=node, gpus_requested=1) for name, (status, node) in after.items()
         }
         binds = sum(status == "Binding" for status, _ in after.values())
-        return Outcome(tasks=tasks, jobs={job.name: STARTED for job in case.jobs}, binds=binds)
+        return SessionOutcome(tasks=tasks, jobs={job.name: STARTED for job in case.jobs}, binds=binds)
 
 
 def run(case: JSON, script: Script, *, built_actions_only: bool = False) -> CaseReport:

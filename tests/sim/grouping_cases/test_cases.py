@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from spinney.cli import main
-from spinney.sim.grouping_cases.reading import Case, read
+from spinney.sim.grouping_cases.reading import GroupingCase, read
 from spinney.sim.grouping_cases.running import run
 
 FILES = sorted((Path(__file__).parents[2] / "data" / "grouping").glob("*.json"))
@@ -16,7 +16,7 @@ CASES = read(FILES)
 
 
 @pytest.mark.parametrize("case", [case for _, case in CASES], ids=[case.id for _, case in CASES])
-def test_a_case_of_ours_has_the_verdict_it_names(case: Case) -> None:
+def test_a_case_of_ours_has_the_verdict_it_names(case: GroupingCase) -> None:
     """Every case file of ours says which verdict it must get; without a word it must pass."""
     assert run(case).verdict == case.raw.get("verdict", "passed"), run(case).differences
 

@@ -19,13 +19,13 @@ _MAX_DOMAIN: Final = 63
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedConstraint:
     """A constraint, where it stands, what encloses it and the topology name it inherits."""
 
     key: tuple[str, str]  # level and name, which an update cannot change
     path: FieldPath
     constraint: TopologyConstraint
-    around: tuple["Placed", ...]
+    around: tuple["PlacedConstraint", ...]
 
     @property
     def topology_name(self) -> str | None:
@@ -41,12 +41,12 @@ class Placed:
         return self.path.child("pack", "required") if pack and pack.required else self.path.child("packDomain")
 
 
-def constraints(template: PodCliqueSetTemplateSpec, path: FieldPath) -> list[Placed]:
+def constraints(template: PodCliqueSetTemplateSpec, path: FieldPath) -> list[PlacedConstraint]:
     """Return every topology constraint of a set, outer ones first."""
     return list(_placed(template, path))
 
 
-def validate_shape(placed: Sequence[Placed], *, creating: bool) -> list[FieldError]:
+def validate_shape(placed: Sequence[PlacedConstraint], *, creating: bool) -> list[FieldError]:
     """Check what holds for a constraint on its own; the CRD's rules say the same where CEL is evaluated."""
     errors: list[FieldError] = []
     for each in placed:
@@ -67,10 +67,12 @@ def validate_shape(placed: Sequence[Placed], *, creating: bool) -> list[FieldErr
     return errors
 
 
-def validate_domains(placed: Sequence[Placed], bindings: Mapping[str, ClusterTopologyBinding]) -> list[FieldError]:
+def validate_domains(
+    placed: Sequence[PlacedConstraint], bindings: Mapping[str, ClusterTopologyBinding]
+) -> list[FieldError]:
     """Check constraints against the topology they name: it exists, has the domains, and inner packs no looser."""
     errors = []
-    named: list[Placed] = []
+    named: list[PlacedConstraint] = []
     for each in placed:
         where = each.path.child("topologyName")
         name = each.topology_name
@@ -91,7 +93,7 @@ def validate_domains(placed: Sequence[Placed], bindings: Mapping[str, ClusterTop
     return errors
 
 
-def topology_warnings(placed: Sequence[Placed], bindings: Mapping[str, ClusterTopologyBinding]) -> list[str]:
+def topology_warnings(placed: Sequence[PlacedConstraint], bindings: Mapping[str, ClusterTopologyBinding]) -> list[str]:
     """Return what is allowed but probably not meant."""
     warnings = []
     for each in placed:
@@ -110,7 +112,7 @@ def topology_warnings(placed: Sequence[Placed], bindings: Mapping[str, ClusterTo
     return warnings
 
 
-def validate_topology_update(new: Sequence[Placed], old: Sequence[Placed]) -> list[FieldError]:
+def validate_topology_update(new: Sequence[PlacedConstraint], old: Sequence[PlacedConstraint]) -> list[FieldError]:
     """Check that constraints stay as they are, but for two repairs of constraints written with ``packDomain``.
 
     It may be respelled as the identical ``pack.required``, and a missing topology name may be added to it.
@@ -131,33 +133,35 @@ def validate_topology_update(new: Sequence[Placed], old: Sequence[Placed]) -> li
     ]
 
 
-def repaired(new: Sequence[Placed], old: Sequence[Placed]) -> bool:
+def repaired(new: Sequence[PlacedConstraint], old: Sequence[PlacedConstraint]) -> bool:
     """Return whether an update adds a missing topology name, so that domains must be checked as on creation."""
     before = {each.key: each for each in old}
     return any(each.key in before and _repairs(each, before[each.key]) for each in new)
 
 
-def _placed(template: PodCliqueSetTemplateSpec, path: FieldPath) -> Iterator[Placed]:
-    whole: tuple[Placed, ...] = ()
+def _placed(template: PodCliqueSetTemplateSpec, path: FieldPath) -> Iterator[PlacedConstraint]:
+    whole: tuple[PlacedConstraint, ...] = ()
     if template.topology_constraint is not None:
-        whole = (Placed(("set", ""), path.child("topologyConstraint"), template.topology_constraint, ()),)
+        whole = (PlacedConstraint(("set", ""), path.child("topologyConstraint"), template.topology_constraint, ()),)
         yield from whole
-    around: dict[str, tuple[Placed, ...]] = {}
+    around: dict[str, tuple[PlacedConstraint, ...]] = {}
     for i, group in enumerate(template.pod_clique_scaling_groups):
         outer = whole
         if group.topology_constraint is not None:
             where = path.child("podCliqueScalingGroups").index(i).child("topologyConstraint")
-            inner = Placed(("group", group.name), where, group.topology_constraint, whole)
+            inner = PlacedConstraint(("group", group.name), where, group.topology_constraint, whole)
             yield inner
             outer = (inner, *whole)
         around.update(dict.fromkeys(group.clique_names, outer))
     for i, clique in enumerate(template.cliques):
         if clique.topology_constraint is not None:
             where = path.child("cliques").index(i).child("topologyConstraint")
-            yield Placed(("clique", clique.name), where, clique.topology_constraint, around.get(clique.name, whole))
+            yield PlacedConstraint(
+                ("clique", clique.name), where, clique.topology_constraint, around.get(clique.name, whole)
+            )
 
 
-def _domains(each: Placed) -> list[tuple[FieldPath, str]]:
+def _domains(each: PlacedConstraint) -> list[tuple[FieldPath, str]]:
     pack = each.constraint.pack
     found = [
         (each.path.child("pack", "required"), pack.required if pack else None),
@@ -167,7 +171,7 @@ def _domains(each: Placed) -> list[tuple[FieldPath, str]]:
     return [(path, name) for path, name in found if name is not None]
 
 
-def _unknown_domains(each: Placed, order: Mapping[str, int]) -> list[FieldError]:
+def _unknown_domains(each: PlacedConstraint, order: Mapping[str, int]) -> list[FieldError]:
     listed = ", ".join(order)
     return [
         invalid(path, name, f"no such domain in {each.topology_name!r}; it has, broad to narrow: {listed}")
@@ -176,7 +180,7 @@ def _unknown_domains(each: Placed, order: Mapping[str, int]) -> list[FieldError]
     ]
 
 
-def _looser(each: Placed, order: Mapping[str, int]) -> list[FieldError]:
+def _looser(each: PlacedConstraint, order: Mapping[str, int]) -> list[FieldError]:
     """Compare with every constraint around, for required and preferred domains separately."""
     kinds: list[tuple[Callable[[TopologyConstraint], str | None], FieldPath]] = [
         (lambda constraint: constraint.required, each.required_path),
@@ -194,11 +198,11 @@ def _looser(each: Placed, order: Mapping[str, int]) -> list[FieldError]:
     return errors
 
 
-def _meaning(each: Placed) -> tuple[str | None, str | None]:
+def _meaning(each: PlacedConstraint) -> tuple[str | None, str | None]:
     return each.constraint.required, each.constraint.preferred
 
 
-def _repairs(new: Placed, old: Placed) -> bool:
+def _repairs(new: PlacedConstraint, old: PlacedConstraint) -> bool:
     return (
         old.constraint.pack_domain is not None
         and not old.constraint.topology_name

@@ -7,7 +7,7 @@ import click
 
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
-from spinney.backends.documents import Problem, steps
+from spinney.backends.documents import DocumentProblem, steps
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.coming_up import until_ready
 from spinney.cli.clusters.connecting import Connection, advice, with_cluster
@@ -82,7 +82,7 @@ def _refusal(manifest: Manifest, error: KubeError) -> str:
     if isinstance(error, Invalid) and error.causes:
         document = manifest.document
         faults = (
-            Problem(document.source, document.line(*steps(each.field)), each.field, each.message)
+            DocumentProblem(document.source, document.line(*steps(each.field)), each.field, each.message)
             for each in error.causes
         )
         return "\n".join(dict.fromkeys(map(str, faults)))

@@ -18,7 +18,7 @@ from spinney.cli.terminal.output import echo
 from spinney.dashboard.access import Access, Connect, Mode, RefusedAddress, is_loopback
 from spinney.dashboard.advising import Adviser
 from spinney.dashboard.prometheus import Prometheus
-from spinney.dashboard.schedulers import RemoteScheduler, SchedulerEndpoint
+from spinney.dashboard.schedulers import RemoteScheduler, SchedulerAddress
 from spinney.dashboard.serving import Dashboard, DashboardMetrics
 from spinney.dashboard.viewers import Viewers
 from spinney.kube.client import Client
@@ -73,7 +73,7 @@ async def _serve(
     choice: ClusterChoice,
     access: Access,
     namespaces: tuple[str, ...],
-    told: tuple[Sequence[SchedulerEndpoint], Prometheus | None],
+    told: tuple[Sequence[SchedulerAddress], Prometheus | None],
     *,
     where: tuple[int, ssl.SSLContext | None],
     endpoint: tuple[str, int] | None,

@@ -18,7 +18,7 @@ from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.options import meant
 from spinney.cli.pictures.gpus import cpu_on
 from spinney.cli.terminal.output import columns, echo, print_data, room_for, shortened
-from spinney.gangs.sources.podgang import Workload
+from spinney.gangs.sources.podgang import SourceWorkload
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.sim.overview.gang_table import GangLine, gang_lines
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
@@ -135,7 +135,7 @@ def _is_of(line: GangLine, here: str | None, wanted: str | None) -> bool:
     if wanted is None or not line.workload or here not in (None, line.namespace):
         return False
     kind, _, name = wanted.rpartition("/")
-    own = Workload(*line.workload.split("/", 1))
+    own = SourceWorkload(*line.workload.split("/", 1))
     return own.is_called(kind or own.kind, name)
 
 

@@ -9,12 +9,12 @@ import yaml
 
 import spinney
 from spinney.api.struct import JSON
-from spinney.backends import Catalogue, every_backend
+from spinney.backends import BackendCatalogue, every_backend
 from spinney.backends.builtin import BACKENDS
 from spinney.backends.documents import InvalidDocument
 from spinney.cli.installing import Installation, installation
 from spinney.cli.installing.computed import operator_configuration
-from spinney.cli.installing.description import Setting
+from spinney.cli.installing.description import ChartSetting
 from spinney.cli.installing.rights import kind_rights, rules
 from spinney.cli.installing.values import default_values, merged, read_values
 from spinney.coscheduling.process.configuration import InvalidConfiguration, load_configuration
@@ -64,7 +64,7 @@ def manifests(
                 "dashboard.enabled needs dashboard.certificate.secretName (a Secret with tls.crt and tls.key), "
                 "or dashboard.behindProxy: true"
             )
-        written = operator_configuration(Setting(values, namespace, spinney.__version__))
+        written = operator_configuration(ChartSetting(values, namespace, spinney.__version__))
         loaded = check(yaml.safe_dump(written), catalogue)
     except InvalidDocument as error:
         raise click.ClickException("\n".join(str(problem) for problem in error.problems)) from error
@@ -90,7 +90,7 @@ def _with_flags(values: JSON, image: str | None, *, operator: bool, coscheduler:
     return merged(values, changes)
 
 
-def _grouper(values: JSON, file: Path | None, catalogue: Catalogue) -> JSON:
+def _grouper(values: JSON, file: Path | None, catalogue: BackendCatalogue) -> JSON:
     """Return the grouper's values with a file's configuration, and the rights to read the kinds of its own rules."""
     if file is None:
         return {"enabled": True}

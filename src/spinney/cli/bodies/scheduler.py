@@ -30,7 +30,7 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.process import COMPONENT, SchedulerProcess
-from spinney.scheduler.process.shadow import Difference, Shadow
+from spinney.scheduler.process.shadow import Comparison, Shadow
 from spinney.sim.policies.files import Policies, with_policies
 
 _WIDTH = 140  # of tables that are not printed to a terminal
@@ -132,7 +132,7 @@ def print_comparison(console: Console, shadow: Shadow) -> None:
     summary = Table(title=f"{len(found)} pods placed by either scheduler", title_justify="left")
     summary.add_column("")
     summary.add_column("pods", justify="right")
-    for difference in Difference:
+    for difference in Comparison:
         summary.add_row(difference.value, str(counts[difference]))
     console.print(summary)
     leads = [each.lead for each in found if each.lead is not None]
@@ -142,7 +142,7 @@ def print_comparison(console: Console, shadow: Shadow) -> None:
         console.print(f"would have evicted {shadow.evictions} pods")
     for gang, message in sorted(shadow.refused.items()):
         console.print(printable(f"could not place {gang}: {message}"), markup=False)
-    apart = [each for each in found if each.difference is not Difference.SAME]
+    apart = [each for each in found if each.difference is not Comparison.SAME]
     if apart:
         table = Table(title="where the two differ", title_justify="left")
         for column in ("pod", "gang", "ours", "the other's"):

@@ -24,11 +24,11 @@ from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry, UnknownPlugin
-from spinney.sim.policies.faults import Faults, watching
+from spinney.sim.policies.faults import PolicyFaults, watching
 from spinney.sim.remedies import Remedy
 from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.remedies.search import nodes_to_add
-from spinney.sim.snapshots.expanding import InvalidWorkload, Surroundings, expand
+from spinney.sim.snapshots.expanding import ExpansionContext, InvalidWorkload, expand
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 from spinney.sim.whatif.simulation import Outcome, Simulation, Waiting, differences, matching_profile
 
@@ -41,7 +41,7 @@ class Run:
 
     name: str
     outcome: Outcome
-    workloads: Mapping[GangKey, podgang.Workload]
+    workloads: Mapping[GangKey, podgang.SourceWorkload]
     """What gangs were made for, where the grouper made them."""
     nodes: Mapping[GangKey, Remedy]
     """The nodes with which gangs would start that wait, where it was asked for."""
@@ -144,7 +144,7 @@ def _nodes_to_add(
     return found
 
 
-def _failures(faults: Faults) -> str:
+def _failures(faults: PolicyFaults) -> str:
     """Return every fault in a line of its own."""
     plugins = ", ".join(dict.fromkeys(fault.plugin for fault in faults))
     return "\n".join(
@@ -160,7 +160,7 @@ def _files(error: Exception) -> set[str]:
 def _with_workload(
     taken: ClusterSnapshot, files: Sequence[Path], namespace: str | None, runtime: Runtime
 ) -> ClusterSnapshot:
-    surroundings = Surroundings.of(taken, runtime.clock.now(), namespace=namespace or DEFAULT_NAMESPACE)
+    surroundings = ExpansionContext.of(taken, runtime.clock.now(), namespace=namespace or DEFAULT_NAMESPACE)
     if not files:
         return taken
     # Manifests are held to the schemas of their kinds, which only the extra `embedded` can compile; a snapshot is not.

@@ -25,7 +25,7 @@ from spinney.kube.errors import Forbidden
 from spinney.runtime import Runtime
 from spinney.scheduler.config import InvalidConfiguration
 from spinney.scheduler.framework.plugin import UnknownPlugin
-from spinney.scheduler.process.endpoint import EXPLANATIONS, Refused
+from spinney.scheduler.process.endpoint import EXPLANATIONS, RefusedGang
 from spinney.sim.advice.advice import STARTS_ANYWAY, Advisor, Answer
 from spinney.sim.advice.subjects import AmbiguousSubject, NoSuchSubject, UnknownKind, find
 from spinney.sim.overview.hearing import Heard, evictions, refused_by
@@ -98,7 +98,7 @@ def why(
     print_unseen(snapshot)
 
 
-def _refused_by(url: str) -> Mapping[GangKey, Refused]:
+def _refused_by(url: str) -> Mapping[GangKey, RefusedGang]:
     """Return what the last cycle of the scheduler at ``url`` refused."""
     from spinney.dashboard.schedulers import RemoteScheduler, SchedulerUnreadable  # noqa: PLC0415 - an HTTP stack
 

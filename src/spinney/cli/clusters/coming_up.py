@@ -29,7 +29,7 @@ _REASON: Final = 100
 
 
 @dataclass(frozen=True)
-class Stage:
+class Arrival:
     """How far one object has come: what is still missing; nothing if it has arrived."""
 
     missing: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ async def until_ready(
     Kinds that make no pods are ready when they are there. Raises an error that says what was missing at the end.
     """
     awaited = [each for each in applied if each[0].kind in (_SET, _POD) or each[0].kind in _COUNTED]
-    missing: list[Stage] = []
+    missing: list[Arrival] = []
     if not awaited:
         return
     try:
@@ -67,9 +67,9 @@ async def until_ready(
 
 async def _stages(
     connection: Connection, cluster: Followed, snapshot: ClusterSnapshot, applied: Sequence[tuple[Resource, Key]]
-) -> list[Stage]:
+) -> list[Arrival]:
     lines = cluster.gangs(snapshot)
-    stages: list[Stage] = []
+    stages: list[Arrival] = []
     for resource, key in applied:
         if resource.kind == _SET:
             stages.append(_of_set(snapshot, key, lines))
@@ -79,12 +79,12 @@ async def _stages(
     return stages
 
 
-def _of_set(snapshot: ClusterSnapshot, key: Key, lines: Sequence[GangLine]) -> Stage:
+def _of_set(snapshot: ClusterSnapshot, key: Key, lines: Sequence[GangLine]) -> Arrival:
     found = next((each for each in snapshot.of(POD_CLIQUE_SET, PodCliqueSet) if key_of(each) == key), None)
     if found is None:
-        return Stage((f"{key.name}: the set is not seen yet",))
+        return Arrival((f"{key.name}: the set is not seen yet",))
     if found.status.last_errors:
-        return Stage((f"{key.name}: {found.status.last_errors[-1].description}",), why=key.name)
+        return Arrival((f"{key.name}: {found.status.last_errors[-1].description}",), why=key.name)
     gangs = {
         each.metadata.name
         for each in snapshot.of(POD_GANG, PodGang)
@@ -93,11 +93,11 @@ def _of_set(snapshot: ClusterSnapshot, key: Key, lines: Sequence[GangLine]) -> S
     own = [line for line in lines if line.namespace == key.namespace and line.name in gangs]
     behind = [line for line in own if line.ready < max(line.minimum, 1)]
     if behind:
-        return Stage(tuple(map(_told, behind)), why=behind[0].name)
+        return Arrival(tuple(map(_told, behind)), why=behind[0].name)
     status, wanted = found.status, found.spec.replicas or 0
     if status.available_replicas >= wanted and status.observed_generation == found.metadata.generation:
-        return Stage()
-    return Stage((f"{key.name}: {status.available_replicas} of {counted(wanted, 'replica')} available",))
+        return Arrival()
+    return Arrival((f"{key.name}: {status.available_replicas} of {counted(wanted, 'replica')} available",))
 
 
 def _told(line: GangLine) -> str:
@@ -105,22 +105,22 @@ def _told(line: GangLine) -> str:
     return f"{line.name} {line.state}, {line.ready} of {counted(line.minimum, 'pod')} ready{reason}"
 
 
-def _of_pod(key: Key, found: JSON) -> Stage:
+def _of_pod(key: Key, found: JSON) -> Arrival:
     status = found.get("status") or {}
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
     if status.get("phase") == "Succeeded" or conditions.get("Ready", {}).get("status") == "True":
-        return Stage()
+        return Arrival()
     reason = conditions.get("PodScheduled", {}).get("message", "")
-    return Stage((f"pod {key.name}: {shortened(reason, _REASON) or 'not ready'}",), why=f"pod/{key.name}")
+    return Arrival((f"pod {key.name}: {shortened(reason, _REASON) or 'not ready'}",), why=f"pod/{key.name}")
 
 
-def _of_counts(resource: Resource, key: Key, found: JSON) -> Stage:
+def _of_counts(resource: Resource, key: Key, found: JSON) -> Arrival:
     status = found.get("status") or {}
     wanted, ready = _COUNTED[resource.kind](found.get("spec") or {}, status)
     if ready >= wanted and status.get("observedGeneration", 0) >= _generation(resource, found):
-        return Stage()
+        return Arrival()
     text = f"{resource.kind} {key.name}: {ready} of {counted(wanted, 'pod')} ready"
-    return Stage((text,), why=f"{resource.kind.lower()}/{key.name}")
+    return Arrival((text,), why=f"{resource.kind.lower()}/{key.name}")
 
 
 def _generation(resource: Resource, found: JSON) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Claim:
+class KubeconfigClaim:
     """A kubeconfig that is ours to write, and why it is not the one that was wanted."""
 
     path: Path
@@ -23,7 +23,7 @@ class Claim:
 
 
 @contextmanager
-def claimed(wanted: Path) -> Iterator[Claim]:
+def claimed(wanted: Path) -> Iterator[KubeconfigClaim]:
     """Own ``wanted``, or where it has an owner the next free name beside it, for the time of the block."""
     wanted.parent.mkdir(parents=True, exist_ok=True)
     owner = ""
@@ -39,7 +39,7 @@ def claimed(wanted: Path) -> Iterator[Claim]:
         try:
             os.truncate(lock, 0)
             os.write(lock, f"process {os.getpid()}".encode())
-            yield Claim(path, owner)
+            yield KubeconfigClaim(path, owner)
         finally:
             os.close(lock)
         return

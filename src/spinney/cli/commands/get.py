@@ -35,7 +35,7 @@ WORDS: Final = {
 """What can be listed, by every word people use for it."""
 
 
-class Kind(click.Choice[str]):
+class KindParameter(click.Choice[str]):
     """One of the words; a typo is answered with the nearest."""
 
     def __init__(self) -> None:
@@ -54,7 +54,9 @@ class Kind(click.Choice[str]):
 
 
 @click.command()
-@argument("kind", metavar="gangs|sets|nodes", type=Kind(), meaning="What to list; singular and short words will do.")
+@argument(
+    "kind", metavar="gangs|sets|nodes", type=KindParameter(), meaning="What to list; singular and short words will do."
+)
 @argument("name", required=False, shell_complete=completing.listed, meaning="Only the one of this name.")
 @namespace_option
 @click.option("-A", "--all-namespaces", is_flag=True, help="Gangs and sets of all namespaces.")

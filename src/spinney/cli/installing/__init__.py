@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from spinney.api.schema.crd import definition, kinds_of
 from spinney.api.struct import JSON, to_json
 from spinney.backends import SchedulerBackend
-from spinney.cli.installing.description import Description, Setting, made
+from spinney.cli.installing.description import ChartSetting, Description, made
 from spinney.cli.installing.page import DASHBOARD, page_objects
 from spinney.cli.installing.processes import PROCESSES
 from spinney.cli.installing.roles import roles
@@ -38,7 +38,7 @@ def described(backends: Iterable[type[SchedulerBackend]]) -> dict[str, list[Desc
 
 def installation(options: Installation, backends: Iterable[type[SchedulerBackend]]) -> list[JSON]:
     """Return every object of an installation, in the order in which to apply them."""
-    setting = Setting(options.values, options.namespace, options.version)
+    setting = ChartSetting(options.values, options.namespace, options.version)
     objects: list[JSON] = []
     if options.crds and options.values["operator"]["enabled"]:
         objects += [to_json(definition(kind)) for kind in kinds_of("grove")]

@@ -9,19 +9,19 @@ from typing import Any, Final
 import yaml
 
 from spinney.api.struct import JSON
-from spinney.cli.installing.description import Computed, Setting, Value, either, every
+from spinney.cli.installing.description import ChartSetting, Computed, Value, either, every
 
 NAMESPACE: Final = Computed(".Release.Namespace", lambda setting: setting.namespace)
 DEFINITIONS: Final[dict[str, str]] = {}
 """Named templates of the chart, which rules refer to."""
 
 
-def _defined(name: str, body: str, of: Callable[[Setting], Any]) -> Computed:
+def _defined(name: str, body: str, of: Callable[[ChartSetting], Any]) -> Computed:
     DEFINITIONS[f"spinney.{name}"] = body
     return Computed(f'include "spinney.{name}" .', of)
 
 
-def _image(setting: Setting) -> str:
+def _image(setting: ChartSetting) -> str:
     image = setting.values["image"]
     name = f"{image['repository']}:{image['tag'] or setting.version}"
     return f"{name}@{image['digest']}" if image["digest"] else name
@@ -43,13 +43,13 @@ PULL_SECRETS: Final = _defined(
 # -- the operator's configuration --------------------------------------------------------------------------------------
 
 
-def own_certificate(setting: Setting) -> bool:
+def own_certificate(setting: ChartSetting) -> bool:
     """Tell whether somebody else provides the webhooks' certificate."""
     certificate = setting.values["webhooks"]["certificate"]
     return bool(certificate["secretName"] or certificate["certManager"]["enabled"])
 
 
-def operator_configuration(setting: Setting) -> JSON:
+def operator_configuration(setting: ChartSetting) -> JSON:
     """Return the file that the operator reads."""
     configuration = {
         "apiVersion": "operator.config.grove.io/v1alpha1",
@@ -63,7 +63,7 @@ def operator_configuration(setting: Setting) -> JSON:
     return configuration
 
 
-def _operator_text(setting: Setting) -> str:
+def _operator_text(setting: ChartSetting) -> str:
     written = operator_configuration(setting)
     head = {key: written.pop(key) for key in ("apiVersion", "kind")}
     return f"{_yaml(head)}\n{_yaml(written)}"
@@ -94,7 +94,7 @@ PROFILES: Final = _defined(
 )
 
 
-def _profiles(setting: Setting) -> list[str]:
+def _profiles(setting: ChartSetting) -> list[str]:
     return [each["name"] for each in (setting.values["config"].get("scheduler") or {}).get("profiles") or ()]
 
 
@@ -112,7 +112,7 @@ def configured(*path: str, default: object) -> Computed:
     words = " ".join(f'"{step}"' for step in path)
     written = json.dumps(default)
 
-    def found(setting: Setting) -> Any:
+    def found(setting: ChartSetting) -> Any:
         value: Any = setting.values["config"]
         for step in path:
             value = (value or {}).get(step)
@@ -206,7 +206,7 @@ GROUPER_CONFIGURATION: Final = Computed(
 def has_rule(kind: str) -> Computed:
     """Return the condition that a rule of ours is in force: its kind is not left out."""
 
-    def holds(setting: Setting) -> bool:
+    def holds(setting: ChartSetting) -> bool:
         return kind not in (setting.values["grouper"]["config"].get("without") or ())
 
     return Computed(f'not (has "{kind}" (dig "without" list .Values.grouper.config))', holds)
@@ -222,7 +222,7 @@ ASKS_FOR_NODES: Final = Computed(
 def queues_kind(kind: str) -> Computed:
     """Return the condition that suspended workloads of a kind wait in the scheduler's queues."""
 
-    def holds(setting: Setting) -> bool:
+    def holds(setting: ChartSetting) -> bool:
         return kind in ((setting.values["scheduler"]["config"].get("suspendedWorkloads") or {}).get("kinds") or ())
 
     return Computed(f'has "{kind}" (dig "suspendedWorkloads" "kinds" list .Values.scheduler.config)', holds)

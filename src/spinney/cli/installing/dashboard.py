@@ -8,7 +8,7 @@ import json
 from typing import Final
 
 from spinney.api.struct import JSON
-from spinney.cli.installing.panels import Panel, Query, Row, drawn
+from spinney.cli.installing.panels import Panel, PanelRow, Query, drawn
 
 UID: Final = "spinney"
 DASHBOARD_FILE: Final = "dashboards/spinney.json"
@@ -27,7 +27,7 @@ def _rate(metric: str, by: str, selector: str = "") -> str:
 
 
 ROWS: Final = (
-    Row(
+    PanelRow(
         "At a glance",
         (
             Panel(
@@ -83,7 +83,7 @@ ROWS: Final = (
             ),
         ),
     ),
-    Row(
+    PanelRow(
         "Queues",
         (
             Panel(
@@ -126,7 +126,7 @@ ROWS: Final = (
             ),
         ),
     ),
-    Row(
+    PanelRow(
         "Waiting",
         (
             Panel(
@@ -174,7 +174,7 @@ ROWS: Final = (
             ),
         ),
     ),
-    Row(
+    PanelRow(
         "Disruption",
         (
             Panel(
@@ -193,7 +193,7 @@ ROWS: Final = (
             ),
         ),
     ),
-    Row(
+    PanelRow(
         "Scheduling",
         (
             Panel(
@@ -252,7 +252,7 @@ ROWS: Final = (
             ),
         ),
     ),
-    Row(
+    PanelRow(
         "Gangs of any workload",
         (
             Panel(
@@ -276,7 +276,7 @@ ROWS: Final = (
             ),
         ),
     ),
-    Row(
+    PanelRow(
         "API server and processes",
         (
             Panel(

@@ -18,7 +18,7 @@ Description: TypeAlias = Any
 
 
 @dataclass(frozen=True)
-class Setting:
+class ChartSetting:
     """What places are filled in from: the chart's values, and what Helm knows of a release."""
 
     values: JSON
@@ -44,7 +44,7 @@ class Value:
         """Return it as an expression."""
         return f".Values.{self.path}"
 
-    def of(self, setting: Setting) -> Any:
+    def of(self, setting: ChartSetting) -> Any:
         """Return it."""
         return setting.at(self.path)
 
@@ -54,7 +54,7 @@ class Computed:
     """Something that follows from values by a rule: the rule as an expression of Helm's, and as a function."""
 
     helm: str
-    of: Callable[[Setting], Any]
+    of: Callable[[ChartSetting], Any]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Text:
 
     parts: tuple[str | Value | Computed, ...]
 
-    def of(self, setting: Setting) -> str:
+    def of(self, setting: ChartSetting) -> str:
         """Return the text."""
         return "".join(part if isinstance(part, str) else str(part.of(setting)) for part in self.parts)
 
@@ -126,7 +126,7 @@ def no(condition: Condition) -> Computed:
 # -- objects -----------------------------------------------------------------------------------------------------------
 
 
-def made(description: Description, setting: Setting) -> Any:
+def made(description: Description, setting: ChartSetting) -> Any:
     """Return what a description comes to, its places filled in."""
     match description:
         case Value() | Computed() | Text():
@@ -139,7 +139,7 @@ def made(description: Description, setting: Setting) -> Any:
             return description
 
 
-def _present(entry: Description, setting: Setting) -> list[Description]:
+def _present(entry: Description, setting: ChartSetting) -> list[Description]:
     match entry:
         case When():
             return _present(entry.entry, setting) if entry.condition.of(setting) else []

@@ -10,7 +10,7 @@ from spinney.backends import Right
 from spinney.cli.installing import computed, rights
 from spinney.cli.installing.computed import NAMESPACE
 from spinney.cli.installing.description import Description, Value, When, every, text
-from spinney.cli.installing.processes import SCHEDULER, SCHEDULER_PORT, Process, labels
+from spinney.cli.installing.processes import SCHEDULER, SCHEDULER_PORT, InstalledProcess, labels
 from spinney.dashboard.rights import FOLLOWED
 from spinney.scheduler.process.endpoint import CYCLES, EXPLANATIONS
 
@@ -19,7 +19,7 @@ PORT: Final = 8443
 _CERTIFICATE: Final = "/etc/spinney-tls"
 _SECRET: Final = Value("dashboard.certificate.secretName")
 
-DASHBOARD: Final = Process(
+DASHBOARD: Final = InstalledProcess(
     name=NAME,
     command="dashboard",
     condition=Value("dashboard.enabled"),

@@ -33,19 +33,19 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Row:
+class PanelRow:
     """Panels under one heading."""
 
     title: str
     panels: Sequence[Panel]
 
 
-def drawn(rows: Sequence[Row]) -> list[JSON]:
+def drawn(rows: Sequence[PanelRow]) -> list[JSON]:
     """Return the panels of a dashboard, row below row."""
     return [{"id": number, **panel} for number, panel in enumerate(_placed(rows), start=1)]
 
 
-def _placed(rows: Sequence[Row]) -> Iterator[JSON]:
+def _placed(rows: Sequence[PanelRow]) -> Iterator[JSON]:
     y = 0
     for row in rows:
         yield {"type": "row", "title": row.title, "collapsed": False, "panels": [], "gridPos": _grid(0, y, _COLUMNS, 1)}

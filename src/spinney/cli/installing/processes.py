@@ -26,7 +26,7 @@ def labels(name: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Process:
+class InstalledProcess:
     """A process and what is special about it."""
 
     name: str
@@ -185,7 +185,7 @@ class Process:
         }
 
 
-def _scheduler(name: str, command: str, condition: Condition, **more: Any) -> Process:
+def _scheduler(name: str, command: str, condition: Condition, **more: Any) -> InstalledProcess:
     arguments: list[Description] = [
         "--leader-elect",
         text("--lease-namespace=", NAMESPACE),
@@ -194,7 +194,7 @@ def _scheduler(name: str, command: str, condition: Condition, **more: Any) -> Pr
         "-v",
         text(Value(f"{command}.verbosity")),
     ]
-    return Process(
+    return InstalledProcess(
         name=name,
         command=command,
         condition=condition,
@@ -210,7 +210,7 @@ _HAS_PLUGINS: Final = Value("scheduler.pluginsConfigMap")
 _IS_MANUAL: Final = computed.OWN_CERTIFICATE
 
 PROCESSES: Final = (
-    Process(
+    InstalledProcess(
         name=OPERATOR,
         command="operator",
         condition=computed.DEPLOYS_OPERATOR,

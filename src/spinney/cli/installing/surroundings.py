@@ -8,7 +8,7 @@ from spinney.cli.installing.computed import NAMESPACE
 from spinney.cli.installing.dashboard import DASHBOARD_FILE, dashboard_text
 from spinney.cli.installing.description import Computed, Description, Each, Value, When, every, no, text
 from spinney.cli.installing.page import DASHBOARD
-from spinney.cli.installing.processes import OPERATOR, PROCESSES, Process, labels
+from spinney.cli.installing.processes import OPERATOR, PROCESSES, InstalledProcess, labels
 
 _CERT_MANAGER: Final = "cert-manager.io/v1"
 _MONITORING: Final = "monitoring.coreos.com/v1"
@@ -66,7 +66,7 @@ _ISSUER: Final = Computed(
 )
 
 
-def _network_policy(process: Process) -> Description:
+def _network_policy(process: InstalledProcess) -> Description:
     """Return a policy that lets in what the process serves; whoever may read metrics can be narrowed down."""
     metrics, others = {"port": "metrics"}, [{"port": name} for name in process.ports if name != "metrics"]
     narrowed = Value("networkPolicy.metricsFrom")
@@ -88,7 +88,7 @@ def _network_policy(process: Process) -> Description:
     }
 
 
-def _metrics_service(process: Process) -> Description:
+def _metrics_service(process: InstalledProcess) -> Description:
     port = process.ports["metrics"]
     return {
         "apiVersion": "v1",
@@ -106,7 +106,7 @@ def _metrics_service(process: Process) -> Description:
     }
 
 
-def _monitor(process: Process) -> Description:
+def _monitor(process: InstalledProcess) -> Description:
     return {
         "apiVersion": _MONITORING,
         "kind": "ServiceMonitor",

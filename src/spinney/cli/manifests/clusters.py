@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from spinney.backends.documents import InvalidDocument, Problem, decode, parse, steps
+from spinney.backends.documents import DocumentProblem, InvalidDocument, decode, parse, steps
 from spinney.nodes import ClusterSpec, InvalidClusterSpec
 
 
@@ -16,5 +16,5 @@ def read_cluster(path: Path) -> ClusterSpec:
         spec.check(source="")
     except InvalidClusterSpec as error:
         field, _, message = str(error).removeprefix(": ").partition(": ")
-        raise InvalidDocument([Problem(str(path), document.line(*steps(field)), field, message)]) from error
+        raise InvalidDocument([DocumentProblem(str(path), document.line(*steps(field)), field, message)]) from error
     return spec

@@ -21,7 +21,7 @@ from spinney.api.resource import Resource
 from spinney.api.schema.structural import structural_schema
 from spinney.api.schema.validate_carried import NEWEST
 from spinney.api.struct import JSON
-from spinney.backends.documents import Document, Problem, Step, nearest, steps
+from spinney.backends.documents import Document, DocumentProblem, Step, nearest, steps
 from spinney.server.crd.structure import fill_defaults, prune
 from spinney.server.crd.validation import SchemaValidator
 
@@ -29,7 +29,7 @@ Report = Callable[[tuple[Step, ...], str], None]
 
 
 @dataclass(frozen=True)
-class Part:
+class BuiltinPart:
     """A part of a manifest that belongs to a built-in kind: where it stands, and which field of that kind it is."""
 
     at: tuple[Step, ...]
@@ -39,15 +39,18 @@ class Part:
     field: str
 
 
-def field_problems(resource: Resource, kind: type, document: Document) -> list[Problem]:
+def field_problems(resource: Resource, kind: type, document: Document) -> list[DocumentProblem]:
     """Return every unknown field, and every value of the wrong type, in the order of the file."""
-    problems: list[Problem] = []
+    problems: list[DocumentProblem] = []
 
     def report(path: tuple[Step, ...], message: str) -> None:
         problems.append(document.problem(path, message))
 
     _unknown(document.value, _schema(kind), (), report)
-    parts = [Part(("metadata",), document.value.get("metadata"), "v1", "Pod", "metadata"), *_parts(resource, document)]
+    parts = [
+        BuiltinPart(("metadata",), document.value.get("metadata"), "v1", "Pod", "metadata"),
+        *_parts(resource, document),
+    ]
     for part in parts:
         _check_part(part, report)
     return problems
@@ -58,19 +61,19 @@ def is_builtin(api_version: str, kind: str) -> bool:
     return field_table(NEWEST).kind(api_version, kind) is not None
 
 
-def builtin_field_problems(api_version: str, kind: str, document: Document) -> list[Problem]:
+def builtin_field_problems(api_version: str, kind: str, document: Document) -> list[DocumentProblem]:
     """Return the same of an object of Kubernetes' own; nothing of a kind that is not in the table of fields."""
     message = field_table(NEWEST).kind(api_version, kind)
     if message is None:
         return []
-    problems: list[Problem] = []
+    problems: list[DocumentProblem] = []
 
     def report(path: tuple[Step, ...], text: str) -> None:
         problems.append(document.problem(path, text))
 
     for name, value in document.value.items():
         if name in message.by_name:
-            _check_part(Part((name,), value, api_version, kind, name), report)
+            _check_part(BuiltinPart((name,), value, api_version, kind, name), report)
         elif name not in {"apiVersion", "kind"}:
             report((str(name),), f"unknown key; {nearest(str(name), list(message.by_name))}")
     return problems
@@ -102,7 +105,7 @@ def _unknown(value: Any, schema: JSON, path: tuple[Step, ...], report: Report) -
                 report((*path, str(name)), f"unknown key; {nearest(str(name), list(known))}")
 
 
-def _parts(resource: Resource, document: Document) -> Iterator[Part]:
+def _parts(resource: Resource, document: Document) -> Iterator[BuiltinPart]:
     """Yield the parts of a manifest that our schemas leave open."""
     if resource is POD_CLIQUE:
         yield from _of_clique(document, ("spec",))
@@ -114,19 +117,19 @@ def _parts(resource: Resource, document: Document) -> Iterator[Part]:
             yield _metrics(document, (*where, "scaleConfig"))
         for where in _items(document, (*template, "resourceClaimTemplates")):
             here = (*where, "templateSpec")
-            yield Part(here, document.at(*here).value, "resource.k8s.io/v1", "ResourceClaimTemplate", "spec")
+            yield BuiltinPart(here, document.at(*here).value, "resource.k8s.io/v1", "ResourceClaimTemplate", "spec")
 
 
-def _of_clique(document: Document, at: tuple[Step, ...]) -> Iterator[Part]:
+def _of_clique(document: Document, at: tuple[Step, ...]) -> Iterator[BuiltinPart]:
     here = (*at, "podSpec")
-    yield Part(here, document.at(*here).value, "v1", "Pod", "spec")
+    yield BuiltinPart(here, document.at(*here).value, "v1", "Pod", "spec")
     yield _metrics(document, (*at, "autoScalingConfig"))
 
 
-def _metrics(document: Document, at: tuple[Step, ...]) -> Part:
+def _metrics(document: Document, at: tuple[Step, ...]) -> BuiltinPart:
     here = (*at, "metrics")
     found = document.at(*here).value
-    return Part(at, {"metrics": found} if found else {}, "autoscaling/v2", "HorizontalPodAutoscaler", "spec")
+    return BuiltinPart(at, {"metrics": found} if found else {}, "autoscaling/v2", "HorizontalPodAutoscaler", "spec")
 
 
 def _items(document: Document, at: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
@@ -135,7 +138,7 @@ def _items(document: Document, at: tuple[Step, ...]) -> Iterator[tuple[Step, ...
         yield (*at, index)
 
 
-def _check_part(part: Part, report: Report) -> None:
+def _check_part(part: BuiltinPart, report: Report) -> None:
     table = field_table(NEWEST)
     message = table.kind(part.api_version, part.kind)
     if message is None or not isinstance(part.value, dict):

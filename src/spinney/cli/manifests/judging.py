@@ -33,7 +33,7 @@ from spinney.api.schema.validate_pod_groups import validate_coscheduling_pod_gro
 from spinney.api.schema.validate_topology_binding import validate_topology_binding
 from spinney.api.struct import convert, to_json
 from spinney.backends import Profile, Rejected, TopologyAware, every_backend
-from spinney.backends.documents import Document, InvalidDocument, Problem, Step, decode, nearest, steps
+from spinney.backends.documents import Document, DocumentProblem, InvalidDocument, Step, decode, nearest, steps
 from spinney.backends.kube import KubeScheduler, KubeSchedulerConfig
 from spinney.cli.manifests.fields import builtin_field_problems, field_problems, is_builtin, schema_faults
 from spinney.cli.manifests.objects import Manifest
@@ -85,7 +85,7 @@ class Judgement:
 class Verdict:
     """What was found about one object."""
 
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[DocumentProblem, ...] = ()
     warnings: tuple[str, ...] = ()
     not_done: tuple[str, ...] = ()
     checked: bool = True
@@ -199,7 +199,7 @@ def _as_admitted(resource: Resource, document: Document) -> Document:
     return replace(document, value={**document.value, "spec": filled(document.value["spec"], wanted)})
 
 
-def _undecodable(kind: type[Any], manifest: Manifest) -> list[Problem]:
+def _undecodable(kind: type[Any], manifest: Manifest) -> list[DocumentProblem]:
     """Return why a manifest does not have the shape of its kind, where its schema does not say so."""
     try:
         decode(kind, manifest.document)
@@ -208,19 +208,19 @@ def _undecodable(kind: type[Any], manifest: Manifest) -> list[Problem]:
     return []
 
 
-def _problem(manifest: Manifest, path: str, message: str) -> Problem:
+def _problem(manifest: Manifest, path: str, message: str) -> DocumentProblem:
     """Return a problem whose path reads as admission spells it."""
     if path == _NO_PATH:  # the API server tells where such a number stands at the end of what it says
         path = message.rpartition(" in ")[2]
     if message == _MISSING:
         message = f"{_MISSING}: it is not there, or null"
-    return Problem(manifest.document.source, manifest.document.line(*steps(path)), path, message)
+    return DocumentProblem(manifest.document.source, manifest.document.line(*steps(path)), path, message)
 
 
-def _told_once(problems: list[Problem]) -> tuple[Problem, ...]:
+def _told_once(problems: list[DocumentProblem]) -> tuple[DocumentProblem, ...]:
     """Keep what was said first of each field, in the order of the file; what was misspelt is not missed as well."""
     meant = {(steps(each.path)[:-1], each.message.partition("did you mean ")[2]) for each in problems}
-    first: dict[tuple[Step, ...], Problem] = {}
+    first: dict[tuple[Step, ...], DocumentProblem] = {}
     for problem in problems:
         path = steps(problem.path)
         if not path or (path[:-1], f"{path[-1]!r}?") not in meant:

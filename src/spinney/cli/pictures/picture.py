@@ -57,7 +57,7 @@ class Scene:
 
 
 @dataclass(frozen=True)
-class GangLine:
+class GangProgress:
     """A gang in one line: how many of its pods exist, are bound and are ready, and what that amounts to."""
 
     name: str
@@ -80,7 +80,7 @@ def draw(scene: Scene, *, height: int | None = None) -> RenderableType:
     return _Fitting(scene, height)
 
 
-def summary(scene: Scene) -> Mapping[str, GangLine]:
+def summary(scene: Scene) -> Mapping[str, GangProgress]:
     """Return a line per gang, in order of name."""
     members: dict[str, list[Pod]] = {gang.metadata.name: [] for gang in scene.gangs}
     for pod in scene.pods:
@@ -112,7 +112,7 @@ class _Content:
 
     scene: Scene
     nodes: Sequence[Occupants]
-    gangs: Sequence[GangLine]
+    gangs: Sequence[GangProgress]
     marks: Mapping[str, Mark]
 
 
@@ -224,7 +224,7 @@ def _without_trailing_blanks(line: list[Segment]) -> list[Segment]:
 class _Gangs:
     """The gangs with their marks; with ``most`` in short, and if some are left out, none that waits."""
 
-    gangs: Sequence[GangLine]
+    gangs: Sequence[GangProgress]
     marks: Mapping[str, Mark]
     most: int | None = None
 
@@ -257,19 +257,19 @@ class _Gangs:
             table.add_row(Text(f"and {len(self.gangs) - most} more", style="dim"))
         return table
 
-    def _name(self, gang: GangLine, console: Console) -> Text:
+    def _name(self, gang: GangProgress, console: Console) -> Text:
         mark = self.marks[gang.name]
         return mark.cell(console).append(f" {printable(gang.name)}", style=mark.colour)
 
 
-def _most_telling(gangs: Sequence[GangLine], most: int) -> Iterator[GangLine]:
+def _most_telling(gangs: Sequence[GangProgress], most: int) -> Iterator[GangProgress]:
     if len(gangs) <= most:
         yield from gangs
         return
     yield from sorted(gangs, key=lambda gang: (_WAITING_FIRST.index(gang.state), gang.name))[:most]
 
 
-def _line(name: str, pods: Sequence[Pod]) -> GangLine:
+def _line(name: str, pods: Sequence[Pod]) -> GangProgress:
     bound, ready = sum(bool(pod.spec.node_name) for pod in pods), sum(pod.is_true("Ready") for pod in pods)
     if not pods:
         state = "creating"
@@ -279,11 +279,11 @@ def _line(name: str, pods: Sequence[Pod]) -> GangLine:
         state = "starting"
     else:
         state = "gated" if any(pod.gated for pod in pods) else "pending"
-    return GangLine(name, len(pods), bound, ready, state)
+    return GangProgress(name, len(pods), bound, ready, state)
 
 
 _STATE_STYLES: Final = {"running": "green", "starting": "yellow", "pending": "red"}
 
 
-def _state(gang: GangLine) -> Text:
+def _state(gang: GangProgress) -> Text:
     return Text(gang.state, style=_STATE_STYLES.get(gang.state, "dim"))

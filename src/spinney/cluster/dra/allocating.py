@@ -12,8 +12,8 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from spinney.api.resource_claims import DeviceConstraint
-from spinney.cluster.dra.catalogue import Catalogue, CounterKey, PublishedDevice
-from spinney.cluster.dra.requests import Ask, Option, Request
+from spinney.cluster.dra.catalogue import CounterKey, DeviceCatalogue, PublishedDevice
+from spinney.cluster.dra.requests import ClaimDemand, DeviceRequest, Option
 
 STEPS = 10_000
 """So many devices are tried for one pod on one node."""
@@ -36,7 +36,7 @@ class GivenDevice(NamedTuple):
 
 
 def allocate(
-    catalogue: Catalogue, node: str, asks: Sequence[Ask], taken: Container[PublishedDevice]
+    catalogue: DeviceCatalogue, node: str, asks: Sequence[ClaimDemand], taken: Container[PublishedDevice]
 ) -> list[tuple[GivenDevice, ...]] | None:
     """Return the devices of a node for each of several claims, or None if they cannot all be met."""
     wanted = [(number, request) for number, ask in enumerate(asks) for request in ask.requests]
@@ -47,7 +47,7 @@ def allocate(
 
 
 def within_counters(
-    catalogue: Catalogue, node: str, devices: Iterable[PublishedDevice], taken: Container[PublishedDevice]
+    catalogue: DeviceCatalogue, node: str, devices: Iterable[PublishedDevice], taken: Container[PublishedDevice]
 ) -> bool:
     """Tell whether the counters of a node still hold what ``devices`` draw beside those that are taken."""
     left = _left(catalogue, node, taken)
@@ -69,7 +69,9 @@ class _Course(NamedTuple):
 class _Search:
     """One search. Mutable: it gives devices and takes them back."""
 
-    def __init__(self, catalogue: Catalogue, node: str, asks: Sequence[Ask], taken: Container[PublishedDevice]) -> None:
+    def __init__(
+        self, catalogue: DeviceCatalogue, node: str, asks: Sequence[ClaimDemand], taken: Container[PublishedDevice]
+    ) -> None:
         self.given: list[tuple[int, GivenDevice]] = []
         self._catalogue = catalogue
         self._node = node
@@ -79,7 +81,7 @@ class _Search:
         self._left = _left(catalogue, node, taken)
         self._steps = STEPS
 
-    def meet(self, wanted: Sequence[tuple[int, Request]]) -> bool:
+    def meet(self, wanted: Sequence[tuple[int, DeviceRequest]]) -> bool:
         if not wanted:
             return True
         (claim, request), rest = wanted[0], wanted[1:]
@@ -157,7 +159,7 @@ class _Search:
                 yield given
 
 
-def _left(catalogue: Catalogue, node: str, taken: Container[PublishedDevice]) -> dict[CounterKey, int]:
+def _left(catalogue: DeviceCatalogue, node: str, taken: Container[PublishedDevice]) -> dict[CounterKey, int]:
     """Return what is left of the counters that devices of a node draw from."""
     if not catalogue.drawing:
         return {}

@@ -13,8 +13,8 @@ from spinney.api.core import Pod
 from spinney.api.resource_claims import Allocation, DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.struct import JSON
 from spinney.cluster.dra.allocating import GivenDevice, within_counters
-from spinney.cluster.dra.catalogue import Catalogue, PublishedDevice
-from spinney.cluster.dra.requests import Ask, ask_of
+from spinney.cluster.dra.catalogue import DeviceCatalogue, PublishedDevice
+from spinney.cluster.dra.requests import ClaimDemand, ask_of
 
 MAX_CONSUMERS: Final = 256
 """Kubernetes reserves a claim for at most that many pods."""
@@ -33,7 +33,7 @@ class ClaimState:
     """A claim: what it asks for, what it holds, and who uses it."""
 
     key: ClaimKey
-    ask: Ask = Ask()  # noqa: RUF009 - a frozen value
+    ask: ClaimDemand = ClaimDemand()  # noqa: RUF009 - a frozen value
     queue: str = ""
     """The queue whose jobs may use it, from its label."""
     node: str = ""
@@ -62,7 +62,7 @@ class ClaimBook:
         """Claims as they are, with what is assumed."""
         self._slices: dict[str, ResourceSlice] = {}
         self._classes: dict[str, DeviceClass] = {}
-        self._catalogue: Catalogue | None = None
+        self._catalogue: DeviceCatalogue | None = None
         self._seen: dict[ClaimKey, ClaimState] = {}
         self._assumed: dict[ClaimKey, ClaimState] = {}
 
@@ -74,10 +74,10 @@ class ClaimBook:
         return copy
 
     @property
-    def catalogue(self) -> Catalogue:
+    def catalogue(self) -> DeviceCatalogue:
         """Return the devices as they are published now."""
         if self._catalogue is None:
-            self._catalogue = Catalogue(self._slices.values(), self._classes)
+            self._catalogue = DeviceCatalogue(self._slices.values(), self._classes)
         return self._catalogue
 
     # -- objects coming and going ------------------------------------------------------------------------------------

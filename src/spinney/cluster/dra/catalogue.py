@@ -33,7 +33,7 @@ class CounterKey(NamedTuple):
     counter: str
 
 
-class Catalogue:
+class DeviceCatalogue:
     """Devices and classes at one moment."""
 
     def __init__(self, slices: Iterable[ResourceSlice] = (), classes: Mapping[str, DeviceClass] = {}) -> None:

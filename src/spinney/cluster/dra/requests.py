@@ -32,7 +32,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class DeviceRequest:
     """Options, the preferred first."""
 
     name: str
@@ -40,10 +40,10 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ClaimDemand:
     """Everything a claim asks for. ``problem`` says why it can never be met here; empty if it can."""
 
-    requests: tuple[Request, ...] = ()
+    requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
     problem: str = ""
 
@@ -58,7 +58,7 @@ class Ask:
         return sum(option.count or 0 for option in first if "gpu" in option.device_class and not option.admin)
 
 
-def ask_of(spec: ResourceClaimSpec) -> Ask:
+def ask_of(spec: ResourceClaimSpec) -> ClaimDemand:
     """Read what a claim asks for."""
     requests, problem = [], ""
     for request in spec.devices.requests:
@@ -68,8 +68,8 @@ def ask_of(spec: ResourceClaimSpec) -> Ask:
             options = [(f"{request.name}/{each.name}", each) for each in request.first_available]
         for name, option in options:
             problem = problem or _problem(name, option)
-        requests.append(Request(request.name, tuple(_option(name, option) for name, option in options)))
-    return Ask(tuple(requests), spec.devices.constraints, problem)
+        requests.append(DeviceRequest(request.name, tuple(_option(name, option) for name, option in options)))
+    return ClaimDemand(tuple(requests), spec.devices.constraints, problem)
 
 
 def _option(name: str, found: _Found) -> Option:

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from spinney.cluster.filters.candidate import Candidate
-from spinney.cluster.filters.placed_pods import Counts, Role
+from spinney.cluster.filters.placed_pods import Counts, RuleEffect
 from spinney.cluster.filters.pod_selectors import PodSelector
 from spinney.cluster.filters.verdict import Filter, Refusal
 from spinney.cluster.filters.view import ClusterView
@@ -70,7 +70,7 @@ def _forbidden(view: ClusterView, pod: Candidate) -> Mask | None:
     forbidden: Mask | None = None
     own_labels = view.namespaces.get(pod.namespace, {})
     for carried, counts in view.pods.rules_about(pod.namespace, own_labels, pod.labels, view.table.capacity):
-        if carried.role is Role.FORBIDS:
+        if carried.role is RuleEffect.FORBIDS:
             nodes = _shares_domain(view, carried.rule.topology_key, counts)
             forbidden = nodes if forbidden is None else forbidden | nodes
     return forbidden

@@ -36,7 +36,7 @@ FOOTPRINTS_KEPT: Final = 4096
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - what an unset hostIP means
 
 
-class Role(Enum):
+class RuleEffect(Enum):
     """What a rule that a placed pod carries means for a newcomer that it selects."""
 
     FORBIDS = "required anti-affinity"
@@ -48,7 +48,7 @@ class Role(Enum):
 class CarriedRule:
     """A rule placed pods carry; ``weight`` is signed, 1 for required ones."""
 
-    role: Role
+    role: RuleEffect
     weight: int
     rule: AffinityRule
     _hash: int = field(init=False, repr=False, compare=False)
@@ -291,9 +291,9 @@ _NO_REQUESTS: Final = np.zeros(0, dtype=np.int64)
 
 def _carried_by(pod: Candidate) -> tuple[CarriedRule, ...]:
     return (
-        *(CarriedRule(Role.FORBIDS, 1, rule) for rule in pod.required_anti_affinity),
-        *(CarriedRule(Role.REQUIRED, 1, rule) for rule in pod.required_affinity),
-        *(CarriedRule(Role.PREFERRED, weight, rule) for weight, rule in pod.preferred_affinity),
+        *(CarriedRule(RuleEffect.FORBIDS, 1, rule) for rule in pod.required_anti_affinity),
+        *(CarriedRule(RuleEffect.REQUIRED, 1, rule) for rule in pod.required_affinity),
+        *(CarriedRule(RuleEffect.PREFERRED, weight, rule) for weight, rule in pod.preferred_affinity),
     )
 
 

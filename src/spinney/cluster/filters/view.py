@@ -28,13 +28,13 @@ class ClusterView:
         """Return a view to try placements on: nodes and pods are copied, the rest is shared."""
         return ClusterView(self.table.fork(), self.pods.fork(), self.namespaces, self.storage, self.static)
 
-    def domains(self, key: str) -> "Domains":
+    def domains(self, key: str) -> "LabelDomains":
         """Return the topology domains that the label ``key`` divides the nodes into."""
-        return Domains(self.table.labels.column(key), len(self.table.labels.values(key)))
+        return LabelDomains(self.table.labels.column(key), len(self.table.labels.values(key)))
 
 
 @dataclass(frozen=True, slots=True)
-class Domains:
+class LabelDomains:
     """Nodes by value of a label: ``of[node]`` is the number of the domain, -1 for a node without the label."""
 
     of: npt.NDArray[np.int32]

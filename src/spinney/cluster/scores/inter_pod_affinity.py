@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from spinney.cluster.filters.candidate import Candidate
-from spinney.cluster.filters.placed_pods import Counts, Role
+from spinney.cluster.filters.placed_pods import Counts, RuleEffect
 from spinney.cluster.filters.pod_selectors import PodSelector
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.scores.scoring import MAX_SCORE, Score, Scores
@@ -34,7 +34,7 @@ def raw_score(view: ClusterView, pod: Candidate) -> Scores | None:
         concerned |= add(rule.topology_key, weight, counts)
     own_labels = view.namespaces.get(pod.namespace, {})
     for carried, counts in view.pods.rules_about(pod.namespace, own_labels, pod.labels, view.table.capacity):
-        if carried.role is not Role.FORBIDS:
+        if carried.role is not RuleEffect.FORBIDS:
             concerned |= add(carried.rule.topology_key, carried.weight, counts)
     return total if concerned else None
 

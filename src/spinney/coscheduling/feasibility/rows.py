@@ -6,7 +6,7 @@ it. So when one node changed, the same kernels are asked about one row instead o
 
 from spinney.cluster.filters import ClusterView, PlacedPods
 from spinney.cluster.filters.placed_pods import Counts
-from spinney.cluster.journal import Journal, Rows
+from spinney.cluster.journal import RowJournal, Rows
 from spinney.cluster.table import NodeTable
 
 
@@ -22,7 +22,7 @@ class TableRows(NodeTable):
         self._used = table.used[rows]
         self._idle = table.idle[rows]
         self._releasing = table.releasing[rows]
-        self.usage = Journal()
+        self.usage = RowJournal()
 
 
 class PodsOfRows(PlacedPods):

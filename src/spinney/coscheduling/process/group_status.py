@@ -26,7 +26,7 @@ from spinney.kube.manager import Manager
 from spinney.reporting.controller import AnyStatusController, StatusController
 from spinney.reporting.pod_groups import GROUP_KINDS, ScheduledCondition
 from spinney.reporting.pods import UNSCHEDULABLE
-from spinney.reporting.verdicts import GangVerdict, Standing
+from spinney.reporting.verdicts import GangStanding, GangVerdict
 
 log = structlog.get_logger()
 
@@ -94,19 +94,19 @@ class GroupConditions:
             if found is not None and group.key.source in writer.kind.sources and not GROUP_KINDS[resource].native:
                 self._events.event(reference(resource, found), "Normal", reason, message)
 
-    def standing(self, gang: GangKey, having_nodes: frozenset[PodStatus]) -> Standing:
+    def standing(self, gang: GangKey, having_nodes: frozenset[PodStatus]) -> GangStanding:
         """Return whether a group is scheduled, and what to say of it; nothing while there is nothing to say."""
         group = self._groups.get(gang)
         if group is None:
-            return Standing(None)
+            return GangStanding(None)
         placed = sum(record.status in having_nodes for record in group.members.values())
         if group.satisfied and placed >= group.minimum and not group.waiting:
             group.refusal = ""
             message = f"{group.minimum} pods, as many as must run together, have their nodes"
-            return Standing(GangVerdict(scheduled=True, reason=SCHEDULED, message=message))
+            return GangStanding(GangVerdict(scheduled=True, reason=SCHEDULED, message=message))
         if not group.refusal:
-            return Standing(None)
-        return Standing(GangVerdict(scheduled=False, reason=UNSCHEDULABLE, message=group.refusal))
+            return GangStanding(None)
+        return GangStanding(GangVerdict(scheduled=False, reason=UNSCHEDULABLE, message=group.refusal))
 
     def parts(self, gang: GangKey) -> list[str]:
         """Return the names of the groups that a composite consists of."""

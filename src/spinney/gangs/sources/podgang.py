@@ -53,7 +53,7 @@ def key_of(pod_gang: PodGang) -> GangKey:
     return GangKey(SOURCE, pod_gang.metadata.namespace or "", pod_gang.metadata.name)
 
 
-class Workload(NamedTuple):
+class SourceWorkload(NamedTuple):
     """The object of a user's that a gang was made for."""
 
     kind: str
@@ -68,13 +68,13 @@ class Workload(NamedTuple):
         return self.name == name and kind.lower().split(".")[0] in words
 
 
-def workload(pod_gang: PodGang) -> Workload | None:
+def workload(pod_gang: PodGang) -> SourceWorkload | None:
     """Return what the grouper made a PodGang for; ``None`` for one that somebody else made."""
     if GROUPED not in pod_gang.metadata.labels:
         return None
     text = pod_gang.metadata.annotations.get(TOP_OWNER, "")
     said = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
-    return Workload(said["kind"], said["name"]) if {"kind", "name"} <= said.keys() else None
+    return SourceWorkload(said["kind"], said["name"]) if {"kind", "name"} <= said.keys() else None
 
 
 def gang(pod_gang: PodGang, context: SourceContext) -> Gang:

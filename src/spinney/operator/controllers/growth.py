@@ -17,7 +17,7 @@ from spinney.kube.cache import Change
 from spinney.kube.keys import Key
 from spinney.operator.caches import Caches
 from spinney.operator.desired import names
-from spinney.operator.desired.layout import Layout, Place, min_available
+from spinney.operator.desired.layout import CliquePlace, Layout, min_available
 from spinney.operator.status.last_errors import ReconcileFault
 from spinney.operator.status.podcliquescalinggroup import by_replica, replicas_of
 
@@ -65,7 +65,7 @@ class Growth:
         key = Key(group.metadata.namespace or "", group.metadata.name)
         return min(asked, max(template, 1 + max(by_replica(self._caches.members_of(key)), default=-1)))
 
-    def pods(self, clique: PodClique, layout: Layout, place: Place, *, there: int) -> int:
+    def pods(self, clique: PodClique, layout: Layout, place: CliquePlace, *, there: int) -> int:
         """Return how many pods a PodClique may have, ``there`` of which exist."""
         asked, template = clique.spec.replicas or 0, pods_of_clique(place.template)
         if asked <= template or self._size(layout).fits(self._limits):

@@ -37,7 +37,7 @@ from spinney.operator.controllers.pod_names import PodNames
 from spinney.operator.controllers.shared import Shared
 from spinney.operator.desired import gates, pods
 from spinney.operator.desired.claims import claims_of_clique
-from spinney.operator.desired.layout import Layout, Place
+from spinney.operator.desired.layout import CliquePlace, Layout
 from spinney.operator.pod_states import deletion_order, free_indexes, has_gate, is_active
 from spinney.operator.status.last_errors import ErrorReports
 from spinney.operator.status.podclique import clique_status
@@ -62,7 +62,7 @@ class CliqueObservation:
     key: Key
     clique: PodClique
     layout: Layout
-    place: Place
+    place: CliquePlace
     gang: PodGang | None
     backend: SchedulerBackend | None
     pods: Sequence[Pod]

@@ -53,7 +53,7 @@ from spinney.operator.desired import auxiliary, gangs, names, podcliques
 from spinney.operator.desired.claims import claims_of_set
 from spinney.operator.desired.gangs import GangPlan
 from spinney.operator.desired.hashes import TemplateHashes, adoption
-from spinney.operator.desired.layout import Layout, Place, scheduler_name
+from spinney.operator.desired.layout import CliquePlace, Layout, scheduler_name
 from spinney.operator.desired.podgangs import new_gang
 from spinney.operator.owned.auxiliary import AuxiliaryObjects, NameTaken, OwnedObject
 from spinney.operator.owned.taken_names import create_own, taken_names
@@ -304,7 +304,9 @@ class PodCliqueSetController:
         async with self._interlock.deleting(clique):
             await delete_exactly(self._client, POD_CLIQUE, clique)
 
-    def _correction(self, scene: SetObservation, found: PodClique, place: Place, owner: OwnerReference) -> list[JSON]:
+    def _correction(
+        self, scene: SetObservation, found: PodClique, place: CliquePlace, owner: OwnerReference
+    ) -> list[JSON]:
         template_hash = scene.hashes.cliques[place.template.name]
         return podcliques.correction(found, podcliques.desired_clique(scene.layout, place, template_hash, owner))
 

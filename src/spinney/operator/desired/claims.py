@@ -11,7 +11,7 @@ from typing import Literal
 from spinney.api import labels as marks
 from spinney.api.grove import ResourceSharing
 from spinney.operator.desired import labels, names
-from spinney.operator.desired.layout import Layout, Place
+from spinney.operator.desired.layout import CliquePlace, Layout
 
 ALL_REPLICAS = "AllReplicas"
 
@@ -48,7 +48,7 @@ def claims_of_group(layout: Layout, i: int, group: str, replicas: int) -> list[C
     return _plans(owner, "PodCliqueScalingGroup", sharers, range(replicas), common=common, label=label)
 
 
-def claims_of_clique(place: Place, pod_indexes: Iterable[int]) -> list[ClaimPlan]:
+def claims_of_clique(place: CliquePlace, pod_indexes: Iterable[int]) -> list[ClaimPlan]:
     """Return the claims of one PodClique whose pods have these indexes."""
     common = labels.component(place.pcs, labels.RESOURCE_CLAIM, place.name) | {
         marks.REPLICA_INDEX: str(place.replica),
@@ -58,7 +58,7 @@ def claims_of_clique(place: Place, pod_indexes: Iterable[int]) -> list[ClaimPlan
     return _plans(place.name, "PodClique", sharers, sorted(pod_indexes), common=common, label=marks.POD_INDEX)
 
 
-def claims_of_pod(layout: Layout, place: Place, pod_index: int) -> list[str]:
+def claims_of_pod(layout: Layout, place: CliquePlace, pod_index: int) -> list[str]:
     """Return the claims a pod uses, widest owner first, shared ones before its own."""
     of_set = _matching(layout.pcs.spec.template.resource_sharing, place)
     found = [_claim(layout.name, sharer, place.replica) for sharer in of_set]
@@ -93,7 +93,7 @@ def _plans(
     return plans
 
 
-def _matching(sharers: Sequence[ResourceSharing], place: Place) -> list[ResourceSharing]:
+def _matching(sharers: Sequence[ResourceSharing], place: CliquePlace) -> list[ResourceSharing]:
     """Return the sharers whose filter lets the place in; without a filter everybody is in."""
     group = place.group.config.name if place.group is not None else None
     return [

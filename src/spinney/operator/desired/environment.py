@@ -9,10 +9,10 @@ from typing import Any
 from spinney.api import labels as marks
 from spinney.api.struct import JSON
 from spinney.operator.desired import names
-from spinney.operator.desired.layout import Layout, Place
+from spinney.operator.desired.layout import CliquePlace, Layout
 
 
-def of_group_member(layout: Layout, place: Place) -> list[JSON]:
+def of_group_member(layout: Layout, place: CliquePlace) -> list[JSON]:
     """Return the variables of a PodClique in a scaling group; they stand in the PodClique's own pod spec."""
     assert place.group is not None
     pods = sum(layout.templates[clique].spec.replicas or 1 for clique in place.group.config.clique_names)

@@ -26,8 +26,8 @@ from spinney.api.podgang import (
 )
 from spinney.backends import additions
 from spinney.operator.desired import hashes, labels, names
-from spinney.operator.desired.layout import GroupPlace, Layout, Place, min_available
-from spinney.operator.desired.topologies import Topology, Untranslatable
+from spinney.operator.desired.layout import CliquePlace, GroupPlace, Layout, min_available
+from spinney.operator.desired.topologies import SetTopology, Untranslatable
 from spinney.operator.pod_states import is_active
 
 _INDEX: Final = re.compile("0|[1-9][0-9]{0,9}")
@@ -43,7 +43,7 @@ class GangPlan:
     scaled: GroupPlace | None = None
 
     @cached_property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[CliquePlace, ...]:
         """Return where the PodCliques of the gang stand."""
         if self.scaled is None:
             return tuple(self.layout.base(self.replica))
@@ -105,7 +105,7 @@ def _copies(config: PodCliqueScalingGroupConfig, name: str, live_replicas: Mappi
     return live_replicas.get(name, 1 if config.replicas is None else config.replicas)
 
 
-def content(plan: GangPlan, layout: Layout, topology: Topology, pods: Mapping[str, Iterable[Pod]]) -> GangContent:
+def content(plan: GangPlan, layout: Layout, topology: SetTopology, pods: Mapping[str, Iterable[Pod]]) -> GangContent:
     """Return the spec of a gang; ``pods`` are those of each PodClique by its name."""
     template = layout.pcs.spec.template
     held: list[Untranslatable] = []
@@ -185,7 +185,7 @@ def gang_labels(layout: Layout, plan: GangPlan, scheduler: str) -> dict[str, str
     )
 
 
-def gang_annotations(layout: Layout, topology: Topology, spec: PodGangSpec) -> dict[str, str]:
+def gang_annotations(layout: Layout, topology: SetTopology, spec: PodGangSpec) -> dict[str, str]:
     """Return the annotations of a gang: the set's own, and the topology when a constraint was translated."""
     annotations = labels.mirrored(layout.pcs.metadata.annotations)
     if topology.name is not None and is_constrained(spec):
@@ -221,9 +221,9 @@ def _hash_of(structure: tuple[tuple[str, Hashable], ...]) -> str:
     return hashes.digest(dict(structure))
 
 
-def _constrained_groups(plan: GangPlan) -> list[tuple[GroupPlace, list[Place]]]:
+def _constrained_groups(plan: GangPlan) -> list[tuple[GroupPlace, list[CliquePlace]]]:
     """Return the scaling group replicas of a base gang that have a constraint of their own, with their PodCliques."""
-    found: dict[str, tuple[GroupPlace, list[Place]]] = {}
+    found: dict[str, tuple[GroupPlace, list[CliquePlace]]] = {}
     for place in plan.places if plan.is_base else ():
         if place.group is not None and place.group.config.topology_constraint is not None:
             found.setdefault(place.group.stem, (place.group, []))[1].append(place)

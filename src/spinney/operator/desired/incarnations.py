@@ -19,14 +19,14 @@ UID_LENGTH = 8
 
 
 @dataclass(frozen=True)
-class Record:
+class RecyclingRecord:
     """The last recycling a gang has completed, and the PodCliques it consists of since."""
 
     recycling: str = ""
     cliques: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, gang: PodGang) -> "Record":
+    def of(cls, gang: PodGang) -> "RecyclingRecord":
         """Read the record of a gang."""
         recycling, _, cliques = gang.metadata.annotations.get(additions.INCARNATION_CLIQUES, "").rpartition("|")
         return cls(recycling, frozenset(cliques.split(",") if cliques else ()))
@@ -40,7 +40,7 @@ class Life:
     """Which life a gang has reached."""
 
     incarnation: str | None
-    record: Record
+    record: RecyclingRecord
     starts_over: bool = False
     """References and Initialized are of a former life."""
     survived: bool = False
@@ -48,36 +48,36 @@ class Life:
 
     def annotations(self) -> dict[str, str]:
         """Return the annotations that record this life."""
-        recorded = {additions.INCARNATION_CLIQUES: str(self.record)} if self.record != Record() else {}
+        recorded = {additions.INCARNATION_CLIQUES: str(self.record)} if self.record != RecyclingRecord() else {}
         return recorded | ({additions.INCARNATION: self.incarnation} if self.incarnation else {})
 
 
 def life(gang: PodGang, cliques: Iterable[PodClique]) -> Life:
     """Return the life a gang has reached with the PodCliques that exist now."""
     present = frozenset(_short(clique) for clique in cliques if not clique.metadata.deleting)
-    record = Record.of(gang)
+    record = RecyclingRecord.of(gang)
     asked = gang.metadata.annotations.get(additions.RECYCLE, "")
     incarnation = gang.metadata.annotations.get(additions.INCARNATION)
     if asked != record.recycling:
         renewed = hashes.digest([gang.metadata.uid, asked], 5)
         survived = bool(record.cliques & present)
-        kept = record if survived else Record(asked, present)
+        kept = record if survived else RecyclingRecord(asked, present)
         return Life(renewed, kept, starts_over=renewed != incarnation, survived=survived)
     if record.cliques and present and not record.cliques & present:
         renewed = hashes.digest([gang.metadata.uid, sorted(present)], 5)
-        return Life(renewed, Record(asked, present), starts_over=True)
+        return Life(renewed, RecyclingRecord(asked, present), starts_over=True)
     # PodCliques that are gone for the moment stay on record: only new ones tell a new life from an interruption.
-    return Life(incarnation, Record(asked, present or record.cliques))
+    return Life(incarnation, RecyclingRecord(asked, present or record.cliques))
 
 
 def is_recorded(gang: PodGang) -> bool:
     """Say whether a gang has its PodCliques on record: from its first references on."""
-    return bool(Record.of(gang).cliques)
+    return bool(RecyclingRecord.of(gang).cliques)
 
 
 def belongs(clique: PodClique, gang: PodGang) -> bool:
     """Say whether the gang has taken note of this very PodClique."""
-    return _short(clique) in Record.of(gang).cliques
+    return _short(clique) in RecyclingRecord.of(gang).cliques
 
 
 def _short(clique: PodClique) -> str:

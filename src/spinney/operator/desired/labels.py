@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from spinney.api import labels as marks
-from spinney.operator.desired.layout import Place
+from spinney.operator.desired.layout import CliquePlace
 
 PODCLIQUE_OF_SET = "pcs-podclique"
 PODCLIQUE_OF_SCALING_GROUP = "pcsg-podclique"
@@ -36,7 +36,7 @@ def replica_selector(pcs: str, i: int) -> dict[str, str]:
     return managed(pcs) | {marks.REPLICA_INDEX: str(i)}
 
 
-def of_clique(place: Place, template_hash: str) -> dict[str, str]:
+def of_clique(place: CliquePlace, template_hash: str) -> dict[str, str]:
     """Return the labels of a PodClique: the template's, overridden by ours."""
     labels = dict(place.template.labels)
     kind = PODCLIQUE_OF_SET if place.group is None else PODCLIQUE_OF_SCALING_GROUP

@@ -1,7 +1,7 @@
 """Where every PodClique of a PodCliqueSet stands: its replica, its scaling group, its template, its gang.
 
-A :class:`Place` is computed from the PodCliqueSet downwards and never parsed out of a name, so cliques whose names
-overlap cannot be taken for one another.
+A :class:`CliquePlace` is computed from the PodCliqueSet downwards and never parsed out of a name, so cliques whose
+names overlap cannot be taken for one another.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class GroupPlace:
 
 
 @dataclass(frozen=True)
-class Place:
+class CliquePlace:
     """Where one PodClique stands."""
 
     pcs: str
@@ -75,7 +75,7 @@ class Layout:
     def __init__(self, pcs: PodCliqueSet) -> None:
         self.pcs = pcs
         self.name = pcs.metadata.name
-        self._standalone: dict[int, list[Place]] = {}
+        self._standalone: dict[int, list[CliquePlace]] = {}
 
     @cached_property
     def templates(self) -> Mapping[str, PodCliqueTemplateSpec]:
@@ -102,23 +102,23 @@ class Layout:
         """Return how many replicas the set is to have."""
         return self.pcs.spec.replicas or 0
 
-    def standalone(self, i: int) -> list[Place]:
+    def standalone(self, i: int) -> list[CliquePlace]:
         """Return the PodCliques of a replica that are in no scaling group, in template order."""
         if i not in self._standalone:
             self._standalone[i] = [
-                Place(self.name, i, template)
+                CliquePlace(self.name, i, template)
                 for template in self.pcs.spec.template.cliques
                 if template.name not in self.groups_of_cliques
             ]
         return self._standalone[i]
 
-    def members(self, i: int, group: str, j: int) -> list[Place]:
+    def members(self, i: int, group: str, j: int) -> list[CliquePlace]:
         """Return the PodCliques of one scaling group replica, in the group's order."""
         config = self.group_configs[group]
         where = GroupPlace(config, names.scaling_group(self.name, i, group), j)
-        return [Place(self.name, i, self.templates[clique], where) for clique in config.clique_names]
+        return [CliquePlace(self.name, i, self.templates[clique], where) for clique in config.clique_names]
 
-    def base(self, i: int) -> list[Place]:
+    def base(self, i: int) -> list[CliquePlace]:
         """Return the PodCliques of a replica's base gang: the standalone ones, then each group's minimum."""
         return self.standalone(i) + [
             place
@@ -127,7 +127,7 @@ class Layout:
             for place in self.members(i, name, j)
         ]
 
-    def place(self, clique_name: str, labels: Mapping[str, str]) -> Place | None:
+    def place(self, clique_name: str, labels: Mapping[str, str]) -> CliquePlace | None:
         """Return the place of an existing PodClique; ``None`` when the set has no such template or group."""
         template = names.template_name(clique_name, labels)
         i = int(labels[marks.REPLICA_INDEX])

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from spinney.api import labels as marks
 from spinney.api.struct import JSON
 from spinney.operator.desired.environment import containers
-from spinney.operator.desired.layout import Layout, Place
+from spinney.operator.desired.layout import CliquePlace, Layout
 
 NONE = "none"
 GPU = "nvidia.com/gpu"
 CLAIM = "mnnvl-claim"
 
 
-def group_of(layout: Layout, place: Place) -> str | None:
+def group_of(layout: Layout, place: CliquePlace) -> str | None:
     """Return the NVLink group of a PodClique, or ``None``."""
     layers: list[Mapping[str, str]] = [place.template.annotations]
     if place.group is not None:

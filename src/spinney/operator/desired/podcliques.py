@@ -19,10 +19,10 @@ from spinney.api.meta import ObjectMeta, OwnerReference, owner_reference
 from spinney.api.struct import JSON, to_json
 from spinney.operator.desired import environment, labels, mnnvl, names, startup
 from spinney.operator.desired.corrections import of_fields, of_texts
-from spinney.operator.desired.layout import Layout, Place, min_available
+from spinney.operator.desired.layout import CliquePlace, Layout, min_available
 
 
-def desired_clique(layout: Layout, place: Place, template_hash: str, owner: OwnerReference) -> PodClique:
+def desired_clique(layout: Layout, place: CliquePlace, template_hash: str, owner: OwnerReference) -> PodClique:
     """Return a PodClique as it is to be created; ``owner`` is the set or the scaling group."""
     template = place.template
     spec = template.spec
@@ -97,7 +97,7 @@ def owned_by_scaling_group(group: PodCliqueScalingGroup) -> OwnerReference:
     return owner_reference(POD_CLIQUE_SCALING_GROUP, group.metadata)
 
 
-def _pod_spec(layout: Layout, place: Place) -> JSON:
+def _pod_spec(layout: Layout, place: CliquePlace) -> JSON:
     """Return the clique's pod spec with what all its pods share beyond the template; the template is left alone."""
     group = mnnvl.group_of(layout, place)
     if group is None and place.group is None:

@@ -15,10 +15,10 @@ from spinney.backends.interface import SchedulerBackend
 from spinney.operator.desired import corrections, gangs
 from spinney.operator.desired.gangs import GangPlan
 from spinney.operator.desired.layout import Layout
-from spinney.operator.desired.topologies import Topology
+from spinney.operator.desired.topologies import SetTopology
 
 
-def new_gang(layout: Layout, plan: GangPlan, topology: Topology, *, backend: SchedulerBackend) -> PodGang:
+def new_gang(layout: Layout, plan: GangPlan, topology: SetTopology, *, backend: SchedulerBackend) -> PodGang:
     """Return a gang as it is created: its groups are empty."""
     metadata = ObjectMeta(
         name=plan.name,

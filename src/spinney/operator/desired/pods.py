@@ -12,14 +12,14 @@ from spinney.api.meta import owner_reference
 from spinney.api.struct import JSON, to_json
 from spinney.operator.configuration import InitContainer
 from spinney.operator.desired import claims, environment, hashes, labels, names, startup
-from spinney.operator.desired.layout import Layout, Place
+from spinney.operator.desired.layout import CliquePlace, Layout
 
 POD_INFO_PATH = "/var/grove/pod-info"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - where Kubernetes puts it
 
 
 def pod_manifest(
-    clique: PodClique, layout: Layout, place: Place, pod_index: int, *, name: str, waiting: InitContainer
+    clique: PodClique, layout: Layout, place: CliquePlace, pod_index: int, *, name: str, waiting: InitContainer
 ) -> JSON:
     """Return the pod with this index; ``waiting`` is the container in which it waits for those it starts after."""
     namespace = clique.metadata.namespace or ""
@@ -69,7 +69,7 @@ def _use_claims(spec: JSON, names_of_claims: list[str]) -> None:
             container.setdefault("resources", {}).setdefault("claims", []).append({"name": claim})
 
 
-def _wait_for(spec: JSON, layout: Layout, place: Place, waiting: InitContainer) -> None:
+def _wait_for(spec: JSON, layout: Layout, place: CliquePlace, waiting: InitContainer) -> None:
     parents = startup.required_ready(layout, place)
     container: JSON = {
         "name": marks.INIT_CONTAINER,

@@ -6,10 +6,10 @@ container. So a PodClique of a scaled gang waits for its siblings of the same sc
 
 from spinney.api.grove import EXPLICIT, IN_ORDER
 from spinney.operator.desired import names
-from spinney.operator.desired.layout import Layout, Place, min_available, min_available_of
+from spinney.operator.desired.layout import CliquePlace, Layout, min_available, min_available_of
 
 
-def starts_after(layout: Layout, place: Place) -> list[str]:
+def starts_after(layout: Layout, place: CliquePlace) -> list[str]:
     """Return the names of the PodCliques that must have their minimum ready before this one's containers start."""
     parents = _parents(layout, place.template.name)
     if place.base_gang is not None:
@@ -19,7 +19,7 @@ def starts_after(layout: Layout, place: Place) -> list[str]:
     return [name for parent in parents for name in _in_base_gang(layout, place.replica, parent)]
 
 
-def required_ready(layout: Layout, place: Place) -> list[tuple[str, int]]:
+def required_ready(layout: Layout, place: CliquePlace) -> list[tuple[str, int]]:
     """Return what :func:`starts_after` names together with how many pods of each must be ready."""
     minimums = {
         name: min_available_of(layout.templates[parent])
@@ -48,7 +48,7 @@ def _in_base_gang(layout: Layout, i: int, clique: str) -> list[str]:
     return [names.member_clique(scaling_group, j, clique) for j in range(min_available(layout.group_configs[group]))]
 
 
-def _beside(place: Place, clique: str) -> list[str]:
+def _beside(place: CliquePlace, clique: str) -> list[str]:
     if place.group is None:
         return []
     return [names.member_clique(place.group.scaling_group, place.group.replica, clique)]

@@ -21,7 +21,7 @@ class Untranslatable:
 
 
 @dataclass(frozen=True)
-class Topology:
+class SetTopology:
     """The topology in force for one PodCliqueSet: the name of its binding and, if that exists, its levels."""
 
     enabled: bool = False

@@ -16,7 +16,7 @@ from spinney.backends.interface import Degradation
 from spinney.operator.desired import labels, names, topologies
 from spinney.operator.desired.hashes import TemplateHashes
 from spinney.operator.desired.layout import Layout
-from spinney.operator.desired.topologies import Topology
+from spinney.operator.desired.topologies import SetTopology
 from spinney.operator.status.podcliquescalinggroup import is_clique_available, is_clique_updated, minimum_of
 
 TOPOLOGY_LEVELS_UNAVAILABLE = "TopologyLevelsUnavailable"
@@ -122,7 +122,7 @@ def set_status(
     )
 
 
-def topology_condition(layout: Layout, topology: Topology) -> Condition | None:
+def topology_condition(layout: Layout, topology: SetTopology) -> Condition | None:
     """Return whether the topology levels a set speaks of exist; ``None`` where it speaks of none and none are used."""
     domains = topologies.domains(layout.pcs)
     if not topology.enabled:

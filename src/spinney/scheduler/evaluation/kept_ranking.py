@@ -9,7 +9,7 @@ for as long as nothing else changes: the usage journal tells.
 from collections.abc import Hashable
 from typing import Final
 
-from spinney.cluster.journal import Journal, Rows
+from spinney.cluster.journal import RowJournal, Rows
 from spinney.cluster.resources import Vector
 
 AHEAD: Final = 64
@@ -19,7 +19,7 @@ AHEAD: Final = 64
 class KeptRanking:
     """The nodes that pods of one kind fill next, best first. Mutable."""
 
-    def __init__(self, usage: Journal) -> None:
+    def __init__(self, usage: RowJournal) -> None:
         self._usage = usage
         self._position = -1
         self._kind: Hashable = None

@@ -21,7 +21,7 @@ import numpy as np
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Mask
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.evaluation.rule_sets import Asked, RuleSet
+from spinney.scheduler.evaluation.rule_sets import AskedRule, TaskRules
 from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.extension_points import (
     DoesNotFit,
@@ -81,7 +81,7 @@ class NodeRules:
         self._failures = failures
         self._classes: dict[tuple[int, tuple[int, ...]], tuple[Judged, Judged]] = {}
         self._pod_sets: dict[tuple[GangKey, str, int, tuple[int, ...]], Judged] = {}
-        self._rule_sets: dict[tuple[bool, ...], RuleSet] = {}
+        self._rule_sets: dict[tuple[bool, ...], TaskRules] = {}
         rules: list[Predicate | Score] = [*hooks.predicates, *hooks.scores]
         self._conditions = [rule.applies_to for rule in rules if rule.applies_to is not None]
         self._is_particular = any(rule.is_particular for rule in rules if rule.applies_to is not None)
@@ -103,7 +103,7 @@ class NodeRules:
                 self._judge(([], scores), task, task.job, self._nodes.all.rows)
         return self._failures.told((PREDICATE, SCORE, GPU_SCORE), gang)
 
-    def rules(self, task: PodInfo) -> RuleSet:
+    def rules(self, task: PodInfo) -> TaskRules:
         """Return the rules that have a say about ``task``."""
         applying = tuple([condition(task) for condition in self._conditions])
         known = self._rule_sets.get(applying)
@@ -111,7 +111,7 @@ class NodeRules:
             known = self._rule_sets[applying] = self._sorted(task)
         return known
 
-    def candidates(self, task: PodInfo, nodes: NodeSet, rules: RuleSet | None = None) -> Candidates:
+    def candidates(self, task: PodInfo, nodes: NodeSet, rules: TaskRules | None = None) -> Candidates:
         """Return the nodes of ``nodes`` that may take ``task``, now or after what is terminating is gone.
 
         ``rules`` are those of the task, where they have just been asked for.
@@ -132,7 +132,7 @@ class NodeRules:
             rows, score = rows[fits], (score + extra)[fits]
         return Candidates(rows, judged.now[rows], score)
 
-    def _have_same_rules(self, task: PodInfo, other: PodInfo, rules: RuleSet) -> bool:
+    def _have_same_rules(self, task: PodInfo, other: PodInfo, rules: TaskRules) -> bool:
         """Tell whether ``rules``, those of ``other``, are those of ``task``, which makes the same request.
 
         Rules that treat alike pods alike have a say about both, but that placed pods may have rules about their labels.
@@ -143,7 +143,7 @@ class NodeRules:
                 return True
         return self.rules(task) is rules
 
-    def alike(self, tasks: Sequence[PodInfo], start: int, row: int, first: RuleSet) -> int:
+    def alike(self, tasks: Sequence[PodInfo], start: int, row: int, first: TaskRules) -> int:
         """Return how many tasks from ``start`` on get the answers that the first of them, by its rules, was given.
 
         All are of one pod set and request class. ``row`` is any candidate. What is answered by plugins that listen to
@@ -162,13 +162,13 @@ class NodeRules:
             end += 1
         return end - start
 
-    def still_alike(self, task: PodInfo, first: PodInfo, row: int, rules: RuleSet) -> bool:
+    def still_alike(self, task: PodInfo, first: PodInfo, row: int, rules: TaskRules) -> bool:
         """Tell whether ``rules`` answer about ``task`` as they did about ``first``, though others were placed since."""
         if not self._have_same_rules(task, first, rules):
             return False
         return all(each.refresh() or each.answers_alike_anew(task, row) for each in rules.learned)
 
-    def takes_now(self, task: PodInfo, node: NodeInfo, rules: RuleSet) -> bool:
+    def takes_now(self, task: PodInfo, node: NodeInfo, rules: TaskRules) -> bool:
         """Tell whether the predicates that are asked on the spot let ``task`` go to ``node``."""
         alone = NodeSet(self._nodes, np.array([node.row]))
         for rule in rules.on_the_spot:
@@ -177,7 +177,7 @@ class NodeRules:
                     return False
         return True
 
-    def ask_again(self, task: PodInfo, rows: Rows, rules: RuleSet) -> tuple[Mask, Scores]:
+    def ask_again(self, task: PodInfo, rows: Rows, rules: TaskRules) -> tuple[Mask, Scores]:
         """Return verdicts on ``rows`` as they are at this moment, and scores where a task may go; nothing is kept."""
         fixed, _ = self._class(task, rules)
         later, _ = self._nodes.resource_fit(task.request, rows)
@@ -193,7 +193,7 @@ class NodeRules:
         fits[fits] = found
         return fits, score
 
-    def still_takes(self, task: PodInfo, rows: Rows, rules: RuleSet) -> Mask:
+    def still_takes(self, task: PodInfo, rows: Rows, rules: TaskRules) -> Mask:
         """Return which of some candidates, all of which have room, rules still let take ``task`` as they are now."""
         predicates = [rule for each in (rules.usage, rules.job) for rule in each[0]]
         fits, _ = self._judge((predicates, []), task, task.job, rows)
@@ -235,16 +235,16 @@ class NodeRules:
 
     # -- caches ------------------------------------------------------------------------------------------------------
 
-    def _sorted(self, task: PodInfo) -> RuleSet:
+    def _sorted(self, task: PodInfo) -> TaskRules:
         sets: tuple[tuple[list[Predicate], list[Score]], ...] = (([], []), ([], []), ([], []))
-        asked: tuple[list[Asked], list[Asked]] = ([], [])
+        asked: tuple[list[AskedRule], list[AskedRule]] = ([], [])
         signature: list[int] = []
         for number, predicate in enumerate(self._hooks.predicates):
             if predicate.applies(task):
                 signature.append(number)
                 scope = _scope(predicate)
                 if scope == _IN_TURN:
-                    asked[0].append(Asked(predicate, self._learned[id(predicate)]))
+                    asked[0].append(AskedRule(predicate, self._learned[id(predicate)]))
                 else:
                     sets[scope][0].append(predicate)
         for number, score in enumerate(self._hooks.scores, start=len(self._hooks.predicates)):
@@ -252,10 +252,10 @@ class NodeRules:
                 signature.append(number)
                 scope = _scope(score)
                 if scope == _IN_TURN:
-                    asked[1].append(Asked(score, self._learned[id(score)]))
+                    asked[1].append(AskedRule(score, self._learned[id(score)]))
                 else:
                     sets[scope][1].append(score)
-        return RuleSet(sets[0], sets[1], sets[2], asked, tuple(signature))
+        return TaskRules(sets[0], sets[1], sets[2], asked, tuple(signature))
 
     def _knowledge_of(self, rule: Predicate | Score, moment: Callable[[], int]) -> Learned[Any] | None:
         """Return what can be known about a rule; ``None`` if nothing can, or if it is not to be used."""
@@ -287,7 +287,7 @@ class NodeRules:
 
         return Learned(_score(order), reach, self._nodes, kind=float, failed=dropped, moment=until)
 
-    def _class_verdicts(self, task: PodInfo, rules: RuleSet) -> Judged:
+    def _class_verdicts(self, task: PodInfo, rules: TaskRules) -> Judged:
         known = self._class(task, rules)
         current, usage = known[1], self._nodes.table.usage
         if current.position != usage.position:
@@ -295,7 +295,7 @@ class NodeRules:
             self._refresh(known, rules, task, self._nodes.all.rows if rows is None else rows)
         return current
 
-    def _class(self, task: PodInfo, rules: RuleSet) -> tuple[Judged, Judged]:
+    def _class(self, task: PodInfo, rules: TaskRules) -> tuple[Judged, Judged]:
         """Return what holds for a request class for the session, and until something changes on a node."""
         key = (task.request.number, rules.signature)
         known = self._classes.get(key)
@@ -309,7 +309,7 @@ class NodeRules:
             self._refresh(known, rules, task, everything)
         return known
 
-    def _refresh(self, known: tuple[Judged, Judged], rules: RuleSet, task: PodInfo, rows: Rows) -> None:
+    def _refresh(self, known: tuple[Judged, Judged], rules: TaskRules, task: PodInfo, rows: Rows) -> None:
         fixed, current = known
         later, now = self._nodes.resource_fit(task.request, rows)
         fits = later & fixed.fits[rows]
@@ -322,7 +322,7 @@ class NodeRules:
             current.fits[rows] = fits
             current.score[rows] = fixed.score[rows] + score
 
-    def _pod_set_verdicts(self, task: PodInfo, job: PodGroupInfo, rules: RuleSet, rows: Rows) -> Judged:
+    def _pod_set_verdicts(self, task: PodInfo, job: PodGroupInfo, rules: TaskRules, rows: Rows) -> Judged:
         key = (job.key, task.pod_set.name, task.request.number, rules.signature)
         usage = self._nodes.table.usage
         known = self._pod_sets.get(key)
@@ -358,7 +358,9 @@ class NodeRules:
 
     # -- asking plugins ----------------------------------------------------------------------------------------------
 
-    def _ask_in_turn(self, asked: tuple[list[Asked], list[Asked]], task: PodInfo, rows: Rows) -> tuple[Mask, Scores]:
+    def _ask_in_turn(
+        self, asked: tuple[list[AskedRule], list[AskedRule]], task: PodInfo, rows: Rows
+    ) -> tuple[Mask, Scores]:
         """Ask each rule about the ``rows`` that those before it have left; return one verdict and one score per row."""
         fits = np.ones(len(rows), dtype=np.bool_)
         total = np.zeros(len(rows), dtype=np.float64)
@@ -487,7 +489,7 @@ _IN_TURN: Final = 3
 
 
 def _scope(rule: Predicate | Score) -> int:
-    """Return the place in a :class:`RuleSet` that a rule's promises give it."""
+    """Return the place in a :class:`TaskRules` that a rule's promises give it."""
     if rule.stateful or rule.is_particular:
         return _IN_TURN
     if rule.per_job:

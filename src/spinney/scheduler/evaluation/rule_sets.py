@@ -7,14 +7,14 @@ from spinney.scheduler.framework.extension_points import Predicate, Score
 from spinney.scheduler.knowledge.learning import Learned
 
 
-class Asked(NamedTuple):
+class AskedRule(NamedTuple):
     """A rule that is asked in turn, with what is known about it, if it can be known."""
 
     rule: Predicate | Score
     learned: Learned[Any] | None
 
 
-class RuleSet(NamedTuple):
+class TaskRules(NamedTuple):
     """The rules that have a say about a task, by how long their answers hold."""
 
     fixed: tuple[list[Predicate], list[Score]]
@@ -23,7 +23,7 @@ class RuleSet(NamedTuple):
     """Hold until something changes on the node."""
     job: tuple[list[Predicate], list[Score]]
     """Hold for the pod set until something changes on the node."""
-    asked: tuple[list[Asked], list[Asked]]
+    asked: tuple[list[AskedRule], list[AskedRule]]
     """Are asked in turn."""
     signature: tuple[int, ...]
 
@@ -58,7 +58,7 @@ class RuleSet(NamedTuple):
         return [cast("Predicate", each.rule) for each in self.asked[0] if _is_asked_on_the_spot(each)]
 
     @property
-    def planned(self) -> "RuleSet":
+    def planned(self) -> "TaskRules":
         """Return the rules by which can be planned where several tasks go: all but those above."""
         predicates = [each for each in self.asked[0] if not _is_asked_on_the_spot(each)]
         return self if len(predicates) == len(self.asked[0]) else self._replace(asked=(predicates, self.asked[1]))
@@ -72,7 +72,7 @@ class RuleSet(NamedTuple):
         )
 
 
-def _is_asked_on_the_spot(asked: Asked) -> bool:
+def _is_asked_on_the_spot(asked: AskedRule) -> bool:
     """Tell whether a predicate judges node by node and is to be asked at the moment of each placement."""
     return asked.rule.stateful and not asked.rule.columns
 

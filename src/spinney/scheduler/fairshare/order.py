@@ -13,8 +13,8 @@ which they decide:
 7. smaller claim in every resource;
 8. the older queue.
 
-All but rule 7 are about one queue at a time. So a queue's :class:`Standing` is computed once, while what it holds and
-wants stays the same, and comparing two is cheap.
+All but rule 7 are about one queue at a time. So a queue's :class:`QueueStanding` is computed once, while what it holds
+and wants stays the same, and comparing two is cheap.
 """
 
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from spinney.scheduler.fairshare.books import QueueBook
 from spinney.scheduler.fairshare.shares import allocatable_share, dominant_share, uses_unclaimable
 
 
-class Standing(NamedTuple):
+class QueueStanding(NamedTuple):
     """How a queue stands among its siblings: what the rules say about it, in order; smaller goes first."""
 
     rank: tuple[bool, bool, int, bool, float, float]
@@ -32,7 +32,9 @@ class Standing(NamedTuple):
     age: tuple[float, str, str]
 
 
-def standing_of(book: QueueBook, total: Amounts, *, following: Amounts = ZERO, victims: Amounts = ZERO) -> Standing:
+def standing_of(
+    book: QueueBook, total: Amounts, *, following: Amounts = ZERO, victims: Amounts = ZERO
+) -> QueueStanding:
     """Return how a queue stands with what its next job asks for counted in and what its victims hold counted out."""
     queue, allocated = book.queue, book.allocated
     claim = allocatable_share(book)
@@ -45,10 +47,10 @@ def standing_of(book: QueueBook, total: Amounts, *, following: Amounts = ZERO, v
         dominant_share(wanted - victims, claim, total),
         dominant_share(allocated, claim, total),
     )
-    return Standing(rank, claim, queue.age_key)
+    return QueueStanding(rank, claim, queue.age_key)
 
 
-def compare_standings(left: Standing, right: Standing) -> int:
+def compare_standings(left: QueueStanding, right: QueueStanding) -> int:
     """Return -1 if the left queue goes first, 1 if the right one does; 0 only for a queue and itself."""
     if left.rank != right.rank:
         return -1 if left.rank < right.rank else 1

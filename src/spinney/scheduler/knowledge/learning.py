@@ -21,7 +21,7 @@ from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.knowledge import facts
 from spinney.scheduler.knowledge.facts import Column, Fact, NodeFact, PodFact
 from spinney.scheduler.knowledge.reaching import Reach, State
-from spinney.scheduler.knowledge.recording import JobView, NodeView, Notes, TaskView
+from spinney.scheduler.knowledge.recording import JobView, NodeView, ReadingNotes, TaskView
 from spinney.scheduler.knowledge.refusals import Reasons
 
 A = TypeVar("A")
@@ -71,7 +71,7 @@ _Branch = _Question | _Answer[Any] | _Moving
 
 
 @dataclass(slots=True)
-class Trace:
+class AnswerTrace:
     """What answers about one task depended on. Mutable: it grows with every answer."""
 
     read: dict[PodFact, Hashable] = field(default_factory=dict)
@@ -115,12 +115,12 @@ class Learned(Generic[A]):
         self._state: State | None = None
         self._top = _Question(None)
         self._size = 0
-        self.trace = Trace()
+        self.trace = AnswerTrace()
         """What the answers since :meth:`begin` depended on."""
 
     def begin(self) -> None:
         """Begin to note what answers depend on."""
-        self.trace = Trace()
+        self.trace = AnswerTrace()
 
     def refresh(self) -> bool:
         """Forget what no longer holds; return whether everything does."""
@@ -268,9 +268,9 @@ class Learned(Generic[A]):
         else:
             question.branches[value] = end
 
-    def _watched(self, task: PodInfo, row: int | None) -> tuple[Notes, _Answer[A] | _Moving]:
+    def _watched(self, task: PodInfo, row: int | None) -> tuple[ReadingNotes, _Answer[A] | _Moving]:
         """Ask with views that note what is read; return the notes, and the answer if it depends on nothing else."""
-        notes = Notes(task, -1 if row is None else row, self._reasons)
+        notes = ReadingNotes(task, -1 if row is None else row, self._reasons)
         job = JobView(task.job, notes)
         node = None if row is None else NodeView(self._nodes.info(row), self._nodes, notes)
         try:

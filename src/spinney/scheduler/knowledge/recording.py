@@ -24,7 +24,7 @@ _NAMED_OF_TASK = frozenset({"name", "namespace", "uid", "key", "created", "requi
 _NAMED_OF_JOB = frozenset({"name", "namespace", "uid", "key", "created", "queue", "priority"})
 
 
-class Notes:
+class ReadingNotes:
     """What a function has read, in order, with the values it was given. Mutable."""
 
     __slots__ = ("_reasons", "moves", "moves_with_node", "read", "row", "task")
@@ -236,7 +236,7 @@ class NodeView:
 
     __slots__ = ("_nodes", "_notes", "_real")
 
-    def __init__(self, real: NodeInfo, nodes: Nodes, notes: Notes) -> None:
+    def __init__(self, real: NodeInfo, nodes: Nodes, notes: ReadingNotes) -> None:
         self._real = real
         self._nodes = nodes
         self._notes = notes
@@ -372,7 +372,7 @@ class AmountsView(Mapping[str, int]):
 
     __slots__ = ("_matrix", "_nodes", "_notes", "_real")
 
-    def __init__(self, matrix: str, real: NodeInfo, nodes: Nodes, notes: Notes) -> None:
+    def __init__(self, matrix: str, real: NodeInfo, nodes: Nodes, notes: ReadingNotes) -> None:
         self._matrix = matrix
         self._real = real
         self._nodes = nodes

@@ -23,7 +23,7 @@ from spinney.cluster.journal import Rows, distinct
 from spinney.cluster.resources import Vector
 from spinney.scheduler.evaluation.kept_ranking import AHEAD
 from spinney.scheduler.evaluation.node_rules import Candidates
-from spinney.scheduler.evaluation.rule_sets import RuleSet
+from spinney.scheduler.evaluation.rule_sets import TaskRules
 from spinney.scheduler.framework.nodes import NodeInfo, NodeSet, Scores
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.statement import Statement
@@ -94,7 +94,7 @@ def _place_alike(
     return _place_together(statement, alike, rows, in_order=in_order), False
 
 
-def _goes_in_steps(session: Session, rules: RuleSet) -> bool:
+def _goes_in_steps(session: Session, rules: TaskRules) -> bool:
     """Tell whether a placement may change what is answered about the next task, or must be heard of before it."""
     hooks = session.hooks
     if hooks.hears_of_each or hooks.bind_mutations or any(each.listens for each in rules.learned):
@@ -102,7 +102,7 @@ def _goes_in_steps(session: Session, rules: RuleSet) -> bool:
     return session.ask.pre_predicates.tell_apart and not session.ask.pre_predicates.are_steady
 
 
-def _alike(session: Session, tasks: Sequence[PodInfo], start: int, row: int, rules: RuleSet) -> int:
+def _alike(session: Session, tasks: Sequence[PodInfo], start: int, row: int, rules: TaskRules) -> int:
     """Return how many tasks from ``start`` on get the same answers, from steady pre-predicates too."""
     count = session.ask.node_rules.alike(tasks, start, row, rules)
     asked = session.ask.pre_predicates
@@ -114,7 +114,7 @@ def _alike(session: Session, tasks: Sequence[PodInfo], start: int, row: int, rul
 
 
 def _place_in_steps(
-    session: Session, statement: Statement, plan: Sequence[tuple[PodInfo, NodeInfo]], nodes: NodeSet, rules: RuleSet
+    session: Session, statement: Statement, plan: Sequence[tuple[PodInfo, NodeInfo]], nodes: NodeSet, rules: TaskRules
 ) -> tuple[int, bool]:
     """Place tasks one after the other where they were planned to go, until somebody answers otherwise by then.
 
@@ -165,7 +165,7 @@ def _place_apart(session: Session, statement: Statement, tasks: Sequence[PodInfo
 
 
 def _place_next(
-    session: Session, statement: Statement, tasks: Sequence[PodInfo], nodes: NodeSet, rules: RuleSet
+    session: Session, statement: Statement, tasks: Sequence[PodInfo], nodes: NodeSet, rules: TaskRules
 ) -> bool:
     """Put tasks where the last ones like them left off; return whether all found room there."""
     first, kept = tasks[0], session.ask.kept_ranking
@@ -233,7 +233,9 @@ def _best_first(score: Scores) -> Iterator[int]:
         yield from (place for place in np.argsort(-score, kind="stable").tolist() if place != best)
 
 
-def _plan(session: Session, tasks: Sequence[PodInfo], candidates: Candidates, rules: RuleSet) -> tuple[list[int], bool]:
+def _plan(
+    session: Session, tasks: Sequence[PodInfo], candidates: Candidates, rules: TaskRules
+) -> tuple[list[int], bool]:
     """Return the row of each task, as far as there is room, and whether equal rows are neighbours."""
     if rules.monotone:
         return _fill(session, tasks, candidates, rules), True
@@ -243,7 +245,7 @@ def _plan(session: Session, tasks: Sequence[PodInfo], candidates: Candidates, ru
     return [int(rows[place]) for place in best_of_each(session, tasks, rules, rows, score)], False
 
 
-def _fill(session: Session, tasks: Sequence[PodInfo], candidates: Candidates, rules: RuleSet) -> list[int]:
+def _fill(session: Session, tasks: Sequence[PodInfo], candidates: Candidates, rules: TaskRules) -> list[int]:
     """Return the rows of tasks that fill the best nodes one after the other."""
     rows = candidates.rows[_best(candidates, len(tasks))]
     room = _room_for(session, tasks[0], rows)
@@ -281,7 +283,7 @@ def _may_go_together(session: Session, tasks: Sequence[PodInfo]) -> bool:
     return not any(map(_NOMINATED, tasks)) and not any(map(_VIRTUAL, tasks))
 
 
-def _are_only_apart(session: Session, tasks: Sequence[PodInfo], rules: RuleSet) -> bool:
+def _are_only_apart(session: Session, tasks: Sequence[PodInfo], rules: TaskRules) -> bool:
     """Tell whether the tasks may not share a node, and nothing else is between them."""
     if not only_apart(tasks[0].request) or session.hooks.hears_of_each or session.ask.pre_predicates.tell_apart:
         return False
@@ -291,7 +293,7 @@ def _are_only_apart(session: Session, tasks: Sequence[PodInfo], rules: RuleSet) 
     return all(each.rule.monotone or each.rule.only_pod_rules for each in scores)
 
 
-def _follows_others(session: Session, tasks: Sequence[PodInfo], nodes: NodeSet, rules: RuleSet) -> bool:
+def _follows_others(session: Session, tasks: Sequence[PodInfo], nodes: NodeSet, rules: TaskRules) -> bool:
     """Tell whether tasks go where any other of their class would, and leave everything as it is for the next."""
     if nodes is not session.nodes.all or not rules.by_class or not rules.only_room_limits or not rules.monotone:
         return False

@@ -16,7 +16,7 @@ from spinney.cluster.journal import Rows
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.resources import Vector
 from spinney.cluster.table import Mask
-from spinney.scheduler.evaluation.rule_sets import RuleSet
+from spinney.scheduler.evaluation.rule_sets import TaskRules
 from spinney.scheduler.framework.nodes import Scores
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
@@ -34,7 +34,7 @@ class Levels:
         self,
         session: Session,
         tasks: Sequence[PodInfo],
-        rules: RuleSet,
+        rules: TaskRules,
         rows: Rows,
         *,
         score: Scores | None,
@@ -88,7 +88,7 @@ class Levels:
         return fits, score
 
 
-def fill_ranked(session: Session, tasks: Sequence[PodInfo], rules: RuleSet, rows: Rows, room: Vector) -> Vector:
+def fill_ranked(session: Session, tasks: Sequence[PodInfo], rules: TaskRules, rows: Rows, room: Vector) -> Vector:
     """Return how many tasks each of ``rows``, best first, takes before the next is used; ``room`` bounds that.
 
     For scores that never fall by use, which therefore need not be known. Rows behind the last one needed are not asked
@@ -108,7 +108,7 @@ def fill_ranked(session: Session, tasks: Sequence[PodInfo], rules: RuleSet, rows
     return np.clip(taken - np.maximum(surplus, 0), 0, None)
 
 
-def best_of_each(session: Session, tasks: Sequence[PodInfo], rules: RuleSet, rows: Rows, score: Scores) -> list[int]:
+def best_of_each(session: Session, tasks: Sequence[PodInfo], rules: TaskRules, rows: Rows, score: Scores) -> list[int]:
     """Return, for one task after the other, the position in ``rows`` of the best row by then; ties go to the first."""
     chosen: list[int] = []
     with _levels(session, tasks, rules, rows, score=score) as levels:
@@ -129,7 +129,7 @@ def best_of_each(session: Session, tasks: Sequence[PodInfo], rules: RuleSet, row
 def _levels(
     session: Session,
     tasks: Sequence[PodInfo],
-    rules: RuleSet,
+    rules: TaskRules,
     rows: Rows,
     *,
     score: Scores | None = None,

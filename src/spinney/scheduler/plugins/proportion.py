@@ -23,7 +23,7 @@ from spinney.scheduler.fairshare.amounts import GPU, ZERO, Amounts, total_of
 from spinney.scheduler.fairshare.books import QueueBook, QueueBooks
 from spinney.scheduler.fairshare.bounds import Lot, most_reclaimable
 from spinney.scheduler.fairshare.capacity import OverCapacity, non_preemptible_over_quota, over_capacity
-from spinney.scheduler.fairshare.order import Standing, compare_standings, standing_of
+from spinney.scheduler.fairshare.order import QueueStanding, compare_standings, standing_of
 from spinney.scheduler.fairshare.reclaim import Reclaimer, Victims, can_reclaim, judge, may_be_victim
 from spinney.scheduler.fairshare.totals import cluster_total
 from spinney.scheduler.framework.arguments import read_arguments
@@ -62,7 +62,7 @@ class ProportionPlugin(Plugin):
     def __init__(self, arguments: Mapping[str, str]) -> None:
         self._weights = read_arguments(Weights, arguments)
         self._requests: dict[PodGroupInfo, tuple[Sequence[PodInfo], Amounts]] = {}
-        self._standings: dict[QueueBook, tuple[Amounts, Amounts, Standing]] = {}
+        self._standings: dict[QueueBook, tuple[Amounts, Amounts, QueueStanding]] = {}
 
     def on_session_open(self, session: "Session") -> None:
         self._session = session
@@ -175,7 +175,7 @@ class ProportionPlugin(Plugin):
     def _compare(self, left: QueueTurn, right: QueueTurn) -> int:
         return compare_standings(self._standing(left), self._standing(right))
 
-    def _standing(self, turn: QueueTurn) -> Standing:
+    def _standing(self, turn: QueueTurn) -> QueueStanding:
         """Return how a queue stands; computed anew only when what it holds or wants has changed."""
         book = self.books[turn.queue.name]
         following = ZERO if turn.next_job is None else self._next_request(turn.next_job)

@@ -31,14 +31,14 @@ _NODE_RULES: Final = FilterFramework(NODE_FILTERS)
 _POD_RULES: Final = FilterFramework(LIVE_FILTERS)
 
 
-class Moment(NamedTuple):
+class BookPositions(NamedTuple):
     """What a cluster had seen when it was looked at: positions in its books."""
 
     nodes: int
     arrivals: int
 
     @classmethod
-    def of(cls, cluster: ClusterState) -> "Moment":
+    def of(cls, cluster: ClusterState) -> "BookPositions":
         """Return the present moment."""
         return cls(cluster.table.static.position, cluster.arrivals)
 
@@ -50,7 +50,7 @@ class Changes(NamedTuple):
     pods: bool
 
 
-def changes_since(cluster: ClusterState, moment: Moment) -> Changes:
+def changes_since(cluster: ClusterState, moment: BookPositions) -> Changes:
     """Return what has changed in a cluster."""
     rows = cluster.table.static.since(moment.nodes)
     everything = range(cluster.table.capacity)

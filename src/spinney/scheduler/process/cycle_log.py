@@ -25,7 +25,7 @@ class Spent(Struct, frozen=True, kw_only=True, array_like=True):
     seconds: float
 
 
-class Decision(Struct, frozen=True, kw_only=True):
+class GangDecision(Struct, frozen=True, kw_only=True):
     """What a cycle decided about a gang."""
 
     what: Literal["placed", "promised", "evicted", "waits"]
@@ -46,7 +46,7 @@ class CycleRecord(Struct, frozen=True, kw_only=True):
     evictions: int
     unschedulable: int
     spent: tuple[Spent, ...] = ()
-    decisions: tuple[Decision, ...] = ()
+    decisions: tuple[GangDecision, ...] = ()
     more: int = 0
     """How many decisions are not listed."""
 
@@ -87,7 +87,7 @@ class CycleLog:
         return tuple(record for record in self._records if record.number > number)
 
 
-def _decisions(result: CycleResult) -> Iterator[Decision]:
+def _decisions(result: CycleResult) -> Iterator[GangDecision]:
     placed: dict[GangKey, list[str]] = {}
     for bind in result.binds:
         placed.setdefault(bind.gang, []).append(bind.node)
@@ -102,5 +102,7 @@ def _decisions(result: CycleResult) -> Iterator[Decision]:
         yield _about("waits", refused.gang, 0, refused.message)
 
 
-def _about(what: Literal["placed", "promised", "evicted", "waits"], gang: GangKey, pods: int, text: str) -> Decision:
-    return Decision(what=what, gang="/".join(gang), namespace=gang.namespace, pods=pods, text=text)
+def _about(
+    what: Literal["placed", "promised", "evicted", "waits"], gang: GangKey, pods: int, text: str
+) -> GangDecision:
+    return GangDecision(what=what, gang="/".join(gang), namespace=gang.namespace, pods=pods, text=text)

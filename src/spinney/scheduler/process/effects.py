@@ -37,7 +37,7 @@ from spinney.reporting.pods import (
 from spinney.reporting.verdicts import WAITING_FOR_ROOM
 from spinney.scheduler.framework.results import NOT_READY, Bind, CycleResult, Eviction, Pipeline, Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.process.commit import Moment, assume_gang, by_gang, changes_since, forget
+from spinney.scheduler.process.commit import BookPositions, assume_gang, by_gang, changes_since, forget
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.gang_references import gang_reference
 from spinney.scheduler.process.gang_releaser import GangReleaser
@@ -61,7 +61,7 @@ class Effects(Protocol):
         """Hear of a change of a pod, before the inventory does."""
         ...
 
-    def bind(self, binds: Sequence[Bind], *, decided_at: Moment) -> None:
+    def bind(self, binds: Sequence[Bind], *, decided_at: BookPositions) -> None:
         """Begin to bind pods, whole gangs of them, while the cycle may still be deciding; returns at once.
 
         ``decided_at`` is when the cycle looked at the cluster.
@@ -142,7 +142,7 @@ class ClusterEffects:
             if record is not None:
                 self._releaser.pod_going(record)
 
-    def bind(self, binds: Sequence[Bind], *, decided_at: Moment) -> None:
+    def bind(self, binds: Sequence[Bind], *, decided_at: BookPositions) -> None:
         """Begin to bind the gangs whose decision still holds."""
         cluster, claims = self._inventory.cluster, self._inventory.claims
         changed = changes_since(cluster, decided_at)

@@ -22,7 +22,7 @@ EXPLANATIONS: Final = "/explanations"
 CYCLES: Final = "/cycles"
 
 
-class Refused(msgspec.Struct, frozen=True):
+class RefusedGang(msgspec.Struct, frozen=True):
     """A gang that waits, as the endpoint shows it."""
 
     source: str
@@ -32,7 +32,7 @@ class Refused(msgspec.Struct, frozen=True):
     explanation: Explanation | None
 
 
-class Endpoint:
+class SchedulerEndpoint:
     """Answers requests. Mutable: it knows what the last cycle refused."""
 
     def __init__(self, scheduler: Scheduler, executor: Executor, cycles: CycleLog) -> None:
@@ -57,7 +57,7 @@ class Endpoint:
 
     def _explanations(self, query: Mapping[str, str]) -> bytes:
         found = [
-            Refused(*each.gang, message=each.message, explanation=each.explanation)
+            RefusedGang(*each.gang, message=each.message, explanation=each.explanation)
             for each in self._refused
             if query.get("namespace", each.gang.namespace) == each.gang.namespace
             and query.get("name", each.gang.name) == each.gang.name

@@ -7,7 +7,7 @@ from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.results import Unschedulable
 
 
-class Said(NamedTuple):
+class ConditionText(NamedTuple):
     """Reason and message of the condition of pods."""
 
     reason: str
@@ -20,7 +20,7 @@ class NodeRequests(Protocol):
     def begin(self, wake: Callable[[], None]) -> None:
         """Be told how to ask for a cycle."""
 
-    def lack_nodes(self, gangs: Sequence[Unschedulable]) -> Mapping[GangKey, Said]:
+    def lack_nodes(self, gangs: Sequence[Unschedulable]) -> Mapping[GangKey, ConditionText]:
         """Hear after each cycle which gangs lack nodes; return what the pods of those say whose nodes are asked for."""
         ...
 
@@ -31,7 +31,7 @@ class NoNodeRequests:
     def begin(self, wake: Callable[[], None]) -> None:
         """Nobody will ask for a cycle."""
 
-    def lack_nodes(self, gangs: Sequence[Unschedulable]) -> Mapping[GangKey, Said]:
+    def lack_nodes(self, gangs: Sequence[Unschedulable]) -> Mapping[GangKey, ConditionText]:
         """Every pod says that it is unschedulable."""
         del gangs
         return {}

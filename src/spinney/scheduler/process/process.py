@@ -24,7 +24,7 @@ from spinney.binding.binder import Binder
 from spinney.binding.device_claims import DeviceClaims
 from spinney.binding.evicting import Evictor
 from spinney.binding.repair import PartGangs
-from spinney.binding.shared_devices import SharedDevices
+from spinney.binding.shared_devices import SharedDeviceWriter
 from spinney.binding.volumes import LateVolumes
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
@@ -49,11 +49,11 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS, available
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.abandoned_claims import give_back_claims
-from spinney.scheduler.process.commit import Moment, whole_gangs
+from spinney.scheduler.process.commit import BookPositions, whole_gangs
 from spinney.scheduler.process.cycle_log import CycleLog
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.effects import ClusterEffects, Effects
-from spinney.scheduler.process.endpoint import Endpoint
+from spinney.scheduler.process.endpoint import SchedulerEndpoint
 from spinney.scheduler.process.gang_releaser import GangReleaser
 from spinney.scheduler.process.kept_places import KeptPlaces
 from spinney.scheduler.process.node_requests import NodeRequests, NoNodeRequests
@@ -72,7 +72,7 @@ UNSCHEDULABLE_EVENT = "Unschedulable"
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class CyclePace:
     """How long things take, in seconds."""
 
     gather: float = 0.02
@@ -108,7 +108,7 @@ class SchedulerProcess:
         effects: Effects | None = None,
         virtual: VirtualGangs | None = None,
         node_requests: NodeRequests | None = None,
-        pace: Pace = Pace(),  # noqa: B008 - a frozen value
+        pace: CyclePace = CyclePace(),  # noqa: B008 - a frozen value
     ) -> None:
         self.manager = manager or Manager(client, client.runtime)
         self.inventory = inventory or Inventory.for_config(config)
@@ -143,7 +143,7 @@ class SchedulerProcess:
             client, self.inventory.cluster, timeout_seconds=config.volume_binding_timeout_seconds
         )
         self._device_claims = DeviceClaims(client)
-        steps = (self._volumes, self._device_claims, SharedDevices(client))
+        steps = (self._volumes, self._device_claims, SharedDeviceWriter(client))
         self._writing = effects is None
         self._unreadable = UnreadableObjects(
             self.manager.metrics,
@@ -184,7 +184,7 @@ class SchedulerProcess:
             asks=self._writing,
         )
         self._log = CycleLog()
-        self.endpoint = Endpoint(self._scheduler, self._runtime.executor, self._log)
+        self.endpoint = SchedulerEndpoint(self._scheduler, self._runtime.executor, self._log)
         self.manager.answer_others(self.endpoint.answer)
         self._reported: Mapping[Resource, Callable[[WatchCache[Any]], None]] = {
             kai.QUEUE: self._queue_statuses.follow,
@@ -307,7 +307,7 @@ class SchedulerProcess:
 
     async def _cycle(self) -> None:
         started = self._runtime.clock.monotonic()
-        snapshot, seen = self.inventory.snapshot(), Moment.of(self.inventory.cluster)
+        snapshot, seen = self.inventory.snapshot(), BookPositions.of(self.inventory.cluster)
         self._releaser.look_after_cycle(snapshot.gangs.pending)
         opening = asyncio.ensure_future(self._runtime.executor.run(self._scheduler.open_session, snapshot))
         while not opening.done():

@@ -19,12 +19,12 @@ from spinney.kube.keys import Key
 from spinney.runtime import Clock
 from spinney.scheduler.framework.results import Bind, CycleResult
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.process.commit import Moment, assume_gang, by_gang, changes_since
+from spinney.scheduler.process.commit import BookPositions, assume_gang, by_gang, changes_since
 
 log = structlog.get_logger()
 
 
-class Difference(Enum):
+class Comparison(Enum):
     """How the two schedulers compare on one pod; the value is the words for it."""
 
     SAME = "same node"
@@ -54,13 +54,13 @@ class Compared:
     """Seconds by which the shadow decided earlier than the other's bind was seen; None unless both decided."""
 
     @property
-    def difference(self) -> Difference:
+    def difference(self) -> Comparison:
         """Return how the two compare."""
         if not self.theirs:
-            return Difference.OURS_ONLY
+            return Comparison.OURS_ONLY
         if not self.ours:
-            return Difference.THEIRS_ONLY
-        return Difference.SAME if self.ours == self.theirs else Difference.OTHER
+            return Comparison.THEIRS_ONLY
+        return Comparison.SAME if self.ours == self.theirs else Comparison.OTHER
 
 
 class Shadow:
@@ -102,7 +102,7 @@ class Shadow:
                 difference=found.difference.value,
             )
 
-    def bind(self, binds: Sequence[Bind], *, decided_at: Moment) -> None:
+    def bind(self, binds: Sequence[Bind], *, decided_at: BookPositions) -> None:
         """Note what would have been bound."""
         cluster, claims = self._inventory.cluster, self._inventory.claims
         changed = changes_since(cluster, decided_at)

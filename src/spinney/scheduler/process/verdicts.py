@@ -10,7 +10,7 @@ from spinney.gangs.book import GangMembers
 from spinney.gangs.membership import membership
 from spinney.gangs.tree import GangKey
 from spinney.reporting.controller import AnyStatusController
-from spinney.reporting.verdicts import GangVerdict, Standing, verdict
+from spinney.reporting.verdicts import GangStanding, GangVerdict, verdict
 from spinney.scheduler.framework.results import Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.topology.scoring import is_constrained, placement_score
@@ -41,12 +41,12 @@ class Verdicts:
         for writer in self._writers:
             writer.look_at(gang)
 
-    def standing(self, gang: GangKey, having_nodes: frozenset[PodStatus]) -> Standing:
+    def standing(self, gang: GangKey, having_nodes: frozenset[PodStatus]) -> GangStanding:
         """Return how a gang stands, or that of which it is part."""
         gang = self._inventory.shared.gangs.home(gang)
         members, refused = self._inventory.gangs.members(gang), self._refusals.get(gang)
         said = verdict(members, refused, having_nodes) if members is not None else None
-        return Standing(said, refused, members)
+        return GangStanding(said, refused, members)
 
     def parts(self, gang: GangKey) -> list[str]:
         """Return the names of the groups that a composite consists of."""

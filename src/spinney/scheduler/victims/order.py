@@ -16,7 +16,7 @@ from spinney.scheduler.framework.extension_points import QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
-from spinney.scheduler.victims.pool import Victim, VictimPool
+from spinney.scheduler.victims.pool import VictimJob, VictimPool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ class VictimOrder:
             victim = path[-1].take()
             tasks, more = victim.view.tasks_to_evict()
             if more and tasks:
-                path[-1].put_back(Victim(self._session, victim.job, victim.view.without(tasks)))
+                path[-1].put_back(VictimJob(self._session, victim.job, victim.view.without(tasks)))
             for branch in path[1:]:
                 branch.lose(victim)
             path[-1].advance()
@@ -88,12 +88,12 @@ class _Branch:
 
     __slots__ = ("_again", "_coming", "_lost", "_session", "_taken", "children", "head", "queue")
 
-    def __init__(self, queue: Queue | None, session: Session, coming: Iterable[Victim] = ()) -> None:
+    def __init__(self, queue: Queue | None, session: Session, coming: Iterable[VictimJob] = ()) -> None:
         self.queue = queue
         self.children: list[_Branch] = []
         self._session = session
         self._coming = iter(coming)
-        self._again: list[Victim] = []
+        self._again: list[VictimJob] = []
         self._taken: list[PodGroupInfo] = []
         self._lost = ZERO
         self.head = next(self._coming, None)
@@ -103,14 +103,14 @@ class _Branch:
     def is_empty(self) -> bool:
         return not self.children and self.head is None and not self._again
 
-    def next_victim(self) -> Victim:
+    def next_victim(self) -> VictimJob:
         if self.children:
             return self.children[0].next_victim()
         if self.head is None or (self._again and self._again[0] < self.head):
             return self._again[0]
         return self.head
 
-    def take(self) -> Victim:
+    def take(self) -> VictimJob:
         victim = self.next_victim()
         if victim is self.head:
             self.head = None
@@ -118,14 +118,14 @@ class _Branch:
             heapq.heappop(self._again)
         return victim
 
-    def put_back(self, victim: Victim) -> None:
+    def put_back(self, victim: VictimJob) -> None:
         heapq.heappush(self._again, victim)
 
     def advance(self) -> None:
         if self.head is None:
             self.head = next(self._coming, None)
 
-    def lose(self, victim: Victim) -> None:
+    def lose(self, victim: VictimJob) -> None:
         self._taken.append(victim.view)
         self._lost = self._lost + victim.held
 
@@ -161,7 +161,7 @@ class _Losses(Sequence[PodGroupInfo]):
         return self._following if place == self._count else self._taken[place]
 
 
-def _admitted(victims: Iterable[Victim], admits: Callable[[PodGroupInfo], bool]) -> Iterator[Victim]:
+def _admitted(victims: Iterable[VictimJob], admits: Callable[[PodGroupInfo], bool]) -> Iterator[VictimJob]:
     return (victim for victim in victims if admits(victim.job))
 
 

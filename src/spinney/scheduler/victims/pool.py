@@ -23,7 +23,7 @@ from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.victims.own_runtime import can_give, is_within_own_runtime
 
 
-class Victim:
+class VictimJob:
     """A job that could give something up. Sorts by importance, the least important first."""
 
     __slots__ = ("held", "job", "key", "places", "view")
@@ -37,7 +37,7 @@ class Victim:
         self.held: Amounts = session.charges.of_all(tasks)
         self.places = tasks
 
-    def __lt__(self, other: "Victim") -> bool:
+    def __lt__(self, other: "VictimJob") -> bool:
         return bool(other.key < self.key)
 
 
@@ -61,8 +61,8 @@ class VictimPool:
         self._keys: dict[str, dict[GangKey, Gang]] = {}
         self._priorities: dict[str, dict[int, list[GangKey]]] = {}
         self._counts: dict[str, int] = {}
-        self._queues: dict[str, list[Victim]] = {}
-        self._victims: dict[GangKey, Victim] = {}
+        self._queues: dict[str, list[VictimJob]] = {}
+        self._victims: dict[GangKey, VictimJob] = {}
         self._version = session.ask.job_order_version()
         # A comparison is made when two are compared, of jobs as they are by then: no place found before need hold.
         self._keeps_order = all(order.compare is None for order in session.hooks.job_order)
@@ -74,7 +74,7 @@ class VictimPool:
         """Return the leaf queues that have preemptible jobs."""
         return [queue for queue in self._gangs if self._of(queue)]
 
-    def of_queue(self, queue: str) -> list[Victim]:
+    def of_queue(self, queue: str) -> list[VictimJob]:
         """Return the possible victims of a leaf queue, the least important first. Not to be written to."""
         self._follow_order()
         known = self._queues.get(queue)
@@ -195,11 +195,11 @@ class VictimPool:
             )
         return known
 
-    def _look(self, jobs: Iterable[PodGroupInfo]) -> Iterator[Victim]:
+    def _look(self, jobs: Iterable[PodGroupInfo]) -> Iterator[VictimJob]:
         for job in jobs:
             if job.members.pending == len(job.members.pods) and "by_pod_set" not in job.__dict__:
                 continue
-            victim = Victim(self._session, job, job)
+            victim = VictimJob(self._session, job, job)
             if not victim.places or (self._spares_just_bound and any(map(is_just_bound, victim.places))):
                 continue
             if self._is_protected(job) or (is_within_own_runtime(self._session, job) and not can_give(job)):
@@ -211,7 +211,7 @@ class VictimPool:
         budgets = self._session.snapshot.budgets
         return bool(budgets) and budgets.refusal(task.record for task in job.tasks_to_evict()[0]) is not None
 
-    def _lot(self, victims: list[Victim]) -> Lot:
+    def _lot(self, victims: list[VictimJob]) -> Lot:
         pods = [self._session.charges.of(task) for victim in victims for task in victim.places]
         held = [victim.held for victim in victims]
         return Lot(
@@ -220,7 +220,7 @@ class VictimPool:
             largest=Amounts(*map(max, zip(*(each.astuple() for each in held), strict=True))),
         )
 
-    def _sum(self, victims: list[Victim]) -> Matrix:
+    def _sum(self, victims: list[VictimJob]) -> Matrix:
         """Return sums by node, ``[node, resource + row]``: the last column is the node's row."""
         width = self._session.nodes.table.axis.width
         by_row: dict[int, Matrix] = {}

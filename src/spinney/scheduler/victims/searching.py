@@ -41,7 +41,7 @@ from spinney.scheduler.victims.room import FreedRoom
 from spinney.scheduler.victims.rule import VictimRule
 from spinney.scheduler.victims.scenarios import Scenarios, generated_scenarios
 from spinney.scheduler.victims.selecting import JobDemand, choose
-from spinney.scheduler.victims.simulating import Bystanders, Trial, simulate
+from spinney.scheduler.victims.simulating import Bystanders, ScenarioTrial, simulate
 
 log = structlog.get_logger()
 
@@ -93,7 +93,7 @@ def _search(session: Session, search: "Search", failed: FailedSearches | None, j
         failed.add(job)
 
 
-class Budget:
+class SearchBudget:
     """How long an action may search, and each job a part of what is left of it. Mutable: jobs begin in turn.
 
     A job never gets more than half of what is left, so a hard one cannot keep those behind it from their turn. Time is
@@ -127,7 +127,7 @@ class Search:
 
     def __init__(self, session: Session, rule: VictimRule, pending: Sequence[PodGroupInfo]) -> None:
         settings = session.config.victim_search
-        self.budget = Budget(
+        self.budget = SearchBudget(
             session.monotonic, action_seconds=settings.action_seconds, job_seconds=settings.job_seconds
         )
         self._session = session
@@ -275,7 +275,7 @@ class Search:
         for step in steps:
             if step.job.queue not in self._messages:
                 self._messages[step.job.queue] = self.rule.message(session, job, step.job.queue)
-        held = simulate(session, Trial(job, tasks, steps), self._bystanders, self._messages)
+        held = simulate(session, ScenarioTrial(job, tasks, steps), self._bystanders, self._messages)
         if held is None:
             return self._reject(NOT_PLACED)
         statement, scenario = held

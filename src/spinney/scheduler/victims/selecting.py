@@ -22,7 +22,7 @@ from spinney.scheduler.victims.room import FreedRoom
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class VictimChoice:
     """The chosen steps in victim order, and the place of the last."""
 
     steps: tuple[Step, ...]
@@ -71,7 +71,7 @@ class JobDemand:
 
 def choose(
     demand: JobDemand, room: FreedRoom, steps: Steps, places: Sequence[Mask | None], *, narrow: bool = True
-) -> Choice | None:
+) -> VictimChoice | None:
     """Return the steps that make room for all tasks in one of ``places``; ``None`` if all steps together do not.
 
     At least one step is chosen. ``places`` are domains, or ``None`` for anywhere. ``narrow`` chooses on a node only
@@ -80,7 +80,7 @@ def choose(
     domains = [within for within in places if within is not None]
     if len(domains) < len(places):
         return _Choosing(room, steps, narrow=narrow).choose(demand, enumerate(steps), None)
-    best: Choice | None = None
+    best: VictimChoice | None = None
     by_domain = _by_domain(steps, domains)
     for number, within in enumerate(domains):
         found = _Choosing(room, steps, narrow=narrow).choose(demand, by_domain.get(number, ()), within)
@@ -100,7 +100,7 @@ class _Choosing:
         self._passed: dict[int, dict[int, Step]] = {}
         """Steps that are not chosen, by row and place in the order."""
 
-    def choose(self, demand: JobDemand, steps: Iterable[tuple[int, Step]], within: Mask | None) -> Choice | None:
+    def choose(self, demand: JobDemand, steps: Iterable[tuple[int, Step]], within: Mask | None) -> VictimChoice | None:
         """Give every task room."""
         coming = iter(steps)
         for task in demand.tasks:
@@ -114,7 +114,7 @@ class _Choosing:
             self._sure.take(task, row)
             self._possible.take(task, row)
         places = sorted(self._chosen)
-        return Choice(tuple(self._chosen[place] for place in places), places[-1]) if places else None
+        return VictimChoice(tuple(self._chosen[place] for place in places), places[-1]) if places else None
 
     def _find_row(self, task: PodInfo, suits: Mask, coming: Iterator[tuple[int, Step]]) -> int | None:
         """Return where a task has room: without more victims, with those passed over, or with the next ones."""

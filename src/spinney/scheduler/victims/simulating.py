@@ -48,7 +48,7 @@ class Bystanders:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ScenarioTrial:
     """A scenario to try: a job, the tasks of it to place, and the steps to take."""
 
     job: PodGroupInfo
@@ -64,7 +64,7 @@ class Trial:
 
 
 def simulate(
-    session: Session, trial: Trial, bystanders: Bystanders, messages: Mapping[str, str]
+    session: Session, trial: ScenarioTrial, bystanders: Bystanders, messages: Mapping[str, str]
 ) -> tuple[Statement, Scenario] | None:
     """Try a scenario; return the open statement and what came of it, or ``None``, with nothing left, if it failed.
 

@@ -10,7 +10,7 @@ from spinney.server.exchange.message import Request, Response
 from spinney.server.exchange.negotiation import accepted
 from spinney.server.exchange.responding import reply, reply_json
 from spinney.server.exchange.status import no_such_path
-from spinney.server.kinds import Kind, Registry
+from spinney.server.kinds import Kind, KindRegistry
 from spinney.server.operations.context import Target
 from spinney.server.rest.routing import offered
 
@@ -43,7 +43,7 @@ _PREFERRED = {
 }
 
 
-def serve_discovery(registry: Registry, request: Request) -> Response:
+def serve_discovery(registry: KindRegistry, request: Request) -> Response:
     """Answer ``/api``, ``/apis`` and what is below them down to a version."""
     parts = [part for part in request.path.split("/") if part]
     if parts in (["api"], ["apis"]):
@@ -69,7 +69,7 @@ def serve_discovery(registry: Registry, request: Request) -> Response:
     raise no_such_path()
 
 
-def discovery_paths(registry: Registry) -> list[str]:
+def discovery_paths(registry: KindRegistry) -> list[str]:
     """Return every path at which something is discovered."""
     versions = [f"/apis/{group}/{version}" for group in _groups(registry) for version in versions_of(registry, group)]
     return ["/api", "/api/v1", "/apis", "/apis/", *(f"/apis/{group}" for group in _groups(registry)), *versions]
@@ -83,18 +83,18 @@ def version_rank(version: str) -> tuple[int, int, int]:
     return (2 - _STABILITY[match[2] or ""], -int(match[1]), -int(match[3] or 0))
 
 
-def versions_of(registry: Registry, group: str) -> list[str]:
+def versions_of(registry: KindRegistry, group: str) -> list[str]:
     """Return the versions of a group, the preferred one first."""
     return sorted({kind.resource.version for kind in registry if kind.resource.group == group}, key=version_rank)
 
 
-def _groups(registry: Registry) -> list[str]:
+def _groups(registry: KindRegistry) -> list[str]:
     """Return the groups in Kubernetes' order of preference, which decides what a name means that several have."""
     groups = dict.fromkeys(kind.resource.group for kind in registry if kind.resource.group)
     return sorted(groups, key=lambda group: (_PREFERRED.get(group, len(_PREFERRED)), group))
 
 
-def _group(registry: Registry, group: str) -> JSON:
+def _group(registry: KindRegistry, group: str) -> JSON:
     versions = [{"groupVersion": f"{group}/{each}", "version": each} for each in versions_of(registry, group)]
     return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
@@ -129,7 +129,7 @@ def _subresources(kind: Kind) -> list[tuple[str, tuple[str, ...], JSON]]:
     return found
 
 
-def _resource_list(registry: Registry, group: str, version: str) -> Response:
+def _resource_list(registry: KindRegistry, group: str, version: str) -> Response:
     resources: list[JSON] = []
     for kind in registry:
         resource = kind.resource
@@ -164,7 +164,7 @@ def _resource_list(registry: Registry, group: str, version: str) -> Response:
     )
 
 
-def _aggregated(registry: Registry, request: Request, *, legacy: bool, version: str) -> Response:
+def _aggregated(registry: KindRegistry, request: Request, *, legacy: bool, version: str) -> Response:
     groups = [""] if legacy else _groups(registry)
     items = [
         {
@@ -190,7 +190,7 @@ def _aggregated(registry: Registry, request: Request, *, legacy: bool, version: 
     return Response(answer.status, {**answer.headers, **headers}, body)
 
 
-def _version(registry: Registry, group: str, version: str) -> JSON:
+def _version(registry: KindRegistry, group: str, version: str) -> JSON:
     resources = []
     for kind in registry:
         resource = kind.resource

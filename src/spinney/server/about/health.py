@@ -10,7 +10,7 @@ ENDPOINTS = ("healthz", "livez", "readyz")
 Check = Callable[[], bool]
 
 
-class Health:
+class HealthChecks:
     """The checks of one server, in the order in which they are told."""
 
     def __init__(self, checks: Mapping[str, Check]) -> None:

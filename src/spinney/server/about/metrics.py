@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 
 from spinney.server.exchange.message import Request, Response
-from spinney.server.kinds import Registry
+from spinney.server.kinds import KindRegistry
 from spinney.server.store import Store
 
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -34,10 +34,10 @@ class Labels(NamedTuple):
     scope: str = ""
 
 
-class Metrics:
+class ServerMetrics:
     """The counts of one server; mutable."""
 
-    def __init__(self, store: Store, registry: Registry, version: str) -> None:
+    def __init__(self, store: Store, registry: KindRegistry, version: str) -> None:
         self._store = store
         self._registry = registry
         self._version = version

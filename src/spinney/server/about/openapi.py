@@ -17,7 +17,7 @@ from spinney.server.about.schemas import schema_name, schemas
 from spinney.server.exchange.message import Request, Response
 from spinney.server.exchange.responding import reply
 from spinney.server.exchange.status import no_such_path
-from spinney.server.kinds import Kind, Registry
+from spinney.server.kinds import Kind, KindRegistry
 
 _METADATA = "meta.v1.ObjectMeta"
 _COLLECTION = {"list": "list", "create": "post", "deletecollection": "deletecollection"}  # verb -> its name here
@@ -56,7 +56,7 @@ _PATCHES = (
 class OpenApi:
     """Documents by group and version, made when asked for and kept until their kinds change."""
 
-    def __init__(self, registry: Registry, fields: FieldTable, version: str) -> None:
+    def __init__(self, registry: KindRegistry, fields: FieldTable, version: str) -> None:
         self._registry = registry
         self._fields = fields
         self._version = version

@@ -14,7 +14,7 @@ from spinney.server.about.openapi_gnostic import encoded
 from spinney.server.exchange.message import Request, Response
 from spinney.server.exchange.responding import reply
 from spinney.server.exchange.status import not_acceptable
-from spinney.server.kinds import Registry
+from spinney.server.kinds import KindRegistry
 
 _JSON = "application/json"
 _PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
@@ -34,7 +34,7 @@ _SCHEMAS = ("items", "additionalProperties")
 class OpenApiV2:
     """The document in both forms, made when asked for and kept until a kind changes."""
 
-    def __init__(self, registry: Registry, documents: Callable[[], list[JSON]], version: str) -> None:
+    def __init__(self, registry: KindRegistry, documents: Callable[[], list[JSON]], version: str) -> None:
         self._registry = registry
         self._documents = documents
         self._version = version

@@ -8,7 +8,7 @@ from spinney.server.admission.attributes import Attributes
 from spinney.server.admission.escalation import check_escalation
 from spinney.server.admission.lifecycle import check_namespace
 from spinney.server.admission.limits import check_limits, fill_limits
-from spinney.server.admission.policies import Policies
+from spinney.server.admission.policies import AdmissionPolicies
 from spinney.server.admission.priority import resolve_priority
 from spinney.server.admission.protection import protect
 from spinney.server.admission.quotas import check_quotas
@@ -20,7 +20,7 @@ from spinney.server.quota.book import Book
 from spinney.server.store import Store
 
 
-class Admission:
+class AdmissionChain:
     """Admits or refuses writes."""
 
     def __init__(
@@ -28,7 +28,7 @@ class Admission:
         runtime: Runtime,
         store: Store,
         *,
-        policies: Policies,
+        policies: AdmissionPolicies,
         webhooks: Webhooks,
         authorizer: Authorizer,
         book: Book,

@@ -10,7 +10,7 @@ from spinney.api.rbac import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BIND
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
-from spinney.server.authorization.action import Action
+from spinney.server.authorization.action import AccessRequest
 from spinney.server.authorization.authorizer import Rbac, RuleList
 from spinney.server.authorization.rules import described, uncovered
 from spinney.server.exchange.status import StatusError, forbidden, not_found
@@ -73,7 +73,7 @@ def _check_binding(rbac: Rbac, attributes: Attributes, obj: JSON) -> None:
 
 
 def _may(rbac: Rbac, verb: str, resource: Resource, name: str, attributes: Attributes) -> bool:
-    wanted = Action(
+    wanted = AccessRequest(
         attributes.user, verb, resource.group, resource.version, resource.plural, "", attributes.namespace, name
     )
     return rbac.decide(wanted).allowed

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from spinney.api.struct import JSON
-from spinney.server.crd.rules import Answer, Environment, Evaluator, escaped
+from spinney.server.crd.rules import Environment, Evaluator, RuleResult, escaped
 
 _SCOPE: Final = ("object", "oldObject", "request", "namespaceObject")
 _PARAMS: Final = "params"
@@ -32,7 +32,7 @@ class Expression:
     evaluator: Evaluator
     escaping: bool
 
-    def evaluate(self, scope: Mapping[str, Any]) -> Answer:
+    def evaluate(self, scope: Mapping[str, Any]) -> RuleResult:
         """Return what the expression comes to with the given values."""
         values = {name: scope.get(name) for name in self.names}
         return self.evaluator(**(escaped(values) if self.escaping else values))

@@ -6,7 +6,7 @@ from typing import Literal
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
 from spinney.server.admission.matching import Matching, matching
-from spinney.server.kinds import Kind, Registry
+from spinney.server.kinds import Kind, KindRegistry
 from spinney.server.store import Collection, Store
 
 Phase = Literal["mutating", "validating"]
@@ -31,7 +31,7 @@ class Webhook:
     side_effects: str
     reinvoked: bool
 
-    def seen_as(self, attributes: Attributes, registry: Registry) -> Kind | None:
+    def seen_as(self, attributes: Attributes, registry: KindRegistry) -> Kind | None:
         """Return the version in which this webhook wants to see the write, or ``None`` if it does not."""
         if attributes.kind.resource.group == _CONFIGURATIONS:
             return None

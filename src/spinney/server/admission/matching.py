@@ -7,12 +7,12 @@ from spinney.api.keys import Key
 from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert
 from spinney.server.admission.attributes import Attributes
-from spinney.server.kinds import Kind, Registry
+from spinney.server.kinds import Kind, KindRegistry
 from spinney.server.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class MatchRule:
     """Some operations on some kinds; those of ``names`` only, if there are any."""
 
     operations: tuple[str, ...]
@@ -40,14 +40,14 @@ class Rule:
 class Matching:
     """Rules and selectors together; without rules, ``anything`` says whether every write is meant."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[MatchRule, ...]
     namespaces: LabelSelector
     objects: LabelSelector
     equivalent: bool
-    excluded: tuple[Rule, ...] = ()
+    excluded: tuple[MatchRule, ...] = ()
     anything: bool = False
 
-    def seen_as(self, attributes: Attributes, registry: Registry) -> Kind | None:
+    def seen_as(self, attributes: Attributes, registry: KindRegistry) -> Kind | None:
         """Return the version in which a write is meant, or ``None`` if it is not."""
         if any(rule.matches(attributes.kind, attributes) for rule in self.excluded):
             return None
@@ -84,8 +84,8 @@ def matching(described: JSON, *, rules: str, excluded: str = "", anything: bool 
     )
 
 
-def _rule(rule: JSON) -> Rule:
-    return Rule(
+def _rule(rule: JSON) -> MatchRule:
+    return MatchRule(
         operations=_texts(rule.get("operations")),
         groups=_texts(rule.get("apiGroups")),
         versions=_texts(rule.get("apiVersions")),

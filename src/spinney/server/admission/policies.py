@@ -17,8 +17,8 @@ from spinney.server.admission.expressions import Expression, Expressions, NotCom
 from spinney.server.admission.matching import Matching, matching
 from spinney.server.admission.review import request_of, shown_as
 from spinney.server.exchange.status import StatusError
-from spinney.server.kinds import Kind, Registry
-from spinney.server.store import Collection, Event, Store
+from spinney.server.kinds import Kind, KindRegistry
+from spinney.server.store import Collection, Store, StoreEvent
 
 POLICIES: Final = "validatingadmissionpolicies.admissionregistration.k8s.io"
 BINDINGS: Final = "validatingadmissionpolicybindings.admissionregistration.k8s.io"
@@ -58,7 +58,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class PolicyBinding:
     """Where a policy is in force, with which parameters, and what follows from breaking it."""
 
     name: str
@@ -72,14 +72,14 @@ class NotEvaluated(ValueError):
     """A policy that cannot be evaluated for a write."""
 
 
-class Policies:
+class AdmissionPolicies:
     """The policies and bindings of the cluster; follows them in the store. Mutable."""
 
-    def __init__(self, store: Store, registry: Registry) -> None:
+    def __init__(self, store: Store, registry: KindRegistry) -> None:
         self._store = store
         self._registry = registry
         self._policies: dict[str, tuple[int, Policy]] = {}  # by name, with the revision that was compiled
-        self._bindings: list[Binding] = []
+        self._bindings: list[PolicyBinding] = []
         store.listen(self._on_write)
 
     def check(self, attributes: Attributes) -> None:
@@ -100,7 +100,7 @@ class Policies:
         if denial is not None:
             raise denial
 
-    def _broken(self, policy: Policy, binding: Binding, attributes: Attributes) -> Iterator[tuple[str, str]]:
+    def _broken(self, policy: Policy, binding: PolicyBinding, attributes: Attributes) -> Iterator[tuple[str, str]]:
         """Yield the reason and the text of each rule that a write breaks."""
         seen_as = policy.matching.seen_as(attributes, self._registry)
         if seen_as is None or binding.matching.seen_as(attributes, self._registry) is None:
@@ -127,7 +127,7 @@ class Policies:
             "namespaceObject": found.decode() if found else None,
         }
 
-    def _params(self, policy: Policy, binding: Binding, attributes: Attributes) -> list[JSON | None]:
+    def _params(self, policy: Policy, binding: PolicyBinding, attributes: Attributes) -> list[JSON | None]:
         """Return the parameter objects to evaluate a policy with, one after the other."""
         wanted = binding.params
         if policy.param_kind is None or wanted is None:
@@ -156,7 +156,7 @@ class Policies:
             )
         return [kind.served(each.decode()) for each in found]
 
-    def _on_write(self, collection: Collection, _: Event) -> None:
+    def _on_write(self, collection: Collection, _: StoreEvent) -> None:
         if collection.name == POLICIES:
             known = self._policies
             self._policies = {}
@@ -189,10 +189,10 @@ def policy(obj: JSON) -> Policy:
         return replace(read, unusable=str(error))
 
 
-def binding(obj: JSON) -> Binding:
+def binding(obj: JSON) -> PolicyBinding:
     """Return a stored binding."""
     spec = obj.get("spec") or {}
-    return Binding(
+    return PolicyBinding(
         name=obj["metadata"]["name"],
         policy=spec.get("policyName", ""),
         matching=matching(
@@ -213,7 +213,7 @@ def _validation(described: JSON, expressions: Expressions) -> Validation:
     )
 
 
-def _by_name(binding: Binding) -> str:
+def _by_name(binding: PolicyBinding) -> str:
     return binding.name
 
 

@@ -18,7 +18,7 @@ class BadAnswer(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class WebhookVerdict:
     """A webhook's answer."""
 
     denial: StatusError | None
@@ -64,7 +64,7 @@ def shown_as(kind: Kind, obj: JSON | None) -> JSON | None:
     return None if obj is None else kind.served({**obj})
 
 
-def read_answer(name: str, body: bytes, uid: str) -> Verdict:
+def read_answer(name: str, body: bytes, uid: str) -> WebhookVerdict:
     """Return what a webhook answered; raise :class:`BadAnswer` if it makes no sense."""
     try:
         answer: Any = msgspec.json.decode(body)
@@ -77,8 +77,8 @@ def read_answer(name: str, body: bytes, uid: str) -> Verdict:
         raise BadAnswer(f"the answer is to another request: uid {response.get('uid')!r} instead of {uid!r}")
     warnings = [str(each) for each in response.get("warnings") or ()]
     if not response.get("allowed"):
-        return Verdict(_denial(name, response.get("status") or {}), [], warnings)
-    return Verdict(None, _patch(response), warnings)
+        return WebhookVerdict(_denial(name, response.get("status") or {}), [], warnings)
+    return WebhookVerdict(None, _patch(response), warnings)
 
 
 def _denial(name: str, status: JSON) -> StatusError:

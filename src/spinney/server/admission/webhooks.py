@@ -9,12 +9,12 @@ from spinney.runtime import Runtime
 from spinney.server.admission.attributes import Attributes
 from spinney.server.admission.calling import CallFailed, WebhookCaller
 from spinney.server.admission.hooks import Phase, Webhook, configured, is_configuration
-from spinney.server.admission.review import BadAnswer, Verdict, read_answer, review
+from spinney.server.admission.review import BadAnswer, WebhookVerdict, read_answer, review
 from spinney.server.crd.rules import Environment
 from spinney.server.exchange.status import StatusError, bad_request, internal_error
-from spinney.server.kinds import Kind, Registry
+from spinney.server.kinds import Kind, KindRegistry
 from spinney.server.patches.json import PatchFailed, apply_json_patch
-from spinney.server.store import Collection, Event, Store
+from spinney.server.store import Collection, Store, StoreEvent
 
 log = structlog.get_logger()
 
@@ -24,7 +24,7 @@ _SAFE_FOR_DRY_RUN = ("None", "NoneOnDryRun")
 class Webhooks:
     """The webhooks of the cluster; follows their configurations in the store."""
 
-    def __init__(self, runtime: Runtime, store: Store, registry: Registry, caller: WebhookCaller) -> None:
+    def __init__(self, runtime: Runtime, store: Store, registry: KindRegistry, caller: WebhookCaller) -> None:
         self._runtime = runtime
         self._store = store
         self._registry = registry
@@ -83,7 +83,7 @@ class Webhooks:
         seen_as = hook.seen_as(attributes, self._registry)
         return seen_as if seen_as is not None and hook.selects(attributes, self._store) else None
 
-    async def _ask(self, hook: Webhook, seen_as: Kind, attributes: Attributes) -> Verdict | None:
+    async def _ask(self, hook: Webhook, seen_as: Kind, attributes: Attributes) -> WebhookVerdict | None:
         """Return a webhook's verdict, or ``None`` if its failure is to be ignored or its conditions do not hold."""
         if attributes.dry_run and hook.side_effects not in _SAFE_FOR_DRY_RUN:
             raise bad_request(f'admission webhook "{hook.name}" does not support dry run')
@@ -117,7 +117,7 @@ class Webhooks:
                 return False
         return True
 
-    def _on_write(self, collection: Collection, _: Event) -> None:
+    def _on_write(self, collection: Collection, _: StoreEvent) -> None:
         if is_configuration(collection):
             phases: tuple[Phase, ...] = ("mutating", "validating")
             self._hooks = {phase: configured(self._store, phase) for phase in phases}

@@ -24,19 +24,19 @@ class IdentityUnusable(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Identity:
+class ServerIdentity:
     """Who signs a server's certificates, and the token that makes an administrator."""
 
     authority: Authority
     token: str
 
 
-def identity(directory: Path | None, *, now: datetime) -> Identity:
+def identity(directory: Path | None, *, now: datetime) -> ServerIdentity:
     """Return the identity kept in a directory, or a new one; a new one is kept there."""
     if directory is None:
-        return Identity(Authority(_NAME, now=now), _new_token())
+        return ServerIdentity(Authority(_NAME, now=now), _new_token())
     directory.mkdir(parents=True, exist_ok=True)
-    return Identity(_authority(directory / _AUTHORITY, now), _token(directory / _TOKEN))
+    return ServerIdentity(_authority(directory / _AUTHORITY, now), _token(directory / _TOKEN))
 
 
 def _authority(path: Path, now: datetime) -> Authority:

@@ -13,7 +13,7 @@ _OF_NAMESPACES = ("status", "finalize")
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class AccessRequest:
     """A verb on a resource, or on a path that is none."""
 
     user: User
@@ -49,14 +49,14 @@ class Action:
         )
 
 
-def action(request: Request, user: User) -> Action:
+def action(request: Request, user: User) -> AccessRequest:
     """Return what a request wants to do."""
     parts = request.path.strip("/").split("/")
     verb = _VERBS.get(request.method, request.method.lower())
     grouped = parts[0] == "apis"
     start = 3 if grouped else 2
     if parts[0] not in {"api", "apis"} or len(parts) <= start:
-        return Action(user, "get" if verb == "get" else verb, path=request.path)
+        return AccessRequest(user, "get" if verb == "get" else verb, path=request.path)
     group, version = (parts[1], parts[2]) if grouped else ("", parts[1])
     rest = parts[start:]
     namespace = ""
@@ -71,7 +71,7 @@ def action(request: Request, user: User) -> Action:
         verb = "deletecollection" if verb == "delete" else "list"
     if verb in {"get", "list"} and request.query.get("watch") in {"true", "1"}:
         verb = "watch"
-    return Action(user, verb, group, version, rest[0], subresource, namespace, name)
+    return AccessRequest(user, verb, group, version, rest[0], subresource, namespace, name)
 
 
 def _only_name(request: Request) -> str:

@@ -11,11 +11,11 @@ from typing import Protocol
 from spinney.api.keys import Key
 from spinney.api.rbac import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, PolicyRule, RoleRef, Subject
 from spinney.api.struct import Struct, decode
-from spinney.server.authorization.action import Action
+from spinney.server.authorization.action import AccessRequest
 from spinney.server.authorization.rules import allows
 from spinney.server.exchange.status import StatusError, not_found
 from spinney.server.exchange.user import MASTERS, User, account_name
-from spinney.server.store import Collection, Event, Store
+from spinney.server.store import Collection, Store, StoreEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Authorizer(Protocol):
 
     restricts: bool  # False: everything is allowed, nobody needs to ask
 
-    def decide(self, wanted: Action) -> Decision:
+    def decide(self, wanted: AccessRequest) -> Decision:
         """Return whether an action is allowed."""
         ...
 
@@ -45,7 +45,7 @@ class AlwaysAllow:
 
     restricts = False
 
-    def decide(self, wanted: Action) -> Decision:
+    def decide(self, wanted: AccessRequest) -> Decision:
         """Allow it."""
         return Decision(allowed=True)
 
@@ -61,7 +61,7 @@ class RuleList(Struct, frozen=True):
     rules: tuple[PolicyRule, ...] | None = ()
 
 
-class Binding(Struct, frozen=True, kw_only=True):
+class Grant(Struct, frozen=True, kw_only=True):
     """The part of a binding that says who gets which role."""
 
     subjects: tuple[Subject, ...] | None = ()
@@ -83,11 +83,11 @@ class Rbac:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._bindings: dict[str, list[tuple[str, Binding]]] = {}  # by namespace, "" for the cluster's
+        self._bindings: dict[str, list[tuple[str, Grant]]] = {}  # by namespace, "" for the cluster's
         self._roles: dict[tuple[str, Key], tuple[PolicyRule, ...] | None] = {}
         store.listen(self._on_write)
 
-    def decide(self, wanted: Action) -> Decision:
+    def decide(self, wanted: AccessRequest) -> Decision:
         """Return whether some binding allows it; the reason names it, or the roles that are missing."""
         if MASTERS in wanted.user.groups:
             return Decision(allowed=True)
@@ -135,17 +135,17 @@ class Rbac:
                 for rule in rules:
                     yield _Grant(rule, f'{kind} "{shown}" of {role.kind} "{role.name}" to {whom}')
 
-    def _bindings_in(self, namespace: str) -> list[tuple[str, Binding]]:
+    def _bindings_in(self, namespace: str) -> list[tuple[str, Grant]]:
         found = self._bindings.get(namespace)
         if found is None:
             resource = ROLE_BINDING if namespace else CLUSTER_ROLE_BINDING
             collection = self._store.collection(str(resource))
             records = collection.records(namespace) if collection else ()
-            found = [(record.key.name, decode(Binding, record.raw)) for record in records]
+            found = [(record.key.name, decode(Grant, record.raw)) for record in records]
             self._bindings[namespace] = found
         return found
 
-    def _on_write(self, collection: Collection, event: Event) -> None:
+    def _on_write(self, collection: Collection, event: StoreEvent) -> None:
         if collection.name in {str(ROLE), str(CLUSTER_ROLE)}:
             self._roles.pop((collection.name, event.record.key), None)
         elif collection.name in {str(ROLE_BINDING), str(CLUSTER_ROLE_BINDING)}:

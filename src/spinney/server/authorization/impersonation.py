@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
 
-from spinney.server.authorization.action import Action
+from spinney.server.authorization.action import AccessRequest
 from spinney.server.exchange.status import bad_request
 from spinney.server.exchange.user import (
     ACCOUNT_PREFIX,
@@ -34,21 +34,23 @@ def impersonated(headers: Mapping[str, str]) -> User | None:
     return User(name, uid, groups, extra)
 
 
-def needed(user: User, wanted: User) -> Iterator[Action]:
+def needed(user: User, wanted: User) -> Iterator[AccessRequest]:
     """Return every right that ``user`` needs to speak for ``wanted``."""
     if wanted.name.startswith(ACCOUNT_PREFIX) and wanted.name.count(":") == 3:
         namespace, name = wanted.name.removeprefix(ACCOUNT_PREFIX).split(":")
-        yield Action(user, "impersonate", version="v1", resource="serviceaccounts", namespace=namespace, name=name)
+        yield AccessRequest(
+            user, "impersonate", version="v1", resource="serviceaccounts", namespace=namespace, name=name
+        )
     else:
-        yield Action(user, "impersonate", version="v1", resource="users", name=wanted.name)
+        yield AccessRequest(user, "impersonate", version="v1", resource="users", name=wanted.name)
     for group in wanted.groups:
-        yield Action(user, "impersonate", version="v1", resource="groups", name=group)
+        yield AccessRequest(user, "impersonate", version="v1", resource="groups", name=group)
     grouped = {"group": "authentication.k8s.io", "version": "v1"}
     for key, values in wanted.extra.items():
         for value in values:
-            yield Action(user, "impersonate", **grouped, resource="userextras", subresource=key, name=value)
+            yield AccessRequest(user, "impersonate", **grouped, resource="userextras", subresource=key, name=value)
     if wanted.uid:
-        yield Action(user, "impersonate", **grouped, resource="uids", name=wanted.uid)
+        yield AccessRequest(user, "impersonate", **grouped, resource="uids", name=wanted.uid)
 
 
 def mode(wanted: User) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 from spinney.api.rbac import PolicyRule
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
-from spinney.server.authorization.action import Action
+from spinney.server.authorization.action import AccessRequest
 from spinney.server.authorization.authorizer import Authorizer
 from spinney.server.exchange.status import Cause, bad_request, invalid, invalid_value
 from spinney.server.exchange.user import User
@@ -64,16 +64,16 @@ def _local_causes(spec: JSON, namespace: str) -> list[Cause]:
     return [invalid_value("spec.resourceAttributes.namespace", given, detail)]
 
 
-def _action(spec: JSON, user: User) -> Action:
+def _action(spec: JSON, user: User) -> AccessRequest:
     path = spec.get(_PATH)
     if path:
-        return Action(user, path.get("verb", ""), path=path.get("path", ""))
+        return AccessRequest(user, path.get("verb", ""), path=path.get("path", ""))
     wanted = spec[_RESOURCE]
 
     def given(name: str) -> Any:
         return wanted.get(name) or ""
 
-    return Action(
+    return AccessRequest(
         user,
         given("verb"),
         given("group"),

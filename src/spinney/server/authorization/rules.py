@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 
 from spinney.api.rbac import PolicyRule
-from spinney.server.authorization.action import Action
+from spinney.server.authorization.action import AccessRequest
 
 _ALL = "*"
 
 
-def allows(rule: PolicyRule, wanted: Action) -> bool:
+def allows(rule: PolicyRule, wanted: AccessRequest) -> bool:
     """Return whether one rule allows an action."""
     if not _has(rule.verbs, wanted.verb):
         return False

@@ -6,10 +6,10 @@ from spinney.api.keys import Key
 from spinney.api.rbac import CLUSTER_ROLE
 from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert
-from spinney.server.background.notes import Notes
+from spinney.server.background.notes import KeyQueue
 from spinney.server.background.working import work_off
 from spinney.server.operations.context import Context
-from spinney.server.store import Collection, Event
+from spinney.server.store import Collection, StoreEvent
 
 _COLLECTION = str(CLUSTER_ROLE)
 
@@ -19,7 +19,7 @@ class Aggregation:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._notes: Notes[str] = Notes()
+        self._notes: KeyQueue[str] = KeyQueue()
         self._aggregated: set[str] = set()
         context.store.listen(self._on_write)
 
@@ -32,7 +32,7 @@ class Aggregation:
         while (name := self._notes.next()) is not None:
             self._sum(name)
 
-    def _on_write(self, collection: Collection, event: Event) -> None:
+    def _on_write(self, collection: Collection, event: StoreEvent) -> None:
         if collection.name != _COLLECTION:
             return
         name = event.record.key.name

@@ -7,14 +7,14 @@ a claim, and with the last reservation the devices are given back and the claim 
 
 from spinney.api.keys import Key
 from spinney.api.struct import JSON
-from spinney.server.background.notes import Notes
+from spinney.server.background.notes import KeyQueue
 from spinney.server.background.protection import ended
 from spinney.server.background.working import work_off
 from spinney.server.kinds import Kind
 from spinney.server.operations.context import Context
 from spinney.server.operations.deleting import DeleteOptions, delete_now, finish_if_released, let_go
 from spinney.server.operations.metadata import begin, generated_name
-from spinney.server.store import Collection, Event, Record
+from spinney.server.store import Collection, Record, StoreEvent
 
 _GROUP = "resource.k8s.io"
 _PODS = "pods"
@@ -26,12 +26,12 @@ _CLAIM_OF_POD = "resource.kubernetes.io/pod-claim-name"
 Place = tuple[str, Key, str]  # collection, key, uid
 
 
-class DeviceClaims:
+class ResourceClaimController:
     """Makes and frees the claims of pods; mutable, runs as one task."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._notes: Notes[Place] = Notes()
+        self._notes: KeyQueue[Place] = KeyQueue()
         self._waiting: dict[Key, dict[Place, None]] = {}  # by the template that is not there
         context.store.listen(self._on_write)
 
@@ -39,7 +39,7 @@ class DeviceClaims:
         """Make and free until cancelled."""
         await work_off(self._notes, self._settle, self._context.runtime.clock)
 
-    def _on_write(self, collection: Collection, event: Event) -> None:
+    def _on_write(self, collection: Collection, event: StoreEvent) -> None:
         record = event.record
         if collection.name == _PODS:
             if _USES_CLAIMS in record.raw:

@@ -6,13 +6,13 @@ The container stays, marked as being deleted, until its last object is gone; the
 from collections.abc import Iterator
 
 from spinney.api.keys import Key
-from spinney.server.background.notes import Notes
+from spinney.server.background.notes import KeyQueue
 from spinney.server.background.working import work_off
 from spinney.server.crd.definitions import CLEANUP, COLLECTION
 from spinney.server.kinds import Kind
 from spinney.server.operations.context import Context
 from spinney.server.operations.deleting import DeleteOptions, delete_now, finish_if_released
-from spinney.server.store import Collection, Event, Record
+from spinney.server.store import Collection, Record, StoreEvent
 
 _NAMESPACES = "namespaces"
 
@@ -22,7 +22,7 @@ class Endings:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._notes: Notes[tuple[str, str]] = Notes()
+        self._notes: KeyQueue[tuple[str, str]] = KeyQueue()
         self._ending_namespaces: set[str] = set()
         self._ending_kinds: set[str] = set()  # names of collections
         context.store.listen(self._on_write)
@@ -38,7 +38,7 @@ class Endings:
         else:
             self._end_kind(name)
 
-    def _on_write(self, collection: Collection, event: Event) -> None:
+    def _on_write(self, collection: Collection, event: StoreEvent) -> None:
         key = event.record.key
         if collection.name == _NAMESPACES:
             self._follow(self._ending_namespaces, _NAMESPACES, key.name, event)
@@ -50,7 +50,7 @@ class Endings:
             if collection.name in self._ending_kinds:
                 self._notes.note((COLLECTION, collection.name))
 
-    def _follow(self, ending: set[str], container: str, name: str, event: Event) -> None:
+    def _follow(self, ending: set[str], container: str, name: str, event: StoreEvent) -> None:
         if event.type == "DELETED":
             ending.discard(name)
         elif event.record.deleting:

@@ -5,7 +5,7 @@ from collections import deque
 
 from spinney.api.keys import Key
 from spinney.server.operations.context import Context
-from spinney.server.store import ChangeNotKept, Collection, Event
+from spinney.server.store import ChangeNotKept, Collection, StoreEvent
 
 _EVENTS = "events"
 _PAUSE = 1.0  # seconds before an expiry that could not be kept is tried again
@@ -47,7 +47,7 @@ class EventExpiry:
         if collection is not None and record is not None and record.revision == revision:
             self._context.store.remove(collection, key, record.decode())
 
-    def _on_write(self, collection: Collection, event: Event) -> None:
+    def _on_write(self, collection: Collection, event: StoreEvent) -> None:
         if collection.name != _EVENTS or event.type == "DELETED":
             return
         due = self._context.runtime.clock.monotonic() + self._ttl

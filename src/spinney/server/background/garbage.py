@@ -6,7 +6,7 @@ gone, when it names an owner that does not exist, and when its own deletion wait
 
 from spinney.api.keys import Key
 from spinney.api.struct import JSON
-from spinney.server.background.notes import Notes
+from spinney.server.background.notes import KeyQueue
 from spinney.server.background.working import work_off
 from spinney.server.kinds import Kind
 from spinney.server.operations.context import Context
@@ -19,7 +19,7 @@ from spinney.server.operations.deleting import (
     finish_if_released,
     let_go,
 )
-from spinney.server.store import Collection, Event, Record
+from spinney.server.store import Collection, Record, StoreEvent
 
 Place = tuple[str, Key]
 
@@ -29,7 +29,7 @@ class GarbageCollector:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._notes: Notes[Place] = Notes()
+        self._notes: KeyQueue[Place] = KeyQueue()
         context.store.listen(self._on_write)
 
     async def run(self) -> None:
@@ -44,7 +44,7 @@ class GarbageCollector:
         if collection is not None and record is not None and kind is not None:
             self._look_at(collection, kind, record)
 
-    def _on_write(self, collection: Collection, event: Event) -> None:
+    def _on_write(self, collection: Collection, event: StoreEvent) -> None:
         record = event.record
         if event.type == "DELETED":
             for dependents, dependent in self._context.store.dependents(record.uid):
@@ -56,7 +56,7 @@ class GarbageCollector:
         elif record.deleting or (record.owners and not self._settled(event)):
             self._notes.note((collection.name, record.key))
 
-    def _settled(self, event: Event) -> bool:
+    def _settled(self, event: StoreEvent) -> bool:
         """Return whether there is nothing to look at: the owners are the same as before, or all alive and well."""
         record = event.record
         if event.previous is not None and event.previous.owners == record.owners:

@@ -1,11 +1,11 @@
 """What every namespace has is brought back when it was deleted, or when the certificate authority is another."""
 
 from spinney.api.keys import Key
-from spinney.server.background.notes import Notes
+from spinney.server.background.notes import KeyQueue
 from spinney.server.background.working import work_off
 from spinney.server.operations.bootstrap import IN_NAMESPACES, bootstrap_namespace
 from spinney.server.operations.context import Context
-from spinney.server.store import ChangeNotKept, Collection, Event
+from spinney.server.store import ChangeNotKept, Collection, StoreEvent
 
 
 class NamespaceDefaults:
@@ -13,7 +13,7 @@ class NamespaceDefaults:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._notes: Notes[str] = Notes()
+        self._notes: KeyQueue[str] = KeyQueue()
         context.store.listen(self._on_write)
 
     async def run(self) -> None:
@@ -40,7 +40,7 @@ class NamespaceDefaults:
         found = namespaces.get(Key("", namespace)) if namespaces else None
         return found is not None and not found.deleting
 
-    def _on_write(self, collection: Collection, event: Event) -> None:
+    def _on_write(self, collection: Collection, event: StoreEvent) -> None:
         key = event.record.key
         if event.type == "DELETED" and IN_NAMESPACES.get(collection.name) == key.name:
             self._notes.note(key.namespace)

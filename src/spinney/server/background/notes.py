@@ -9,7 +9,7 @@ T = TypeVar("T", bound=Hashable)
 _TURN = 64  # items worked on before other tasks get a turn
 
 
-class Notes(Generic[T]):
+class KeyQueue(Generic[T]):
     """A de-duplicating queue with one reader; mutable. Noting is cheap enough for a store listener."""
 
     def __init__(self) -> None:

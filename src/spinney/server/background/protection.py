@@ -9,22 +9,22 @@ from collections.abc import Iterator
 from spinney.api.keys import Key
 from spinney.api.struct import JSON
 from spinney.server.admission.protection import FINALIZERS, GROUPS, VOLUMES
-from spinney.server.background.notes import Notes
+from spinney.server.background.notes import KeyQueue
 from spinney.server.background.working import work_off
 from spinney.server.operations.context import Context
 from spinney.server.operations.deleting import finish_if_released, let_go
-from spinney.server.store import Collection, Event, Record
+from spinney.server.store import Collection, Record, StoreEvent
 
 _PODS = "pods"
 _ENDED = (b'"phase":"Succeeded"', b'"phase":"Failed"')
 
 
-class Protection:
+class InUseProtection:
     """Releases protected objects that nobody uses; mutable, runs as one task."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._notes: Notes[tuple[str, Key]] = Notes()
+        self._notes: KeyQueue[tuple[str, Key]] = KeyQueue()
         self._waiting: set[tuple[str, Key]] = set()
         context.store.listen(self._on_write)
 
@@ -32,7 +32,7 @@ class Protection:
         """Release until cancelled."""
         await work_off(self._notes, lambda place: self._release(*place), self._context.runtime.clock)
 
-    def _on_write(self, collection: Collection, event: Event) -> None:
+    def _on_write(self, collection: Collection, event: StoreEvent) -> None:
         record = event.record
         if collection.name in FINALIZERS:
             place = (collection.name, record.key)

@@ -2,7 +2,7 @@
 
 from spinney.api.keys import Key
 from spinney.runtime import Clock
-from spinney.server.background.notes import Notes
+from spinney.server.background.notes import KeyQueue
 from spinney.server.background.working import work_off
 from spinney.server.quota.book import QUOTAS, Book
 from spinney.server.quota.status import with_usage
@@ -15,7 +15,7 @@ class QuotaKeeping:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._notes: Notes[Key] = Notes()
+        self._notes: KeyQueue[Key] = KeyQueue()
         self.book = Book(store, self._notes.note)
 
     async def run(self) -> None:

@@ -6,7 +6,7 @@ from typing import NoReturn
 import structlog
 
 from spinney.runtime import Clock
-from spinney.server.background.notes import Notes, T
+from spinney.server.background.notes import KeyQueue, T
 from spinney.server.store import ChangeNotKept
 
 log = structlog.get_logger()
@@ -14,7 +14,7 @@ log = structlog.get_logger()
 _PAUSE = 1.0  # seconds before a change that could not be kept is tried again
 
 
-async def work_off(notes: Notes[T], work: Callable[[T], None], clock: Clock) -> NoReturn:
+async def work_off(notes: KeyQueue[T], work: Callable[[T], None], clock: Clock) -> NoReturn:
     """Do ``work`` for every item until cancelled; what could not be kept is tried again until it is."""
     while True:
         item = await notes.take()

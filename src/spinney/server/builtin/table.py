@@ -41,7 +41,7 @@ from spinney.server.builtin.storage import (
 )
 from spinney.server.kinds import shapes
 from spinney.server.kinds.kind import ALL_VERBS, BASE_BEHAVIOUR, Behaviour, FieldLabel, Kind, ScalePaths
-from spinney.server.kinds.shape import Shape
+from spinney.server.kinds.shape import MergeShape
 from spinney.server.options import GangVersion
 from spinney.server.pods.behaviour import PodBehaviour
 from spinney.server.quota.kinds import LimitRangeBehaviour, QuotaBehaviour
@@ -74,7 +74,7 @@ def _kind(
     unconditional: bool = True,
     create_on_update: bool = False,
     returns_deleted: bool = False,
-    shape: Shape = shapes.PLAIN,
+    shape: MergeShape = shapes.PLAIN,
     behaviour: Behaviour = BASE_BEHAVIOUR,
     deprecation: str = "",
 ) -> Kind:
@@ -488,7 +488,7 @@ def _rbac() -> list[Kind]:
 
 
 def _extension() -> list[Kind]:
-    def kind(plural: str, name: str, behaviour: Behaviour, shape: Shape, *, status: bool = False) -> Kind:
+    def kind(plural: str, name: str, behaviour: Behaviour, shape: MergeShape, *, status: bool = False) -> Kind:
         return _kind(
             plural,
             name,

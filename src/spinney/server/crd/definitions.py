@@ -19,7 +19,7 @@ from spinney.server.crd.formats import unrecognized
 from spinney.server.crd.structure import shape_of
 from spinney.server.exchange.status import Cause, invalid_value, required, unsupported_value
 from spinney.server.kinds.kind import Behaviour, FieldLabel, Kind, ScalePaths
-from spinney.server.kinds.shape import Shape
+from spinney.server.kinds.shape import MergeShape
 from spinney.server.kinds.shapes import CUSTOM_RESOURCE_DEFINITION as DEFINITION_SHAPE
 from spinney.server.kinds.shapes import METADATA
 
@@ -166,7 +166,7 @@ def _kind(
         ),
         unconditional_update=False,
         custom=True,
-        shape=Shape(merge=shape.merge, fields={**shape.fields, "metadata": METADATA}, items=shape.items),
+        shape=MergeShape(merge=shape.merge, fields={**shape.fields, "metadata": METADATA}, items=shape.items),
         behaviour=CustomBehaviour(schema, deprecation=deprecation),
         schema=schema,
         columns=version.additional_printer_columns,

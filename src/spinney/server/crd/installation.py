@@ -2,21 +2,21 @@
 
 from spinney.api.keys import Key
 from spinney.server.crd.definitions import COLLECTION, kinds_of
-from spinney.server.kinds import Kind, Registry
-from spinney.server.store import Collection, Event, Store
+from spinney.server.kinds import Kind, KindRegistry
+from spinney.server.store import Collection, Store, StoreEvent
 
 
-class Installation:
+class DefinedKinds:
     """Serves the kinds of every stored definition; listens to the store."""
 
-    def __init__(self, store: Store, registry: Registry) -> None:
+    def __init__(self, store: Store, registry: KindRegistry) -> None:
         self._store = store
         self._registry = registry
         self._installed: dict[Key, list[Kind]] = {}
         self._specs: dict[Key, object] = {}
         store.listen(self._on_write)
 
-    def _on_write(self, collection: Collection, event: Event) -> None:
+    def _on_write(self, collection: Collection, event: StoreEvent) -> None:
         if collection.name != COLLECTION:
             return
         key = event.record.key

@@ -31,11 +31,11 @@ _PREVIOUS, _EXISTED = "_previous", "_existed"
 class Evaluator(Protocol):
     """A compiled CEL expression: values of its variables in; a value, or the text of an error, out."""
 
-    def __call__(self, **variables: Any) -> "Answer": ...
+    def __call__(self, **variables: Any) -> "RuleResult": ...
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RuleResult:
     """What an expression came to."""
 
     value: Any
@@ -43,7 +43,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ValidationRule:
     """One rule, ready to run."""
 
     text: str
@@ -91,7 +91,7 @@ class SchemaRules:
 class _Node:
     """The rules at one place of the schema and below it."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[ValidationRule, ...]
     fields: dict[str, "_Node"]
     items: "_Node | None"
     rest: "_Node | None"
@@ -126,14 +126,14 @@ class Environment:
         if kind and (found := str(expression.return_type())) not in {kind, "DYN"}:
             raise RuntimeError(f"must evaluate to {kind.lower()}, and is {found.lower()}")
 
-        def evaluate(**variables: Any) -> Answer:
+        def evaluate(**variables: Any) -> RuleResult:
             try:
                 found = expression.eval(data=variables)
             except RuntimeError as error:  # too many iterations: the fault of the rule or of what it is asked about
-                return Answer(None, str(error).partition(" [")[0])
+                return RuleResult(None, str(error).partition(" [")[0])
             if found.type() == self._error:
-                return Answer(None, str(found.value()))
-            return Answer(found.value())
+                return RuleResult(None, str(found.value()))
+            return RuleResult(found.value())
 
         return evaluate
 
@@ -156,7 +156,7 @@ def _compile(schema: Any, environment: "Environment | None", failed: list[str]) 
     return _Node(present, fields, items, rest, keys)
 
 
-def _rule(rule: JSON, environment: "Environment | None", failed: list[str]) -> Rule | None:
+def _rule(rule: JSON, environment: "Environment | None", failed: list[str]) -> ValidationRule | None:
     text = rule.get("rule", "")
     if environment is None:
         failed.append(text)
@@ -169,7 +169,7 @@ def _rule(rule: JSON, environment: "Environment | None", failed: list[str]) -> R
     except RuntimeError as error:
         failed.append(f"CEL rule {text!r} was not evaluated: {str(error).splitlines()[0]}")
         return None
-    return Rule(
+    return ValidationRule(
         text=text,
         message=rule.get("message") or f"failed rule: {text}",
         message_expression=message,
@@ -215,7 +215,7 @@ def _earlier(item: Any, old: Any, keys: tuple[str, ...]) -> Any:
     return next((each for each in old if isinstance(each, dict) and [each.get(key) for key in keys] == wanted), None)
 
 
-def _run(rule: Rule, value: Any, old: Any, path: str) -> Cause | None:
+def _run(rule: ValidationRule, value: Any, old: Any, path: str) -> Cause | None:
     if rule.transition and old is None and not rule.optional_old:
         return None
     scope = {"self": escaped(value) if rule.escaped else value}

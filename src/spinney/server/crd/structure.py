@@ -3,7 +3,7 @@
 from typing import Any
 
 from spinney.api.struct import JSON
-from spinney.server.kinds.shape import ATOMIC, GRANULAR, Shape
+from spinney.server.kinds.shape import ATOMIC, GRANULAR, MergeShape
 
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED = "x-kubernetes-embedded-resource"
@@ -78,7 +78,7 @@ def fresh(value: Any) -> Any:
     return value
 
 
-def shape_of(schema: JSON) -> Shape:
+def shape_of(schema: JSON) -> MergeShape:
     """Return how objects of this schema merge."""
     if schema.get("x-kubernetes-map-type") == "atomic":
         return ATOMIC
@@ -89,9 +89,9 @@ def shape_of(schema: JSON) -> Shape:
                 keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
                 properties = items.get("properties") or {}
                 defaults = {key: properties[key]["default"] for key in keys if "default" in properties.get(key, {})}
-                return Shape(merge="map", keys=keys, key_defaults=defaults, items=shape_of(items))
+                return MergeShape(merge="map", keys=keys, key_defaults=defaults, items=shape_of(items))
             case "set":
-                return Shape(merge="set")
+                return MergeShape(merge="set")
             case _:
                 return ATOMIC
     children = {name: shape_of(child) for name, child in (schema.get("properties") or {}).items()}
@@ -100,4 +100,4 @@ def shape_of(schema: JSON) -> Shape:
     rest = shape_of(additional) if isinstance(additional, dict) else None
     if not children and (rest is None or rest == GRANULAR):
         return GRANULAR
-    return Shape(fields=children, items=rest)
+    return MergeShape(fields=children, items=rest)

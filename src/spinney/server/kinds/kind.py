@@ -9,7 +9,7 @@ from spinney.api.apiextensions import PrinterColumn
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.server.exchange.status import Cause
-from spinney.server.kinds.shape import Shape
+from spinney.server.kinds.shape import MergeShape
 from spinney.server.kinds.shapes import PLAIN
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -101,7 +101,7 @@ class Kind:
     returns_deleted: bool = False
     deprecation: str = ""  # what whoever asks for a built-in kind is told
     custom: bool = False
-    shape: Shape = PLAIN
+    shape: MergeShape = PLAIN
     behaviour: Behaviour = BASE_BEHAVIOUR
     to_storage: Callable[[JSON], JSON] | None = None
     from_storage: Callable[[JSON], JSON] | None = None

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from spinney.server.kinds.kind import Kind
 
 
-class Registry:
+class KindRegistry:
     """Kinds by group, version and plural; mutable. ``generation`` moves with every change, for caches."""
 
     def __init__(self, kinds: Iterable[Kind] = ()) -> None:

@@ -15,7 +15,7 @@ Merge = Literal["granular", "atomic", "map", "set"]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class MergeShape:
     """How one value merges.
 
     ``granular`` objects merge by field and ``atomic`` values are replaced; ``map`` lists merge their items by
@@ -26,11 +26,11 @@ class Shape:
     keys: tuple[str, ...] = ()
     merge_key: str = ""
     key_defaults: Mapping[str, str] = field(default_factory=dict)
-    fields: Mapping[str, "Shape"] = field(default_factory=dict)
-    items: "Shape | None" = None
+    fields: Mapping[str, "MergeShape"] = field(default_factory=dict)
+    items: "MergeShape | None" = None
     listed: bool = False  # an atomic value that is a list of objects
 
-    def child(self, name: str) -> "Shape":
+    def child(self, name: str) -> "MergeShape":
         """Return the shape of the field ``name``."""
         found = self.fields.get(name)
         if found is not None:
@@ -38,7 +38,7 @@ class Shape:
         return self.items if self.items is not None else GRANULAR
 
     @property
-    def item(self) -> "Shape":
+    def item(self) -> "MergeShape":
         """The shape of a list's items."""
         return self.items if self.items is not None else GRANULAR
 
@@ -57,12 +57,12 @@ class Shape:
         return tuple(item.get(key, self.key_defaults.get(key)) for key in self.keys)
 
 
-GRANULAR = Shape()
-ATOMIC = Shape(merge="atomic")
-ATOMIC_ITEMS = Shape(merge="atomic", listed=True)
+GRANULAR = MergeShape()
+ATOMIC = MergeShape(merge="atomic")
+ATOMIC_ITEMS = MergeShape(merge="atomic", listed=True)
 
 
-def misshapen(value: Any, shape: Shape, path: str = "") -> str | None:
+def misshapen(value: Any, shape: MergeShape, path: str = "") -> str | None:
     """Return the path of the first value that is no object, or no list, where the shape has one; null is neither."""
     if value is None:
         return None
@@ -79,7 +79,7 @@ def misshapen(value: Any, shape: Shape, path: str = "") -> str | None:
     return None
 
 
-def _misshapen_list(value: Any, shape: Shape, path: str) -> str | None:
+def _misshapen_list(value: Any, shape: MergeShape, path: str) -> str | None:
     if not isinstance(value, list):
         return path
     for index, item in enumerate(value):
@@ -96,18 +96,20 @@ def _misshapen_list(value: Any, shape: Shape, path: str) -> str | None:
     return None
 
 
-def items_by(*keys: str, merge_key: str = "", key_defaults: Mapping[str, str] | None = None, **fields: Shape) -> Shape:
+def items_by(
+    *keys: str, merge_key: str = "", key_defaults: Mapping[str, str] | None = None, **fields: MergeShape
+) -> MergeShape:
     """Return the shape of a list whose items are identified by ``keys``."""
-    return Shape(
-        merge="map", keys=keys, merge_key=merge_key, key_defaults=key_defaults or {}, items=Shape(fields=fields)
+    return MergeShape(
+        merge="map", keys=keys, merge_key=merge_key, key_defaults=key_defaults or {}, items=MergeShape(fields=fields)
     )
 
 
-def values() -> Shape:
+def values() -> MergeShape:
     """Return the shape of a list that is a set of scalars."""
-    return Shape(merge="set")
+    return MergeShape(merge="set")
 
 
-def fields(**children: Shape) -> Shape:
+def fields(**children: MergeShape) -> MergeShape:
     """Return the shape of an object, naming the fields that differ from the rule."""
-    return Shape(fields=children)
+    return MergeShape(fields=children)

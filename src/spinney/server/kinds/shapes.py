@@ -1,14 +1,14 @@
 """Merge shapes of the built-in kinds: the list keys and patch keys that Kubernetes' types declare."""
 
-from spinney.server.kinds.shape import ATOMIC, ATOMIC_ITEMS, Shape, fields, items_by, values
+from spinney.server.kinds.shape import ATOMIC, ATOMIC_ITEMS, MergeShape, fields, items_by, values
 
 METADATA = fields(
-    labels=Shape(),
-    ownerReferences=Shape(merge="map", keys=("uid",), items=ATOMIC),
+    labels=MergeShape(),
+    ownerReferences=MergeShape(merge="map", keys=("uid",), items=ATOMIC),
     finalizers=values(),
 )
 CONDITIONS = items_by("type")
-_MAPPING = fields(**{"": Shape()})  # an object with any fields
+_MAPPING = fields(**{"": MergeShape()})  # an object with any fields
 
 _ENV = items_by(
     "name", valueFrom=fields(secretKeyRef=ATOMIC, configMapKeyRef=ATOMIC, fieldRef=ATOMIC, resourceFieldRef=ATOMIC)
@@ -91,7 +91,7 @@ CLAIM = fields(
     spec=fields(selector=ATOMIC, accessModes=ATOMIC, dataSource=ATOMIC),
     status=fields(conditions=CONDITIONS, accessModes=ATOMIC),
 )
-STORAGE_CLASS = fields(metadata=METADATA, parameters=Shape(), allowedTopologies=ATOMIC)
+STORAGE_CLASS = fields(metadata=METADATA, parameters=MergeShape(), allowedTopologies=ATOMIC)
 CSI_NODE = fields(metadata=METADATA, spec=fields(drivers=items_by("name")))
 RESOURCE_CLAIM = fields(
     metadata=METADATA,

@@ -6,11 +6,11 @@ from spinney.api.builtin_fields import FieldTable
 from spinney.api.keys import Key
 from spinney.api.resource import Resource
 from spinney.runtime import Runtime
-from spinney.server.admission.chain import Admission
+from spinney.server.admission.chain import AdmissionChain
 from spinney.server.authentication.authenticator import Authenticator
 from spinney.server.authentication.tokens import TokenIssuer
 from spinney.server.authorization.authorizer import Authorizer
-from spinney.server.kinds import Kind, Registry
+from spinney.server.kinds import Kind, KindRegistry
 from spinney.server.options import ServerOptions
 from spinney.server.store import Collection, Store
 
@@ -29,9 +29,9 @@ class Context:
     runtime: Runtime
     options: ServerOptions
     store: Store
-    registry: Registry
+    registry: KindRegistry
     fields: FieldTable  # of the built-in kinds
-    admission: Admission
+    admission: AdmissionChain
     authorizer: Authorizer
     authenticator: Authenticator
     tokens: TokenIssuer

@@ -19,7 +19,7 @@ from spinney.server.exchange.status import (
     unsupported_value,
 )
 from spinney.server.operations.context import Context, Target
-from spinney.server.operations.selection import Selection, selection
+from spinney.server.operations.selection import CompiledSelectors, selection
 from spinney.server.store import Record, TooOld
 
 _WHOLE = re.compile("[-+]?[0-9]{1,18}", re.ASCII)
@@ -89,7 +89,7 @@ def check_revision(context: Context, text: str) -> int:
     return revision
 
 
-def _current(context: Context, target: Target, selected: Selection) -> Iterable[Record]:
+def _current(context: Context, target: Target, selected: CompiledSelectors) -> Iterable[Record]:
     collection = context.collection(target.kind)
     if selected.only_name is not None and (target.namespace is not None or not target.resource.namespaced):
         found = collection.get(Key(target.namespace or "", selected.only_name))

@@ -10,7 +10,7 @@ from spinney.server.store import Record
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class CompiledSelectors:
     """Label and field selectors, compiled against the positions of a kind's selectable fields."""
 
     labels: Selector | None = None
@@ -47,7 +47,7 @@ class Selection:
         return all((values[position] == value) is equal for position, value, equal in self.fields)
 
 
-def selection(kind: Kind, query: Mapping[str, str], name: str | None = None) -> Selection:
+def selection(kind: Kind, query: Mapping[str, str], name: str | None = None) -> CompiledSelectors:
     """Return the selection that a request's parameters ask for; raise a 400 if they cannot be understood."""
     labels, fields, names, namespaces = None, [], [], []
     try:
@@ -67,7 +67,7 @@ def selection(kind: Kind, query: Mapping[str, str], name: str | None = None) -> 
             fields.append((position, requirement.value, requirement.equal))
         else:
             raise bad_request(f"field label not supported: {requirement.path}")
-    return Selection(labels, tuple(fields), tuple(names), tuple(namespaces), _labelled(labels))
+    return CompiledSelectors(labels, tuple(fields), tuple(names), tuple(namespaces), _labelled(labels))
 
 
 def _labelled(labels: Selector | None) -> tuple[tuple[str, str], ...]:

@@ -16,9 +16,9 @@ from spinney.server.exchange.status import StatusError, bad_request, expired, fo
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.reading import check_revision
 from spinney.server.operations.representation import Representation
-from spinney.server.operations.selection import Selection, selection
-from spinney.server.store import Event, Record, TooOld
-from spinney.server.store.history import History
+from spinney.server.operations.selection import CompiledSelectors, selection
+from spinney.server.store import Record, StoreEvent, TooOld
+from spinney.server.store.history import WatchHistory
 
 _BATCH = 256  # events per chunk
 _END_ANNOTATION = "k8s.io/initial-events-end"
@@ -28,7 +28,7 @@ _END_ANNOTATION = "k8s.io/initial-events-end"
 class WatchRequest:
     """What a watch asks for."""
 
-    selected: Selection
+    selected: CompiledSelectors
     revision: int | None  # None: the present state first
     bookmarks: bool
     marks_end: bool  # a bookmark says when the present state is complete
@@ -101,7 +101,7 @@ async def watch(
         yield msgspec.json.encode({"type": "ERROR", "object": expired(str(error)).to_json()}) + b"\n"
 
 
-async def _changed(history: History, timeout: float) -> None:
+async def _changed(history: WatchHistory, timeout: float) -> None:
     """Wait for the next event, or for ``timeout`` seconds."""
     waiter = history.changed()
     try:
@@ -110,7 +110,7 @@ async def _changed(history: History, timeout: float) -> None:
         history.forget(waiter)
 
 
-def _present(context: Context, target: Target, selected: Selection) -> Iterator[Record]:
+def _present(context: Context, target: Target, selected: CompiledSelectors) -> Iterator[Record]:
     collection = context.collection(target.kind)
     if selected.only_name is not None and (target.namespace is not None or not target.resource.namespaced):
         found = collection.get(Key(target.namespace or "", selected.only_name))
@@ -123,7 +123,9 @@ def _present(context: Context, target: Target, selected: Selection) -> Iterator[
             yield record
 
 
-def _lines(events: list[Event], target: Target, selected: Selection, representation: Representation) -> Iterator[bytes]:
+def _lines(
+    events: list[StoreEvent], target: Target, selected: CompiledSelectors, representation: Representation
+) -> Iterator[bytes]:
     namespace, everything = target.namespace, selected.everything
     for event in events:
         if namespace is not None and event.record.key.namespace != namespace:

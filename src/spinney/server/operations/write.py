@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from spinney.api.builtin_fields.checking import WrongType, conform, conform_metadata
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
-from spinney.server.authorization.action import Action
+from spinney.server.authorization.action import AccessRequest
 from spinney.server.builtin.warnings import warnings_about
 from spinney.server.exchange.status import (
     StatusError,
@@ -64,7 +64,7 @@ def write_options(verb: str, query: Mapping[str, str], headers: Mapping[str, str
 def check_may_create(context: Context, target: Target, options: WriteOptions) -> None:
     """Raise a 403 for somebody who updates or applies what is not there and may not create it."""
     resource = target.resource
-    wanted = Action(
+    wanted = AccessRequest(
         options.user,
         "create",
         resource.group,

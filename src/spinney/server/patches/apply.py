@@ -12,9 +12,9 @@ import msgspec
 from spinney.api.struct import JSON
 from spinney.server.exchange.status import Cause, StatusError
 from spinney.server.kinds.kind import Kind
-from spinney.server.kinds.shape import Shape
+from spinney.server.kinds.shape import MergeShape
 from spinney.server.patches.fieldset import Path, changes, fields_of, item_step, owned_part, shown
-from spinney.server.patches.ownership import Owner, first_owners, in_order, record_owners, writer
+from spinney.server.patches.ownership import FieldOwner, first_owners, in_order, record_owners, writer
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -65,7 +65,7 @@ def apply(kind: Kind, live: JSON, config: JSON, manager: str, now: datetime, *, 
     return merged
 
 
-def _holding_others(abandoned: frozenset[Path], others: list[Owner]) -> frozenset[Path]:
+def _holding_others(abandoned: frozenset[Path], others: list[FieldOwner]) -> frozenset[Path]:
     """Return the abandoned maps and items that hold something somebody else owns."""
     owned = [path for owner in others for path in owner.fields] if abandoned else []
     above = {path[:length] for path in owned for length in range(1, len(path))}
@@ -85,8 +85,8 @@ def _inner(changed: set[Path]) -> set[Path]:
 
 
 def _without_own(
-    kind: Kind, live: JSON, manager: str, conflicts: list[tuple[Owner, list[Path]]]
-) -> list[tuple[Owner, list[Path]]]:
+    kind: Kind, live: JSON, manager: str, conflicts: list[tuple[FieldOwner, list[Path]]]
+) -> list[tuple[FieldOwner, list[Path]]]:
     """Return the conflicts without those of kubectl with itself.
 
     What ``kubectl apply`` set from the client's side, and nobody changed since, it may apply from the server's side.
@@ -128,7 +128,7 @@ def without_nulls(value: Any) -> Any:
     return value
 
 
-def merge_applied(live: Any, config: Any, shape: Shape) -> Any:
+def merge_applied(live: Any, config: Any, shape: MergeShape) -> Any:
     """Return ``live`` with ``config`` merged in by shape; unchanged parts are shared."""
     if isinstance(config, dict) and isinstance(live, dict) and shape.merge != "atomic":
         merged = {**live}
@@ -140,7 +140,7 @@ def merge_applied(live: Any, config: Any, shape: Shape) -> Any:
     return config
 
 
-def _merge_items(live: list[Any], config: list[Any], shape: Shape) -> list[Any]:
+def _merge_items(live: list[Any], config: list[Any], shape: MergeShape) -> list[Any]:
     """Merge items by key. Applied items keep the order of the configuration; others keep their place among them."""
     wanted = {item_step(item, shape): item for item in config}
     present = {item_step(item, shape): item for item in live}
@@ -158,7 +158,7 @@ def _merge_items(live: list[Any], config: list[Any], shape: Shape) -> list[Any]:
     return merged + queue[taken:]
 
 
-def remove_fields(value: Any, paths: frozenset[Path], shape: Shape) -> Any:
+def remove_fields(value: Any, paths: frozenset[Path], shape: MergeShape) -> Any:
     """Return ``value`` without the given fields; what becomes empty by that goes too."""
     if not paths:
         return value
@@ -189,7 +189,7 @@ def remove_fields(value: Any, paths: frozenset[Path], shape: Shape) -> Any:
     return value
 
 
-def _conflict(conflicts: list[tuple[Owner, list[Path]]]) -> StatusError:
+def _conflict(conflicts: list[tuple[FieldOwner, list[Path]]]) -> StatusError:
     causes = [
         Cause("FieldManagerConflict", shown(path), f"conflict with {_named(owner)}")
         for owner, paths in conflicts
@@ -206,7 +206,7 @@ def _conflict(conflicts: list[tuple[Owner, list[Path]]]) -> StatusError:
     return StatusError(409, "Conflict", message, details={"causes": [cause.to_json() for cause in causes]})
 
 
-def _named(owner: Owner) -> str:
+def _named(owner: FieldOwner) -> str:
     subresource = f' with subresource "{owner.subresource}"' if owner.subresource else ""
     using = f" using {owner.api_version}" if owner.operation == "Update" else ""
     return f'"{owner.manager}"{subresource}{using}'

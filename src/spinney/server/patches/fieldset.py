@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from spinney.api.struct import JSON
-from spinney.server.kinds.shape import Shape
+from spinney.server.kinds.shape import MergeShape
 
 Path = tuple[str, ...]
 
@@ -39,14 +39,14 @@ def owned_part(obj: JSON) -> JSON:
     return part
 
 
-def fields_of(value: Any, shape: Shape) -> set[Path]:
+def fields_of(value: Any, shape: MergeShape) -> set[Path]:
     """Return the fields that ``value`` sets."""
     found: set[Path] = set()
     _collect(value, shape, (), found)
     return found
 
 
-def _collect(value: Any, shape: Shape, path: Path, found: set[Path]) -> None:
+def _collect(value: Any, shape: MergeShape, path: Path, found: set[Path]) -> None:
     parts = parts_of(value, shape)
     if not parts:
         if path and not (isinstance(value, list) and shape.associative):  # a list of no items sets nothing
@@ -58,7 +58,7 @@ def _collect(value: Any, shape: Shape, path: Path, found: set[Path]) -> None:
         _collect(child, child_shape, (*path, step), found)
 
 
-def repeated_item(value: Any, shape: Shape, path: Path = ()) -> tuple[Path, str] | None:
+def repeated_item(value: Any, shape: MergeShape, path: Path = ()) -> tuple[Path, str] | None:
     """Return where a list has two items with one key, and the step to them; ``None`` if no list has."""
     parts = parts_of(value, shape)
     if parts is None:
@@ -72,7 +72,7 @@ def repeated_item(value: Any, shape: Shape, path: Path = ()) -> tuple[Path, str]
     return None
 
 
-def parts_of(value: Any, shape: Shape) -> dict[str, tuple[Any, Shape]] | None:
+def parts_of(value: Any, shape: MergeShape) -> dict[str, tuple[Any, MergeShape]] | None:
     """Return what a value consists of, by step; ``None`` if it is owned as a whole."""
     if isinstance(value, dict) and shape.merge != "atomic":
         return {f"f:{name}": (child, shape.child(name)) for name, child in value.items()}
@@ -81,7 +81,7 @@ def parts_of(value: Any, shape: Shape) -> dict[str, tuple[Any, Shape]] | None:
     return None
 
 
-def item_step(item: Any, shape: Shape) -> str:
+def item_step(item: Any, shape: MergeShape) -> str:
     """Return the step to an item of a list that is a map or a set."""
     if shape.merge == "map" and isinstance(item, dict):
         keys = {key: value for key, value in zip(shape.keys, shape.key_of(item), strict=True) if value is not None}
@@ -89,7 +89,7 @@ def item_step(item: Any, shape: Shape) -> str:
     return "v:" + msgspec.json.encode(item).decode()
 
 
-def changes(old: Any, new: Any, shape: Shape) -> tuple[set[Path], set[Path]]:
+def changes(old: Any, new: Any, shape: MergeShape) -> tuple[set[Path], set[Path]]:
     """Return the fields that ``new`` sets to something else than ``old`` (or newly), and those it removes."""
     comparison = _Comparison()
     comparison.compare(old, new, shape, ())
@@ -103,7 +103,7 @@ class _Comparison:
         self.changed: set[Path] = set()
         self.removed: set[Path] = set()
 
-    def compare(self, old: Any, new: Any, shape: Shape, path: Path) -> None:
+    def compare(self, old: Any, new: Any, shape: MergeShape, path: Path) -> None:
         if old is new or old == new:
             return
         if isinstance(old, dict) and isinstance(new, dict) and shape.merge != "atomic":
@@ -116,7 +116,7 @@ class _Comparison:
                 _collect(old, shape, path, self.removed)
                 self.removed.discard(path)
 
-    def _compare_objects(self, old: JSON, new: JSON, shape: Shape, path: Path) -> None:
+    def _compare_objects(self, old: JSON, new: JSON, shape: MergeShape, path: Path) -> None:
         for name, value in old.items():
             if name not in new:
                 _whole(value, shape.child(name), (*path, f"f:{name}"), self.removed)
@@ -126,7 +126,7 @@ class _Comparison:
             if name not in old:
                 _whole(value, shape.child(name), (*path, f"f:{name}"), self.changed)
 
-    def _compare_items(self, old: list[Any], new: list[Any], shape: Shape, path: Path) -> None:
+    def _compare_items(self, old: list[Any], new: list[Any], shape: MergeShape, path: Path) -> None:
         before = {item_step(item, shape): item for item in old}
         after = {item_step(item, shape): item for item in new}
         for step, value in before.items():
@@ -139,7 +139,7 @@ class _Comparison:
                 _whole(value, shape.item, (*path, step), self.changed)
 
 
-def _whole(value: Any, shape: Shape, path: Path, found: set[Path]) -> None:
+def _whole(value: Any, shape: MergeShape, path: Path, found: set[Path]) -> None:
     found.add(path)
     _collect(value, shape, path, found)
 

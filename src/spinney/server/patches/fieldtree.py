@@ -10,13 +10,13 @@ from typing import Any, Final
 import msgspec
 
 from spinney.api.struct import JSON
-from spinney.server.kinds.shape import Shape
+from spinney.server.kinds.shape import MergeShape
 from spinney.server.patches.fieldset import Path, parts_of
 
 _ITEM_STEPS: Final[Mapping[str, type]] = {"k": dict, "v": object, "i": int}  # what stands behind each, in JSON
 
 
-def tree_of(value: Any, shape: Shape) -> JSON:
+def tree_of(value: Any, shape: MergeShape) -> JSON:
     """Return the fields of a value that is new: what ``fields_of`` returns, as a tree, and lists of no items too.
 
     To apply a list of no items sets nothing; to create an object with one does.

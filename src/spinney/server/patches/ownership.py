@@ -23,7 +23,7 @@ _RESET: Final[tuple[list[JSON], ...]] = ([], [{}])  # what a client sends to hav
 _FEW = 32  # so many paths are looked up in an entry before reading it whole pays
 
 
-class Owner:
+class FieldOwner:
     """One entry of ``managedFields``. Its fields are only read from the entry when they are needed whole."""
 
     __slots__ = ("_entry", "_fields", "api_version", "manager", "operation", "subresource", "time")
@@ -64,7 +64,7 @@ class Owner:
         """What makes two entries stand for the same writer."""
         return self.manager, self.operation, self.subresource
 
-    def same(self, other: "Owner") -> bool:
+    def same(self, other: "FieldOwner") -> bool:
         """Return whether two entries stand for the same writer."""
         return self.identity == other.identity
 
@@ -74,9 +74,9 @@ class Owner:
             return {path for path in paths if has_path(tree, path)}
         return self.fields & paths
 
-    def owning(self, fields: Set[Path]) -> "Owner":
+    def owning(self, fields: Set[Path]) -> "FieldOwner":
         """Return this writer with other fields."""
-        return Owner(
+        return FieldOwner(
             manager=self.manager,
             operation=self.operation,
             api_version=self.api_version,
@@ -85,7 +85,7 @@ class Owner:
             fields=fields,
         )
 
-    def without(self, paths: Set[Path]) -> "Owner":
+    def without(self, paths: Set[Path]) -> "FieldOwner":
         """Return this owner without the given fields."""
         if not (owned := self.owned(paths)):
             return self
@@ -93,17 +93,17 @@ class Owner:
             return self.owning_tree(without_paths(self.tree, owned))
         return self.owning(self.fields - paths)
 
-    def after(self, earlier: "Owner", removed: Set[Path]) -> "Owner":
+    def after(self, earlier: "FieldOwner", removed: Set[Path]) -> "FieldOwner":
         """Return this writer with what it owned earlier, except for what it has removed now."""
         if earlier.tree is not None and len(self.fields) + len(removed) <= _FEW:
             return self.owning_tree(with_paths(without_paths(earlier.tree, removed), self.fields))
         return self.owning(self.fields | (earlier.fields - removed))
 
-    def owning_tree(self, tree: JSON) -> "Owner":
+    def owning_tree(self, tree: JSON) -> "FieldOwner":
         """Return this writer with other fields, given as they are stored."""
         if not tree:
             return self.owning(frozenset())
-        return Owner(
+        return FieldOwner(
             manager=self.manager,
             operation=self.operation,
             api_version=self.api_version,
@@ -133,10 +133,10 @@ class Owner:
         return entry
 
 
-def owners_of(obj: JSON) -> list[Owner]:
+def owners_of(obj: JSON) -> list[FieldOwner]:
     """Return the owners that an object records."""
     return [
-        Owner(
+        FieldOwner(
             manager=entry.get("manager", ""),
             operation=entry.get("operation", "Update"),
             api_version=entry.get("apiVersion", ""),
@@ -149,7 +149,7 @@ def owners_of(obj: JSON) -> list[Owner]:
     ]
 
 
-def first_owners(kind: Kind, live: JSON, now: datetime) -> list[Owner]:
+def first_owners(kind: Kind, live: JSON, now: datetime) -> list[FieldOwner]:
     """Return the owners of an object, inventing one for what it had before anybody was recorded."""
     recorded = owners_of(live)
     if recorded:
@@ -160,9 +160,9 @@ def first_owners(kind: Kind, live: JSON, now: datetime) -> list[Owner]:
 
 def writer(
     kind: Kind, manager: str, operation: Operation, now: datetime, *, fields: Set[Path], subresource: str = ""
-) -> Owner:
+) -> FieldOwner:
     """Return somebody who writes now."""
-    return Owner(
+    return FieldOwner(
         manager=manager,
         operation=operation,
         api_version=kind.resource.api_version,
@@ -172,7 +172,7 @@ def writer(
     )
 
 
-def record_owners(obj: JSON, owners: Iterable[Owner]) -> None:
+def record_owners(obj: JSON, owners: Iterable[FieldOwner]) -> None:
     """Write the owners into an object; those who own nothing are left out."""
     entries = [entry for owner in owners if (entry := owner.to_json()) is not None]
     if entries:
@@ -242,7 +242,7 @@ def _identity(entry: JSON) -> tuple[object, ...]:
     return entry.get("manager", ""), entry["operation"], version, entry.get("subresource", "")
 
 
-def in_order(before: list[Owner], owners: list[Owner]) -> list[Owner]:
+def in_order(before: list[FieldOwner], owners: list[FieldOwner]) -> list[FieldOwner]:
     """Return ``owners`` in the places they had before, new ones last: writing the same twice changes nothing."""
     places = [owner.identity for owner in before]
     return sorted(owners, key=lambda owner: places.index(owner.identity) if owner.identity in places else len(places))

@@ -8,7 +8,7 @@ from typing import Any
 
 from spinney.api.struct import JSON
 from spinney.server.exchange.status import bad_request
-from spinney.server.kinds.shape import Shape
+from spinney.server.kinds.shape import MergeShape
 
 _DELETE_FROM = "$deleteFromPrimitiveList/"
 _ORDER = "$setElementOrder/"
@@ -16,7 +16,7 @@ _RETAIN = "$retainKeys"
 _PATCH = "$patch"
 
 
-def strategic_merge(target: JSON, patch: JSON, shape: Shape) -> JSON:
+def strategic_merge(target: JSON, patch: JSON, shape: MergeShape) -> JSON:
     """Return ``target`` changed by ``patch``; neither is changed."""
     directive = patch.get(_PATCH)
     if directive == "replace":
@@ -47,7 +47,7 @@ def strategic_merge(target: JSON, patch: JSON, shape: Shape) -> JSON:
     return merged
 
 
-def _merge_value(present: Any, wanted: Any, shape: Shape, order: Any) -> Any:
+def _merge_value(present: Any, wanted: Any, shape: MergeShape, order: Any) -> Any:
     if isinstance(wanted, dict):
         # An atomic object still merges here: atomicity is a notion of apply, not of strategic merge.
         return strategic_merge(present if isinstance(present, dict) else {}, wanted, shape)
@@ -61,7 +61,7 @@ def _merge_value(present: Any, wanted: Any, shape: Shape, order: Any) -> Any:
     return wanted
 
 
-def _merge_items(present: list[Any], wanted: list[Any], shape: Shape) -> list[Any]:
+def _merge_items(present: list[Any], wanted: list[Any], shape: MergeShape) -> list[Any]:
     key = shape.strategic_key
     if any(isinstance(item, dict) and item.get(_PATCH) == "replace" and len(item) == 1 for item in wanted):
         return [item for item in wanted if not (isinstance(item, dict) and _PATCH in item)]
@@ -80,7 +80,7 @@ def _merge_items(present: list[Any], wanted: list[Any], shape: Shape) -> list[An
     return items
 
 
-def _ordered(items: list[Any], order: list[Any], present: list[Any], shape: Shape) -> list[Any]:
+def _ordered(items: list[Any], order: list[Any], present: list[Any], shape: MergeShape) -> list[Any]:
     """Bring the items that ``order`` names into its order; others keep their place among those present before.
 
     A named item that is new goes before the others, as in Kubernetes.

@@ -14,7 +14,7 @@ from spinney.api.struct import JSON
 from spinney.server.quota.amounts import amounts, only
 from spinney.server.quota.scopes import in_scope, scopes_of
 from spinney.server.quota.usage import UNCOUNTED, measures, used_by
-from spinney.server.store import Collection, Event, Record, Store
+from spinney.server.store import Collection, Record, Store, StoreEvent
 
 QUOTAS = "resourcequotas"
 
@@ -117,7 +117,7 @@ class Book:
     def _counted(self) -> Iterator[Collection]:
         return (each for each in self._store.collections() if each.name not in UNCOUNTED)
 
-    def _on_write(self, collection: Collection, event: Event) -> None:
+    def _on_write(self, collection: Collection, event: StoreEvent) -> None:
         key = event.record.key
         if collection.name == QUOTAS:
             self._on_quota(event)
@@ -133,7 +133,7 @@ class Book:
                 account.enter(collection.name, event.record)
             self._changed(Key(key.namespace, name))
 
-    def _on_quota(self, event: Event) -> None:
+    def _on_quota(self, event: StoreEvent) -> None:
         namespace, name = event.record.key
         accounts = self._accounts.setdefault(namespace, {})
         if event.type == "DELETED":

@@ -1,11 +1,11 @@
 """From a URL path to what it addresses."""
 
 from spinney.server.exchange.status import method_not_allowed, no_such_path
-from spinney.server.kinds import Registry
+from spinney.server.kinds import KindRegistry
 from spinney.server.operations.context import Target
 
 
-def resolve(registry: Registry, path: str) -> Target:
+def resolve(registry: KindRegistry, path: str) -> Target:
     """Return what ``path`` (below ``/api`` or ``/apis``) addresses; raise a 404 if nothing is served there."""
     parts = path.split("/")[1:]
     if parts and not parts[-1]:
@@ -34,7 +34,7 @@ def resolve(registry: Registry, path: str) -> Target:
     return Target(kind, namespace, name, subresource)
 
 
-def _has_subresource(registry: Registry, target: Target) -> bool:
+def _has_subresource(registry: KindRegistry, target: Target) -> bool:
     kind = target.kind
     if target.subresource == "status":
         return kind.status

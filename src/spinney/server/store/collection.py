@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from spinney.api.keys import Key
-from spinney.server.store.history import Event, History
+from spinney.server.store.history import StoreEvent, WatchHistory
 from spinney.server.store.record import Record
 
 
@@ -18,7 +18,7 @@ class Collection:
 
     def __init__(self, name: str, *, history: int, revision: int) -> None:
         self.name = name
-        self.history = History(history, revision)
+        self.history = WatchHistory(history, revision)
         self._namespaces: dict[str, dict[str, Record]] = {}
         self._sorted: dict[str, list[str]] = {}
         self._count = 0
@@ -81,7 +81,7 @@ class Collection:
             self._sorted[namespace] = sorted(self._namespaces[namespace])
         return self._sorted[namespace]
 
-    def put(self, event: Event) -> None:
+    def put(self, event: StoreEvent) -> None:
         """Make a change visible. Only the store calls this, with a revision newer than all before."""
         record = event.record
         namespace, name = record.key

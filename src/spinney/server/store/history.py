@@ -23,7 +23,7 @@ class TooOld(Exception):
         super().__init__(f"too old resource version: {asked} ({oldest})")
 
 
-class Event(msgspec.Struct, frozen=True, gc=False):
+class StoreEvent(msgspec.Struct, frozen=True, gc=False):
     """One change: the object after it (before it, for a deletion, with the deletion's revision) and before it."""
 
     type: EventType
@@ -36,11 +36,11 @@ class Event(msgspec.Struct, frozen=True, gc=False):
         return self.record.revision
 
 
-class History:
+class WatchHistory:
     """A bounded run of events; mutable, owned by its collection."""
 
     def __init__(self, limit: int, revision: int) -> None:
-        self._events: deque[Event] = deque()
+        self._events: deque[StoreEvent] = deque()
         self._limit = limit
         self._first = 0  # sequence number of the oldest event kept
         self._compacted = revision  # events up to this revision are gone
@@ -56,7 +56,7 @@ class History:
         """The cursor behind the newest event."""
         return self._first + len(self._events)
 
-    def append(self, event: Event) -> None:
+    def append(self, event: StoreEvent) -> None:
         """Add an event, let go of the oldest one if the ring is full, and wake who waits."""
         self._events.append(event)
         if len(self._events) > self._limit:
@@ -88,7 +88,7 @@ class History:
                 high = middle
         return self._first + low
 
-    def read(self, cursor: int, limit: int) -> list[Event]:
+    def read(self, cursor: int, limit: int) -> list[StoreEvent]:
         """Return up to ``limit`` events from ``cursor`` on; raise :class:`TooOld` if the ring has overtaken it."""
         offset = cursor - self._first
         if offset < 0:
@@ -96,7 +96,7 @@ class History:
         count = min(limit, len(self._events) - offset)
         return [self._events[offset + index] for index in range(count)]
 
-    def newest_first(self, after: int) -> list[Event]:
+    def newest_first(self, after: int) -> list[StoreEvent]:
         """Return the events after ``after``, newest first; raise :class:`TooOld` if some are gone."""
         if after < self._compacted:
             raise TooOld(after, self._compacted)

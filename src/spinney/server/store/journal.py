@@ -27,7 +27,7 @@ from spinney.api.keys import Key
 from spinney.api.struct import JSON
 from spinney.server.exchange.status import StatusError
 from spinney.server.store.collection import Collection
-from spinney.server.store.history import Event
+from spinney.server.store.history import StoreEvent
 
 log = structlog.get_logger()
 
@@ -127,7 +127,7 @@ class Journal:
             self._rewrite(store)
         return True
 
-    def append(self, collection: str, event: Event) -> None:
+    def append(self, collection: str, event: StoreEvent) -> None:
         """Write a change; raise :class:`ChangeNotKept` if that is not possible, and then it must not happen."""
         record = event.record
         mark: Mark = "delete" if event.type == "DELETED" else "put"

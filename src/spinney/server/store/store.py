@@ -13,7 +13,7 @@ import structlog
 from spinney.api.keys import Key
 from spinney.api.struct import JSON
 from spinney.server.store.collection import Collection
-from spinney.server.store.history import Event
+from spinney.server.store.history import StoreEvent
 from spinney.server.store.journal import Entry, Journal
 from spinney.server.store.record import Record, record
 
@@ -21,7 +21,7 @@ log = structlog.get_logger()
 
 FIRST_REVISION = 100  # well above 1, so that nobody mistakes a revision for a generation or a count
 
-Listener = Callable[[Collection, Event], None]
+Listener = Callable[[Collection, StoreEvent], None]
 FieldValues = Callable[[JSON], tuple[str, ...]]
 
 
@@ -93,7 +93,7 @@ class Store:
                 continue
             obj = entry.decode()
             restored = record(entry.key, entry.revision, obj, self._field_values[collection.name](obj))
-            self._show(collection, Event("ADDED", restored, None))
+            self._show(collection, StoreEvent("ADDED", restored, None))
         for collection in self._collections.values():
             collection.history.compact(revision)
 
@@ -102,7 +102,7 @@ class Store:
         previous = collection.get(key)
         self._revision += 1
         written = record(key, self._revision, obj, self._field_values[collection.name](obj))
-        self._commit(collection, Event("MODIFIED" if previous else "ADDED", written, previous))
+        self._commit(collection, StoreEvent("MODIFIED" if previous else "ADDED", written, previous))
         return written
 
     def remove(self, collection: Collection, key: Key, last: JSON) -> Record:
@@ -111,17 +111,17 @@ class Store:
         assert previous is not None, f"{collection.name} {key} is not there to be removed"
         self._revision += 1
         written = record(key, self._revision, last, self._field_values[collection.name](last))
-        self._commit(collection, Event("DELETED", written, previous))
+        self._commit(collection, StoreEvent("DELETED", written, previous))
         return written
 
-    def _commit(self, collection: Collection, event: Event) -> None:
+    def _commit(self, collection: Collection, event: StoreEvent) -> None:
         if self._journal is not None:
             self._journal.append(collection.name, event)
         self._show(collection, event)
         if self._journal is not None:
             self._journal.shorten(self)
 
-    def _show(self, collection: Collection, event: Event) -> None:
+    def _show(self, collection: Collection, event: StoreEvent) -> None:
         previous, current = event.previous, event.record
         place = (collection.name, current.key)
         gone = event.type == "DELETED"

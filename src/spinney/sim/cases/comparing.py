@@ -7,12 +7,12 @@ key matches no task, figures that were left over from a rolled-back attempt) is 
 from collections.abc import Iterator
 
 from spinney.sim.cases.format import Case, Expectation, Limits
-from spinney.sim.cases.outcome import Outcome, TaskOutcome
+from spinney.sim.cases.outcome import SessionOutcome, TaskOutcome
 
 _STARTED = frozenset({"Binding", "Running"})
 
 
-def differences(case: Case, outcome: Outcome, *, tried: bool = True) -> list[str]:
+def differences(case: Case, outcome: SessionOutcome, *, tried: bool = True) -> list[str]:
     """Return every difference as a line; none if the outcome is as expected.
 
     A session in which nothing was ``tried`` has no reasons to give, so none are asked for.
@@ -20,7 +20,7 @@ def differences(case: Case, outcome: Outcome, *, tried: bool = True) -> list[str
     return [*_jobs(case, outcome, tried=tried), *_tasks(case, outcome), *_nodes(case, outcome)]
 
 
-def over_limits(limits: Limits | None, outcome: Outcome) -> list[str]:
+def over_limits(limits: Limits | None, outcome: SessionOutcome) -> list[str]:
     """Return which bounds on committed operations the session broke."""
     if limits is None:
         return []
@@ -32,7 +32,7 @@ def over_limits(limits: Limits | None, outcome: Outcome) -> list[str]:
     return [f"{what}: expected at most {most}, found {count}" for what, count, most in counts if count > most]
 
 
-def _jobs(case: Case, outcome: Outcome, *, tried: bool) -> Iterator[str]:
+def _jobs(case: Case, outcome: SessionOutcome, *, tried: bool) -> Iterator[str]:
     jobs = {job.name: job for job in case.jobs}
     for name, expected in case.expected.jobs.items():
         if name not in jobs:
@@ -51,7 +51,7 @@ def _jobs(case: Case, outcome: Outcome, *, tried: bool) -> Iterator[str]:
                 yield f"job {name}: fit_error: expected {expected.fit_error}, found {reported}"
 
 
-def _tasks(case: Case, outcome: Outcome) -> Iterator[str]:
+def _tasks(case: Case, outcome: SessionOutcome) -> Iterator[str]:
     job_of = {task.name: job.name for job in case.jobs for task in job.tasks}
     for name, expected in case.expected.tasks.items():
         found = outcome.tasks.get(name)
@@ -64,7 +64,7 @@ def _tasks(case: Case, outcome: Outcome) -> Iterator[str]:
         yield from _start(f"task {name}", expected, after.started_seconds_ago if after is not None else None)
 
 
-def _nodes(case: Case, outcome: Outcome) -> Iterator[str]:
+def _nodes(case: Case, outcome: SessionOutcome) -> Iterator[str]:
     for name, expected in case.expected.nodes.items():
         found = outcome.nodes.get(name)
         if found is None:

@@ -8,12 +8,12 @@ Ages, ranks and stale marks do not advance.
 import msgspec
 
 from spinney.sim.cases.format import Case, Job, Task
-from spinney.sim.cases.outcome import Outcome, TaskOutcome
+from spinney.sim.cases.outcome import SessionOutcome, TaskOutcome
 
 _STARTED = frozenset({"Running", "Binding", "Bound"})
 
 
-def fold(case: Case, outcome: Outcome) -> Case:
+def fold(case: Case, outcome: SessionOutcome) -> Case:
     """Return the case whose cluster is what ``outcome`` makes of this one's."""
     jobs = tuple(_fold_job(job, outcome) for job in case.jobs)
     dra = case.dra
@@ -22,7 +22,7 @@ def fold(case: Case, outcome: Outcome) -> Case:
     return msgspec.structs.replace(case, jobs=jobs, dra=dra)
 
 
-def _fold_job(job: Job, outcome: Outcome) -> Job:
+def _fold_job(job: Job, outcome: SessionOutcome) -> Job:
     tasks = tuple(
         _fold_task(task, outcome.tasks[task.name], stays_releasing=job.after_release == "stay_releasing")
         for task in job.tasks

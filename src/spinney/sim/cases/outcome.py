@@ -33,7 +33,7 @@ class NodeOutcome(msgspec.Struct, frozen=True, kw_only=True):
     releasing_gpus: float
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class SessionOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """A session after its actions: where everything stands, and how many operations were committed."""
 
     tasks: Mapping[str, TaskOutcome]

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from spinney.api.struct import JSON
 from spinney.explain.amounts import counted
-from spinney.sim.cases.outcome import Outcome
+from spinney.sim.cases.outcome import SessionOutcome
 from spinney.sim.cases.reading import UnreadableCase
 from spinney.sim.cases.running import CaseReport
 
@@ -82,7 +82,7 @@ def _table(heading: str, entries: Iterable[tuple[str, CaseReport]]) -> Table:
     return table
 
 
-def _round(outcome: Outcome) -> JSON:
+def _round(outcome: SessionOutcome) -> JSON:
     return {
         "tasks": {name: {"status": task.status, "node": task.node} for name, task in outcome.tasks.items()},
         "binds": outcome.binds,

@@ -13,7 +13,7 @@ import msgspec
 from spinney.sim.cases.comparing import differences, over_limits
 from spinney.sim.cases.folding import fold
 from spinney.sim.cases.format import Case
-from spinney.sim.cases.outcome import Outcome
+from spinney.sim.cases.outcome import SessionOutcome
 from spinney.sim.cases.settling import settled
 
 
@@ -24,7 +24,7 @@ class CaseScheduler(Protocol):
     def actions(self) -> Collection[str]:
         """Return the actions it has."""
 
-    def run(self, case: Case, actions: Sequence[str]) -> Outcome:
+    def run(self, case: Case, actions: Sequence[str]) -> SessionOutcome:
         """Open a session on the cluster of ``case``, run ``actions`` in order, and say what came of it."""
 
 
@@ -34,7 +34,7 @@ class CaseReport(msgspec.Struct, frozen=True, kw_only=True):
     case: Case
     missing_actions: tuple[str, ...] = ()  # why it was skipped
     differences: tuple[str, ...] = ()
-    rounds: tuple[Outcome, ...] = ()
+    rounds: tuple[SessionOutcome, ...] = ()
     partial: bool = False  # it ran, but without the missing actions
 
     @property
@@ -58,7 +58,7 @@ def run_case(case: Case, scheduler: CaseScheduler, *, built_actions_only: bool =
     actions = [action for action in case.actions if action in scheduler.actions]
     if missing and not (built_actions_only and actions):
         return CaseReport(case=case, missing_actions=missing)
-    rounds: list[Outcome] = []
+    rounds: list[SessionOutcome] = []
     found: list[str] = []
     try:
         found.extend(_run(settled(case), scheduler, actions, rounds))
@@ -69,10 +69,10 @@ def run_case(case: Case, scheduler: CaseScheduler, *, built_actions_only: bool =
     )
 
 
-def _run(case: Case, scheduler: CaseScheduler, actions: Sequence[str], rounds: list[Outcome]) -> Iterator[str]:
+def _run(case: Case, scheduler: CaseScheduler, actions: Sequence[str], rounds: list[SessionOutcome]) -> Iterator[str]:
     """Run every session, appending to ``rounds``; yield differences as they are found."""
 
-    def session(state: Case) -> Outcome:
+    def session(state: Case) -> SessionOutcome:
         outcome = scheduler.run(state, actions)
         rounds.append(outcome)
         return outcome

@@ -29,7 +29,7 @@ from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.plugins.topology.subsetting import TopologyRefusal
 from spinney.sim.cases import objects
 from spinney.sim.cases.format import Case, Claim, Device, DomainFit, FitError, Job, Task
-from spinney.sim.cases.outcome import JobOutcome, NodeOutcome, Outcome, TaskOutcome
+from spinney.sim.cases.outcome import JobOutcome, NodeOutcome, SessionOutcome, TaskOutcome
 
 log = structlog.get_logger()
 
@@ -68,7 +68,7 @@ class SessionScheduler:
         """Return the actions the scheduler has."""
         return BUILT_IN_ACTIONS.keys()
 
-    def run(self, case: Case, actions: Sequence[str]) -> Outcome:
+    def run(self, case: Case, actions: Sequence[str]) -> SessionOutcome:
         """Open a session on the cluster of ``case``, run ``actions`` in order, and say what came of it."""
         runtime = Runtime(clock=StandingClock(), random=random.Random(0), executor=InlineExecutor())
         config = self._config(case, actions)
@@ -179,7 +179,7 @@ def _gang_key(job: Job) -> GangKey:
     return GangKey(SOURCE, objects.namespace(job), job.name)
 
 
-def _outcome(case: Case, session: Session) -> Outcome:
+def _outcome(case: Case, session: Session) -> SessionOutcome:
     fails = case.faults.every_bind_fails
     tasks: dict[str, TaskOutcome] = {}
     jobs: dict[str, JobOutcome] = {}
@@ -192,7 +192,7 @@ def _outcome(case: Case, session: Session) -> Outcome:
             started_seconds_ago=None if started is None else (session.now - started).total_seconds(),
             fit_error=_fit_error(session.fit_errors.get(_gang_key(job), ())),
         )
-    return Outcome(
+    return SessionOutcome(
         tasks=tasks,
         jobs=jobs,
         nodes={

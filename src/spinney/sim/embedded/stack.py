@@ -45,7 +45,7 @@ from spinney.scheduler.process.process import SchedulerProcess
 from spinney.server import ApiServer, ServerOptions
 from spinney.sim.embedded.parts import Part, running, stop
 from spinney.sim.embedded.transport import InProcessTransport
-from spinney.workloads import Workloads
+from spinney.workloads import WorkloadControllers
 
 _WEBHOOKS = ServicePlace("grove-operator", "kube-system")
 
@@ -172,7 +172,7 @@ class Stack:
         self.fleet = Fleet(nodes, options.nodes, runtime=nodes.runtime)
         self.operator = Operator(connect("grove-operator"), options.operator)
         self.schedulers = Schedulers(connect, options)
-        self.workloads = Workloads(connect("kube-controller-manager")) if options.workloads else None
+        self.workloads = WorkloadControllers(connect("kube-controller-manager")) if options.workloads else None
         self.compute_domains = ComputeDomains(connect("nvidia-dra-driver")) if options.compute_domains else None
 
     @asynccontextmanager

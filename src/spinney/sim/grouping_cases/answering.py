@@ -22,7 +22,7 @@ from spinney.grouping.rules import DEFAULT_RULE, POD_KIND, Rule, RuleSet
 from spinney.grouping.shapes import SubGroup
 from spinney.grouping.terms import Refused
 from spinney.grouping.world import InvalidDefaults, KindDefault, World, kind_defaults, parse_defaults
-from spinney.sim.grouping_cases.reading import Case, as_owner, as_pod
+from spinney.sim.grouping_cases.reading import GroupingCase, as_owner, as_pod
 
 RULE_KINDS: Final[Mapping[str, str]] = {
     "job": "batch/Job",
@@ -52,7 +52,7 @@ class Unanswerable(Exception):
     """We have nothing that the question is about."""
 
 
-def answer(case: Case) -> JSON:
+def answer(case: GroupingCase) -> JSON:
     """Return our answer to a case; raises :class:`Unanswerable` where we have none."""
     question = _QUESTIONS.get(case.check)
     if question is None:
@@ -63,11 +63,11 @@ def answer(case: Case) -> JSON:
 # -- groups ------------------------------------------------------------------------------------------------------------
 
 
-def _group(case: Case) -> JSON:
+def _group(case: GroupingCase) -> JSON:
     return _or_error(case, lambda: apply(_chosen(case), case.pod, conventions(case), world(case)))
 
 
-def _whole(case: Case) -> JSON:
+def _whole(case: GroupingCase) -> JSON:
     pod = case.pod
     source = case.raw.get("owners_taken_from_pod")
     climber = (
@@ -83,20 +83,20 @@ def _whole(case: Case) -> JSON:
     return _or_error(case, grouping)
 
 
-def _sub_groups(case: Case) -> JSON:
+def _sub_groups(case: GroupingCase) -> JSON:
     raw = msgspec.json.decode(msgspec.json.encode(case.raw))
     raw["top_owner"]["spec"]["leaderWorkerTemplate"]["size"] = case.arguments["size"]
-    return _group(Case(case.id, case.check, raw))
+    return _group(GroupingCase(case.id, case.check, raw))
 
 
-def _or_error(case: Case, grouping: Callable[[], Grouping]) -> JSON:
+def _or_error(case: GroupingCase, grouping: Callable[[], Grouping]) -> JSON:
     try:
         return as_answer(grouping(), case.pod)
     except Refused as error:
         return {"error": True, "message": str(error)}
 
 
-def _chosen(case: Case) -> Chosen:
+def _chosen(case: GroupingCase) -> Chosen:
     pod, rule, chain = case.pod, case.rule, _chain(case)
     if rule == "skip-top-owner":
         skipped = chain[-1].group_kind
@@ -113,7 +113,7 @@ def _chosen(case: Case) -> Chosen:
     return Chosen(found, inheriting(top, ()), chain)
 
 
-def rule_of(case: Case) -> Rule | None:
+def rule_of(case: GroupingCase) -> Rule | None:
     """Return our rule for the rule that a case names."""
     if case.rule == "default":
         return DEFAULT_RULE
@@ -131,7 +131,7 @@ def rule_of(case: Case) -> Rule | None:
     return built_in().rules[kind] if kind is not None else None
 
 
-def _chain(case: Case) -> tuple[Owner, ...]:
+def _chain(case: GroupingCase) -> tuple[Owner, ...]:
     """Return the owners of a case, nearest first; the top owner stands in whole for its entry."""
     chain = [as_owner(each) for each in case.raw.get("owners") or ()]
     top = case.top_owner
@@ -193,22 +193,22 @@ def _topology(constraint: TopologyConstraint | None) -> JSON | None:
 # -- parts of a group --------------------------------------------------------------------------------------------------
 
 
-def _priority_class(case: Case) -> JSON:
+def _priority_class(case: GroupingCase) -> JSON:
     rule = Rule(kind="any/Any", priority=str(case.arguments.get("fallback") or ""))
     name, problems = attributes.priority_class(_chain(case), case.pod, rule, world(case))
     return {"priority_class": name, "problems": list(problems)}
 
 
-def _preemptibility(case: Case) -> JSON:
+def _preemptibility(case: GroupingCase) -> JSON:
     return {"preemptibility": attributes.preemptibility(_chain(case), case.pod, world(case))}
 
 
-def _preemption_delay(case: Case) -> JSON:
+def _preemption_delay(case: GroupingCase) -> JSON:
     found = attributes.duration(PREEMPTION_DELAY_ANNOTATION, _chain(case), case.pod, least=timedelta())
     return {"preemption_delay": None if found is None else found.total_seconds()}
 
 
-def _default_for_kind(case: Case) -> JSON:
+def _default_for_kind(case: GroupingCase) -> JSON:
     entries = [msgspec.convert(each, type=KindDefault) for each in case.arguments["defaults"].values()]
     wanted = case.arguments["group_kind"]
     owner = Owner(api_version=f"{wanted['group']}/v1" if wanted["group"] else "v1", kind=wanted["kind"])
@@ -219,7 +219,7 @@ def _default_for_kind(case: Case) -> JSON:
     }
 
 
-def _defaults_config_map(case: Case) -> JSON:
+def _defaults_config_map(case: GroupingCase) -> JSON:
     found = case.arguments.get("config_map")
     try:
         defaults = parse_defaults(found.get("data") if found else None)
@@ -228,11 +228,11 @@ def _defaults_config_map(case: Case) -> JSON:
     return {"error": False, "defaults": [msgspec.to_builtins(each) for each in defaults.values()]}
 
 
-def _is_spark_pod(case: Case) -> JSON:
+def _is_spark_pod(case: GroupingCase) -> JSON:
     return {"is_spark_pod": choose(case.pod, (), built_in()).rule.labels[:1] == ("spark-app-name",)}
 
 
-def _launcher_exists(case: Case) -> JSON:
+def _launcher_exists(case: GroupingCase) -> JSON:
     top = case.top_owner
     assert top is not None
     living = [
@@ -243,16 +243,16 @@ def _launcher_exists(case: Case) -> JSON:
     return {"error": False, "launcher_exists": bool(living)}
 
 
-def _delayed_launcher(case: Case) -> JSON:
+def _delayed_launcher(case: GroupingCase) -> JSON:
     """Return what the floor of an MPIJob with so many pods becomes."""
     raw = msgspec.json.decode(msgspec.json.encode(case.raw))
     specs = raw["top_owner"].setdefault("spec", {}).setdefault("mpiReplicaSpecs", {})
     launchers = (specs.get("Launcher") or {}).get("replicas", 1)
     specs["Worker"] = {"replicas": case.arguments["initial_min_member"] - launchers}
-    return _group(Case(case.id, case.check, {**raw, "rule": "mpi"}))
+    return _group(GroupingCase(case.id, case.check, {**raw, "rule": "mpi"}))
 
 
-def _registry(case: Case) -> JSON:
+def _registry(case: GroupingCase) -> JSON:
     kind = case.raw["kind"]
     name = group_kind(f"{kind['group']}/{kind['version']}" if kind["group"] else kind["version"], kind["kind"])
     rule = built_in().get(name, {})
@@ -265,12 +265,12 @@ def _registry(case: Case) -> JSON:
     return {"rule": next((key for key, each in RULE_KINDS.items() if each == name), "default"), "kind": name}
 
 
-def _inherit(case: Case) -> JSON:
+def _inherit(case: GroupingCase) -> JSON:
     found = inheriting(as_owner(case.raw["into"]), (as_owner(case.raw["skipped"]),))
     return {"labels": dict(found.metadata.labels), "annotations": dict(found.metadata.annotations)}
 
 
-def _top_owner_annotation(case: Case) -> JSON:
+def _top_owner_annotation(case: GroupingCase) -> JSON:
     top = case.top_owner or as_owner(case.raw.get("object") or {})
     text = top_owner_metadata(top)
     return {"annotation": text, "value": text, "text": text}
@@ -279,31 +279,31 @@ def _top_owner_annotation(case: Case) -> JSON:
 # -- when to act -------------------------------------------------------------------------------------------------------
 
 
-def _skip_requested(case: Case) -> JSON:
+def _skip_requested(case: GroupingCase) -> JSON:
     return {"result": selecting.skip_requested(as_owner(case.raw["object"]).metadata)}
 
 
-def _skip_requested_by_owner(case: Case) -> JSON:
+def _skip_requested_by_owner(case: GroupingCase) -> JSON:
     return {"result": selecting.skip_requested_by(as_owner(each).metadata for each in case.raw["owners"] or ())}
 
 
-def _ownerless_and_grouped(case: Case) -> JSON:
+def _ownerless_and_grouped(case: GroupingCase) -> JSON:
     pod = case.pod
     return {"result": not pod.metadata.owner_references and selecting.foreign_group(pod) is not None}
 
 
-def _namespace_filter(case: Case) -> JSON:
+def _namespace_filter(case: GroupingCase) -> JSON:
     name = case.pod.metadata.namespace
     found = next((as_owner(each) for each in case.of_kind("Namespace") if each["metadata"]["name"] == name), None)
     labels = found.metadata.labels if found is not None else None
     return {"result": selecting.namespace_matches(labels, case.raw.get("selector"))}
 
 
-def _labels_match(case: Case) -> JSON:
+def _labels_match(case: GroupingCase) -> JSON:
     return {"result": selecting.labels_match(case.raw.get("labels"), case.raw.get("selector"))}
 
 
-def _node_pool_label(case: Case) -> JSON:
+def _node_pool_label(case: GroupingCase) -> JSON:
     own, of_pod = case.raw.get("group_labels") or {}, case.raw.get("pod_labels") or {}
     return {"value": attributes.node_pool(own, of_pod, case.raw["node_pool_label"]) or ""}
 
@@ -311,14 +311,14 @@ def _node_pool_label(case: Case) -> JSON:
 # -- what a case's API server holds ------------------------------------------------------------------------------------
 
 
-def conventions(case: Case) -> Conventions:
+def conventions(case: GroupingCase) -> Conventions:
     """Return which labels mean what in a case."""
     return Conventions(
         queue_label=case.settings.get("queue_label", ""), node_pool_label=case.settings.get("node_pool_label", "")
     )
 
 
-def world(case: Case) -> World:
+def world(case: GroupingCase) -> World:
     """Return what can be read in a case."""
     return World(
         find=lambda kind, namespace, name: _object(case, kind, namespace, name),
@@ -328,7 +328,7 @@ def world(case: Case) -> World:
     )
 
 
-def _kind_defaults(case: Case) -> Mapping[tuple[str, str], KindDefault]:
+def _kind_defaults(case: GroupingCase) -> Mapping[tuple[str, str], KindDefault]:
     place = case.settings.get("defaults_config_map")
     for each in case.of_kind("ConfigMap"):
         if place and each["metadata"]["name"] == place["name"]:
@@ -339,7 +339,7 @@ def _kind_defaults(case: Case) -> Mapping[tuple[str, str], KindDefault]:
     return {}
 
 
-def _object(case: Case, kind: str, namespace: str, name: str) -> Owner | None:
+def _object(case: GroupingCase, kind: str, namespace: str, name: str) -> Owner | None:
     for each in case.of_kind(kind.rpartition("/")[2]):
         found = as_owner(each)
         here = (found.metadata.namespace or "") == namespace or not namespace
@@ -348,14 +348,14 @@ def _object(case: Case, kind: str, namespace: str, name: str) -> Owner | None:
     return None
 
 
-def _find(case: Case, reference: OwnerReference, namespace: str) -> Owner:
+def _find(case: GroupingCase, reference: OwnerReference, namespace: str) -> Owner:
     found = _object(case, group_kind(reference.api_version, reference.kind), namespace, reference.name)
     if found is None:
         raise missing(reference)
     return found
 
 
-def _peers(case: Case, owner: Owner) -> Iterable[Pod]:
+def _peers(case: GroupingCase, owner: Owner) -> Iterable[Pod]:
     """Return the pods of a workload: those it owns, and those that carry its name as the operators label them."""
     for raw in case.of_kind("Pod"):
         pod = as_pod(raw)
@@ -367,7 +367,7 @@ def _peers(case: Case, owner: Owner) -> Iterable[Pod]:
             yield pod
 
 
-def _pod_patch(case: Case) -> JSON:
+def _pod_patch(case: GroupingCase) -> JSON:
     """Return what the pod carries: the label that names its gang."""
     group: dict[str, Any] = case.raw["group"]
     own = next((each["name"] for each in group["sub_groups"] if case.pod.metadata.name in each["pods"]), None)
@@ -380,7 +380,7 @@ def _pod_patch(case: Case) -> JSON:
     }
 
 
-_QUESTIONS: Final[Mapping[str, Callable[[Case], JSON]]] = {
+_QUESTIONS: Final[Mapping[str, Callable[[GroupingCase], JSON]]] = {
     "group": _group,
     "whole": _whole,
     "sub_groups": _sub_groups,

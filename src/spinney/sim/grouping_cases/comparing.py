@@ -9,7 +9,7 @@ _OF_GROUPS: Final = frozenset({"group", "whole", "sub_groups", "delayed_launcher
 _EMPTY: Final[tuple[Any, ...]] = (None, "", [], {}, 0)
 
 
-class Difference(NamedTuple):
+class CaseDifference(NamedTuple):
     """Something that is not as expected."""
 
     key: str
@@ -20,7 +20,7 @@ class Difference(NamedTuple):
         return self.text
 
 
-def differences(check: str, expect: JSON, found: JSON) -> list[Difference]:
+def differences(check: str, expect: JSON, found: JSON) -> list[CaseDifference]:
     """Return every difference."""
     if check in _OF_GROUPS:
         return list(_group(expect, found))
@@ -31,15 +31,15 @@ def differences(check: str, expect: JSON, found: JSON) -> list[Difference]:
     ]
 
 
-def _group(expect: JSON, found: JSON) -> Iterator[Difference]:
+def _group(expect: JSON, found: JSON) -> Iterator[CaseDifference]:
     if bool(expect.get("error")) != bool(found.get("error")):
         said = f" ({found['message']})" if found.get("message") else ""
-        yield Difference("error", f"error: expected {bool(expect.get('error'))}, found {found.get('error')}{said}")
+        yield CaseDifference("error", f"error: expected {bool(expect.get('error'))}, found {found.get('error')}{said}")
         return
     if expect.get("error"):
         for word in expect.get("error_mentions", ()):
             if word not in found.get("message", ""):
-                yield Difference("error_mentions", f"error: expected to name {word}, found {found.get('message')}")
+                yield CaseDifference("error_mentions", f"error: expected to name {word}, found {found.get('message')}")
         return
     for key, wanted in expect.items():
         yield from _aspect(key, wanted, found)
@@ -53,7 +53,7 @@ def _group(expect: JSON, found: JSON) -> Iterator[Difference]:
             yield _difference("annotations", expect["annotations"], found["annotations"])
 
 
-def _aspect(key: str, wanted: Any, found: JSON) -> Iterator[Difference]:
+def _aspect(key: str, wanted: Any, found: JSON) -> Iterator[CaseDifference]:
     match key:
         case "error" | "exact" | "error_mentions" | "same_as_rule":
             return
@@ -88,20 +88,22 @@ def _aspect(key: str, wanted: Any, found: JSON) -> Iterator[Difference]:
         yield _difference(key, wanted, own)
 
 
-def _sub_groups(wanted: Sequence[JSON], found: Sequence[JSON]) -> Iterator[Difference]:
+def _sub_groups(wanted: Sequence[JSON], found: Sequence[JSON]) -> Iterator[CaseDifference]:
     by_name = {each["name"]: each for each in found}
     for each in wanted:
         index = each.get("index")
         at_index = None if index is None else next(iter(found[index : index + 1]), None)
         own = by_name.get(each.get("name", "")) if index is None else at_index
         if own is None:
-            yield Difference("sub_groups", f"sub-group {each.get('name', index)}: expected to exist, found none")
+            yield CaseDifference("sub_groups", f"sub-group {each.get('name', index)}: expected to exist, found none")
             continue
         for key, value in each.items():
             if key == "index" or _same_in_sub_group(key, value, own):
                 continue
             shown = own.get(key.removesuffix("_count").removesuffix("_contain"))
-            yield Difference(f"sub_groups.{key}", f"sub-group {own['name']}: {key}: expected {value}, found {shown}")
+            yield CaseDifference(
+                f"sub_groups.{key}", f"sub-group {own['name']}: {key}: expected {value}, found {shown}"
+            )
 
 
 def _same_in_sub_group(key: str, wanted: Any, own: JSON) -> bool:
@@ -123,5 +125,5 @@ def _covers(found: Any, wanted: Any) -> bool:
     return bool(found == wanted) or (found in _EMPTY and wanted in _EMPTY and not isinstance(wanted, bool))
 
 
-def _difference(key: str, wanted: Any, found: Any) -> Difference:
-    return Difference(key, f"{key}: expected {wanted}, found {found}")
+def _difference(key: str, wanted: Any, found: Any) -> CaseDifference:
+    return CaseDifference(key, f"{key}: expected {wanted}, found {found}")

@@ -11,8 +11,8 @@ from typing import Any, Final
 from spinney.api.struct import JSON
 from spinney.grouping.attributes import BATCH_MIN_MEMBER, READ_ANNOTATIONS, SEGMENT_SIZE
 from spinney.grouping.terms import look_up, parse_path
-from spinney.sim.grouping_cases.comparing import Difference
-from spinney.sim.grouping_cases.reading import Case
+from spinney.sim.grouping_cases.comparing import CaseDifference
+from spinney.sim.grouping_cases.reading import GroupingCase
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Deviation:
     why: str
     keys: tuple[str, ...]
     """What it may change in an answer: keys of the expectation, or how they begin."""
-    holds: Callable[[Case], bool]
+    holds: Callable[[GroupingCase], bool]
 
 
-def inapplicable(case: Case) -> Reason | None:
+def inapplicable(case: GroupingCase) -> Reason | None:
     """Return why a question has no answer here, if it has none."""
     for reason, holds in _NOT_OURS:
         if holds(case):
@@ -42,7 +42,7 @@ def inapplicable(case: Case) -> Reason | None:
     return None
 
 
-def on_purpose(case: Case, answer: JSON, found: Sequence[Difference]) -> tuple[Reason, ...]:
+def on_purpose(case: GroupingCase, answer: JSON, found: Sequence[CaseDifference]) -> tuple[Reason, ...]:
     """Return why an answer differs, if every difference is meant."""
     reasons: dict[Reason, None] = {}
     for difference in found:
@@ -74,7 +74,7 @@ _OF_POD_GROUPS: Final = frozenset(
     }
 )
 
-_NOT_OURS: Final[Sequence[tuple[Reason, Callable[[Case], bool]]]] = (
+_NOT_OURS: Final[Sequence[tuple[Reason, Callable[[GroupingCase], bool]]]] = (
     (
         Reason("4.8", "Grove's pods are the operator's; the grouper leaves them alone"),
         lambda case: case.rule == "grove" or case.check in ("pod_gang_entry", "pod_reference"),
@@ -102,7 +102,7 @@ _NOT_OURS: Final[Sequence[tuple[Reason, Callable[[Case], bool]]]] = (
 )
 
 
-def _has_older_group(case: Case) -> bool:
+def _has_older_group(case: GroupingCase) -> bool:
     groups = case.of_kind("PodGroup")
     if case.rule == "knative":
         named = {(pod["metadata"].get("annotations") or {}).get("pod-group-name") for pod in case.of_kind("Pod")} - {
@@ -122,25 +122,25 @@ def _has_older_group(case: Case) -> bool:
 # -- deviations --------------------------------------------------------------------------------------------------------
 
 
-def _at(case: Case, path: str) -> list[Any]:
+def _at(case: GroupingCase, path: str) -> list[Any]:
     """Return what is at a path of the top owner, or of the RayCluster that stands in for it."""
     steps = parse_path(path).steps
     objects = [case.raw.get("top_owner") or {}, *case.of_kind("RayCluster")]
     return [value for each in objects for value in look_up(each, steps)]
 
 
-def _unread_annotations(case: Case) -> bool:
+def _unread_annotations(case: GroupingCase) -> bool:
     objects = [case.raw.get("top_owner") or {}, *(case.raw.get("owners") or ())]
     keys = {key for each in objects for key in (each.get("metadata") or {}).get("annotations") or {}}
     return bool(keys - READ_ANNOTATIONS)
 
 
-def _annotation(case: Case, key: str) -> str | None:
+def _annotation(case: GroupingCase, key: str) -> str | None:
     found: str | None = ((case.raw.get("top_owner") or {}).get("metadata") or {}).get("annotations", {}).get(key)
     return found
 
 
-def _segment_sizes(case: Case) -> Iterator[str]:
+def _segment_sizes(case: GroupingCase) -> Iterator[str]:
     places = ("spec.pytorchReplicaSpecs.Worker.template", "spec.leaderWorkerTemplate.workerTemplate")
     for place in places:
         for template in _at(case, place):
@@ -149,23 +149,23 @@ def _segment_sizes(case: Case) -> Iterator[str]:
     yield from map(str, _at(case, "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"))
 
 
-def _odd_segment_size(case: Case) -> bool:
+def _odd_segment_size(case: GroupingCase) -> bool:
     counts = (*_at(case, "spec.pytorchReplicaSpecs.Worker.replicas"), *_at(case, "spec.leaderWorkerTemplate.size"))
     pods = sum(each for each in counts if isinstance(each, int))
     sizes = [size for size in _segment_sizes(case) if size]
     return any(not size.isdecimal() or not 1 < int(size) <= pods for size in sizes)
 
 
-def _empty_label(case: Case) -> bool:
+def _empty_label(case: GroupingCase) -> bool:
     objects = [case.raw.get("top_owner") or {}, *(case.raw.get("owners") or ()), case.raw.get("pod") or {}]
     return any(value == "" for each in objects for value in ((each.get("metadata") or {}).get("labels") or {}).values())
 
 
-def _chain_is_long(case: Case) -> bool:
+def _chain_is_long(case: GroupingCase) -> bool:
     return len(case.raw.get("owners") or ()) > 1 or case.rule in ("skip-top-owner", "cronjob")
 
 
-def _role_without_count(case: Case) -> bool:
+def _role_without_count(case: GroupingCase) -> bool:
     specs = [
         each for key in ("tf", "xgb", "jax", "mpi", "pytorch", "x") for each in _at(case, f"spec.{key}ReplicaSpecs")
     ]

@@ -11,7 +11,7 @@ from spinney.api.struct import JSON
 from spinney.grouping.owners import Owner
 
 
-class Case(msgspec.Struct, frozen=True):
+class GroupingCase(msgspec.Struct, frozen=True):
     """One question and what is expected as the answer."""
 
     id: str
@@ -78,10 +78,10 @@ def sorted_out(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
     return others, grouping
 
 
-def read(paths: Sequence[Path]) -> list[tuple[Path, Case]]:
+def read(paths: Sequence[Path]) -> list[tuple[Path, GroupingCase]]:
     """Read files of grouping cases."""
     return [
-        (path, Case(str(raw.get("id", f"{path.stem} number {number}")), str(raw["check"]), raw))
+        (path, GroupingCase(str(raw.get("id", f"{path.stem} number {number}")), str(raw["check"]), raw))
         for path in paths
         for number, raw in enumerate(msgspec.json.decode(path.read_bytes(), type=list[dict[str, Any]]), 1)
     ]

@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.table import Table
 
 from spinney.explain.amounts import counted
-from spinney.sim.grouping_cases.running import Report, Verdict
+from spinney.sim.grouping_cases.running import GroupingReport, Verdict
 
 _VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
 
 
-def print_reports(console: Console, reports: Sequence[tuple[Path, Report]]) -> None:
+def print_reports(console: Console, reports: Sequence[tuple[Path, GroupingReport]]) -> None:
     """Print every difference and its reason, then how many cases had which verdict, by file."""
     for path, report in reports:
         if report.verdict in ("failed", "differs on purpose"):

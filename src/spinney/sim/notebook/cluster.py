@@ -44,7 +44,7 @@ from spinney.sim.notebook.drawing import GangPicture, NodePicture, html
 from spinney.sim.overview.queue_table import QueueLine, queue_lines
 from spinney.sim.policies.faults import PluginFailed, watching
 from spinney.sim.policies.files import with_plugins
-from spinney.sim.snapshots.expanding import Surroundings, expand
+from spinney.sim.snapshots.expanding import ExpansionContext, expand
 from spinney.sim.snapshots.files import read_manifests, read_snapshot
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 from spinney.sim.whatif.simulation import (
@@ -126,7 +126,7 @@ class Cluster:
                 manifests += [found for found in yaml_text.load_all(each) if found is not None]
         born = self.clock.now() + timedelta(microseconds=self._submitted)
         self._submitted += len(manifests)
-        added = expand(manifests, Surroundings.of(self._simulation, born))
+        added = expand(manifests, ExpansionContext.of(self._simulation, born))
         self._simulation.add(added)
         if lasting is not None:
             self._lasting |= {_key(pod): lasting for pod in added if isinstance(pod, Pod)}

@@ -128,7 +128,7 @@ def gang_line(
     members: GangMembers,
     places: tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]],
     said: str,
-    workload: podgang.Workload | None,
+    workload: podgang.SourceWorkload | None,
 ) -> GangLine:
     """Return one gang; ``surroundings`` are the labels of nodes by name, and the levels of the topology."""
     records = [record for _, record in members.pods.values()]

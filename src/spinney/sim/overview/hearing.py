@@ -11,7 +11,7 @@ from spinney.api.events import Event
 from spinney.explain import Explanation
 from spinney.gangs.tree import GangKey
 from spinney.kube.client import Client
-from spinney.scheduler.process.endpoint import Refused
+from spinney.scheduler.process.endpoint import RefusedGang
 from spinney.sim.overview.history import EVICTIONS
 
 _OTHERWISE: Final = (
@@ -24,7 +24,7 @@ class Heard:
     """Events, and what a scheduler's endpoint lists; ``None`` where no endpoint was read."""
 
     events: tuple[Event, ...] = ()
-    refused: Mapping[GangKey, Refused] | None = None
+    refused: Mapping[GangKey, RefusedGang] | None = None
 
     def differences(
         self, gangs: Collection[GangKey], found: Mapping[GangKey, tuple[str, Explanation | None]]
@@ -46,9 +46,9 @@ class Heard:
 NOTHING_HEARD: Final = Heard()
 
 
-def refused_by(body: bytes) -> dict[GangKey, Refused]:
+def refused_by(body: bytes) -> dict[GangKey, RefusedGang]:
     """Return what ``/explanations`` of a scheduler lists, by gang; raises :class:`msgspec.DecodeError`."""
-    found = msgspec.json.decode(body, type=tuple[Refused, ...])
+    found = msgspec.json.decode(body, type=tuple[RefusedGang, ...])
     return {GangKey(each.source, each.namespace, each.name): each for each in found}
 
 
@@ -61,7 +61,7 @@ async def evictions(client: Client, namespace: str) -> tuple[Event, ...]:
     return tuple(found)
 
 
-def _same(said: Refused, message: str, explanation: Explanation | None) -> bool:
+def _same(said: RefusedGang, message: str, explanation: Explanation | None) -> bool:
     """Tell whether both give the same reason; figures of a cluster that moves on differ without meaning anything."""
     if said.explanation is None or explanation is None:
         return said.message == message

@@ -40,7 +40,7 @@ class PluginFailed(RuntimeError):
         self.faults = faults
 
 
-class Faults:
+class PolicyFaults:
     """The faults met so far, each once. Mutable."""
 
     def __init__(self) -> None:
@@ -68,9 +68,9 @@ class Faults:
 
 
 @contextmanager
-def watching() -> Iterator[Faults]:
+def watching() -> Iterator[PolicyFaults]:
     """Gather the faults of plugins while the block runs, instead of logging them."""
-    faults = Faults()
+    faults = PolicyFaults()
     if not structlog.is_configured():
         structlog.configure()
     processors = structlog.get_config()["processors"]

@@ -32,7 +32,7 @@ from spinney.operator.configuration import InitContainer
 from spinney.operator.desired import gangs, podcliques, pods
 from spinney.operator.desired.hashes import template_hashes
 from spinney.operator.desired.layout import Layout
-from spinney.operator.desired.topologies import Topology, topology_name
+from spinney.operator.desired.topologies import SetTopology, topology_name
 from spinney.sim.snapshots.files import completed
 from spinney.sim.snapshots.foreign_workloads import made_of
 from spinney.sim.snapshots.snapshot import BY_NAME, Objects, projected
@@ -52,7 +52,7 @@ class InvalidWorkload(ValueError):
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ExpansionContext:
     """What of a cluster decides how a workload is expanded."""
 
     bindings: Mapping[str, ClusterTopologyBinding]
@@ -64,7 +64,7 @@ class Surroundings:
     """The nodes that DaemonSets run on."""
 
     @classmethod
-    def of(cls, cluster: Objects, now: datetime, *, namespace: str = "default") -> "Surroundings":
+    def of(cls, cluster: Objects, now: datetime, *, namespace: str = "default") -> "ExpansionContext":
         """Return what the objects of ``cluster`` say."""
         bindings = cluster.of(CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding)
         classes = cluster.of(PRIORITY_CLASS, PriorityClass)
@@ -84,7 +84,7 @@ def everything_enabled(topologies: Mapping[str, ClusterTopologyBinding]) -> Admi
     return AdmissionPolicy(schedulers=tuple(names), topology_aware=True, topologies=topologies, mnnvl=True)
 
 
-def expand(manifests: Iterable[JSON], surroundings: Surroundings) -> list[Any]:
+def expand(manifests: Iterable[JSON], surroundings: ExpansionContext) -> list[Any]:
     """Return the objects that a cluster would hold after ``manifests`` were applied; raises :class:`InvalidWorkload`.
 
     Objects are a microsecond apart in age, in the order of the file.
@@ -117,7 +117,7 @@ def _written(given: Sequence[JSON], nodes: Sequence[Node]) -> Iterator[JSON]:
             raise InvalidWorkload(f"{each.get('kind')} {_name(each)}: {error}", each) from error
 
 
-def _workload(written: JSON, rule: Rule, surroundings: Surroundings, born: datetime) -> list[Any]:
+def _workload(written: JSON, rule: Rule, surroundings: ExpansionContext, born: datetime) -> list[Any]:
     """Return the pods and gangs of a workload of any kind that has a rule."""
     metadata = {"namespace": surroundings.namespace, **(written.get("metadata") or {})}
 
@@ -160,7 +160,7 @@ def _decoded(resource: Resource, manifest: JSON) -> Any:
         raise InvalidWorkload(f"{resource.kind} {_name(manifest)}: {error}", manifest) from error
 
 
-def _decoded_set(manifest: JSON, surroundings: Surroundings) -> PodCliqueSet:
+def _decoded_set(manifest: JSON, surroundings: ExpansionContext) -> PodCliqueSet:
     try:
         pcs = default_pod_clique_set(convert(PodCliqueSet, manifest))
     except msgspec.ValidationError as error:
@@ -174,14 +174,14 @@ def _decoded_set(manifest: JSON, surroundings: Surroundings) -> PodCliqueSet:
     return pcs
 
 
-def _gangs_of(pcs: PodCliqueSet, surroundings: Surroundings, born: datetime) -> Iterator[Any]:
+def _gangs_of(pcs: PodCliqueSet, surroundings: ExpansionContext, born: datetime) -> Iterator[Any]:
     uid = f"simulated/{pcs.metadata.namespace}/{pcs.metadata.name}"
     metadata = msgspec.structs.replace(pcs.metadata, uid=uid, creation_timestamp=born)
     pcs = msgspec.structs.replace(pcs, metadata=metadata)
     yield pcs
     layout, hashes = Layout(pcs), template_hashes(pcs)
     name = topology_name(pcs)
-    topology = Topology(enabled=True, name=name, binding=surroundings.bindings.get(name or ""))
+    topology = SetTopology(enabled=True, name=name, binding=surroundings.bindings.get(name or ""))
     owner = owner_reference(POD_CLIQUE_SET, metadata)
     for plan in gangs.expected_gangs(layout, {}):
         members: dict[str, list[Pod]] = {}
@@ -224,7 +224,7 @@ def _gangs_of(pcs: PodCliqueSet, surroundings: Surroundings, born: datetime) -> 
             yield from each
 
 
-def _aged(found: Any, surroundings: Surroundings, born: datetime) -> Any:
+def _aged(found: Any, surroundings: ExpansionContext, born: datetime) -> Any:
     """Give an object what the API server would have: an identity, an age, a pod's priority."""
     metadata = found.metadata
     changes = {

@@ -11,7 +11,7 @@ from spinney.cluster.devices import DEVICE
 from spinney.cluster.resources import GPU
 from spinney.scheduler.framework.nodes import Nodes
 from spinney.scheduler.plugins.packing.leftovers import AT_FACE_VALUE, Values, values_of_space
-from spinney.scheduler.plugins.packing.workload import LEVELS, Workload, workload_of
+from spinney.scheduler.plugins.packing.workload import LEVELS, DemandMix, workload_of
 
 _FEWEST_CHANGES: Final = 8
 _CHANGED_PART: Final = 8
@@ -23,7 +23,7 @@ _LONGEST: Final = 256
 class Knowledge:
     """What is known of the workload, and what free space of a device is worth with it."""
 
-    workload: Workload
+    workload: DemandMix
     values: Values
     placed: int
     """How many pods were placed when it was learned."""

@@ -32,7 +32,7 @@ Amounts = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Workload:
+class DemandMix:
     """What pods ask for."""
 
     sizes: Mapping[int, int]
@@ -63,7 +63,7 @@ def asked_of(holdings: Iterable[Holdings], *, waiting_too: bool = False) -> Coun
     return asked
 
 
-def workload_of(asked: Counter[RequestClass], device_memory: int, width: int) -> Workload:
+def workload_of(asked: Counter[RequestClass], device_memory: int, width: int) -> DemandMix:
     """Return what pods ask for of the first ``width`` resources.
 
     Shares given in memory are taken on devices of ``device_memory`` MiB.
@@ -84,11 +84,11 @@ def workload_of(asked: Counter[RequestClass], device_memory: int, width: int) ->
         needs.append(needs_of(request, everything) / gpus)
         weights.append(gpus * count)
     if not needs:
-        return Workload(dict(sizes), np.empty(0, dtype=np.intp), np.empty((0, QUANTILES)))
+        return DemandMix(dict(sizes), np.empty(0, dtype=np.intp), np.empty((0, QUANTILES)))
     table = np.array(needs)
     wanted = np.flatnonzero(table.any(axis=0))
     ratios = [_quantiles(table[:, place], np.array(weights)) for place in wanted.tolist()]
-    return Workload(dict(sizes), everything[wanted], np.array(ratios).reshape(-1, QUANTILES))
+    return DemandMix(dict(sizes), everything[wanted], np.array(ratios).reshape(-1, QUANTILES))
 
 
 def needs_of(request: RequestClass, columns: Columns) -> Ratios:
@@ -115,7 +115,7 @@ def _quantiles(values: Ratios, weights: Ratios) -> Ratios:
     return found
 
 
-def stranded_gpus(workload: Workload, gpus: Amounts, others: Amounts) -> Amounts:
+def stranded_gpus(workload: DemandMix, gpus: Amounts, others: Amounts) -> Amounts:
     """Return how many of the free GPUs of each node will stay free, on average over what pods ask for with a GPU.
 
     ``others`` is what is free of the resources of ``workload.columns``, ``[resource, node]``.

@@ -88,7 +88,7 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Division:
+class NodeSubsets:
     """The answer: node sets to try, scores by domain of the preferred level, or why there are none."""
 
     sets: Sequence[NodeSet]
@@ -112,11 +112,11 @@ class Subsetting:
         self._rows: Rows = domains.rows if whole else node_set.rows[domains.inside[node_set.rows]]
         self._whole = whole
 
-    def divide(self, occupied: Rows) -> Division:
+    def divide(self, occupied: Rows) -> NodeSubsets:
         """Return the sets to try; ``occupied`` are rows the group already has pods on."""
         bounds = self._bounds
         if len(self._rows) == 0 or not self._holds_everything():
-            return Division((), refusal=self._refusal({}, lacking=True))
+            return NodeSubsets((), refusal=self._refusal({}, lacking=True))
         common = min(self._domains.common_depth, bounds.finest) if self._whole else self._common_depth()
         tightness = [self._tightness(depth) for depth in range(bounds.finest + 1)]
         order = self._tree_order(tightness)
@@ -133,8 +133,8 @@ class Subsetting:
             # The incoming set lies in one domain of every wider level: that is the last to try.
             sets.append((-1, np.zeros(1, dtype=np.int64)))
         if not sets:
-            return Division((), refusal=self._refusal(self._fitting_pods(), lacking=False))
-        return Division(
+            return NodeSubsets((), refusal=self._refusal(self._fitting_pods(), lacking=False))
+        return NodeSubsets(
             DomainSets(self._nodes, self._domains, self._rows, sets, whole=self._whole), self._scores(order)
         )
 
