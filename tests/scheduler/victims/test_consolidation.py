@@ -26,6 +26,23 @@ def test_nobody_is_moved_where_sums_do_not_suffice() -> None:
     assert [each.reason for each in report.rejected] == ["evicting all that may be evicted makes too little room"]
 
 
+def test_what_is_free_counts_only_where_a_job_may_go() -> None:
+    """A pool that is short of room is not searched if nobody in it may leave it, however much is free elsewhere."""
+    jobs = (Job("own", gpus=2, places=("n0",), pool="even"), Job("large", gpus=4, pool="even"))
+    session = run(World((4, 4), ONE_QUEUE, jobs), "consolidation")
+    assert not session.evictions
+    ((report,),) = session.victim_reports.values()
+    assert [each.reason for each in report.rejected] == ["evicting all that may be evicted makes too little room"]
+
+
+def test_a_guest_is_moved_out_of_a_pool() -> None:
+    """Who may go anywhere makes room for one who may not."""
+    jobs = (Job("guest", gpus=2, places=("n0",)), Job("stays", places=("n1",)), Job("large", gpus=4, pool="even"))
+    session = run(World((4, 4), ONE_QUEUE, jobs), "consolidation")
+    assert evicted(session) == {"guest-0": "n1"}
+    assert promised(session) == {"large-0": "n0", "guest-0": "n1"}
+
+
 def test_a_job_that_cannot_be_preempted_moves_nobody() -> None:
     """Only preemptible jobs have others moved for them."""
     session = run(World((4, 4), ONE_QUEUE, (*FRAGMENTED, Job("large", gpus=4, preemptible=False))), "consolidation")

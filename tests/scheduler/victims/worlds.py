@@ -34,6 +34,8 @@ class Job:
     preemptible: bool = True
     fresh: bool = False
     """It started a moment ago, within the min-runtime of its queue."""
+    pool: str = ""
+    """The pool of nodes that its pods are bound to: ``even`` or ``odd``, by the number of the node; empty: any."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,12 @@ class World:
 
 def build(world: World) -> Inventory:
     """Return the inventory of a world."""
-    inventory = an_inventory(*(a_node(f"n{number}", gpus=gpus) for number, gpus in enumerate(world.nodes)))
+    inventory = an_inventory(
+        *(
+            a_node(f"n{number}", gpus=gpus, labels={"pool": ("even", "odd")[number % 2]})
+            for number, gpus in enumerate(world.nodes)
+        )
+    )
     runtime = MIN_RUNTIME if world.min_runtime else None
     for age, (name, quota) in enumerate(world.quotas):
         inventory.put_queue(
@@ -80,8 +87,10 @@ def put(inventory: Inventory, job: Job, *, created: datetime, now: datetime) -> 
     )
     if any(job.places):
         gang = replace(gang, last_start=now if job.fresh else now - timedelta(hours=12))
+    bound = {"pool": job.pool} if job.pool else {}
     pods = (
-        a_pod(f"{job.name}-{number}", gang=job.name, gpus=job.gpus, node=node) for number, node in enumerate(job.places)
+        a_pod(f"{job.name}-{number}", gang=job.name, gpus=job.gpus, node=node, node_selector=bound)
+        for number, node in enumerate(job.places)
     )
     put_gang(inventory, gang, pods)
 
@@ -184,4 +193,5 @@ def _job(draw: st.DrawFn, name: str, queues: Sequence[str], gpus: int, places: I
         priority=draw(st.sampled_from((50, 60, highest))),
         preemptible=draw(st.sampled_from((True, True, True, False))),
         fresh=draw(st.booleans()),
+        pool=draw(st.sampled_from(("", "", "even"))),
     )

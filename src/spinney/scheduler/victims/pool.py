@@ -7,19 +7,20 @@ single victim is looked at.
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from spinney.cluster.resources import GPU, padded
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
-from spinney.cluster.table import Matrix
+from spinney.cluster.table import Mask, Matrix
 from spinney.gangs.tree import Gang, GangKey
 from spinney.scheduler.fairshare.amounts import Amounts, total_of
 from spinney.scheduler.fairshare.bounds import Lot
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
-from spinney.scheduler.framework.tasks import PodInfo
+from spinney.scheduler.framework.tasks import NOWHERE, PodInfo
 from spinney.scheduler.victims.own_runtime import can_give, is_within_own_runtime
 
 
@@ -116,6 +117,39 @@ class VictimPool:
             if lot is not None:
                 found[queue] = lot
         return found
+
+    def present(self, queues: Iterable[str], here: Mask) -> Iterator[PodGroupInfo]:
+        """Yield the jobs of these queues that have pods on the nodes ``here``; pods of the others are not looked at."""
+        session = self._session
+        names = set(compress(session.nodes.table.names, here.tolist()))
+        gangs = session.snapshot.gangs.gangs
+        for queue in queues:
+            for key in self._of(queue):
+                members = gangs[key]
+                if members.pending:  # what was placed in this session is not in the snapshot
+                    job = session.job(key)
+                    if any(task.row != NOWHERE and here[task.row] for task in job.tasks):
+                        yield job
+                elif any(record.node in names for _, record in members.pods.values()):
+                    yield session.job(key)
+
+    def leaving(self, queues: Iterable[str], here: Mask) -> Iterator[Amounts]:
+        """Yield what each pod of these queues on the nodes ``here`` holds that may ever go to another node."""
+        session = self._session
+        elsewhere = np.zeros_like(here)
+        elsewhere[session.nodes.all.rows] = True
+        elsewhere &= ~here
+        rules, alike = session.ask.node_rules, session.hooks.place_alike and not session.nodes.rule_carriers
+        may_leave: dict[int, bool] = {}
+        for job in self.present(queues, here):
+            for task in job.tasks:
+                if task.row == NOWHERE or not here[task.row]:
+                    continue
+                known = may_leave.get(task.request.number) if alike else None
+                if known is None:
+                    known = may_leave[task.request.number] = bool((rules.suits(task) & elsewhere).any())
+                if known:
+                    yield session.charges.of(task)
 
     def freed(self, queues: Iterable[str]) -> Matrix:
         """Return what the jobs of these queues hold on each node, ``[node, resource]``; never too small.

@@ -116,11 +116,17 @@ class FreedRoom:
             return None
         return int(rows[np.argmin(self.free[rows, GPU if request.requires_gpu else CPU])])
 
-    def total(self) -> Amounts:
-        """Return what is free in the whole cluster, in what queues are charged for; never too little."""
+    def total(self, among: Mask | None = None) -> Amounts:
+        """Return what is free on nodes of ``among``, or all, in what queues are charged for; never too little."""
         rows = self._session.nodes.all.rows
+        rows = rows if among is None else rows[among[rows]]
         cpu, memory, gpus = (int(np.maximum(self.free[rows, column], 0).sum()) for column in (CPU, MEMORY, GPU))
-        parts = sum(max(left, 0) for devices in self._devices.values() for left in devices.values())
+        parts = sum(
+            max(left, 0)
+            for row, devices in self._devices.items()
+            if among is None or among[row]
+            for left in devices.values()
+        )
         return Amounts(cpu, memory, gpus * DEVICE + parts)
 
     def _has_devices(self, request: RequestClass, row: int) -> bool:

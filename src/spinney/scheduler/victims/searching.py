@@ -4,7 +4,7 @@ For one job the search asks, cheapest first, and stops at the first *no*:
 
 1. Is there anybody who may be a victim? Jobs are asked about, not their pods.
 2. Could the job be placed if every possible victim left? Sums per node and per domain answer that, first as if the
-   cluster were empty, then with what victims hold.
+   cluster were empty, then with what victims hold; where nobody may be lost, with what could be moved elsewhere.
 3. Is what may be taken for good enough, with what is free, for what the job asks for? Sums per queue answer that.
 4. Which victims make room, by arithmetic? (:mod:`~spinney.scheduler.victims.selecting`)
 5. Does that hold when it is simulated, and is it just? If so, it is committed.
@@ -157,15 +157,19 @@ class Search:
         def admits(victim: PodGroupInfo) -> bool:
             return rule.admits(session, job, victim)
 
+        room = FreedRoom.of(session)
+        demand = JobDemand(session, job, tasks)
+        if not self._has_neighbours(queues, room, demand):
+            self._reject(NO_ROOM)
+            self._report(job, 0)
+            return False
         if not self._pool.has_any(queues, lambda priority: rule.may_admit(job, priority), admits):
             self._report(job, 0)
             return False
-        room = FreedRoom.of(session)
         if rule.loses_nothing and not self._is_enough(tasks, room.total()):
             self._reject(TOO_LITTLE)
             self._report(job, self._pool.pods(queues))
             return False
-        demand = JobDemand(session, job, tasks)
         if self._may_hold(job, queues, room, demand):
             order = VictimOrder(session, self._pool, queues, admits)
             steps = Steps(order, most_jobs=rule.most_jobs(session))
@@ -181,26 +185,57 @@ class Search:
 
     # -- one job -----------------------------------------------------------------------------------------------------
 
+    def _has_neighbours(self, queues: Sequence[str], room: FreedRoom, demand: JobDemand) -> bool:
+        """Tell whether anybody could be a victim on the nodes that a job without room is bound to, if it is to some."""
+        here = demand.anywhere()
+        if here[self._session.nodes.all.rows].all() or demand.possible_in(room):
+            return True
+        return any(True for _ in self._pool.present(queues, here))
+
     def _may_hold(self, job: PodGroupInfo, queues: Sequence[str], room: FreedRoom, demand: JobDemand) -> bool:
         """Tell whether the job could be placed as far as sums tell, without looking at victims one by one."""
         if not demand.possible_in(FreedRoom.empty(self._session)):
             return self._reject(NO_ROOM)
+        if self.rule.loses_nothing and not self._is_within_reach(queues, room, demand):
+            return self._reject(TOO_LITTLE)
         # What victims keep elsewhere is not free: demand is covered by what is free and what is lost for good.
         most = self.rule.most_lost(self._session, job, self._pool)
         if most is not None and not self._is_enough(demand.tasks, room.total() + most):
             return self._reject(TOO_LITTLE)
         return True
 
+    def _is_within_reach(self, queues: Sequence[str], room: FreedRoom, demand: JobDemand) -> bool:
+        """Tell whether enough is free where the job may go, with what may be moved from there to other nodes.
+
+        Nobody is lost, so what comes to these nodes is covered by what is free there and what leaves them for good.
+        """
+        here = demand.anywhere()
+        asked = self._asked(demand.tasks)
+        if asked is None or _within(asked, free := room.total(here)):
+            return True
+        most = free + room.total(~here)
+        if not _within(asked, most):
+            return False
+        for held in self._pool.leaving(queues, here):
+            free += held
+            if _within(asked, free):
+                return True
+        return False
+
     def _is_enough(self, tasks: Sequence[PodInfo], available: Amounts) -> bool:
-        """Tell whether so much would do for tasks if it were all in one place; MIG instances are not added up."""
+        """Tell whether so much would do for tasks if it were all in one place."""
+        asked = self._asked(tasks)
+        return asked is None or _within(asked, available)
+
+    def _asked(self, tasks: Sequence[PodInfo]) -> Amounts | None:
+        """Return what tasks ask for in sum; ``None`` where they ask for MIG instances, which are not added up."""
         requests = by_request(tasks)
         if any(request.mig_slices for request in requests):
-            return True
+            return None
         largest = self._session.charges.sizes.largest
-        charges = (
+        return total_of(
             self._session.charges.of_request(each, largest).times(len(alike)) for each, alike in requests.items()
         )
-        return _within(total_of(charges), available)
 
     def _find(self, job: PodGroupInfo, queues: Sequence[str], room: FreedRoom, demand: JobDemand, steps: Steps) -> bool:
         """Choose victims, simulate, and search on if that does not hold."""

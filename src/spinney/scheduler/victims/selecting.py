@@ -53,6 +53,11 @@ class JobDemand:
         assert mask is not None, "every kind of tasks has its nodes"
         return mask if within is None else mask & within
 
+    def anywhere(self) -> Mask:
+        """Return the nodes that at least one of the tasks may ever go to, ``[node]``."""
+        found: Mask = np.logical_or.reduce([self.suits(task, None) for task in self.tasks])
+        return found
+
     def possible_in(self, room: FreedRoom, counts: Mapping[int, int] | None = None) -> list[Mask | None]:
         """Return the domains, or ``None`` for anywhere, where ``room`` holds the tasks, counting each kind alone.
 
