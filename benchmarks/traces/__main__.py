@@ -40,7 +40,9 @@ def main() -> None:
         "queue": lambda: openb.measure_queue(options.directory, seeds),
         "racks": lambda: racks.measure(options.directory, seeds),
         "philly": lambda: philly.measure(options.directory, LAYOUTS),
-        "waiting": lambda: waiting.measure(options.directory, options.layout or LAYOUTS, options.begin, options.until),
+        "waiting": lambda: waiting.measure(
+            options.directory, options.layout or LAYOUTS, options.begin, options.until, options.every
+        ),
         "dlrm": lambda: dlrm.measure(options.directory, [("HN", 485), ("HN", 475), ("CN", 2100)]),
     }
     for part in options.only or PARTS:
