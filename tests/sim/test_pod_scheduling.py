@@ -1,13 +1,16 @@
 """Pods of kube-scheduler and of coscheduling are simulated by the coscheduler itself: preemption and composites too."""
 
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from spinney.api.core import POD, Pod
 from spinney.api.coscheduling import POD_GROUP
+from spinney.api.labels import CHECKPOINT_GRACE, MIN_RUNTIME
 from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.api.struct import JSON
+from spinney.api.time import timestamp
 from spinney.cluster.pods import PodKey
 from spinney.kube.client import Client
 from spinney.kube.errors import AlreadyExists
@@ -50,6 +53,30 @@ def test_a_pod_takes_the_place_of_one_of_lower_priority() -> None:
     assert [(each.pod.name, each.message) for each in outcome.evictions] == [
         ("low", "preempted by pod default/high of higher priority")
     ]
+
+
+@pytest.mark.parametrize("scheduler", ["default-scheduler", "spinney-scheduler"])
+def test_victims_that_would_be_asked_first_are_named_with_their_time(scheduler: str) -> None:
+    """A simulation takes victims away at once, and says how long they would have to checkpoint."""
+    low = a_pod("low", cpu="60", priority=1, nodeName="node-000", schedulerName=scheduler)
+    low["metadata"]["annotations"] = {CHECKPOINT_GRACE: "5m"}
+    outcome = simulate("1x0", low, a_pod("high", cpu="60", priority=90, schedulerName=scheduler))
+
+    assert outcome.placed == {PodKey("default", "high"): "node-000"}
+    assert outcome.graces == {PodKey("default", "low"): timedelta(minutes=5)}
+
+
+def test_a_gang_within_the_runtime_it_asks_for_is_left_alone() -> None:
+    """The coscheduler's simulation knows how long pods have run: it takes nobody who has not run long enough."""
+    now = datetime.now(UTC)
+    for minutes, placed in ((10, False), (30, True)):
+        low = a_pod("low", cpu="60", priority=1, nodeName="node-000")
+        low["metadata"]["annotations"] = {MIN_RUNTIME: "20m"}
+        since = timestamp(now - timedelta(minutes=minutes))
+        bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": since}
+        low["status"] = {"phase": "Running", "conditions": [bound]}
+        outcome = simulate("1x0", low, a_pod("high", cpu="60", priority=90))
+        assert (PodKey("default", "high") in outcome.placed) == placed
 
 
 def test_a_group_takes_the_places_it_needs() -> None:

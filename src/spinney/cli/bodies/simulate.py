@@ -4,12 +4,14 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 
 from spinney.api.core import NODE
+from spinney.api.durations import format_duration
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.cli.clusters.choosing import DEFAULT_NAMESPACE, ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
@@ -205,7 +207,9 @@ def _print_run(run: Run, *, wide: bool, named: bool) -> None:
         echo(f"{name} would start: {remedy.text}")
     for eviction in outcome.evictions:
         for_whom = f" for {eviction.beneficiary}" if eviction.beneficiary is not None else ""
-        echo(f"evicted: {eviction.pod} from {eviction.node}{for_whom}")
+        grace = outcome.graces.get(eviction.pod)
+        first = f", asked first: it has up to {format_duration(grace)} to checkpoint" if grace is not None else ""
+        echo(f"evicted: {eviction.pod} from {eviction.node}{for_whom}{first}")
     ended = "" if outcome.settled else "; the last one still changed something, so ask for more --cycles"
     pending = sum(len(each.pods) for each in outcome.waiting)
     placed, took = counted(len(outcome.placed), "pod"), counted(outcome.cycles, "cycle")
@@ -258,7 +262,13 @@ def _run_data(run: Run) -> dict[str, Any]:
             {"pod": str(pod), "node": node, "gang": str(outcome.gangs[pod])} for pod, node in outcome.placed.items()
         ],
         "evicted": [
-            {"pod": str(each.pod), "node": each.node, "for": str(each.beneficiary or ""), "message": each.message}
+            {
+                "pod": str(each.pod),
+                "node": each.node,
+                "for": str(each.beneficiary or ""),
+                "message": each.message,
+                "checkpointSeconds": outcome.graces.get(each.pod, timedelta(0)).total_seconds(),
+            }
             for each in outcome.evictions
         ],
         "pending": [

@@ -15,6 +15,7 @@ import msgspec
 
 from spinney.api.conditions import find_condition, is_true
 from spinney.api.core import NODE
+from spinney.api.durations import format_duration
 from spinney.api.grove import POD_CLIQUE as POD_CLIQUE_KIND
 from spinney.api.grove import POD_CLIQUE_SET, PodClique, PodCliqueSet
 from spinney.api.kai import POD_GROUP as KAI_POD_GROUP
@@ -393,6 +394,9 @@ class Advisor:
         victims = [each for each in cycle.evictions if each.beneficiary in {self._gang_of[r.key] for r in promised}]
         if victims:
             sentences.append(f"for that {_some([str(each.pod) for each in victims])} would be evicted")
+            grace = max((cycle.graces[each.pod] for each in victims if each.pod in cycle.graces), default=None)
+            if grace is not None:
+                sentences.append(f"they are asked first, and have up to {format_duration(grace)} to checkpoint")
         found = {each.gang: each for each in cycle.waiting}
         refused = [record for record in pending if record.key not in cycle.placed and record.key not in cycle.promised]
         explanations: dict[GangKey, Explanation] = {}

@@ -287,6 +287,7 @@ class Cluster:
             settled=self._last is not None and not self._last.changed,
             placed=self.placements,
             evictions=(),
+            graces={},
             waiting=tuple(
                 Waiting(gang=gang, pods=tuple(pods), message=said.get(gang, "")) for gang, pods in waiting.items()
             ),

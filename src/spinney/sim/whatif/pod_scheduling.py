@@ -7,7 +7,8 @@ and groups wait at Permit, so it ends with nobody holding a node for nothing.
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry
@@ -34,10 +35,11 @@ from spinney.coscheduling.process.configuration import (
     ProfileConfiguration,
 )
 from spinney.coscheduling.process.intake import Intake
+from spinney.gangs.checkpoints import grace_within
 from spinney.gangs.intake import ClusterIntake
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key, key_of
-from spinney.runtime import Runtime, run_virtual_within
+from spinney.runtime import Runtime, VirtualClock, run_virtual_within
 from spinney.sim.whatif.pod_refusals import PodRefusal, Refusals
 
 _IN_MEMORY: Final = "InMemory"
@@ -52,6 +54,8 @@ class Preempted:
 
     victim: PodRecord
     beneficiary: PodRecord
+    grace: timedelta
+    """How long the victim would be given to checkpoint first."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +68,16 @@ class PodsScheduled:
 
 
 def schedule_pods(
-    shared: ClusterIntake, serves: Callable[[PodRecord], bool], running: Callable[[Pod, str], Pod]
+    shared: ClusterIntake, serves: Callable[[PodRecord], bool], running: Callable[[Pod, str], Pod], *, now: datetime
 ) -> PodsScheduled:
-    """Place the pending pods that ``serves`` names on the cluster as it is, which changes accordingly.
+    """Place the pending pods that ``serves`` names on the cluster as it is ``now``, which changes accordingly.
 
     ``running`` returns a pod as it is once it runs on a node.
     """
     pending = [record for record in shared.cluster.pods() if record.status is PodStatus.PENDING and serves(record)]
     if not pending:
         return PodsScheduled({}, [], [])
-    return run_virtual_within(lambda: _Run(shared, pending, running).run())
+    return run_virtual_within(lambda: _Run(shared, pending, running, now).run())
 
 
 class _Run:
@@ -84,6 +88,7 @@ class _Run:
         shared: ClusterIntake,
         pending: Sequence[PodRecord],
         running: Callable[[Pod, str], Pod],
+        now: datetime,
     ) -> None:
         self._shared = shared
         self._cluster = shared.cluster
@@ -93,8 +98,10 @@ class _Run:
         self._preempted: list[Preempted] = []
         self._groups = Groups(shared.gangs)
         in_memory: Any = _NothingToWrite()
+        configuration = _configuration({record.pod.spec.scheduler_name for record in pending})
+        self._most = timedelta(seconds=configuration.max_checkpoint_grace_seconds)
         self._services = Services(
-            runtime=Runtime.virtual(),
+            runtime=replace(Runtime.virtual(), clock=VirtualClock(now)),
             cluster=shared.cluster,
             groups=self._groups,
             waiting=WaitingPods(),
@@ -112,8 +119,8 @@ class _Run:
             bound=_ignore,
             refused=lambda group, reason: None,
             background=lambda work: work.close(),  # what was written is to be taken back, and nothing was
+            longest_min_runtime=timedelta(seconds=configuration.max_own_min_runtime_seconds),
         )
-        configuration = _configuration({record.pod.spec.scheduler_name for record in pending})
         registry = PluginRegistry(BUILT_IN)
         registry.register(_IN_MEMORY, lambda handle, arguments: _Binder(self._bind))
         self._composed = ComposedProfiles.made(configuration, self._services, registry)
@@ -181,7 +188,8 @@ class _Run:
                 continue
             self._services.leaving[victim.key] = None
             self._placed.pop(victim.key, None)
-            self._preempted.append(Preempted(victim, beneficiary))
+            grace = grace_within(self._groups.gang_members(victim), self._most)
+            self._preempted.append(Preempted(victim, beneficiary, grace))
             change = Change(Key(*victim.key), victim.pod, None, "")
             asyncio.get_running_loop().call_soon(self._intake.pod, change)
         self._scheduler.displace(beneficiary, node)

@@ -9,6 +9,7 @@ its base gang is placed), and stops when a cycle changes nothing.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -24,6 +25,7 @@ from spinney.binding.shared_devices import group_labels
 from spinney.cluster.pods import GPU_GROUP_LABEL, PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.explain import Explanation
+from spinney.gangs.checkpoints import grace_within
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey
 from spinney.operator.desired.gates import was_initialized
 from spinney.runtime import Runtime
@@ -67,6 +69,8 @@ class CycleOutcome:
     evictions: tuple[Eviction, ...] = ()
     promised: Mapping[PodKey, str]
     waiting: tuple[Waiting, ...] = ()
+    graces: Mapping[PodKey, timedelta]
+    """How long victims would be given to checkpoint first; here they go at once."""
     result: CycleResult
     """The session scheduler's part, whole."""
 
@@ -85,6 +89,8 @@ class Outcome:
     """False: the last cycle still changed something."""
     placed: Mapping[PodKey, str]
     evictions: tuple[Eviction, ...]
+    graces: Mapping[PodKey, timedelta]
+    """How long victims would be given to checkpoint first; here they went at once."""
     waiting: tuple[Waiting, ...]
     gangs: Mapping[PodKey, GangKey]
     """The gang of every pod that was placed or waits."""
@@ -190,9 +196,16 @@ class Simulation:
         waiting = [*self._refused(result), *self._orphans(snapshot.gangs.orphans)]
         for bind in result.binds:
             self._bind(bind)
+        graces = self._graces(result.evictions)
         for eviction in result.evictions:
             self._evict(eviction)
-        others = schedule_pods(self.inventory.shared, lambda record: not self.serves(record), self._running)
+        others = schedule_pods(
+            self.inventory.shared,
+            lambda record: not self.serves(record),
+            self._running,
+            now=self.runtime.clock.now(),
+        )
+        graces |= {each.victim.key: each.grace for each in others.preempted if each.grace}
         waiting += [
             Waiting(gang=each.gang, pods=each.pods, message=each.message, explanation=each.explanation)
             for each in others.refused
@@ -201,6 +214,7 @@ class Simulation:
         return CycleOutcome(
             placed={bind.pod: bind.node for bind in result.binds} | others.placed,
             evictions=(*result.evictions, *preempted),
+            graces=graces,
             promised={each.pod: each.node for each in result.pipelines},
             waiting=tuple(waiting),
             result=result,
@@ -244,6 +258,7 @@ class Simulation:
         """Run until a cycle changes nothing, at most ``cycles`` times."""
         placed: dict[PodKey, str] = {}
         evictions: list[Eviction] = []
+        graces: dict[PodKey, timedelta] = {}
         gangs: dict[PodKey, GangKey] = {}
         waiting: tuple[Waiting, ...] = ()
         settled, count = False, 0
@@ -254,6 +269,7 @@ class Simulation:
                 placed.pop(eviction.pod, None)
             placed |= outcome.placed
             evictions += outcome.evictions
+            graces |= outcome.graces
             waiting = outcome.waiting
             released = self.release_gates()
             settled = not outcome.changed and not released
@@ -265,6 +281,7 @@ class Simulation:
             settled=settled,
             placed=placed,
             evictions=tuple(evictions),
+            graces=graces,
             waiting=(*waiting, *self._gated()),
             gangs=gangs,
         )
@@ -286,6 +303,16 @@ class Simulation:
         """Return a pod as it is once it runs on a node."""
         status = {"phase": "Running", "start_time": self.runtime.clock.now(), "conditions": _READY}
         return _changed(pod, spec={"node_name": node}, status=status)
+
+    def _graces(self, evictions: Iterable[Eviction]) -> dict[PodKey, timedelta]:
+        """Return how long victims that go for others would be given to checkpoint first."""
+        most = timedelta(seconds=self.scheduler.config.max_checkpoint_grace_seconds)
+        found: dict[PodKey, timedelta] = {}
+        for each in evictions:
+            members = self.inventory.gangs.members(each.gang)
+            if members is not None and each.beneficiary not in (None, each.gang):
+                found[each.pod] = grace_within(members, most)
+        return {pod: grace for pod, grace in found.items() if grace}
 
     def _evict(self, eviction: Eviction) -> None:
         record = self.inventory.cluster.pod(eviction.pod)
