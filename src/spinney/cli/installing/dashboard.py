@@ -191,6 +191,20 @@ ROWS: Final = (
                 stacked=True,
                 width=12,
             ),
+            Panel(
+                title="Gangs asked to checkpoint, per minute",
+                means="Gangs that were asked before their eviction, were ready, had their time run out, or may stay.",
+                queries=(Query(f"60 * {_rate('spinney_checkpoint_requests_total', 'outcome')}", "{{outcome}}"),),
+                width=12,
+            ),
+            Panel(
+                title="GPUs whose work is lost",
+                means="Work that evicted pods of the session scheduler lost since their start or last checkpoint: GPU "
+                "seconds a second, by the action that asked for it.",
+                queries=(Query(_rate("spinney_lost_gpu_seconds_total", "reason"), "{{reason}}"),),
+                stacked=True,
+                width=12,
+            ),
         ),
     ),
     PanelRow(
