@@ -185,7 +185,7 @@ async def test_pre_filter_3_higher_priority_overrides(bench: Bench) -> None:
     """PreFilter 3: a pod of higher priority is allowed, and the top-progressed group gets rejected."""
     assert bench.plugin.pre_filter(CycleState(), two_groups(bench, own_priority=5)).ok
     assert [group for group, _ in bench.rejected] == ["top"]
-    assert bench.groups.resting(bench.group("top"))
+    assert bench.groups.is_resting(bench.group("top"))
 
 
 async def test_pre_filter_3_a_group_that_cannot_complete_is_not_protected(bench: Bench) -> None:
@@ -207,7 +207,7 @@ async def test_pre_filter_rejected_groups_back_off(bench: Bench) -> None:
     """PreFilter, last sentence: the group of a rejected pod is on the back-off list and is retried after its time."""
     pod = two_groups(bench)
     assert not bench.plugin.pre_filter(CycleState(), pod).ok
-    assert bench.groups.resting(bench.group("own"))
+    assert bench.groups.is_resting(bench.group("own"))
     assert "failed recently" in bench.plugin.pre_filter(CycleState(), pod).message
 
     bench.put(a_node("n2", cpu=4))
@@ -241,7 +241,7 @@ async def test_post_filter_1_gap_to_the_quorum(cluster_name: str, percentage: in
 
     bench.plugin.post_filter(CycleState(), bench.record("ten-9").pod)
     assert bool(bench.rejected) is rejected
-    assert bench.groups.resting(bench.group("ten")) is rejected
+    assert bench.groups.is_resting(bench.group("ten")) is rejected
 
 
 async def test_post_filter_1_rejects_the_members_that_wait(bench: Bench) -> None:
@@ -317,7 +317,7 @@ async def test_permit_3_a_time_out_rejects_the_whole_group(bench: Bench) -> None
     await bench.run(seconds=8)
     assert bench.waiting() == []
     assert bench.group("ten").assigned == 0
-    assert bench.groups.resting(bench.group("ten"))
+    assert bench.groups.is_resting(bench.group("ten"))
 
 
 async def test_permit_ungrouped_pods_do_not_wait(bench: Bench) -> None:

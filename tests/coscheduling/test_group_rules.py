@@ -128,7 +128,7 @@ async def test_a_failed_group_does_not_stand_before_a_newer_one(bench: Bench) ->
     bench.put(a_node("n2", cpu=3))
     await bench.run(seconds=30)
     assert sorted(name for name in bench.binds if name.startswith("older")) == ["older-0", "older-1", "older-2"]
-    assert not bench.groups.resting(bench.group("older"))
+    assert not bench.groups.is_resting(bench.group("older"))
 
 
 async def test_an_interrupted_group_is_completed_first(bench: Bench) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.coscheduling.groups.needs import shortfall
-from spinney.gangs.tree import GroupSet, Member, PodSet, satisfied
+from spinney.gangs.tree import GroupSet, Member, PodSet, is_satisfied
 
 
 @st.composite
@@ -44,4 +44,4 @@ def test_it_is_what_is_needed_and_no_more(tree: GroupSet, counts: list[int]) -> 
 
 def suffices(tree: GroupSet, placed: dict[str, int], more: dict[str, int]) -> bool:
     """Tell whether so many more pods satisfy the tree."""
-    return satisfied(tree, lambda each: placed[each.name] + more.get(each.name, 0))
+    return is_satisfied(tree, lambda each: placed[each.name] + more.get(each.name, 0))

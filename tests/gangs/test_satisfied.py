@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.gangs.tree import GroupSet, Member, PodSet, satisfied
+from spinney.gangs.tree import GroupSet, Member, PodSet, is_satisfied
 
 
 def counting(**counts: int):  # type: ignore[no-untyped-def]
@@ -16,23 +16,23 @@ def test_a_pod_set_needs_its_minimum() -> None:
     """One pod fewer than the minimum is not enough."""
     workers = PodSet("workers", 3)
 
-    assert satisfied(workers, counting(workers=3))
-    assert not satisfied(workers, counting(workers=2))
+    assert is_satisfied(workers, counting(workers=3))
+    assert not is_satisfied(workers, counting(workers=2))
 
 
 def test_a_group_set_needs_all_members_unless_it_says_how_many() -> None:
     """Without a number all members must be satisfied; with one, that many."""
     members = (PodSet("a", 1), PodSet("b", 1), PodSet("c", 1))
 
-    assert not satisfied(GroupSet("all", members), counting(a=1, b=1))
-    assert satisfied(GroupSet("two", members, min_groups=2), counting(a=1, b=1))
-    assert not satisfied(GroupSet("four", members, min_groups=4), counting(a=1, b=1, c=1))
+    assert not is_satisfied(GroupSet("all", members), counting(a=1, b=1))
+    assert is_satisfied(GroupSet("two", members, min_groups=2), counting(a=1, b=1))
+    assert not is_satisfied(GroupSet("four", members, min_groups=4), counting(a=1, b=1, c=1))
 
 
 @pytest.mark.parametrize("pods", [0, 5])
 def test_an_optional_pod_set_is_always_satisfied(pods: int) -> None:
     """A minimum of zero asks for nothing."""
-    assert satisfied(PodSet("extra", 0), counting(extra=pods))
+    assert is_satisfied(PodSet("extra", 0), counting(extra=pods))
 
 
 trees: st.SearchStrategy[Member] = st.recursive(
@@ -49,5 +49,5 @@ trees: st.SearchStrategy[Member] = st.recursive(
 @given(trees, st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 4)), st.sampled_from("abcdef"))
 def test_more_pods_never_break_a_gang(tree: Member, counts: dict[str, int], more: str) -> None:
     """Satisfaction is monotone: a satisfied gang stays so when a pod is added."""
-    if satisfied(tree, counting(**counts)):
-        assert satisfied(tree, counting(**{**counts, more: counts.get(more, 0) + 1}))
+    if is_satisfied(tree, counting(**counts)):
+        assert is_satisfied(tree, counting(**{**counts, more: counts.get(more, 0) + 1}))

@@ -9,7 +9,7 @@ from spinney.api.podgang import PodGang
 from spinney.api.struct import JSON
 from spinney.gangs.sources import podgang as source
 from spinney.gangs.sources.context import SourceContext
-from spinney.gangs.tree import Gang, satisfied
+from spinney.gangs.tree import Gang, is_satisfied
 from spinney.grouping import podgangs
 from spinney.grouping.owners import Owner
 from tests.grouping.builders import a_pod, an_owner, grouped
@@ -47,15 +47,15 @@ def test_two_of_three_replicated_jobs_are_enough_where_that_is_asked() -> None:
     """The floor in replicated jobs reaches the scheduler: any two of them satisfy the gang, one and a half do not."""
     gang = read(written(a_job_set(annotations={"kai.scheduler/batch-min-member": "2"}), **JOB_SET_LABELS))
     placed = {"a-replica-0": 2, "c-replica-0": 2, "b-replica-0": 0}
-    assert satisfied(gang.root, lambda pod_set: placed[pod_set.name])
+    assert is_satisfied(gang.root, lambda pod_set: placed[pod_set.name])
     placed["c-replica-0"] = 1
-    assert not satisfied(gang.root, lambda pod_set: placed[pod_set.name])
+    assert not is_satisfied(gang.root, lambda pod_set: placed[pod_set.name])
 
 
 def test_all_replicated_jobs_are_needed_by_default() -> None:
     """Without the annotation two of three are not enough."""
     gang = read(written(a_job_set(), **JOB_SET_LABELS))
-    assert not satisfied(gang.root, lambda pod_set: 0 if pod_set.name.startswith("b") else 2)
+    assert not is_satisfied(gang.root, lambda pod_set: 0 if pod_set.name.startswith("b") else 2)
 
 
 def test_a_segment_keeps_its_leader_and_workers_in_one_domain() -> None:

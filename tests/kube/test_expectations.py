@@ -27,12 +27,12 @@ def test_a_creation_is_awaited_until_the_cache_shows_its_uid() -> None:
     async def main() -> None:
         expectations = Expectations(Runtime.virtual())
         with expectations.creating(OWNER) as creation:
-            assert not expectations.satisfied(OWNER)
+            assert not expectations.is_satisfied(OWNER)
             creation.created("u1")
         expectations.observe(added(a_thing(uid="somebody-elses")))
-        assert not expectations.satisfied(OWNER)
+        assert not expectations.is_satisfied(OWNER)
         expectations.observe(added(a_thing(uid="u1")))
-        assert expectations.satisfied(OWNER)
+        assert expectations.is_satisfied(OWNER)
 
     run_virtual(main())
 
@@ -45,7 +45,7 @@ def test_an_event_that_overtakes_the_response_counts() -> None:
         with expectations.creating(OWNER) as creation:
             expectations.observe(added(a_thing(uid="u1")))
             creation.created("u1")
-        assert expectations.satisfied(OWNER)
+        assert expectations.is_satisfied(OWNER)
 
     run_virtual(main())
 
@@ -57,7 +57,7 @@ def test_a_failed_creation_is_withdrawn() -> None:
         expectations = Expectations(Runtime.virtual())
         with pytest.raises(InternalError), expectations.creating(OWNER):
             raise InternalError(500)
-        assert expectations.satisfied(OWNER)
+        assert expectations.is_satisfied(OWNER)
 
     run_virtual(main())
 
@@ -76,9 +76,9 @@ def test_a_deletion_is_awaited_until_the_object_goes_or_is_marked() -> None:
             with expectations.deleting(OWNER, "u1"):
                 pass
             expectations.observe(Change(Key("x", "a"), thing, thing, "2"))
-            assert not expectations.satisfied(OWNER)
+            assert not expectations.is_satisfied(OWNER)
             expectations.observe(Change(Key("x", "a"), thing, shown, "3"))
-            assert expectations.satisfied(OWNER)
+            assert expectations.is_satisfied(OWNER)
 
     run_virtual(main())
 
@@ -90,7 +90,7 @@ def test_a_failed_deletion_is_withdrawn() -> None:
         expectations = Expectations(Runtime.virtual())
         with pytest.raises(InternalError), expectations.deleting(OWNER, "u1"):
             raise InternalError(500)
-        assert expectations.satisfied(OWNER)
+        assert expectations.is_satisfied(OWNER)
 
     run_virtual(main())
 
@@ -104,9 +104,9 @@ def test_expectations_expire() -> None:
         with expectations.creating(OWNER) as creation:
             creation.created("u1")
         await runtime.clock.sleep(299)
-        assert not expectations.satisfied(OWNER)
+        assert not expectations.is_satisfied(OWNER)
         await runtime.clock.sleep(2)
-        assert expectations.satisfied(OWNER)
+        assert expectations.is_satisfied(OWNER)
 
     run_virtual(main())
 
@@ -123,7 +123,7 @@ def test_a_slow_watch_does_not_lead_to_duplicates(guarded: bool) -> None:
         expectations = Expectations(runtime)
 
         async def reconcile(key: Key) -> Requeue | None:
-            if key.name != "owner" or (guarded and not expectations.satisfied(key)):
+            if key.name != "owner" or (guarded and not expectations.is_satisfied(key)):
                 return None
             children = [thing for thing in cache.values() if thing.metadata.owner_references]
             for _ in range(3 - len(children)):

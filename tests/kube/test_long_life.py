@@ -33,7 +33,7 @@ class Life:
     async def reconcile(self, key: Key) -> Requeue | None:
         """Fail, then ask again, then delete."""
         found = self.cache.get(key)
-        if found is None or not self.expectations.satisfied(key):
+        if found is None or not self.expectations.is_satisfied(key):
             return None
         if not self.controller.queue.failures(key):
             raise InternalError(500)

@@ -43,7 +43,7 @@ class ProvisionedCapacity(Plugin):
     def _choose(self) -> Iterator[tuple[PodGroupInfo, frozenset[int]]]:
         taken: set[int] = set()
         for job in self._session.pending_jobs():
-            if job.key in self._gangs and job.is_ready and not job.is_gang_satisfied:
+            if job.key in self._gangs and job.ready and not job.gang_satisfied:
                 rows = needing_least(self._session, job, taken)
                 if rows is not None:
                     taken.update(rows)

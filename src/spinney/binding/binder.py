@@ -125,7 +125,7 @@ class Binder:
                 async with self._slots:
                     await self._post_binding(placement)
             except KubeError as error:
-                if attempt == ATTEMPTS - 1 or not outcome_unknown(error):
+                if attempt == ATTEMPTS - 1 or not is_outcome_unknown(error):
                     raise
                 log.info("bind tried again", pod=str(placement.pod), node=placement.node, error=str(error))
             else:
@@ -148,6 +148,6 @@ class Binder:
                 raise
 
 
-def outcome_unknown(error: KubeError) -> bool:
+def is_outcome_unknown(error: KubeError) -> bool:
     """Tell whether a write that failed so may have happened, or may succeed if it is tried again."""
     return isinstance(error, ConnectionFailed) or (isinstance(error, ApiError) and error.status >= 500)

@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from spinney.binding.binder import outcome_unknown
+from spinney.binding.binder import is_outcome_unknown
 from spinney.binding.placement import pod_reference
 from spinney.kube.backoff import exponential
 from spinney.kube.client import Client
@@ -89,7 +89,7 @@ class Evictor:
         except (NotFound, Conflict):
             return None  # gone, or another pod by now: nothing of it is in the way
         except KubeError as error:
-            return None if outcome_unknown(error) else error
+            return None if is_outcome_unknown(error) else error
         return None
 
     async def _evict(self, victim: Victim, reason: str) -> KubeError | None:
@@ -100,7 +100,7 @@ class Evictor:
             except (NotFound, Conflict):
                 return None
             except KubeError as error:
-                again = outcome_unknown(error) or isinstance(error, TooManyRequests)
+                again = is_outcome_unknown(error) or isinstance(error, TooManyRequests)
                 if attempt == ATTEMPTS - 1 or not again:
                     return error
             else:

@@ -22,7 +22,7 @@ from spinney.cluster.statuses import PLACED
 from spinney.gangs.book import GangBook, GangMembers
 from spinney.gangs.checkpoints import grace_of, is_ready, request
 from spinney.gangs.sources import bare
-from spinney.gangs.tree import GangKey, PodSet, satisfied
+from spinney.gangs.tree import GangKey, PodSet, is_satisfied
 from spinney.kube.backoff import Backoff
 from spinney.kube.client import Client
 from spinney.kube.errors import Conflict, Invalid, NotFound, TooManyRequests
@@ -159,7 +159,7 @@ class GangMover:
         if members is None or gang.source == bare.SOURCE:
             return False
         ready = _ready(members, avoiding)
-        return satisfied(members.gang.root, lambda pod_set: ready.get(pod_set.name, 0))
+        return is_satisfied(members.gang.root, lambda pod_set: ready.get(pod_set.name, 0))
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         while not condition():

@@ -16,7 +16,7 @@ from spinney.api.core import Pod
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PLACED, PodStatus
 from spinney.gangs.book import GangMembers
-from spinney.gangs.tree import GangKey, PodSet, satisfied
+from spinney.gangs.tree import GangKey, PodSet, is_satisfied
 
 
 class _Seen(Enum):
@@ -50,10 +50,10 @@ class PartGangs:
         elif not placed_pods(members):
             self._seen[key] = _Seen.NOTHING_PLACED
             self._since.pop(key, None)
-        elif _satisfied_by(members, PLACED):
+        elif _is_satisfied_by(members, PLACED):
             self._seen[key] = _Seen.COMPLETE
             self._since.pop(key, None)
-        elif not _satisfied_by(members, ACTIVE_ALLOCATED) and self._never_complete(key, members):
+        elif not _is_satisfied_by(members, ACTIVE_ALLOCATED) and self._was_never_complete(key, members):
             self._since.setdefault(key, now)
 
     def postpone(self, key: GangKey, *, now: float) -> None:
@@ -72,7 +72,7 @@ class PartGangs:
         """Return when the next grace period ends, or None if no gang is part-bound."""
         return min(self._since.values()) + self._grace if self._since else None
 
-    def _never_complete(self, key: GangKey, members: GangMembers) -> bool:
+    def _was_never_complete(self, key: GangKey, members: GangMembers) -> bool:
         seen = self._seen.get(key)
         return seen is _Seen.NOTHING_PLACED or (seen is None and waits_since_first_bind(members))
 
@@ -92,7 +92,7 @@ def waits_since_first_bind(members: GangMembers) -> bool:
     for pod_set, record in members.pods.values():
         old = record.status is PodStatus.PENDING and record.created is not None and record.created <= first
         counted[pod_set] = counted.get(pod_set, 0) + (old or record.status in PLACED)
-    return satisfied(members.gang.root, lambda pod_set: counted.get(pod_set.name, 0))
+    return is_satisfied(members.gang.root, lambda pod_set: counted.get(pod_set.name, 0))
 
 
 def started_at(members: GangMembers) -> datetime | None:
@@ -111,7 +111,7 @@ def bound_at(pod: Pod) -> datetime | None:
     return None
 
 
-def _satisfied_by(members: GangMembers, statuses: frozenset[PodStatus]) -> bool:
+def _is_satisfied_by(members: GangMembers, statuses: frozenset[PodStatus]) -> bool:
     counted: dict[str, int] = {}
     for pod_set, record in members.pods.values():
         counted[pod_set] = counted.get(pod_set, 0) + (record.status in statuses)
@@ -119,4 +119,4 @@ def _satisfied_by(members: GangMembers, statuses: frozenset[PodStatus]) -> bool:
     def count(pod_set: PodSet) -> int:
         return counted.get(pod_set.name, 0)
 
-    return satisfied(members.gang.root, count)
+    return is_satisfied(members.gang.root, count)

@@ -177,7 +177,7 @@ class View:
 
     def _take_in(self, change: Change[Any]) -> None:
         self.board.take_in(change)
-        if not isinstance(change.new, Node) or not _heartbeat(change):
+        if not isinstance(change.new, Node) or not _is_heartbeat(change):
             self._changed.set()
 
     def _note_eviction(self, change: Change[JSON]) -> None:
@@ -256,7 +256,7 @@ class View:
         return ClusterSnapshot(objects=ordered, unseen=self.scope.unseen, taken=now, source=self.source)
 
 
-def _heartbeat(change: Change[Node]) -> bool:
+def _is_heartbeat(change: Change[Node]) -> bool:
     """Tell whether nothing but the time of a node's conditions changed."""
     old, new = change.old, change.new
     if old is None or new is None:

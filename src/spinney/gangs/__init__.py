@@ -1,1 +1,1 @@
-"""Groups of pods: the tree of minimums and constraints, the one ``satisfied`` predicate, and where groups come from."""
+"""Groups of pods: the tree of minimums and constraints, the ``is_satisfied`` predicate, and where groups come from."""

@@ -21,7 +21,7 @@ from spinney.cluster.statuses import ACTIVE_USED, CHARGED, PodStatus
 from spinney.gangs.definitions import GangDefinitions
 from spinney.gangs.sources import bare, native, ungrouped
 from spinney.gangs.sources.context import SourceContext
-from spinney.gangs.tree import Gang, GangKey, satisfied
+from spinney.gangs.tree import Gang, GangKey, is_satisfied
 from spinney.kube.keys import Key
 
 Membership = tuple[GangKey, str]
@@ -388,7 +388,7 @@ def _is_broken(gang: Gang, counts: Mapping[tuple[str, PodStatus], int]) -> bool:
             return False
         if status in ACTIVE_USED:
             used[name] = used.get(name, 0) + count
-    return bool(used) and not satisfied(gang.root, lambda pod_set: used.get(pod_set.name, 0))
+    return bool(used) and not is_satisfied(gang.root, lambda pod_set: used.get(pod_set.name, 0))
 
 
 def _missing(key: GangKey) -> str:

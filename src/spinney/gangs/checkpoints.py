@@ -26,7 +26,7 @@ from spinney.cluster.pods import PodKey
 from spinney.cluster.statuses import PLACED
 from spinney.gangs.book import GangMembers
 from spinney.gangs.sources.context import duration_of, timestamp_of
-from spinney.gangs.tree import GangKey, PodSet, satisfied
+from spinney.gangs.tree import GangKey, PodSet, is_satisfied
 
 REQUESTED: Final = "CheckpointRequested"
 """The word for it in events and conditions."""
@@ -175,7 +175,7 @@ def may_go(members: GangMembers, asked: EvictionRequest, *, now: datetime, most:
     def placed(pod_set: PodSet) -> int:
         return sum(members.counts.get((pod_set.name, status), 0) for status in PLACED)
 
-    return not satisfied(members.gang.root, placed)
+    return not is_satisfied(members.gang.root, placed)
 
 
 def _said(members: GangMembers) -> Iterator[Mapping[str, str]]:

@@ -7,7 +7,7 @@ The name decides in the end.
 
 from collections.abc import Callable
 
-from spinney.gangs.tree import GroupSet, Member, PodSet, satisfied
+from spinney.gangs.tree import GroupSet, Member, PodSet, is_satisfied
 
 Rank = tuple[int, float, str]
 """Sorts members, the first to be served first."""
@@ -26,5 +26,5 @@ def member_rank(member: Member, active: Callable[[PodSet], int]) -> Rank:
 def allocated(member: Member, active: Callable[[PodSet], int]) -> int:
     """Return how much of its minimum a member has: placed pods, or satisfied members."""
     if isinstance(member, GroupSet):
-        return sum(satisfied(child, active) for child in member.members)
+        return sum(is_satisfied(child, active) for child in member.members)
     return active(member)

@@ -7,7 +7,7 @@ where pods go.
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from spinney.gangs.tree import GroupSet, Member, PodSet, satisfied
+from spinney.gangs.tree import GroupSet, Member, PodSet, is_satisfied
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -43,19 +43,19 @@ def tasks_to_allocate(member: Member, population: Population[T]) -> list[T]:
         missing = member.min_member - population.active(member)
         return list(population.waiting(member)[: max(missing, 1)])
     members = population.ordered(member)
-    short = [child for child in members if not satisfied(child, population.active)]
+    short = [child for child in members if not is_satisfied(child, population.active)]
     needed = member.minimum - (len(members) - len(short))
     if needed <= 0:
         return next((tasks for child in members if (tasks := tasks_to_allocate(child, population))), [])
     if len(short) > 1:
         # Members that can be completed come first; where too few can, the rest is tried as far as it goes.
-        short.sort(key=lambda child: not completable(child, population))
+        short.sort(key=lambda child: not is_completable(child, population))
     return [task for child in short[:needed] for task in tasks_to_allocate(child, population)]
 
 
-def completable(member: Member, population: Population[T]) -> bool:
+def is_completable(member: Member, population: Population[T]) -> bool:
     """Tell whether a member would be satisfied if every waiting pod were placed."""
-    return satisfied(member, lambda pod_set: population.active(pod_set) + len(population.waiting(pod_set)))
+    return is_satisfied(member, lambda pod_set: population.active(pod_set) + len(population.waiting(pod_set)))
 
 
 def tasks_to_evict(root: Member, population: Population[T]) -> tuple[list[T], bool]:

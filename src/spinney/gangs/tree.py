@@ -146,7 +146,7 @@ class Gang:
         return {pod_set.name: pod_set for pod_set in self.root.pod_sets()}
 
 
-def satisfied(member: Member, count: Callable[[PodSet], int]) -> bool:
+def is_satisfied(member: Member, count: Callable[[PodSet], int]) -> bool:
     """Tell whether a gang, or a part of one, has what it needs, where ``count`` says how many pods of a set count.
 
     This is the only definition of satisfaction: with placed pods as the count it says whether a gang may start, with
@@ -160,8 +160,8 @@ def satisfied(member: Member, count: Callable[[PodSet], int]) -> bool:
     if needed > len(member.members):
         return False
     if len(member.members) == 1:
-        return satisfied(member.members[0], count)
-    return sum(satisfied(child, count) for child in member.members) >= needed
+        return is_satisfied(member.members[0], count)
+    return sum(is_satisfied(child, count) for child in member.members) >= needed
 
 
 def single(pod_set: PodSet, *, topology: TopologyConstraint | None = None) -> GroupSet:

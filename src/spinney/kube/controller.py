@@ -171,7 +171,7 @@ class Controller:
             await self._runtime.clock.sleep(self._resync_seconds * (0.9 + 0.2 * self._runtime.random.random()))
             for cache in self._primaries:
                 for key in cache:
-                    if not self.queue.pending(key):
+                    if not self.queue.is_pending(key):
                         self.queue.add(key, Origin.RESYNC)
 
 

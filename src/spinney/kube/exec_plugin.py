@@ -67,7 +67,7 @@ class ExecPlugin:
     async def credential(self) -> Credential:
         """Return the plugin's last answer, or a new one if that has expired."""
         async with self._running:
-            if self._credential is None or self._expired():
+            if self._credential is None or self._has_expired():
                 status = _status(self._config, await self._run())
                 self._credential = _credential(self._config, status, self._base)
                 self._expires = status.expiration_timestamp
@@ -79,12 +79,12 @@ class ExecPlugin:
             self._credential = None
         return True
 
-    def _expired(self) -> bool:
+    def _has_expired(self) -> bool:
         return self._expires is not None and self._expires <= self._runtime.clock.now()
 
     async def _run(self) -> bytes:
         config = self._config
-        interactive = self._interactive()
+        interactive = self._is_interactive()
         spec: JSON = {"interactive": interactive}
         if config.provide_cluster_info and self._cluster is not None:
             spec["cluster"] = self._cluster
@@ -126,7 +126,7 @@ class ExecPlugin:
             )
         return out
 
-    def _interactive(self) -> bool:
+    def _is_interactive(self) -> bool:
         available = sys.stdin is not None and sys.stdin.isatty()
         mode = self._config.interactive_mode or "IfAvailable"
         if mode == "Always" and not available:

@@ -2,8 +2,8 @@
 
 A reconcile that creates three pods and runs again before the watch reports them would create three more. So creations
 are announced before the request and named by the uid the server gave them; deletions are announced by uid. Until the
-cache has shown each of them, :meth:`Expectations.satisfied` is false and the reconcile waits for the event, which wakes
-it. Uids, not counts: a pod that somebody else created at the same moment cannot be mistaken for ours.
+cache has shown each of them, :meth:`Expectations.is_satisfied` is false and the reconcile waits for the event, which
+wakes it. Uids, not counts: a pod that somebody else created at the same moment cannot be mistaken for ours.
 
 The event of a creation may arrive before its response. While any creation is in flight the uids that appear are
 remembered, so that one already seen is not waited for.
@@ -101,10 +101,10 @@ class Expectations:
         if self._in_flight:
             self._seen_in_flight.add(uid)
         owner = self._owners.get(self._awaited[uid]) if uid in self._awaited else None
-        if owner is not None and (uid in owner.created or _terminating(change.new)):
+        if owner is not None and (uid in owner.created or _is_terminating(change.new)):
             self._settle(uid)
 
-    def satisfied(self, owner: Key) -> bool:
+    def is_satisfied(self, owner: Key) -> bool:
         """Tell whether the cache has shown everything that was done for ``owner``."""
         expected = self._owners.get(owner)
         if expected is None:
@@ -144,7 +144,7 @@ class Expectations:
             del self._owners[owner]
 
 
-def _terminating(obj: Any) -> bool:
+def _is_terminating(obj: Any) -> bool:
     if isinstance(obj, dict):
         return obj["metadata"].get("deletionTimestamp") is not None
     return obj.metadata.deletion_timestamp is not None

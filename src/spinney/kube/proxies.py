@@ -33,7 +33,7 @@ def _excepts(exception: str, host: str, port: int) -> bool:
     if exception == "*":
         return True
     if "/" in exception:
-        return _inside(host, exception)
+        return _is_inside(host, exception)
     name, _, wanted_port = exception.rpartition(":") if exception.count(":") == 1 else (exception, "", "")
     if wanted_port and wanted_port != str(port):
         return False
@@ -41,7 +41,7 @@ def _excepts(exception: str, host: str, port: int) -> bool:
     return host.endswith(name) if name.startswith(".") else host == name or host.endswith(f".{name}")
 
 
-def _inside(host: str, network: str) -> bool:
+def _is_inside(host: str, network: str) -> bool:
     try:
         return ip_address(host) in ip_network(network, strict=False)
     except ValueError:

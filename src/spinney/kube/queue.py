@@ -60,7 +60,7 @@ class WorkQueue:
         """Tell whether nothing waits and nothing is in work; delayed keys do not count."""
         return self._waiting == 0 and not self._active
 
-    def pending(self, key: Key) -> bool:
+    def is_pending(self, key: Key) -> bool:
         """Tell whether the key waits, is in work, is delayed or is backing off."""
         return key in self._active or key in self._timers or key in self._lanes.get(key.namespace, ())
 

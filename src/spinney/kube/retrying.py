@@ -54,14 +54,14 @@ NEVER = RetryPolicy(attempts=1)
 def _may_repeat(method: str, error: KubeError) -> bool:
     if isinstance(error, TooManyRequests):
         return not error.has_cause("DisruptionBudget")
-    if isinstance(error, ConnectionRefused) or _webhook_unreached(error):
+    if isinstance(error, ConnectionRefused) or _is_webhook_unreached(error):
         return True
     if method not in SAFE_METHODS:
         return False
     return isinstance(error, ConnectionFailed) or (isinstance(error, ApiError) and error.status in _PASSING)
 
 
-def _webhook_unreached(error: KubeError) -> bool:
+def _is_webhook_unreached(error: KubeError) -> bool:
     """Tell whether the server could not ask a webhook, and so has done nothing."""
     if not isinstance(error, ApiError) or error.status != 500 or _WEBHOOK not in error.message:
         return False

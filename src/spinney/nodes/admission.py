@@ -65,12 +65,12 @@ def _resources(wanted: Amounts, allocatable: Amounts, used: Amounts) -> Rejectio
 
 
 def _affinity(pod: BoundPod, *, node: str, labels: Mapping[str, str]) -> Rejection | None:
-    if _selected(pod, node=node, labels=labels):
+    if _is_selected(pod, node=node, labels=labels):
         return None
     return Rejection("NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector")
 
 
-def _selected(pod: BoundPod, *, node: str, labels: Mapping[str, str]) -> bool:
+def _is_selected(pod: BoundPod, *, node: str, labels: Mapping[str, str]) -> bool:
     if any(labels.get(key) != wanted for key, wanted in pod.spec.node_selector.items()):
         return False
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None

@@ -48,7 +48,7 @@ def state(pod: Pod) -> PodState:
     if is_ready(pod):
         return PodState.READY
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
-    if any(_failed(status) for status in statuses):
+    if any(_has_failed(status) for status in statuses):
         return PodState.FAILED_BEFORE
     if any(status.started and not status.ready for status in pod.status.container_statuses):
         return PodState.NOT_READY
@@ -107,6 +107,6 @@ def free_indexes(pods: Iterable[Pod], count: int) -> list[int]:
     return free
 
 
-def _failed(status: ContainerStatus) -> bool:
+def _has_failed(status: ContainerStatus) -> bool:
     ended = status.last_state.terminated
     return ended is not None and ended.exit_code != 0

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, Protocol
 from spinney.api.podgang import SCHEDULED
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.book import GangMembers
-from spinney.gangs.tree import GangKey, PodSet, satisfied
+from spinney.gangs.tree import GangKey, PodSet, is_satisfied
 
 WAITING: Final = "Waiting"
 """The word for a gang that has less than it needs and was not refused."""
@@ -69,6 +69,6 @@ def verdict(members: GangMembers, refused: GangVerdict | None, having_nodes: fro
         return placed.get(pod_set.name, 0)
 
     placed_of_all = f"{sum(placed.values())} of {len(members.pods)} pods are placed"
-    if satisfied(members.gang.root, count):
+    if is_satisfied(members.gang.root, count):
         return GangVerdict(scheduled=True, reason=SCHEDULED, message=placed_of_all)
     return refused if refused is not None else GangVerdict(scheduled=False, reason=WAITING, message=placed_of_all)

@@ -34,7 +34,7 @@ class Jobs:
         found = self.upkeep.due(self.jobs, key)
         if found is None:
             return None
-        if finished(found):
+        if is_finished(found):
             return await self._expire(found)
         pods = self.upkeep.of(found)
         active = [pod for pod in pods if is_active(pod)]
@@ -101,7 +101,7 @@ class Jobs:
         return None
 
 
-def finished(found: Workload) -> bool:
+def is_finished(found: Workload) -> bool:
     """Tell whether a Job is over."""
     return any(
         each.get("type") in _FINISHED and each.get("status") == "True" for each in found.status.get("conditions") or ()

@@ -35,7 +35,7 @@ class Upkeep:
         if found is None:
             self.expectations.forget(key)
             return None
-        return found if not found.metadata.deleting and self.expectations.satisfied(key) else None
+        return found if not found.metadata.deleting and self.expectations.is_satisfied(key) else None
 
     def of(self, found: Workload) -> list[Pod]:
         """Return the pods a workload controls, in order of name."""

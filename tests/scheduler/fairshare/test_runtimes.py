@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from spinney.scheduler.fairshare import Queue, QueueTree
-from spinney.scheduler.fairshare.runtimes import MinRuntimes, ReclaimMethod, delay_elapsed, is_protected
+from spinney.scheduler.fairshare.runtimes import MinRuntimes, ReclaimMethod, is_delay_over, is_protected
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -53,6 +53,6 @@ def test_a_victim_is_protected_until_its_min_runtime_has_passed() -> None:
 def test_a_delay_counts_from_creation_or_the_last_eviction() -> None:
     """A job may disturb others once its delay has passed since it was created or last evicted."""
     created = NOW - minutes(10)
-    assert delay_elapsed(created, None, minutes(5), NOW)
-    assert not delay_elapsed(created, NOW - minutes(1), minutes(5), NOW)
-    assert delay_elapsed(NOW, None, None, NOW)
+    assert is_delay_over(created, None, minutes(5), NOW)
+    assert not is_delay_over(created, NOW - minutes(1), minutes(5), NOW)
+    assert is_delay_over(NOW, None, None, NOW)

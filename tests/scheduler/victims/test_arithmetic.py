@@ -52,7 +52,7 @@ def some_set_holds(session: Session, rule: VictimRule, job: PodGroupInfo) -> boo
         held = simulate(session, ScenarioTrial(job, tasks, steps), bystanders, messages)
         if held is not None:
             statement, scenario = held
-            just = rule.refusal(session, scenario) is None and job.is_gang_satisfied
+            just = rule.refusal(session, scenario) is None and job.gang_satisfied
             statement.discard()
             if just:
                 return True

@@ -110,7 +110,7 @@ def test_a_member_that_is_not_needed_goes_before_the_rest() -> None:
 
     assert len(evicted(session)) == 1
     (victim,) = [job for job in session.jobs if job.name == "groups"]
-    assert victim.is_gang_satisfied
+    assert victim.gang_satisfied
 
 
 def test_only_victims_where_room_is_needed_are_taken() -> None:

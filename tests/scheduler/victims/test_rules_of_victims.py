@@ -55,7 +55,7 @@ def test_jobs_that_just_started_keep_their_gang(world: World, action: str) -> No
     for key in {eviction.gang for eviction in session.evictions}:
         if jobs[key.name].fresh:
             job = session.job(key)
-            assert job.is_gang_satisfied
+            assert job.gang_satisfied
 
 
 @settings(max_examples=80, deadline=None)
@@ -66,7 +66,7 @@ def test_no_gang_is_left_in_part(world: World) -> None:
     touched = {eviction.gang for eviction in session.evictions} | {promise.gang for promise in session.pipelines}
     for key in touched:
         job = session.job(key)
-        assert job.is_gang_satisfied or not any(task.status in ACTIVE_ALLOCATED for task in job.tasks)
+        assert job.gang_satisfied or not any(task.status in ACTIVE_ALLOCATED for task in job.tasks)
 
 
 @settings(max_examples=80, deadline=None)

@@ -43,7 +43,7 @@ async def wait_for_ready_pods(
     watching = asyncio.create_task(pods.run(), name="watch of the gang's pods")
     try:
         await pods.wait_for_sync()
-        while _missing(pods, minimums):
+        while _lacks_pods(pods, minimums):
             changed.clear()
             await changed.wait()
     finally:
@@ -51,7 +51,7 @@ async def wait_for_ready_pods(
         await asyncio.gather(watching, return_exceptions=True)
 
 
-def _missing(pods: WatchCache[Pod], minimums: Mapping[str, int]) -> bool:
+def _lacks_pods(pods: WatchCache[Pod], minimums: Mapping[str, int]) -> bool:
     ready = [pod.metadata.labels.get(PODCLIQUE_LABEL) for pod in pods.values() if pod.is_true("Ready")]
     return any(ready.count(clique) < minimum for clique, minimum in minimums.items())
 

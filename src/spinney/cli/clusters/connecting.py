@@ -43,7 +43,7 @@ class Connection:
 
 def opened(choice: ClusterChoice, runtime: Runtime) -> tuple[Transport, str, str]:
     """Return a transport, the name of what it leads to, and the namespace to work in."""
-    if choice.kubeconfig is None and choice.context is None and _inside_a_pod():
+    if choice.kubeconfig is None and choice.context is None and _is_inside_a_pod():
         return in_cluster(runtime=runtime), "the cluster this runs in", choice.namespace or in_cluster_namespace()
     selection = select_context(choice.kubeconfig, choice.context)
     namespace = choice.namespace or selection.namespace or DEFAULT_NAMESPACE
@@ -109,7 +109,7 @@ def _own_cluster() -> str:
     return "; 'spinney up' starts a cluster to try things on"
 
 
-def _inside_a_pod() -> bool:
+def _is_inside_a_pod() -> bool:
     return not os.environ.get("KUBECONFIG") and bool(os.environ.get("KUBERNETES_SERVICE_HOST"))
 
 

@@ -38,7 +38,7 @@ class Mark:
 
     def cell(self, console: Console, *, full: bool = True) -> Text:
         """Return a cell in use; one that is not ``full`` is a node with room left."""
-        if coloured(console):
+        if is_coloured(console):
             return Text(USED if full else PARTLY, style=f"not dim {self.colour}")
         return Text(self.letter if full else self.letter.lower())
 
@@ -47,7 +47,7 @@ NOBODY: Final = Mark()
 """The mark of pods in no gang."""
 
 
-def coloured(console: Console) -> bool:
+def is_coloured(console: Console) -> bool:
     """Tell whether gangs can be told apart by colour."""
     return console.color_system is not None and not console.no_color
 

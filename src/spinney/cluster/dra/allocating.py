@@ -46,7 +46,7 @@ def allocate(
     return [tuple(given for number, given in search.given if number == position) for position in range(len(asks))]
 
 
-def within_counters(
+def is_within_counters(
     catalogue: DeviceCatalogue, node: str, devices: Iterable[PublishedDevice], taken: Container[PublishedDevice]
 ) -> bool:
     """Tell whether the counters of a node still hold what ``devices`` draw beside those that are taken."""

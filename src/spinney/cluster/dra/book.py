@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from spinney.api.core import Pod
 from spinney.api.resource_claims import Allocation, DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.struct import JSON
-from spinney.cluster.dra.allocating import GivenDevice, within_counters
+from spinney.cluster.dra.allocating import GivenDevice, is_within_counters
 from spinney.cluster.dra.catalogue import DeviceCatalogue, PublishedDevice
 from spinney.cluster.dra.requests import ClaimDemand, ask_of
 
@@ -123,7 +123,7 @@ class ClaimBook:
         taken = self.taken()
         if not taken.isdisjoint(wanted):
             return False
-        return not wanted or within_counters(self.catalogue, self.catalogue.node_of(wanted[0]), wanted, taken)
+        return not wanted or is_within_counters(self.catalogue, self.catalogue.node_of(wanted[0]), wanted, taken)
 
     def assume(self, key: ClaimKey, node: str, devices: tuple[GivenDevice, ...], consumer: str) -> None:
         """Count a claim as allocated and reserved from now on, until the API server shows it or it is forgotten."""

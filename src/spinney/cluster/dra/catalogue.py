@@ -108,7 +108,7 @@ class DeviceCatalogue:
             if (
                 not (device.binding_conditions or device.binding_failure_conditions)
                 and self.drawing.get(published, {}).keys() <= self.counters.keys()
-                and _tolerated(device, option.tolerations)
+                and _is_tolerated(device, option.tolerations)
                 and all(matches(published.driver, device) for matches in selectors)
             ):
                 yield published
@@ -142,7 +142,7 @@ def _drawn(published: PublishedDevice, device: Device) -> dict[CounterKey, int]:
     return drawn
 
 
-def _tolerated(device: Device, tolerations: Sequence[DeviceToleration]) -> bool:
+def _is_tolerated(device: Device, tolerations: Sequence[DeviceToleration]) -> bool:
     repelling = (taint for taint in device.taints if taint.effect in {"NoSchedule", "NoExecute"})
     return all(
         any(

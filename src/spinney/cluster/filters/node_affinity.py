@@ -18,7 +18,7 @@ CONFLICT: Final = "pod affinity terms conflict"
 
 def refuse(view: ClusterView, pod: Candidate) -> tuple[Refusal, ...]:
     """Refuse nodes that the pod's node selector or required affinity leaves out."""
-    if not _constrained(pod):
+    if not _is_constrained(pod):
         return ()
     return (Refusal.final(NAME, REASON, view.table.alive & ~matched(view, pod)),)
 
@@ -43,7 +43,7 @@ def restrict(view: ClusterView, pod: Candidate) -> Restriction | None:
 
 def matched(view: ClusterView, pod: Candidate) -> Mask:
     """Return the nodes that match node selector and required affinity, ``[node]``; not to be written to."""
-    if not _constrained(pod):
+    if not _is_constrained(pod):
         return view.table.alive
     required = pod.required_node_affinity
 
@@ -54,7 +54,7 @@ def matched(view: ClusterView, pod: Candidate) -> Mask:
     return view.static.mask(view.table, NAME, pod.node_affinity_key, judge)
 
 
-def _constrained(pod: Candidate) -> bool:
+def _is_constrained(pod: Candidate) -> bool:
     return bool(pod.pod.spec.node_selector) or pod.required_node_affinity is not None
 
 

@@ -30,11 +30,11 @@ def refuse(view: ClusterView, pod: Candidate) -> tuple[Refusal, ...]:
     return tuple(
         Refusal.final(NAME, reason, table.alive & column)
         for taint, reason, column in columns
-        if column.any() and not _tolerated(pod, taint)
+        if column.any() and not _is_tolerated(pod, taint)
     )
 
 
-def _tolerated(pod: Candidate, condition: str) -> bool:
+def _is_tolerated(pod: Candidate, condition: str) -> bool:
     taint = Taint(key=f"node.kubernetes.io/{condition}", effect="NoSchedule")
     return any(toleration.tolerates(taint) for toleration in pod.tolerations)
 

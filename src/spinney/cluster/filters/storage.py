@@ -68,7 +68,7 @@ def volume_size(volume: PersistentVolume) -> int:
     return value(volume.spec.capacity.get("storage", 0))
 
 
-def kept_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+def is_kept_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """Tell whether the volume's reference names ``claim``."""
     reference = volume.spec.claim_ref
     if reference is None:

@@ -16,7 +16,7 @@ from spinney.api.core import NodeSelectorRequirement
 from spinney.api.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim, StorageClass
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.label_masks import matches_expression, matches_term
-from spinney.cluster.filters.storage import claim_size, claim_uses, class_name, kept_for, volume_size
+from spinney.cluster.filters.storage import claim_size, claim_uses, class_name, is_kept_for, volume_size
 from spinney.cluster.filters.verdict import Filter, Refusal, Restriction
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.table import Mask
@@ -142,7 +142,7 @@ def _match(view: ClusterView, claim: PersistentVolumeClaim, taken: dict[str, Mas
         here = _reaches(view, volume) & ~busy & ~found
         busy |= here
         found |= here
-        if kept_for(volume, claim):
+        if is_kept_for(volume, claim):
             break
     return found
 
@@ -150,7 +150,7 @@ def _match(view: ClusterView, claim: PersistentVolumeClaim, taken: dict[str, Mas
 def _offered(view: ClusterView, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
     """Return the volumes of the claim's class, in the order in which it chooses."""
     offered = [volume for volume in view.storage.volumes.values() if class_name(volume) == class_name(claim)]
-    return sorted(offered, key=lambda each: (not kept_for(each, claim), volume_size(each), each.metadata.name))
+    return sorted(offered, key=lambda each: (not is_kept_for(each, claim), volume_size(each), each.metadata.name))
 
 
 def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
@@ -159,7 +159,7 @@ def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     if (volume.spec.volume_mode or "Filesystem") != (claim.spec.volume_mode or "Filesystem"):
         return False
     if volume.spec.claim_ref is not None:
-        return kept_for(volume, claim)
+        return is_kept_for(volume, claim)
     selected = claim.spec.selector is None or claim.spec.selector.matches(volume.metadata.labels)
     modes = set(claim.spec.access_modes) <= set(volume.spec.access_modes)
     return volume.status.phase == "Available" and selected and modes

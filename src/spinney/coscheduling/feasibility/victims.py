@@ -31,7 +31,7 @@ from spinney.coscheduling.feasibility.rows import TableRows
 from spinney.coscheduling.feasibility.trial import Trial
 from spinney.coscheduling.framework import CycleState
 from spinney.coscheduling.framework.handle import Services
-from spinney.gangs.tree import satisfied
+from spinney.gangs.tree import is_satisfied
 
 ROOM: Final = "NodeResourcesFit"
 _FEWEST_CANDIDATES: Final = 100
@@ -177,7 +177,7 @@ class VictimSearch:
             for key, each in group.members.items()
             if key not in gone and each.status in ACTIVE_ALLOCATED and self._is_there(each)
         )
-        return group.terms.disrupted_whole or not satisfied(group.gang.root, lambda part: left[part.name])
+        return group.terms.disrupted_whole or not is_satisfied(group.gang.root, lambda part: left[part.name])
 
     def _is_spare(self, record: PodRecord, gone: set[PodKey]) -> bool:
         """Tell whether a group can do without a member when others are ``gone`` already."""

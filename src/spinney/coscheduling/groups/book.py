@@ -175,7 +175,7 @@ class Groups:
         group.stirred = stirred
         self._resting[group.key] = group
 
-    def resting(self, group: Group) -> bool:
+    def is_resting(self, group: Group) -> bool:
         """Tell whether a group is on the back-off list."""
         return group.key in self._resting
 

@@ -1,7 +1,7 @@
 """A group of pods that are scheduled together: who is in it and how far it has come.
 
 A group may have several parts with a minimum each (:mod:`spinney.gangs.composites`). What makes it complete, and
-what satisfies it, is decided by :func:`spinney.gangs.tree.satisfied` alone.
+what satisfies it, is decided by :func:`spinney.gangs.tree.is_satisfied` alone.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PLACED, PodStatus
 from spinney.coscheduling.groups.needs import Scope, choices, scopes_in, shortfall
 from spinney.gangs.book import GangMembers
 from spinney.gangs.sources import native
-from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, Member, PodSet, satisfied
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, Member, PodSet, is_satisfied
 from spinney.kube.keys import Key
 
 
@@ -122,12 +122,12 @@ class Group:
     @property
     def complete(self) -> bool:
         """Tell whether enough members exist for the group to be tried."""
-        return self.gang is not None and satisfied(self.gang.root, lambda part: self._tally(part.name).available)
+        return self.gang is not None and is_satisfied(self.gang.root, lambda part: self._tally(part.name).available)
 
     @property
     def satisfied(self) -> bool:
         """Tell whether enough members are placed for all of them to be bound."""
-        return self.gang is not None and satisfied(self.gang.root, self._placed)
+        return self.gang is not None and is_satisfied(self.gang.root, self._placed)
 
     @property
     def missing(self) -> int:
@@ -205,7 +205,7 @@ class Group:
         pending = (record for record in self.members.values() if record.status is PodStatus.PENDING)
         others = [record for record in pending if own(record) not in self.refused_kinds]
         hopeful = Counter(self._part_of[record.key] for record in others)
-        if self.gang is None or not satisfied(self.gang.root, lambda part: self._placed(part) + hopeful[part.name]):
+        if self.gang is None or not is_satisfied(self.gang.root, lambda part: self._placed(part) + hopeful[part.name]):
             return []
         return others
 

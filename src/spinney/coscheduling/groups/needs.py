@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations, islice, product
 from typing import Final
 
-from spinney.gangs.tree import Member, PodSet, satisfied
+from spinney.gangs.tree import Member, PodSet, is_satisfied
 
 Count = Callable[[PodSet], int]
 """Tells how many pods of a set count."""
@@ -38,7 +38,7 @@ def shortfall(member: Member, placed: Count, existing: Count | None = None) -> d
     found: list[tuple[bool, int, dict[str, int]]] = []
     for child in member.members:
         missing = shortfall(child, placed, existing)
-        found.append((existing is not None and not satisfied(child, existing), sum(missing.values()), missing))
+        found.append((existing is not None and not is_satisfied(child, existing), sum(missing.values()), missing))
     found.sort(key=lambda each: each[:2])
     return {name: count for *_, missing in found[: member.minimum] for name, count in missing.items()}
 

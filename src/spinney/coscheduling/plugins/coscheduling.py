@@ -133,7 +133,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         group = self._groups.of_pod(pod)
         if group is None:
             return SUCCESS
-        if self._groups.resting(group):
+        if self._groups.is_resting(group):
             group.stirred = True
         return self._triable(group)
 
@@ -180,7 +180,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
                 f"minMember of group: {group.minimum}",
                 waits=WAITING_FOR_PODS,
             )
-        if self._groups.resting(group):
+        if self._groups.is_resting(group):
             return Status.unresolvable(f"podGroup {group.name} failed recently: {group.rejection.rstrip('.')}")
         return SUCCESS
 
@@ -382,7 +382,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         It is tried again when it has rested, if something happened meanwhile that may help it, or if it gave way to
         others (``again``), who will be gone.
         """
-        if self._groups.resting(group):
+        if self._groups.is_resting(group):
             return
         log.info("pod group rejected", group=group.name, held=group.assigned, minimum=group.minimum, reason=reason)
         group.rejection = reason

@@ -104,7 +104,7 @@ class WebhookProcess:
 
     async def _certificate(self) -> ServingCertificate:
         webhooks = self._configuration.server.webhooks
-        if self._is_manual:
+        if self._manual:
             return certificate_in(Path(webhooks.server_cert_dir))
         names = service_names(SERVICE, self._namespace)
         now = self._client.runtime.clock.now()
@@ -119,5 +119,5 @@ class WebhookProcess:
         await register(self._client, place, certificate.authority, authorizer=enabled)
 
     @property
-    def _is_manual(self) -> bool:
+    def _manual(self) -> bool:
         return self._configuration.server.webhooks.cert_provision_mode == "manual"

@@ -113,7 +113,7 @@ class PodCliqueController:
         if clique.metadata.deleting:
             await remove_finalizer(self._client, POD_CLIQUE, clique, marks.POD_CLIQUE_FINALIZER)
             return None
-        if not self._expectations.satisfied(key):
+        if not self._expectations.is_satisfied(key):
             return None
         scene = self._scene(key, clique)
         if scene is None:

@@ -50,7 +50,7 @@ class GangPlan:
         return tuple(self.layout.members(self.replica, self.scaled.config.name, self.scaled.replica))
 
     @property
-    def is_base(self) -> bool:
+    def base(self) -> bool:
         """Say whether this is the gang that scaled gangs of its replica wait for."""
         return self.scaled is None
 
@@ -181,7 +181,7 @@ def gang_labels(layout: Layout, plan: GangPlan, scheduler: str) -> dict[str, str
         labels.mirrored(layout.pcs.metadata.labels)
         | labels.component(layout.name, labels.PODGANG, plan.name)
         | {marks.REPLICA_INDEX: str(plan.replica), marks.SCHEDULER_NAME: scheduler}
-        | ({} if plan.is_base else {marks.BASE_POD_GANG: names.base_gang(layout.name, plan.replica)})
+        | ({} if plan.base else {marks.BASE_POD_GANG: names.base_gang(layout.name, plan.replica)})
     )
 
 
@@ -224,7 +224,7 @@ def _hash_of(structure: tuple[tuple[str, Hashable], ...]) -> str:
 def _constrained_groups(plan: GangPlan) -> list[tuple[GroupPlace, list[CliquePlace]]]:
     """Return the scaling group replicas of a base gang that have a constraint of their own, with their PodCliques."""
     found: dict[str, tuple[GroupPlace, list[CliquePlace]]] = {}
-    for place in plan.places if plan.is_base else ():
+    for place in plan.places if plan.base else ():
         if place.group is not None and place.group.config.topology_constraint is not None:
             found.setdefault(place.group.stem, (place.group, []))[1].append(place)
     return list(found.values())

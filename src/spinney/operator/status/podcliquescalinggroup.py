@@ -136,7 +136,7 @@ def _breach(group: PodCliqueScalingGroup, whole: Mapping[int, Sequence[PodClique
     if updating:
         text = "the scaling group is being updated"
         return Condition(type=MIN_AVAILABLE_BREACHED, status="Unknown", reason="UpdateInProgress", message=text)
-    well = [j for j, members in whole.items() if not any(_unwell(each) for each in members)]
+    well = [j for j, members in whole.items() if not any(_is_unwell(each) for each in members)]
     least = minimum_of(group)
     text = f"{len(well)} of at least {least} replicas have the minimum of each PodClique"
     if len(well) < least:
@@ -154,6 +154,6 @@ def _recycling(before: tuple[Condition, ...], now: datetime) -> Condition:
     return settled
 
 
-def _unwell(clique: PodClique) -> bool:
+def _is_unwell(clique: PodClique) -> bool:
     """Say whether a PodClique is breached, or has not said yet how it is."""
     return is_breached(clique) or find_condition(clique.status.conditions, MIN_AVAILABLE_BREACHED) is None

@@ -49,7 +49,7 @@ def _obstacle(session: Session, job: PodGroupInfo) -> FitError | None:
         message = f"queue {job.queue} does not exist"
     elif job.gang.problem:
         return FitError("InvalidPodGroup", job.gang.problem)
-    elif not job.is_ready:
+    elif not job.ready:
         return FitError(NOT_READY, _not_ready(job))
     elif (unmet := unhonoured(session, job)) is not None:
         return FitError(CONSTRAINT_NOT_HONOURED, unmet)

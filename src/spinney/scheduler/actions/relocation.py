@@ -55,7 +55,7 @@ def _refused_in_part(session: Session) -> set[GangKey]:
 
 def _is_stranded(job: PodGroupInfo) -> bool:
     """Tell whether a gang that must share a domain has pods on nodes, too few of them, and none on their way."""
-    if not _requires_domain(job.root) or job.has_pipelined or job.is_gang_satisfied:
+    if not _requires_domain(job.root) or job.has_pipelined or job.gang_satisfied:
         return False
     placed = [task for task in job.tasks if task.status in ACTIVE_ALLOCATED]
     return bool(placed) and not any(map(is_just_bound, placed))
@@ -110,4 +110,4 @@ def _place(session: Session, statement: Statement, job: PodGroupInfo) -> bool:
         if not place_job(session, statement, job, session.nodes.all, pipeline_only=True, simulated=True):
             statement.rollback(checkpoint)
             break
-    return job.is_gang_satisfied
+    return job.gang_satisfied

@@ -25,7 +25,7 @@ class StaleGangEviction:
                 continue
             with session.bulkhead(key, "looking at"):
                 job = session.job(key)
-                if not job.is_stale:
+                if not job.stale:
                     remembered.pop(key, None)
                 elif _is_grace_over(session, job):
                     _evict(session, job)

@@ -92,14 +92,14 @@ class JobOrder:
             self._version = version
             self._order_anew()
         path = [self._top]
-        while not path[-1].is_leaf:
+        while not path[-1].leaf:
             path.append(path[-1].best_child())
         job = path[-1].pop_job()
         self._length -= 1
         for node in path[1:]:
             node.dirty = True
         for parent, child in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
-            if child.is_empty:
+            if child.empty:
                 parent.drop(child)
         return job
 
@@ -137,11 +137,11 @@ class _QueueNode:
         self.listed = False
 
     @property
-    def is_leaf(self) -> bool:
+    def leaf(self) -> bool:
         return bool(self.jobs)
 
     @property
-    def is_empty(self) -> bool:
+    def empty(self) -> bool:
         return not self.jobs and not self.children
 
     def push_job(self, job: PodGroupInfo) -> None:
@@ -181,7 +181,7 @@ class _QueueNode:
 
     def next_job(self) -> PodGroupInfo:
         node = self
-        while not node.is_leaf:
+        while not node.leaf:
             node = node.best_child()
         return node.jobs[-1].job
 

@@ -84,7 +84,7 @@ class NodeRules:
         self._rule_sets: dict[tuple[bool, ...], TaskRules] = {}
         rules: list[Predicate | Score] = [*hooks.predicates, *hooks.scores]
         self._conditions = [rule.applies_to for rule in rules if rule.applies_to is not None]
-        self._is_particular = any(rule.is_particular for rule in rules if rule.applies_to is not None)
+        self._particular = any(rule.particular for rule in rules if rule.applies_to is not None)
         self._learned = {id(rule): self._knowledge_of(rule, moment) for rule in rules if _scope(rule) == _IN_TURN}
 
     @property
@@ -137,7 +137,7 @@ class NodeRules:
 
         Rules that treat alike pods alike have a say about both, but that placed pods may have rules about their labels.
         """
-        if not self._is_particular:
+        if not self._particular:
             labels = task.record.pod.metadata.labels
             if not self._nodes.rule_carriers or labels == other.record.pod.metadata.labels:
                 return True
@@ -150,7 +150,7 @@ class NodeRules:
         placements is only known when its turn comes.
         """
         learned = [each for each in first.learned if not each.listens]
-        if not learned and not self._is_particular and not self._nodes.rule_carriers:
+        if not learned and not self._particular and not self._nodes.rule_carriers:
             return len(tasks) - start
         end = start + 1
         while end < len(tasks):
@@ -490,7 +490,7 @@ _IN_TURN: Final = 3
 
 def _scope(rule: Predicate | Score) -> int:
     """Return the place in a :class:`TaskRules` that a rule's promises give it."""
-    if rule.stateful or rule.is_particular:
+    if rule.stateful or rule.particular:
         return _IN_TURN
     if rule.per_job:
         return 2

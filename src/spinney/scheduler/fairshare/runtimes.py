@@ -54,7 +54,7 @@ def is_protected(started: datetime | None, min_runtime: timedelta, now: datetime
     return started is not None and now < started + min_runtime
 
 
-def delay_elapsed(
+def is_delay_over(
     created: datetime, last_eviction: datetime | None, preemption_delay: timedelta | None, now: datetime
 ) -> bool:
     """Return whether a pending job is old enough to disturb others; it may be placed on free capacity at any age."""

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from spinney.cluster.classes import RequestClass
-from spinney.cluster.dra.allocating import GivenDevice, allocate, within_counters
+from spinney.cluster.dra.allocating import GivenDevice, allocate, is_within_counters
 from spinney.cluster.dra.book import ClaimBook, ClaimKey, claims_of
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.resources import GPU
@@ -83,7 +83,7 @@ class ClaimedDevices:
         if all(held is not None and held[0] == node for held in before):
             again = {key: held[1] for key, held in zip(keys, before, strict=True) if held is not None}
             held = [device.published for devices in again.values() for device in devices if not device.admin]
-            if self._taken.isdisjoint(held) and within_counters(self._catalogue, node, held, self._taken):
+            if self._taken.isdisjoint(held) and is_within_counters(self._catalogue, node, held, self._taken):
                 return again
         found = allocate(self._catalogue, node, [self.book.claims[key].ask for key in keys], self._taken)
         return dict(zip(keys, found, strict=True)) if found is not None else {}

@@ -41,7 +41,7 @@ class EventHandler:
     deallocate_many: Callable[[BatchEvent], None] | None = None
 
     @property
-    def is_told_of_each(self) -> bool:
+    def told_of_each(self) -> bool:
         """Tell whether tasks are announced one by one, each before the next is placed."""
         return (self.allocate is not None and self.allocate_many is None) or (
             self.deallocate is not None and self.deallocate_many is None

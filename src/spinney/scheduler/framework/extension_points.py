@@ -153,7 +153,7 @@ class NodeRule(Generic[F]):
     alike: bool = False
 
     @property
-    def is_particular(self) -> bool:
+    def particular(self) -> bool:
         """Tell whether the rule may tell apart pods of a pod set that make the same request."""
         return self.per_pod and self.per_job and not self.alike
 

@@ -319,7 +319,7 @@ class Hooks:
     @property
     def hears_of_each(self) -> bool:
         """Tell whether somebody must hear of a placement before the next is decided."""
-        return any(hook.fn.is_told_of_each for hook in self.events)
+        return any(hook.fn.told_of_each for hook in self.events)
 
     # -- attribution -------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED, ALIVE, PodSt
 from spinney.gangs.book import GangMembers
 from spinney.gangs.checkpoints import last_checkpoint_of
 from spinney.gangs.selection import everything, tasks_to_allocate, tasks_to_evict
-from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet, satisfied
+from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet, is_satisfied
 from spinney.scheduler.framework.lost_work import lost_seconds
 from spinney.scheduler.framework.task_lists import tasks_of
 from spinney.scheduler.framework.tasks import REQUEST, STATUS, PodInfo
@@ -208,20 +208,20 @@ class PodGroupInfo:
         return self._session.ask.order_members(self, group)
 
     @property
-    def is_gang_satisfied(self) -> bool:
+    def gang_satisfied(self) -> bool:
         """Tell whether enough tasks are placed."""
-        return satisfied(self.root, self.active)
+        return is_satisfied(self.root, self.active)
 
     @property
-    def is_ready(self) -> bool:
+    def ready(self) -> bool:
         """Tell whether enough tasks exist that no gate holds back."""
-        return satisfied(self.root, self.count_in(_READY))
+        return is_satisfied(self.root, self.count_in(_READY))
 
     @property
-    def is_stale(self) -> bool:
+    def stale(self) -> bool:
         """Tell whether the job holds something, has not succeeded in part, and is below its minimum."""
         used = self.count_in(ACTIVE_USED)
-        if satisfied(self.root, used):
+        if is_satisfied(self.root, used):
             return False
         succeeded = self.count_in(_SUCCEEDED)
         pod_sets = self.gang.pod_sets.values()
@@ -237,7 +237,7 @@ class PodGroupInfo:
         """Tell whether the job would be below its minimum without the tasks that wait for something to terminate."""
         if not self._pipelined:
             return False
-        return not satisfied(self.root, self.count_in(_GIVEN))
+        return not is_satisfied(self.root, self.count_in(_GIVEN))
 
     def count_in(self, statuses: frozenset[PodStatus]) -> Callable[[PodSet], int]:
         """Return a function that counts the tasks of a pod set that have one of ``statuses``."""

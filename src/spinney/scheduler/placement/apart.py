@@ -14,17 +14,17 @@ from spinney.cluster.filters.pod_selectors import AffinityRule
 
 
 @lru_cache(maxsize=4096)
-def one_per_node(request: RequestClass) -> bool:
+def is_one_per_node(request: RequestClass) -> bool:
     """Tell whether no two pods of a class may be on one node, as far as nodes have names in their labels."""
     return any(term.topology_key == HOSTNAME and _means_own(request, term) for term in _anti_affinity(request))
 
 
 @lru_cache(maxsize=4096)
-def only_apart(request: RequestClass) -> bool:
+def is_only_apart(request: RequestClass) -> bool:
     """Tell whether a placed pod changes for others of its class only whether they may join it, which they may not."""
     constraints = request.constraints
     affinity = constraints.affinity
-    if not one_per_node(request) or affinity is None or affinity.pod_affinity is not None:
+    if not is_one_per_node(request) or affinity is None or affinity.pod_affinity is not None:
         return False
     if constraints.host_ports or constraints.topology_spread or constraints.volumes or constraints.claims:
         return False

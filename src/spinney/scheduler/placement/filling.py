@@ -28,7 +28,7 @@ from spinney.scheduler.framework.nodes import NodeInfo, NodeSet, Scores
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.statement import Statement
 from spinney.scheduler.framework.tasks import PodInfo
-from spinney.scheduler.placement.apart import only_apart
+from spinney.scheduler.placement.apart import is_only_apart
 from spinney.scheduler.placement.devices import choose_devices
 from spinney.scheduler.placement.levels import best_of_each, fill_ranked
 
@@ -285,7 +285,7 @@ def _may_go_together(session: Session, tasks: Sequence[PodInfo]) -> bool:
 
 def _are_only_apart(session: Session, tasks: Sequence[PodInfo], rules: TaskRules) -> bool:
     """Tell whether the tasks may not share a node, and nothing else is between them."""
-    if not only_apart(tasks[0].request) or session.hooks.hears_of_each or session.ask.pre_predicates.tell_apart:
+    if not is_only_apart(tasks[0].request) or session.hooks.hears_of_each or session.ask.pre_predicates.tell_apart:
         return False
     predicates, scores = rules.asked
     if not all(each.rule.only_pod_rules for each in predicates):

@@ -1,6 +1,6 @@
 """elastic: jobs below their minimum go before jobs exactly at it, and those before jobs that already have more."""
 
-from spinney.gangs.tree import GroupSet, PodSet, satisfied
+from spinney.gangs.tree import GroupSet, PodSet, is_satisfied
 from spinney.scheduler.framework.arguments import NoArguments
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.plugin import Plugin
@@ -20,13 +20,13 @@ class Elastic(Plugin):
 
 
 def _rank(job: PodGroupInfo) -> int:
-    if not job.is_gang_satisfied:
+    if not job.gang_satisfied:
         return 0
     return 2 if _has_surplus(job, job.root) else 1
 
 
 def _has_surplus(job: PodGroupInfo, group: GroupSet) -> bool:
-    if sum(satisfied(member, job.active) for member in group.members) > group.minimum:
+    if sum(is_satisfied(member, job.active) for member in group.members) > group.minimum:
         return True
     return any(
         job.active(member) > member.min_member if isinstance(member, PodSet) else _has_surplus(job, member)

@@ -126,7 +126,9 @@ class ProportionPlugin(Plugin):
         """Book what inference jobs hold as preemptible, which in this configuration they are."""
         for key, members in gangs.gangs.items():
             gang = members.gang
-            if gang.preemptible or gang.queue not in self.books.tree or not self._preemptible(self._session.job(key)):
+            if gang.preemptible or gang.queue not in self.books.tree:
+                continue
+            if not self._is_preemptible(self._session.job(key)):
                 continue
             for _, record in members.pods.values():
                 if record.status in CHARGED:
@@ -143,7 +145,7 @@ class ProportionPlugin(Plugin):
             amounts = self._session.charges.of(tasks[0]).times(len(tasks))
         else:
             amounts = total_of(map(self._session.charges.of, tasks))
-        self.books.charge(job.queue, amounts.times(sign), preemptible=self._preemptible(job))
+        self.books.charge(job.queue, amounts.times(sign), preemptible=self._is_preemptible(job))
 
     def _charge(self, request: RequestClass, memory: int) -> Amounts:
         return self._session.charges.of_request(request, memory)
@@ -167,7 +169,7 @@ class ProportionPlugin(Plugin):
             known = self._requests[job] = (tasks, self._cost(job.asked, self._sizes.smallest))
         return known[1]
 
-    def _preemptible(self, job: PodGroupInfo) -> bool:
+    def _is_preemptible(self, job: PodGroupInfo) -> bool:
         return job.is_preemptible_job(self._session.is_inference_preemptible())
 
     # -- order and capacity ------------------------------------------------------------------------------------------
@@ -196,10 +198,10 @@ class ProportionPlugin(Plugin):
         if self._is_unbounded(job):
             return WITHIN_CAPACITY
         request = self._cost(job.requests_of(tasks), self._sizes.largest)
-        return _verdict(over_capacity(self.books, job.queue, request, preemptible=self._preemptible(job)))
+        return _verdict(over_capacity(self.books, job.queue, request, preemptible=self._is_preemptible(job)))
 
     def _non_preemptible_over_quota(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
-        if self._preemptible(job):
+        if self._is_preemptible(job):
             return WITHIN_CAPACITY
         request = self._ask(tasks, self._sizes.largest)
         return _verdict(non_preemptible_over_quota(self.books, job.queue, request))
@@ -208,16 +210,16 @@ class ProportionPlugin(Plugin):
         if self._is_unbounded(job):
             return WITHIN_CAPACITY
         request = self._charge(task.request, node.gpu_memory)
-        return _verdict(over_capacity(self.books, job.queue, request, preemptible=self._preemptible(job)))
+        return _verdict(over_capacity(self.books, job.queue, request, preemptible=self._is_preemptible(job)))
 
     def _is_unbounded(self, job: PodGroupInfo) -> bool:
         """Tell whether no limit and no quota bounds what the job may be given."""
-        return self._preemptible(job) and not self.books.is_limited(job.queue)
+        return self._is_preemptible(job) and not self.books.is_limited(job.queue)
 
     # -- reclaim -----------------------------------------------------------------------------------------------------
 
     def _reclaimer(self, job: PodGroupInfo) -> Reclaimer:
-        return Reclaimer(queue=job.queue, request=self._next_request(job), preemptible=self._preemptible(job))
+        return Reclaimer(queue=job.queue, request=self._next_request(job), preemptible=self._is_preemptible(job))
 
     def _can_reclaim(self, job: PodGroupInfo) -> bool:
         return can_reclaim(self.books, self._reclaimer(job))
@@ -236,7 +238,7 @@ class ProportionPlugin(Plugin):
         reclaimer = Reclaimer(
             queue=job.queue,
             request=self._ask(scenario.pending, self._sizes.smallest),
-            preemptible=self._preemptible(job),
+            preemptible=self._is_preemptible(job),
         )
         by_queue: dict[str, list[Amounts]] = {}
         for victim, tasks in scenario.victims.items():

@@ -100,7 +100,7 @@ class ReservationPlugin(Plugin):
 
     def _may_run(self, job: PodGroupInfo) -> bool:
         """Tell whether only room keeps the job from running; one that shares devices finds its gaps itself."""
-        if job.is_gang_satisfied or not job.is_ready or job.gang.problem:
+        if job.gang_satisfied or not job.ready or job.gang.problem:
             return False
         tasks = job.tasks_to_allocate()
         if len(tasks) < self._min_pods or any(task.request.share is not None for task in tasks):

@@ -64,7 +64,7 @@ class VictimOrder:
                 branch.lose(victim)
             path[-1].advance()
             for parent, child in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
-                if child.is_empty:
+                if child.empty:
                     heapq.heappop(parent.children)
                 else:
                     heapq.heapreplace(parent.children, child)
@@ -100,7 +100,7 @@ class _Branch:
         """The next victim that was not taken from before."""
 
     @property
-    def is_empty(self) -> bool:
+    def empty(self) -> bool:
         return not self.children and self.head is None and not self._again
 
     def next_victim(self) -> VictimJob:

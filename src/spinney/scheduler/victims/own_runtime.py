@@ -9,7 +9,7 @@ from typing import Final
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.gangs.checkpoints import min_runtime_of
-from spinney.gangs.tree import satisfied
+from spinney.gangs.tree import is_satisfied
 from spinney.scheduler.fairshare.runtimes import is_protected
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
@@ -33,7 +33,7 @@ def is_within_own_runtime(session: Session, job: PodGroupInfo) -> bool:
 
 def is_cut_short(session: Session, victim: PodGroupInfo) -> bool:
     """Tell whether a scenario takes a job below its minimum too early; what is moved starts anew as well."""
-    return not satisfied(victim.root, victim.count_in(_STAYING)) and is_within_own_runtime(session, victim)
+    return not is_satisfied(victim.root, victim.count_in(_STAYING)) and is_within_own_runtime(session, victim)
 
 
 def can_give(job: PodGroupInfo) -> bool:

@@ -28,7 +28,7 @@ from spinney.gangs.declarations import NEVER
 from spinney.scheduler.evaluation.job_order import first_of_queues
 from spinney.scheduler.evaluation.turns import ALLOCATE, Turns
 from spinney.scheduler.fairshare.amounts import Amounts, total_of
-from spinney.scheduler.fairshare.runtimes import delay_elapsed
+from spinney.scheduler.fairshare.runtimes import is_delay_over
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.results import PREEMPTION_DELAY, FitError
 from spinney.scheduler.framework.session import Session
@@ -69,7 +69,7 @@ def search_victims(session: Session, rule: VictimRule, pending: Sequence[PodGrou
     search = Search(session, rule, pending)
     shared = session.config.use_scheduling_signatures and session.hooks.find_victims_alike
     failed = FailedSearches(within_queue=rule.within_queue) if shared else None
-    for job in Turns(session, rule.name, jobs, lambda: search.budget.is_spent):
+    for job in Turns(session, rule.name, jobs, lambda: search.budget.spent):
         with session.bulkhead(job.key, "searching victims for"):
             _search(session, search, failed, job)
 
@@ -107,12 +107,12 @@ class SearchBudget:
         self._job_end = self._end
 
     @property
-    def is_spent(self) -> bool:
+    def spent(self) -> bool:
         """Tell whether the action's time is over."""
         return self._monotonic() > self._end
 
     @property
-    def is_job_spent(self) -> bool:
+    def job_spent(self) -> bool:
         """Tell whether the time of the job that began last is over."""
         return self._monotonic() > self._job_end
 
@@ -211,21 +211,21 @@ class Search:
         """
         here = demand.anywhere()
         asked = self._asked(demand.tasks)
-        if asked is None or _within(asked, free := room.total(here)):
+        if asked is None or _is_within(asked, free := room.total(here)):
             return True
         most = free + room.total(~here)
-        if not _within(asked, most):
+        if not _is_within(asked, most):
             return False
         for held in self._pool.leaving(queues, here):
             free += held
-            if _within(asked, free):
+            if _is_within(asked, free):
                 return True
         return False
 
     def _is_enough(self, tasks: Sequence[PodInfo], available: Amounts) -> bool:
         """Tell whether so much would do for tasks if it were all in one place."""
         asked = self._asked(tasks)
-        return asked is None or _within(asked, available)
+        return asked is None or _is_within(asked, available)
 
     def _asked(self, tasks: Sequence[PodInfo]) -> Amounts | None:
         """Return what tasks ask for in sum; ``None`` where they ask for MIG instances, which are not added up."""
@@ -299,7 +299,7 @@ class Search:
         return False
 
     def _has_time(self) -> bool:
-        if not self.budget.is_job_spent:
+        if not self.budget.job_spent:
             return True
         self._rejected[OUT_OF_TIME] = 1
         return False
@@ -320,7 +320,7 @@ class Search:
             refusal = BROKEN_GANG
         elif any(is_cut_short(session, each) for each in scenario.victims):
             refusal = CUT_SHORT
-        if refusal is None and keep and not job.is_gang_satisfied:
+        if refusal is None and keep and not job.gang_satisfied:
             refusal = NOT_PLACED
         if refusal is not None or not keep:
             statement.discard()
@@ -360,14 +360,14 @@ def _goes(task: PodInfo) -> bool:
 def _is_broken(victim: PodGroupInfo) -> bool:
     """Tell whether pods of a victim stay that could do nothing without those that go, as a plugin may have chosen."""
     stays = any(task.status in ACTIVE_ALLOCATED for task in victim.tasks)
-    return stays and (victim.gang.disrupted_whole or not victim.is_gang_satisfied)
+    return stays and (victim.gang.disrupted_whole or not victim.gang_satisfied)
 
 
 def _may_disturb(session: Session, job: PodGroupInfo) -> bool:
     """Tell whether a job is old enough to disturb others, and does not say that it never will."""
     gang = job.gang
     evicted = gang.last_eviction or session.snapshot.evicted.get(job.key)
-    if gang.created is not None and not delay_elapsed(gang.created, evicted, gang.preemption_delay, session.now):
+    if gang.created is not None and not is_delay_over(gang.created, evicted, gang.preemption_delay, session.now):
         error = FitError(PREEMPTION_DELAY, f"the job may not disturb others before {gang.preemption_delay} have passed")
         if error not in session.fit_errors.get(job.key, ()):
             session.record_fit_error(job, error)
@@ -391,5 +391,5 @@ def _sizes(whole: int) -> Iterable[int]:
     yield whole
 
 
-def _within(asked: Amounts, bound: Amounts) -> bool:
+def _is_within(asked: Amounts, bound: Amounts) -> bool:
     return asked.cpu <= bound.cpu and asked.memory <= bound.memory and asked.gpu <= bound.gpu

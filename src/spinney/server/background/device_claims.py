@@ -8,7 +8,7 @@ a claim, and with the last reservation the devices are given back and the claim 
 from spinney.api.keys import Key
 from spinney.api.struct import JSON
 from spinney.server.background.notes import KeyQueue
-from spinney.server.background.protection import ended
+from spinney.server.background.protection import has_ended
 from spinney.server.background.working import work_off
 from spinney.server.kinds import Kind
 from spinney.server.operations.context import Context
@@ -65,7 +65,7 @@ class ResourceClaimController:
     def _living(self, uid: str) -> Record | None:
         """Return the pod with this uid unless it is gone or has ended."""
         found = self._context.store.by_uid(uid)
-        return found[1] if found is not None and not ended(found[1]) else None
+        return found[1] if found is not None and not has_ended(found[1]) else None
 
     # -- claims of a pod's own -----------------------------------------------------------------------------------------
 

@@ -53,10 +53,10 @@ class GarbageCollector:
                 found = self._context.store.by_uid(owner)
                 if found is not None and found[1].deleting:
                     self._notes.note((found[0].name, found[1].key))
-        elif record.deleting or (record.owners and not self._settled(event)):
+        elif record.deleting or (record.owners and not self._is_settled(event)):
             self._notes.note((collection.name, record.key))
 
-    def _settled(self, event: StoreEvent) -> bool:
+    def _is_settled(self, event: StoreEvent) -> bool:
         """Return whether there is nothing to look at: the owners are the same as before, or all alive and well."""
         record = event.record
         if event.previous is not None and event.previous.owners == record.owners:

@@ -21,7 +21,7 @@ class NamespaceDefaults:
         await work_off(self._notes, self._restore, self._context.runtime.clock)
 
     def _restore(self, namespace: str) -> None:
-        if self._alive(namespace):
+        if self._is_alive(namespace):
             bootstrap_namespace(self._context, namespace)
 
     def restore_all(self) -> None:
@@ -35,7 +35,7 @@ class NamespaceDefaults:
             except ChangeNotKept:
                 self._notes.note(record.key.name)
 
-    def _alive(self, namespace: str) -> bool:
+    def _is_alive(self, namespace: str) -> bool:
         namespaces = self._context.store.collection("namespaces")
         found = namespaces.get(Key("", namespace)) if namespaces else None
         return found is not None and not found.deleting

@@ -41,7 +41,7 @@ class InUseProtection:
             elif record.deleting:
                 self._waiting.add(place)
                 self._notes.note(place)
-        elif collection.name == _PODS and self._waiting and (event.type == "DELETED" or ended(record)):
+        elif collection.name == _PODS and self._waiting and (event.type == "DELETED" or has_ended(record)):
             for place in sorted(self._waiting):
                 if place[1].namespace == record.key.namespace:
                     self._notes.note(place)
@@ -53,13 +53,13 @@ class InUseProtection:
         if collection is None or kind is None or record is None or not record.deleting:
             return
         obj = record.decode()
-        if FINALIZERS[name] not in (obj["metadata"].get("finalizers") or ()) or self._in_use(name, key, obj):
+        if FINALIZERS[name] not in (obj["metadata"].get("finalizers") or ()) or self._is_in_use(name, key, obj):
             return
         let_go(obj, FINALIZERS[name])
         if finish_if_released(self._context, kind, key, obj) is None:
             self._context.store.write(collection, key, obj)
 
-    def _in_use(self, name: str, key: Key, obj: JSON) -> bool:
+    def _is_in_use(self, name: str, key: Key, obj: JSON) -> bool:
         if name == VOLUMES:
             return bool((obj.get("status") or {}).get("phase") == "Bound")
         pods = self._context.store.collection(_PODS)
@@ -67,11 +67,11 @@ class InUseProtection:
         return any(
             key.name in uses(pod.decode().get("spec") or {})
             for pod in (pods.records(key.namespace) if pods else ())
-            if not ended(pod) and f'"{key.name}"'.encode() in pod.raw
+            if not has_ended(pod) and f'"{key.name}"'.encode() in pod.raw
         )
 
 
-def ended(pod: Record) -> bool:
+def has_ended(pod: Record) -> bool:
     """Return whether a pod has succeeded or failed."""
     return any(phase in pod.raw for phase in _ENDED)
 

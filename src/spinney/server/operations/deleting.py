@@ -75,7 +75,7 @@ def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteO
     return DeleteOptions(grace, policy, preconditions.get("uid"), preconditions.get("resourceVersion"))
 
 
-def dry_run_of(body: Mapping[str, Any], query: Mapping[str, str]) -> bool:
+def is_dry_run(body: Mapping[str, Any], query: Mapping[str, str]) -> bool:
     """Return whether a deletion is only to be tried."""
     asked = body.get("dryRun") or []
     if not isinstance(asked, list):
@@ -119,7 +119,7 @@ def delete_now(
     now = context.runtime.clock.now()
     grace = _grace(kind, obj, options)
     finalizers = _finalizers(metadata.get("finalizers") or [], options.propagation)
-    held = bool(finalizers) or grace > 0 or _namespace_in_use(kind, obj)
+    held = bool(finalizers) or grace > 0 or _is_namespace_in_use(kind, obj)
     if not held:
         if kind.storage == "pods":
             mark_deleted(obj, 0, now)
@@ -156,7 +156,7 @@ def finish_if_released(context: Context, kind: Kind, key: Key, obj: JSON) -> Rec
     metadata = obj["metadata"]
     if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
         return None
-    if metadata.get("deletionGracePeriodSeconds") or _namespace_in_use(kind, obj):
+    if metadata.get("deletionGracePeriodSeconds") or _is_namespace_in_use(kind, obj):
         return None
     collection = context.collection(kind)
     last = collection.get(key)
@@ -195,5 +195,5 @@ def _finalizers(present: list[str], propagation: Propagation | None) -> list[str
     return [*kept, wanted] if wanted else kept
 
 
-def _namespace_in_use(kind: Kind, obj: JSON) -> bool:
+def _is_namespace_in_use(kind: Kind, obj: JSON) -> bool:
     return kind.storage == "namespaces" and bool((obj.get("spec") or {}).get("finalizers"))

@@ -12,7 +12,7 @@ from spinney.api.keys import Key
 from spinney.api.quantity import ZERO, Quantity
 from spinney.api.struct import JSON
 from spinney.server.quota.amounts import amounts, only
-from spinney.server.quota.scopes import in_scope, scopes_of
+from spinney.server.quota.scopes import is_in_scope, scopes_of
 from spinney.server.quota.usage import UNCOUNTED, measures, used_by
 from spinney.server.store import Collection, Record, Store, StoreEvent
 
@@ -40,7 +40,7 @@ class Quota:
 
     def selects(self, storage: str, obj: JSON) -> bool:
         """Return whether an object is in all scopes."""
-        return all(in_scope(scope, storage, obj) for scope in self.scopes)
+        return all(is_in_scope(scope, storage, obj) for scope in self.scopes)
 
     def charge(self, storage: str, obj: JSON) -> dict[str, Quantity]:
         """Return what an object uses of this quota."""

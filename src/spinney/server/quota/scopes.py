@@ -14,11 +14,11 @@ def scopes_of(spec: JSON) -> tuple[JSON, ...]:
     return (*named, *((spec.get("scopeSelector") or {}).get("matchExpressions") or ()))
 
 
-def in_scope(scope: JSON, storage: str, obj: JSON) -> bool:
+def is_in_scope(scope: JSON, storage: str, obj: JSON) -> bool:
     """Return whether an object meets one requirement; kinds that have no scopes meet none."""
     spec = obj.get("spec") or {}
     if storage == CLAIMS:
-        return scope["scopeName"] == "VolumeAttributesClass" and _named(scope, _attribute_classes(obj))
+        return scope["scopeName"] == "VolumeAttributesClass" and _is_named(scope, _attribute_classes(obj))
     if storage != PODS:
         return False
     match scope["scopeName"]:
@@ -32,7 +32,7 @@ def in_scope(scope: JSON, storage: str, obj: JSON) -> bool:
             return quality_of_service(spec) != "BestEffort"
         case "PriorityClass":
             name = spec.get("priorityClassName")
-            return _named(scope, [name] if name else [])
+            return _is_named(scope, [name] if name else [])
         case "CrossNamespacePodAffinity":
             return any(term.get("namespaces") or "namespaceSelector" in term for term in _terms(spec))
     return False
@@ -44,7 +44,7 @@ def is_terminating(pod: JSON) -> bool:
     return deadline is not None and deadline >= 0
 
 
-def _named(scope: Mapping[str, Any], names: list[str]) -> bool:
+def _is_named(scope: Mapping[str, Any], names: list[str]) -> bool:
     """Return whether a requirement about a name holds for one of an object's names, or for its having none."""
     wanted = scope.get("values") or ()
     match scope.get("operator"):

@@ -13,7 +13,7 @@ from spinney.server.exchange.responding import reply, reply_json, warning_header
 from spinney.server.exchange.status import StatusError, bad_request, not_acceptable, success
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.creating import create
-from spinney.server.operations.deleting import delete, delete_options, dry_run_of
+from spinney.server.operations.deleting import delete, delete_options, is_dry_run
 from spinney.server.operations.patching import patch, patch_change
 from spinney.server.operations.pods.inside import INSIDE, nothing_inside
 from spinney.server.operations.pods.logs import serve_log
@@ -142,7 +142,7 @@ async def _delete(
     context: Context, target: Target, request: Request, options: WriteOptions, representation: Representation
 ) -> Response:
     body = read_options(request, context.fields)
-    options.dry_run = dry_run_of(body, request.query)
+    options.dry_run = is_dry_run(body, request.query)
     deleted = await delete(context, target, delete_options(body, request.query), options)
     if deleted.gone and not target.kind.returns_deleted:
         status = success(target.resource, target.key.name, deleted.record.uid)
@@ -154,7 +154,7 @@ async def _delete_collection(
     context: Context, target: Target, request: Request, options: WriteOptions, representation: Representation
 ) -> Response:
     body = read_options(request, context.fields)
-    options.dry_run = dry_run_of(body, request.query)
+    options.dry_run = is_dry_run(body, request.query)
     wanted = delete_options(body, request.query)
     listed = list_objects(context, target, request.query)
     deleted = []

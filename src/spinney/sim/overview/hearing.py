@@ -39,7 +39,7 @@ class Heard:
                 yield f"the running scheduler's last cycle refused {gang}, and this simulation places it: {_OTHERWISE}"
             elif said is None and simulated is not None:
                 yield f"the running scheduler's last cycle did not refuse {gang}, this simulation does: {_OTHERWISE}"
-            elif said is not None and simulated is not None and not _same(said, *simulated):
+            elif said is not None and simulated is not None and not _is_same(said, *simulated):
                 yield f"the running scheduler gives another reason: {said.message}; {_OTHERWISE}"
 
 
@@ -61,7 +61,7 @@ async def evictions(client: Client, namespace: str) -> tuple[Event, ...]:
     return tuple(found)
 
 
-def _same(said: RefusedGang, message: str, explanation: Explanation | None) -> bool:
+def _is_same(said: RefusedGang, message: str, explanation: Explanation | None) -> bool:
     """Tell whether both give the same reason; figures of a cluster that moves on differ without meaning anything."""
     if said.explanation is None or explanation is None:
         return said.message == message

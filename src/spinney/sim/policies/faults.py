@@ -89,12 +89,12 @@ def place_of(error: BaseException) -> str:
         frames.append((trace.tb_frame.f_code, trace.tb_lineno, trace.tb_frame.f_locals))
         trace = trace.tb_next
     for code, line, _ in reversed(frames):
-        if not _ours(code):
+        if not _is_ours(code):
             return f"{_shown(code.co_filename)}:{line} in {code.co_qualname}"
     for _, _, names in reversed(frames):
         for asked in names.values():
             found = _code_of(getattr(asked, "fn", asked))
-            if found is not None and not _ours(found):
+            if found is not None and not _is_ours(found):
                 return f"{_shown(found.co_filename)}:{found.co_firstlineno} in {found.co_qualname}"
     return "in a function that cannot be told"
 
@@ -104,7 +104,7 @@ def _code_of(asked: object) -> CodeType | None:
     return code if isinstance(code, CodeType) else None
 
 
-def _ours(code: CodeType) -> bool:
+def _is_ours(code: CodeType) -> bool:
     path = Path(code.co_filename)
     return _PACKAGE in path.parents or any(part in ("site-packages", "lib") for part in path.parts)
 

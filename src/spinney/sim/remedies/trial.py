@@ -10,7 +10,7 @@ import msgspec
 from spinney.api.kai import BIND_REQUEST, BindRequest
 from spinney.cluster.pods import PodKey
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
-from spinney.gangs.tree import GangKey, satisfied
+from spinney.gangs.tree import GangKey, is_satisfied
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
@@ -124,4 +124,4 @@ def progress(simulation: Simulation, key: GangKey) -> tuple[bool, bool]:
     if not held:
         return False, waits
     gang = simulation.gang(key)
-    return gang is None or satisfied(gang.root, lambda pod_set: held[pod_set.name]), waits
+    return gang is None or is_satisfied(gang.root, lambda pod_set: held[pod_set.name]), waits

@@ -186,7 +186,7 @@ def _gangs_of(pcs: PodCliqueSet, surroundings: ExpansionContext, born: datetime)
     for plan in gangs.expected_gangs(layout, {}):
         members: dict[str, list[Pod]] = {}
         content = gangs.content(plan, layout, topology, {})
-        released = plan.is_base and not content.held
+        released = plan.base and not content.held
         for place in plan.places:
             clique = podcliques.desired_clique(layout, place, hashes.cliques[place.template.name], owner)
             clique = msgspec.structs.replace(

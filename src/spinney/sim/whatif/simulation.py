@@ -228,7 +228,7 @@ class Simulation:
 
     def release_gates(self) -> list[PodKey]:
         """Open the gates the operator would open now: of complete gangs, scaled ones after their base gang."""
-        gated = [record for record in self.inventory.cluster.pods() if _held_by_gang(record)]
+        gated = [record for record in self.inventory.cluster.pods() if _is_held_by_gang(record)]
         if not gated:
             return []
         gangs = {(each.metadata.namespace, each.metadata.name): each for each in self.of(POD_GANG, PodGang)}
@@ -403,7 +403,7 @@ def _as_it_is(record: PodRecord) -> Pod:
     return msgspec.structs.replace(pod, spec=spec, status=msgspec.structs.replace(pod.status, phase="Running"))
 
 
-def _held_by_gang(record: PodRecord) -> bool:
+def _is_held_by_gang(record: PodRecord) -> bool:
     """Tell whether the operator's gate is the only thing that holds a pod back."""
     gates = [gate.name for gate in record.pod.spec.scheduling_gates]
     return record.status is PodStatus.GATED and gates == [POD_GANG_GATE]

@@ -213,7 +213,7 @@ class Backfill(Plugin):
             return False
         if self._terms.depth and self._given[job.queue] >= self._terms.depth:
             return False
-        if job.is_gang_satisfied or not job.is_ready or job.gang.problem:
+        if job.gang_satisfied or not job.ready or job.gang.problem:
             return False
         tasks = job.tasks_to_allocate()
         if len(tasks) < self._terms.min_pods or any(task.request.share is not None for task in tasks):

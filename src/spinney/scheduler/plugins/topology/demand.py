@@ -19,7 +19,7 @@ from spinney.cluster.journal import Rows
 from spinney.cluster.resources import GPU, Vector, padded
 from spinney.cluster.table import Matrix
 from spinney.scheduler.framework.nodes import Nodes
-from spinney.scheduler.placement.apart import one_per_node
+from spinney.scheduler.placement.apart import is_one_per_node
 
 _ANY_NUMBER: Final = int(np.iinfo(np.int64).max)
 
@@ -87,6 +87,6 @@ class GroupDemand:
         if self.shares:
             largest = max(self.shares, key=lambda share: share.parts_on(1))
             np.minimum(fits, sharing_pods_per_node(nodes.ledger, largest, rows), out=fits)
-        if self.single is not None and one_per_node(self.single):
+        if self.single is not None and is_one_per_node(self.single):
             np.minimum(fits, 1, out=fits, where=table.labels.column(HOSTNAME)[rows] >= 0)
         return fits

@@ -56,7 +56,7 @@ def spend(context: Context, record: Record, budget: JSON, pod: JSON, *, dry_run:
     name = budget["metadata"]["name"]
     status = budget.setdefault("status", {})
     allowed = allowed_disruptions(context, budget)
-    unhealthy = not ready(pod)
+    unhealthy = not is_ready(pod)
     if unhealthy and (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return
     if allowed.allowed <= 0:
@@ -75,7 +75,7 @@ def spend(context: Context, record: Record, budget: JSON, pod: JSON, *, dry_run:
     context.store.write(collection, record.key, budget)
 
 
-def ready(pod: JSON) -> bool:
+def is_ready(pod: JSON) -> bool:
     """Return whether a pod's Ready condition is True."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)

@@ -29,7 +29,7 @@ def serve_log(context: Context, target: Target, query: Mapping[str, str]) -> Res
     limit = _number(query, "limitBytes")
     if limit is not None:
         return Response(200, _TEXT, text[:limit])
-    if query.get("follow") not in _TRUE or not _running(pod, container):
+    if query.get("follow") not in _TRUE or not _is_running(pod, container):
         return Response(200, _TEXT, text)
     return Response(200, _TEXT, _following(context, target, container, text, stamped=stamped))
 
@@ -82,7 +82,7 @@ def _state(pod: JSON, container: str) -> JSON:
     return _status(pod, container).get("state") or {}
 
 
-def _running(pod: JSON, container: str) -> bool:
+def _is_running(pod: JSON, container: str) -> bool:
     return bool(_state(pod, container).get("running"))
 
 
@@ -118,13 +118,13 @@ def _selected(lines: list[Line], query: Mapping[str, str], context: Context) -> 
     seconds, count = _number(query, "sinceSeconds"), _number(query, "tailLines")
     if seconds is not None:
         since = context.runtime.clock.now() - timedelta(seconds=min(seconds, 10**9))
-        lines = [line for line in lines if _since(line[0], since)]
+        lines = [line for line in lines if _is_since(line[0], since)]
     if count is not None:
         lines = lines[len(lines) - count :] if count < len(lines) else lines
     return lines
 
 
-def _since(when: str, since: datetime) -> bool:
+def _is_since(when: str, since: datetime) -> bool:
     try:
         return datetime.fromisoformat(when) >= since
     except (ValueError, TypeError):  # whoever wrote the status wrote no time
