@@ -1,8 +1,8 @@
-"""The replay of a trace: jobs arrive, run for their time and end; nodes fail and come back; all on virtual time.
+"""The replay of a trace by one scheduler: jobs arrive, run for their time and end; nodes fail and come back.
 
-The scheduler is the production one, with its sessions, plugins, queues and victims. Time jumps from event to event; a
-cycle follows whatever may let somebody start, and another whatever was evicted. A job that is evicted, or whose node
-fails, begins anew. The same trace, configuration and seed give the same history.
+The scheduler is the production one, with its sessions, plugins, queues and victims. Time is virtual and jumps from
+event to event; a cycle follows whatever may let somebody start, and another whatever was evicted. A job that is
+evicted, or whose node fails, begins anew. The same trace, configuration and seed give the same history.
 
 Policies take part as plugins of the configuration; a plugin that says when time alone changes its mind
 (``session.wake_at``) is given a cycle then, as in production.
@@ -82,8 +82,8 @@ class _State:
 _END, _REPAIR, _FAIL, _ARRIVE, _CYCLE = range(5)
 
 
-class Replay:
-    """One replay of one trace under one configuration. Mutable; made once, run once."""
+class PartReplay:
+    """One replay of a trace, or of a part of one, by one scheduler. Mutable; made once, run once."""
 
     def __init__(
         self,

@@ -1,0 +1,114 @@
+"""A replay of a whole trace: pools that share neither jobs nor queues have a scheduler each.
+
+Where every job is bound to one pool of machines, and every queue has jobs in one pool only, nothing that happens in one
+pool can matter in another. So each is scheduled by itself, as node pools are in a cluster, and a job that waits in one
+is not looked at again for whatever happens in the others. All other traces are one part.
+"""
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.framework.plugin import PluginRegistry
+from spinney.sim.replay.engine import PartReplay, Progress
+from spinney.sim.replay.history import Happening, History
+from spinney.sim.replay.trace import Trace
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a trace that has nothing to do with the others."""
+
+    trace: Trace
+    jobs: tuple[int, ...]
+    """The place of each of its jobs in the whole trace."""
+
+
+class Replay:
+    """One replay of one trace under one configuration; run once."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        config: SchedulerConfig,
+        *,
+        stopwatch: Callable[[], float],
+        registry: PluginRegistry | None = None,
+        seed: int = 0,
+        every: float = 0.0,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.trace = trace
+        self._config = config
+        self._stopwatch = stopwatch
+        self._registry = registry
+        self._seed = seed
+        self._every = every
+        self._progress = progress
+
+    def run(self) -> History:
+        """Replay every part to its end."""
+        found: list[tuple[Part, History]] = []
+        for part in parts_of(self.trace):
+            replay = PartReplay(
+                part.trace,
+                self._config,
+                stopwatch=self._stopwatch,
+                registry=self._registry,
+                seed=self._seed,
+                every=self._every,
+                progress=self._after(sum(len(done.jobs) for done, _ in found)),
+            )
+            found.append((part, replay.run()))
+        return found[0][1] if len(found) == 1 else _merged(found)
+
+    def _after(self, done: int) -> Callable[[Progress], None] | None:
+        """Return who is told how far a part is, when so many jobs were in the parts before it."""
+        told = self._progress
+        if told is None:
+            return None
+        jobs = len(self.trace.jobs)
+        return lambda now: told(now._replace(submitted=now.submitted + done, jobs=jobs))
+
+
+def parts_of(trace: Trace) -> list[Part]:
+    """Return the pools of a trace if they have nothing to do with each other, else the whole as one part."""
+    numbers: dict[str, list[int]] = {}
+    pool_of: dict[str, str] = {}
+    for number, job in enumerate(trace.jobs):
+        pool = job.ask.pool
+        if not pool or pool_of.setdefault(job.queue, pool) != pool:
+            return [Part(trace, tuple(range(len(trace.jobs))))]
+        numbers.setdefault(pool, []).append(number)
+    if len(numbers) < 2:
+        return [Part(trace, tuple(range(len(trace.jobs))))]
+    return [Part(_pool(trace, pool, jobs, pool_of), tuple(jobs)) for pool, jobs in numbers.items()]
+
+
+def _pool(trace: Trace, pool: str, jobs: list[int], pool_of: dict[str, str]) -> Trace:
+    machines = tuple(machine for machine in trace.machines if machine.pool == pool)
+    names = {machine.name for machine in machines}
+    return replace(
+        trace,
+        machines=machines,
+        jobs=tuple(trace.jobs[number] for number in jobs),
+        outages=tuple(outage for outage in trace.outages if outage.machine in names),
+        quotas={queue: gpus for queue, gpus in trace.quotas.items() if pool_of.get(queue) == pool},
+    )
+
+
+def _merged(found: list[tuple[Part, History]]) -> History:
+    """Return what happened in all parts, in the order of time."""
+    return History(
+        events=list(heapq.merge(*(_events(part, history) for part, history in found), key=lambda event: event.at)),
+        cycles=sum(history.cycles for _, history in found),
+        decided=sum(history.decided for _, history in found),
+        cycle_seconds=[seconds for _, history in found for seconds in history.cycle_seconds],
+        seconds=sum(history.seconds for _, history in found),
+        ended_at=max(history.ended_at for _, history in found),
+    )
+
+
+def _events(part: Part, history: History) -> Iterator[Happening]:
+    return (event._replace(job=part.jobs[event.job]) for event in history.events)
