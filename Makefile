@@ -84,7 +84,7 @@ controlplane: $(REAL)  ## build what the real suite runs on: Kubernetes 1.35, 1.
 
 .PHONY: test-real
 test-real: $(REAL)  ## the suites that claim Kubernetes behaviour, on a real control plane
-	$(BIN)/pytest -q -m "real and not operators" -n 2 --dist loadfile
+	$(BIN)/pytest -q -m "real and not operators and not peers" -n 2 --dist loadfile
 
 .PHONY: operators
 operators:  ## build the controllers of JobSet, LeaderWorkerSet, Kubeflow, MPI operator and KubeRay
@@ -93,6 +93,14 @@ operators:  ## build the controllers of JobSet, LeaderWorkerSet, Kubeflow, MPI o
 .PHONY: test-operators
 test-operators: $(REAL)  ## workloads of other people's controllers as gangs, on a real control plane and the embedded one
 	$(BIN)/pytest -q -m operators -n 2 --dist loadfile tests/operators
+
+.PHONY: peers
+peers:  ## build KAI, Grove's operator, scheduler-plugins and Volcano (PEERS=dir: from the source archives in it)
+	@hack/peers/build.sh >/dev/null
+
+.PHONY: test-peers
+test-peers: $(REAL)  ## our backends with the schedulers they were made for, on a real control plane
+	$(BIN)/pytest -q -m peers tests/e2e
 
 .PHONY: e2e-node
 e2e-node: $(REAL)  ## what ships, on a real Kubernetes node: image, chart and manifests (needs root)

@@ -6,8 +6,6 @@ loopback, where the controllers run, with certificates made for the test.
 
 import asyncio
 import base64
-import random
-import socket
 import ssl
 import time
 import urllib.error
@@ -25,7 +23,7 @@ from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.runtime import SystemClock
 from spinney.runtime.certificates import Authority
-from spinney.testing.controlplane.process import Process
+from spinney.testing.controlplane.process import Process, free_port
 from spinney.testing.controlplane.tether import Tether
 from tests.operators.published import Published, published
 
@@ -137,7 +135,7 @@ class Installation:
         for needed in recipe.needs:
             await self.install(needed, client)
         operator = await asyncio.to_thread(published, name)
-        ports = Ports(_free_port(), _free_port())
+        ports = Ports(free_port(), free_port())
         await install_crds(client, [each for each in operator.documents(recipe.crds) if recipe.installs(each)])
         process = self._start(operator, recipe, ports)
         if recipe.health:
@@ -224,12 +222,3 @@ def _answers(url: str, trust: ssl.SSLContext) -> bool:
         return error.code != HTTPStatus.NOT_FOUND
     except OSError:  # refused, reset, TLS not up yet
         return False
-
-
-def _free_port() -> int:
-    """Return a port that nobody listens on, below those the system gives to connections."""
-    while True:
-        port = random.randrange(15_000, 30_000)
-        with socket.socket() as held:
-            if held.connect_ex((_LOOPBACK, port)) != 0:
-                return port

@@ -1,6 +1,7 @@
 """One program of a control plane: started with its output in a file, watched until it is ready, ended by its pid."""
 
 import os
+import random
 import socket
 import ssl
 import subprocess
@@ -116,6 +117,18 @@ class Ports:
         """Give all ports back."""
         while self._sockets:
             self._sockets.pop().close()
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on, below those the system gives to connections.
+
+    For programs that do not share a port: unlike those of :class:`Ports` it is not held, so use it at once.
+    """
+    while True:
+        port = random.randrange(15_000, 30_000)
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) != 0:
+                return port
 
 
 def _probe(url: str, context: ssl.SSLContext | None) -> str | None:
