@@ -81,7 +81,8 @@ class Cluster:
 # -- real control planes ----------------------------------------------------------------------------------------------
 
 
-def _real_plane(minor: str) -> Iterator[ControlPlane]:
+def real_plane(minor: str) -> Iterator[ControlPlane]:
+    """Run a control plane of a minor; a machine that has none and cannot build one skips the test."""
     plane = ControlPlane(minor)
     try:
         plane.start()
@@ -94,19 +95,19 @@ def _real_plane(minor: str) -> Iterator[ControlPlane]:
 @pytest.fixture(scope="session")
 def controlplane() -> Iterator[ControlPlane]:
     """A control plane of Kubernetes 1.37."""
-    yield from _real_plane("1.37")
+    yield from real_plane("1.37")
 
 
 @pytest.fixture(scope="session")
 def controlplane_136() -> Iterator[ControlPlane]:
     """A control plane of Kubernetes 1.36."""
-    yield from _real_plane("1.36")
+    yield from real_plane("1.36")
 
 
 @pytest.fixture(scope="session")
 def controlplane_135() -> Iterator[ControlPlane]:
     """A control plane of Kubernetes 1.35."""
-    yield from _real_plane("1.35")
+    yield from real_plane("1.35")
 
 
 # -- the cluster of one test ------------------------------------------------------------------------------------------

@@ -7,9 +7,17 @@ collected.
 """
 
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import pytest
+
+from spinney.testing import peers
+from spinney.testing.peers import Peer
+
+Server = Literal["session scheduler", "coscheduler"] | Peer
+"""Who places the pods of a backend: one of our schedulers, or the program that the backend was made for."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +29,7 @@ class Backend:
     topology: bool = False
     kai_objects: bool = False  # makes PodGroups and Topologies of KAI's
     volcano_queues: bool = False  # wants Volcano's queue to be open
-    coscheduler: bool = False  # served by the coscheduler instead of the session scheduler
+    served_by: Server = "session scheduler"
     event: str = "Unschedulable"  # the reason of the event on a pod that was not placed
     minimums_first: bool = True  # every gang gets its minimum before any gets more
 
@@ -47,11 +55,11 @@ class Backend:
 KAI = Backend("kai-scheduler", topology=True, kai_objects=True)
 SPINNEY = Backend("spinney-scheduler", topology=True)
 VOLCANO = Backend("volcano", config="null", volcano_queues=True)
-COSCHEDULING = Backend("coscheduling", coscheduler=True, event="FailedScheduling", minimums_first=False)
+COSCHEDULING = Backend("coscheduling", served_by="coscheduler", event="FailedScheduling", minimums_first=False)
 NATIVE = Backend(
     "default-scheduler",
     config="{gangScheduling: true}",
-    coscheduler=True,
+    served_by="coscheduler",
     event="FailedScheduling",
     minimums_first=False,
 )
@@ -64,6 +72,12 @@ EVERY_SCENARIO = bool(os.environ.get("SPINNEY_E2E_EVERY_BACKEND"))
 
 THOROUGH = BACKENDS if EVERY_SCENARIO else (KAI, SPINNEY)
 """Backends that run every scenario, also those that are the operator's affair alone."""
+
+REAL_KAI = replace(KAI, served_by=peers.KAI)
+REAL_VOLCANO = replace(VOLCANO, served_by=peers.VOLCANO, volcano_queues=False)
+REAL_COSCHEDULING = replace(COSCHEDULING, served_by=peers.COSCHEDULING, config="{scheduleTimeoutSeconds: 10}")
+REAL = (REAL_KAI, REAL_VOLCANO, REAL_COSCHEDULING)
+"""Backends with the scheduler that each was made for (``make peers``), which nobody here wrote."""
 
 MINIMUMS_FIRST = tuple(backend for backend in BACKENDS if backend.minimums_first)
 WITH_TOPOLOGY = tuple(backend for backend in BACKENDS if backend.topology)
@@ -133,8 +147,13 @@ def on(*backends: Backend) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("backend", backends, ids=str)
 
 
-def everywhere(*backends: Backend) -> pytest.MarkDecorator:
-    """Mark a scenario that runs with these backends, and with the first of them also on a real control plane."""
+def everywhere(*backends: Backend, peers: Sequence[Backend] = ()) -> pytest.MarkDecorator:
+    """Mark a scenario that runs with these backends, and with the first of them also on a real control plane.
+
+    With ``peers`` it runs there with the schedulers that backends were made for, too.
+    """
     embedded = [pytest.param("embedded", backend, id=f"embedded-{backend}") for backend in backends]
     real = pytest.param("real", backends[0], marks=pytest.mark.real, id=f"real-{backends[0]}")
-    return pytest.mark.parametrize(("cluster_name", "backend"), [*embedded, real])
+    marks = (pytest.mark.real, pytest.mark.peers, pytest.mark.timeout(900))
+    others = [pytest.param("peer", backend, marks=marks, id=f"peer-{backend}") for backend in peers]
+    return pytest.mark.parametrize(("cluster_name", "backend"), [*embedded, real, *others])

@@ -1,6 +1,6 @@
 """The cluster, the backend and the stage of every scenario."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -9,10 +9,20 @@ from spinney.kube.client import Client
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
-from tests.conftest import Cluster, real_cluster
+from spinney.testing.controlplane import ControlPlane
+from tests.conftest import Cluster, real_cluster, real_plane
 from tests.e2e.backends import THOROUGH, Backend
 from tests.e2e.harness import Stages
 from tests.e2e.reviewing import Reviews
+
+PLANES = {"real": "controlplane", "peer": "peered"}
+"""The fixture of the control plane on which a cluster of some name is."""
+
+
+@pytest.fixture(scope="session")
+def peered() -> Iterator[ControlPlane]:
+    """A control plane for the schedulers of others, whose CRDs are not ours."""
+    yield from real_plane("1.37")
 
 
 @pytest.fixture(params=["embedded"])
@@ -31,8 +41,8 @@ def reviews() -> Reviews:
 @pytest.fixture
 async def cluster(cluster_name: str, reviews: Reviews, request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
     """The cluster of this scenario: an embedded one with admission, or a namespace of a real one."""
-    if cluster_name == "real":
-        async for real in real_cluster(request.getfixturevalue("controlplane")):
+    if cluster_name in PLANES:
+        async for real in real_cluster(request.getfixturevalue(PLANES[cluster_name])):
             yield real
         return
     runtime = Runtime.virtual(seed=1)

@@ -37,12 +37,14 @@ from spinney.operator.configuration import InitContainer, check
 from spinney.operator.operator import Settings
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.embedded.stack import Stack, StackOptions
+from spinney.testing.peers import Peer
 from tests.conftest import Cluster
 from tests.e2e import floor
 from tests.e2e.backends import SPINNEY, Backend
 from tests.e2e.chronicle import Chronicle
 from tests.e2e.invariants import violations
 from tests.e2e.leftovers import leftovers
+from tests.e2e.peering import crds_beside, serving
 from tests.e2e.reviewing import Reviews
 
 FOUR_MINUTES = 240.0
@@ -338,8 +340,13 @@ class Stages:
         configuration = self.backend.configuration(topology=topology, mnnvl=mnnvl)
         settings = Settings.of(check(configuration, BACKENDS_SHIPPED), own=InitContainer(image=init_image))
         pace = times or (floor.QUICK if self.cluster.embedded else floor.INSTANT)
-        served = SchedulerConfig(scheduler_names=(SPINNEY.name if self.backend.coscheduler else self.backend.name,))
-        options = StackOptions(nodes=floor.a_floor(nodes, times=pace), operator=settings, scheduler=served)
+        ours = self.backend.served_by == "session scheduler"
+        options = StackOptions(
+            crds=crds_beside(self.backend.served_by) if isinstance(self.backend.served_by, Peer) else None,
+            nodes=floor.a_floor(nodes, times=pace),
+            operator=settings,
+            scheduler=SchedulerConfig(scheduler_names=(self.backend.name if ours else SPINNEY.name,)),
+        )
         return self.open(options, cordoned=cordoned, keep=keep)
 
     @asynccontextmanager
@@ -352,7 +359,13 @@ class Stages:
         chronicle = Chronicle(self.cluster.client, self.cluster.namespace)
         stage = Stage(self.cluster, self.backend, stack, chronicle)
         try:
-            async with self._serving(), stack.running(), self._coscheduler(), asyncio.TaskGroup() as tasks:
+            async with (
+                self._serving(),
+                self._peer(),
+                stack.running(),
+                self._coscheduler(),
+                asyncio.TaskGroup() as tasks,
+            ):
                 if self.cluster.embedded:
                     await self._reviews.connect(stack.operator.admission, self.cluster.client)
                 followers = await chronicle.begin(tasks)
@@ -371,9 +384,15 @@ class Stages:
         assert violations(chronicle.log(), stage.settled) == []
 
     @asynccontextmanager
+    async def _playing(self, stack: Stack) -> AsyncIterator[None]:
+        """Run everything that takes part."""
+        async with self._serving(), self._peer(), stack.running(), self._coscheduler():
+            yield
+
+    @asynccontextmanager
     async def _coscheduler(self) -> AsyncIterator[None]:
         """Run the coscheduler beside the rest, for a backend whose pods it serves."""
-        if not self.backend.coscheduler:
+        if self.backend.served_by != "coscheduler":
             yield
             return
         process = CoschedulerProcess(self.cluster.connect("coscheduler"))
@@ -384,6 +403,11 @@ class Stages:
                 yield
             finally:
                 process.stop()
+
+    def _peer(self) -> AbstractAsyncContextManager[None]:
+        """Return the scheduler of others that places the pods of a backend, if one does."""
+        peer = self.backend.served_by
+        return serving(peer, self.cluster) if isinstance(peer, Peer) else nullcontext()
 
     def _serving(self) -> AbstractAsyncContextManager[object]:
         """Return the background work of the embedded server; a real one does its own."""

@@ -4,12 +4,12 @@ Every node holds one pod. "Needs" counts pods; what does not fit is pending and 
 """
 
 from spinney.api.grove import PodCliqueScalingGroup, PodCliqueSet
-from tests.e2e.backends import BACKENDS, MINIMUMS_FIRST, everywhere, on
+from tests.e2e.backends import BACKENDS, MINIMUMS_FIRST, REAL, everywhere, on
 from tests.e2e.harness import Stages
 from tests.e2e.workloads.functional import workload1, workload2
 
 
-@everywhere(*BACKENDS)
+@everywhere(*BACKENDS, peers=REAL)
 async def test_gs1_a_gang_waits_for_its_last_node(a_stage: Stages) -> None:
     """Ten pods on nine open nodes are all pending; the tenth node starts them all, each on a node of its own."""
     async with a_stage(10, cordoned=1) as stage:
@@ -69,7 +69,7 @@ async def test_gs4_set_and_scaling_groups_are_scaled_in_turn(a_stage: Stages) ->
         await stage.until_ready(28, distinct=True)
 
 
-@everywhere(*BACKENDS)
+@everywhere(*BACKENDS, peers=REAL)
 async def test_gs5_the_minimum_is_enough(a_stage: Stages) -> None:
     """Two nodes are too few; with three the minimum of the base gang runs and nothing else; with ten everything."""
     async with a_stage(10, cordoned=8) as stage:

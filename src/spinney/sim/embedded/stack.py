@@ -5,10 +5,11 @@ The parts are the ones that run in production; only the transport between them i
 without the server (:class:`Stack`) run against any API server.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
+from spinney.api.struct import JSON
 from spinney.autoscaling.provisioning import provisioning_for
 from spinney.backends.coscheduling import CoschedulingConfig
 from spinney.backends.kube import KubeSchedulerConfig
@@ -81,6 +82,7 @@ _COSCHEDULER = CoschedulerConfiguration(
 class StackOptions:
     """What runs beside the API server."""
 
+    crds: Sequence[JSON] | None = None  # None: every kind Spinney reads, also those that are somebody else's
     nodes: ClusterSpec = field(default_factory=ClusterSpec)
     operator: Settings = field(default_factory=lambda: Settings(profiles=OUR_BACKENDS, topology_enabled=True))
     scheduler: SchedulerConfig = field(default_factory=lambda: SchedulerConfig(device_reservation=True))
@@ -168,6 +170,7 @@ class Stack:
     def __init__(self, connect: Callable[[str], Client], options: StackOptions | None = None) -> None:
         options = options or StackOptions()
         nodes = connect("spinney-nodes")
+        self._crds = options.crds
         self.client = connect("spinney")
         self.fleet = Fleet(nodes, options.nodes, runtime=nodes.runtime)
         self.operator = Operator(connect("grove-operator"), options.operator)
@@ -182,7 +185,7 @@ class Stack:
         A part that fails ends the block with its error. Leaving the block stops all parts at once: none of them looks
         at what another one finishes.
         """
-        await install_crds(self.client)
+        await install_crds(self.client, self._crds)
         parts: list[Part] = [self.operator, self.schedulers]
         async with AsyncExitStack() as started:
             await started.enter_async_context(self.fleet.running())
