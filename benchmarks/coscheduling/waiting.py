@@ -41,7 +41,7 @@ async def measure_waiting(bench: Bench, contender: Contender, gangs: int, size: 
     """Create gangs that fit nowhere, let the contender say so, and read what it uses from then on."""
     progress(f"{gangs} gangs that wait: {contender.name}")
     await create_hopeless(bench.client, gangs, size, contender.scheduler)
-    with contender.running(bench.plane, bench.kubeconfig) as pid:
+    with contender.running(bench.plane, bench.kubeconfig) as (pid,):
         at_rest = await _still(bench.client, limit)
         progress(f"{gangs} gangs that wait: {contender.name} {'rests' if at_rest else 'still writes'}")
         before, since = cpu_seconds(pid), time.monotonic()

@@ -21,8 +21,11 @@ NODE_CAPACITY = {"cpu": "64", "memory": "512Gi", "pods": "110", GPU: "8"}
 _IN_FLIGHT = 64
 
 
-async def prepare(client: Client, *, nodes: int, administrators: Iterable[str]) -> None:
+async def prepare(
+    client: Client, *, nodes: int, administrators: Iterable[str], node: Callable[[int], JSON] | None = None
+) -> None:
     """Make the namespace, its service account, the nodes, and administrators of the named users."""
+    made = node or a_node
     await client.create(NAMESPACE, {"metadata": {"name": NAMESPACE_NAME}})
     await client.create(SERVICE_ACCOUNT, {"metadata": {"name": "default", "namespace": NAMESPACE_NAME}})
     for user in administrators:
@@ -34,7 +37,7 @@ async def prepare(client: Client, *, nodes: int, administrators: Iterable[str]) 
                 "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
             },
         )
-    await for_each(range(nodes), lambda number: client.create(NODE, a_node(number)))
+    await for_each(range(nodes), lambda number: client.create(NODE, made(number)))
 
 
 def a_node(number: int) -> JSON:
@@ -89,10 +92,15 @@ def a_pod(name: str, scheduler: str, resources: JSON, *, gang: str = "") -> JSON
 
 async def clear(client: Client) -> None:
     """Remove every pod, group and event of the namespace."""
-    for resource in (POD, EVENT):
-        await client.delete_collection(resource, NAMESPACE_NAME, grace_period_seconds=0)
+    await clear_pods(client)
     names = [group["metadata"]["name"] for group in (await client.list(POD_GROUP, NAMESPACE_NAME)).items]
     await for_each(names, lambda name: _remove_group(client, name))
+
+
+async def clear_pods(client: Client) -> None:
+    """Remove every pod and event of the namespace."""
+    for resource in (POD, EVENT):
+        await client.delete_collection(resource, NAMESPACE_NAME, grace_period_seconds=0)
 
 
 async def _remove_group(client: Client, name: str) -> None:

@@ -20,17 +20,22 @@ class Contender:
     scheduler: str
     command: tuple[str, ...] = ()  # empty: the stock scheduler of the control plane
 
+    @property
+    def in_plane(self) -> bool:
+        """Tell whether it is one of the programs of the control plane."""
+        return not self.command
+
     @contextmanager
-    def running(self, plane: ControlPlane, kubeconfig: Path) -> Iterator[int]:
-        """Run it for the time of the block, which is given its process id."""
-        if not self.command:
+    def running(self, plane: ControlPlane, kubeconfig: Path) -> Iterator[tuple[int, ...]]:
+        """Run it for the time of the block, which is given its process ids."""
+        if self.in_plane:
             with plane.scheduler({"clientConnection": {"qps": 5000, "burst": 5000}}):
-                yield plane._processes[-1].pid
+                yield (plane._processes[-1].pid,)
             return
         with (plane.directory / f"{self.name}.log").open("ab") as log:
             process = subprocess.Popen([*self.command, str(kubeconfig)], stdout=log, stderr=log)
         try:
-            yield process.pid
+            yield (process.pid,)
         finally:
             process.terminate()
             process.wait()

@@ -20,7 +20,7 @@ from rich.table import Table
 
 from benchmarks.load import cluster
 from benchmarks.load.contenders import BARE_SILENT, Contender
-from benchmarks.load.processes import cpu_seconds
+from benchmarks.load.processes import cpu_seconds, peak_memory
 from spinney.kube.client import Client
 from spinney.testing.controlplane import ControlPlane
 
@@ -47,6 +47,10 @@ class Figures:
     last_event: float
     cpu: float
     server_cpu: float
+    memory: float = 0.0
+    """The most that the contender has held, in MiB."""
+    faults: tuple[str, ...] = ()
+    """What was wrong with where the pods were bound."""
 
     @property
     def stopped(self) -> bool:
@@ -72,6 +76,9 @@ class Load:
     pods: int
     create: Callable[[Client, str], Awaitable[None]]
     target: float
+    check: Callable[[Client], Awaitable[list[str]]] | None = None
+    """Says what is wrong with where the pods are bound."""
+    clear: Callable[[Client], Awaitable[None]] = cluster.clear
 
 
 @dataclass(frozen=True)
@@ -100,18 +107,19 @@ async def measure(bench: Bench, contender: Contender, load: Load, *, limit: floa
     assert watcher.stdout is not None
     assert watcher.stdout.readline() == "ready\n"
     start, server_cpu = time.monotonic(), bench.server_cpu()
-    with contender.running(plane, bench.kubeconfig) as pid:
+    with contender.running(plane, bench.kubeconfig) as pids:
         said = await asyncio.to_thread(watcher.stdout.read)
         ended = time.monotonic() - start
         seen: dict[str, float] = json.loads(said.splitlines()[-1])
         watcher.wait()
         expected = 0 if contender is BARE_SILENT else len(seen)
         events, last_event = await drained(client, expected) if expected else (0, start)
-        cpu = cpu_seconds(pid)
-        server_cpu = bench.server_cpu() - server_cpu - (cpu if not contender.command else 0.0)
+        cpu, memory = sum(map(cpu_seconds, pids)), sum(map(peak_memory, pids))
+        server_cpu = bench.server_cpu() - server_cpu - (cpu if contender.in_plane else 0.0)
         server_cpu -= bench.at_rest * (time.monotonic() - start)
+    faults = () if load.check is None else tuple(await load.check(client))
     progress(f"{load.name}: clearing")
-    await cluster.clear(client)
+    await load.clear(client)
     times = sorted(moment - start for moment in seen.values()) or [ended]
     return Figures(
         pods=load.pods,
@@ -124,6 +132,8 @@ async def measure(bench: Bench, contender: Contender, load: Load, *, limit: floa
         last_event=last_event - start,
         cpu=cpu,
         server_cpu=server_cpu,
+        memory=memory,
+        faults=faults,
     )
 
 

@@ -26,6 +26,7 @@ from spinney.api.core import NAMESPACE as NAMESPACES
 from spinney.api.core import POD, SERVICE_ACCOUNT
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
 from spinney.api.podgang import POD_GANG
+from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.reconciling import COMING_UP_SECONDS_AT_MOST
@@ -75,9 +76,9 @@ class Bench:
         process = await asyncio.create_subprocess_exec(sys.executable, *command, stdout=asyncio.subprocess.PIPE)
         assert process.stdout is not None
         await process.stdout.readline()  # the clock starts with its first write, not with its interpreter
-        served = self._server_cpu()
+        served = self.server_cpu()
         created, released = await self._unless_it_ends(process, self.onlooker.times(SIZE * replicas))
-        served = self._server_cpu() - served
+        served = self.server_cpu() - served
         used = float(await process.stdout.readline())
         await process.wait()
         writes = await writes_so_far(self.client) - before
@@ -94,17 +95,18 @@ class Bench:
         ended.cancel()
         return await waited
 
-    def _server_cpu(self) -> float:
+    def server_cpu(self) -> float:
+        """Return the processor time that the programs of the control plane have used."""
         return sum(cpu_seconds(process.pid) for process in self.plane._processes)
 
     async def operator(self, replicas: int) -> Run:
         """Let the operator bring up a workload of this size."""
         with self.running() as process:
             await self.idle(process)
-            before, used, served = await writes_so_far(self.client), _cpu(process.pid), self._server_cpu()
+            before, used, served = await writes_so_far(self.client), _cpu(process.pid), self.server_cpu()
             await self.client.create(POD_CLIQUE_SET, a_set("scale-test", replicas))
             created, released = await self.onlooker.times(SIZE * replicas)
-            used, served = _cpu(process.pid) - used, self._server_cpu() - served
+            used, served = _cpu(process.pid) - used, self.server_cpu() - served
             await asyncio.sleep(COMING_UP_SECONDS_AT_MOST)  # statuses that were held back are writes, too
             await self.idle(process)
             writes = await writes_so_far(self.client) - before
@@ -166,14 +168,14 @@ def _cpu(pid: int) -> float:
 
 
 @asynccontextmanager
-async def a_bench() -> AsyncIterator[Bench]:
-    """Run a control plane, without controllers, for the time of the block."""
+async def a_bench(*, controller_manager: bool = False, crds: list[JSON] | None = None) -> AsyncIterator[Bench]:
+    """Run a control plane, as a rule without controllers, for the time of the block; ``crds`` instead of ours."""
     runtime = Runtime.system()
-    with ControlPlane(controller_manager=False) as plane:
+    with ControlPlane(controller_manager=controller_manager) as plane:
         client = plane.connect(runtime)
         await client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
-        await client.create(SERVICE_ACCOUNT, {"metadata": {"name": "default", "namespace": NAMESPACE}})
-        await install_crds(client)
+        await client.apply(SERVICE_ACCOUNT, {"metadata": {"name": "default", "namespace": NAMESPACE}})
+        await install_crds(client, crds)
         configuration = plane.directory / "operator.yaml"
         configuration.write_text(CONFIGURATION)
         onlooker = Onlooker(client)

@@ -6,6 +6,7 @@ from spinney.api.grove import POD_CLIQUE_SET, PodClique, PodCliqueSet
 from spinney.api.meta import ObjectMeta, owner_reference
 from spinney.api.podgang import NamespacedName, PodGang
 from spinney.api.struct import JSON, convert
+from spinney.operator.configuration import InitContainer
 from spinney.operator.desired import gangs, names
 from spinney.operator.desired.gangs import GangPlan
 from spinney.operator.desired.layout import Layout
@@ -71,7 +72,7 @@ class Replicas:
     def gang(self, i: int) -> PodGang:
         """Return the PodGang of one replica, its references filled in."""
         [place] = self._layout.standalone(i)
-        plan = GangPlan(names.base_gang(self._layout.name, i), i, (place,))
+        plan = GangPlan(self._layout, names.base_gang(self._layout.name, i), i)
         references = tuple(NamespacedName(namespace=NAMESPACE, name=f"{place.name}-{k}") for k in range(SIZE))
         spec = gangs.content(plan, self._layout, SetTopology(), {}).spec
         groups = tuple(msgspec.structs.replace(group, pod_references=references) for group in spec.pod_groups)
@@ -91,4 +92,7 @@ class Replicas:
     def pods(self, i: int, clique: PodClique) -> list[JSON]:
         """Return the gated pods of one replica; ``clique`` is as the API server stored it."""
         [place] = self._layout.standalone(i)
-        return [pod_manifest(clique, self._layout, place, k, name=f"{place.name}-{k}", image="") for k in range(SIZE)]
+        nobody = InitContainer()
+        return [
+            pod_manifest(clique, self._layout, place, k, name=f"{place.name}-{k}", waiting=nobody) for k in range(SIZE)
+        ]

@@ -1,0 +1,141 @@
+"""A gang that comes to a full cluster: it reclaims what it is promised, or is told that it does not fit.
+
+Every GPU but one is taken by running pods before the contender starts. A pod for the last GPU shows that it is up; only
+then does the gang come, and the clock starts. No kubelet runs: a pod that is evicted is gone at once.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.load import cluster
+from benchmarks.load.contenders import Contender
+from benchmarks.load.measuring import Bench, Figures, progress
+from benchmarks.load.processes import cpu_seconds, peak_memory
+from benchmarks.peers.families import GANG, KAI_PROMISED, Family, Gang
+from benchmarks.peers.hall import GPUS
+from spinney.api.core import POD
+from spinney.api.struct import JSON
+from spinney.kube.client import Client
+
+ASKING, PROBE = "asking", "probe"
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A gang of this size that comes to a full cluster, and when it has been answered."""
+
+    name: str
+    size: int
+    answered: Callable[[JSON], bool]
+    """Tells whether a pod of the gang has been answered."""
+    queue: str = ""
+
+
+def is_bound(pod: JSON) -> bool:
+    """Tell whether a pod has a node."""
+    return bool(pod["spec"].get("nodeName"))
+
+
+def is_told(pod: JSON) -> bool:
+    """Tell whether a pod says that it cannot be scheduled."""
+    conditions = pod.get("status", {}).get("conditions") or []
+    return any(each["type"] == "PodScheduled" and each.get("reason") == "Unschedulable" for each in conditions)
+
+
+def reclaiming(size: int) -> Asking:
+    """Return a gang of a queue to which everything is promised, while a queue without a promise holds everything."""
+    return Asking(f"reclaim for {size} pods", size, is_bound, KAI_PROMISED)
+
+
+def hopeless() -> Asking:
+    """Return a gang of the queue that holds everything already."""
+    return Asking("unschedulable verdict", GPUS, is_told)
+
+
+async def measure(
+    bench: Bench, contender: Contender, family: Family, asking: Asking, *, nodes: int, limit: float
+) -> Figures:
+    """Fill the cluster, start the contender, let the gang come and watch until all its pods are answered."""
+    client = bench.client
+    progress(f"{asking.name}: {contender.name}: filling {nodes} nodes")
+    await fill(client, family, nodes)
+    gang = Gang(ASKING, asking.size, asking.size, queue=asking.queue)
+    with contender.running(bench.plane, bench.kubeconfig) as pids:
+        await family.create(client, [Gang(PROBE, 1, 1)])
+        await _answered(client, PROBE, 1, is_bound, limit=limit)
+        progress(f"{asking.name}: {contender.name}: asking")
+        cpu, served, start = sum(map(cpu_seconds, pids)), bench.server_cpu(), time.monotonic()
+        await family.create(client, [gang])
+        times = await _answered(client, ASKING, asking.size, asking.answered, limit=limit)
+        passed = time.monotonic() - start
+        cpu, memory = sum(map(cpu_seconds, pids)) - cpu, sum(map(peak_memory, pids))
+        served = bench.server_cpu() - served - bench.at_rest * passed
+    faults = await _faults(client, asking)
+    await family.clear(client)
+    moments = sorted(moment - start for moment in times) or [passed]
+    return Figures(
+        pods=asking.size,
+        bound=len(times),
+        first=moments[0],
+        p50=moments[len(moments) // 2],
+        p99=moments[len(moments) * 99 // 100],
+        last=moments[-1] if len(times) == asking.size else passed,
+        events=0,
+        last_event=0.0,
+        cpu=cpu,
+        server_cpu=served,
+        memory=memory,
+        faults=faults,
+    )
+
+
+async def fill(client: Client, family: Family, nodes: int) -> None:
+    """Put running pods on every GPU but one: a gang per node, each pod of which may go without the others."""
+    gangs = [Gang(f"full-{number:05d}", GPUS if number else GPUS - 1, 1) for number in range(nodes)]
+    await cluster.for_each(gangs, lambda gang: client.create(family.resource, family.group(gang)))
+    pods = family.pods(gangs)
+    for pod in pods:
+        pod["spec"]["nodeName"] = f"node-{pod['metadata']['labels'][GANG].removeprefix('full-')}"
+
+    async def run(pod: JSON) -> None:
+        await client.create(POD, pod)
+        status = {"status": {"phase": "Running"}}
+        await client.patch(POD, pod["metadata"]["name"], status, cluster.NAMESPACE_NAME, subresource="status")
+
+    await cluster.for_each(pods, run)
+
+
+async def _answered(
+    client: Client, gang: str, count: int, answered: Callable[[JSON], bool], *, limit: float
+) -> list[float]:
+    """Return when each pod of a gang was first seen to be answered, until all are or the time is over."""
+    seen: dict[str, float] = {}
+    try:
+        async with asyncio.timeout(limit):
+            while len(seen) < count:
+                async for event in client.watch(POD, cluster.NAMESPACE_NAME, label_selector=f"{GANG}={gang}"):
+                    if event.type in ("ADDED", "MODIFIED") and answered(event.object):
+                        seen.setdefault(event.object["metadata"]["name"], time.monotonic())
+                    if len(seen) >= count:
+                        break
+    except TimeoutError:
+        progress(f"{gang}: stopped after {limit:.0f} s with {len(seen)} of {count} pods")
+    return list(seen.values())
+
+
+async def _faults(client: Client, asking: Asking) -> tuple[str, ...]:
+    """Return what is wrong with who is there: who may not be evicted was, or more than the gang needs."""
+    pods = (await client.list(POD, cluster.NAMESPACE_NAME)).items
+    bound = [pod for pod in pods if is_bound(pod)]
+    mine = sum(pod["metadata"]["labels"][GANG] == ASKING for pod in bound)
+    used: dict[str, int] = {}
+    for pod in bound:
+        used[pod["spec"]["nodeName"]] = used.get(pod["spec"]["nodeName"], 0) + 1
+    found = [f"node {node} has {GPUS} GPUs and {count} pods" for node, count in used.items() if count > GPUS]
+    if asking.answered is is_told and mine:
+        found.append(f"{mine} pods of a gang that does not fit are bound")
+    if 0 < mine < asking.size:
+        found.append(f"{mine} of {asking.size} pods are bound")
+    return tuple(found)
