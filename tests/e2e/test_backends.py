@@ -15,9 +15,10 @@ from tests.e2e.backends import BACKENDS, LEFT_OUT, THOROUGH, WITH_TOPOLOGY
 
 HERE = Path(__file__).parent
 SCENARIO = re.compile(
-    r"test_(?P<file>\w+)\.py::test_(?P<name>\w+)\[(?:embedded-(?P<backend>[\w-]+)|(?P<before>[\w-]+)-embedded)\]"
+    r"test_(?P<file>\w+)\.py::test_(?P<name>\w+)\[(?=.*\bembedded\b).*?"
+    rf"(?P<backend>{'|'.join(backend.name for backend in BACKENDS)})"
 )
-"""A scenario in pytest's list; which of cluster and backend comes first is pytest's affair."""
+"""A scenario in pytest's list; in which order cluster, backend and parameters of its own come is pytest's affair."""
 
 GROVES = [
     *(f"gang_scheduling/gs{n}_*" for n in range(1, 13)),
@@ -55,7 +56,7 @@ def collected() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for match in map(SCENARIO.search, listed.splitlines()):
         if match is not None:
-            found.setdefault(f"{match['file']}/{match['name']}", set()).add(match["backend"] or match["before"])
+            found.setdefault(f"{match['file']}/{match['name']}", set()).add(match["backend"])
     return found
 
 
