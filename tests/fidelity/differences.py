@@ -11,7 +11,6 @@ ONLY_REAL: Mapping[str, str] = {
     "daemonEndpoints": "empty node information",
     "node.alpha.kubernetes.io/ttl": "controllers that are not there",
 }
-ONLY_OURS = "kinds in lists"  # which are taken out of the items before they are compared
 IN_STREAMS = "marks before removal"  # which are taken out of the streams of events before they are compared
 OF_FIELDS = "marks of whole fields"  # which are taken out of the sets of managed fields
 EXPLAINED_IN = "docs/embedded-cluster.md"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.fidelity.differences import EXPLAINED_IN, HEADING, IN_STREAMS, OF_FIELDS, ONLY_OURS, ONLY_REAL
+from tests.fidelity.differences import EXPLAINED_IN, HEADING, IN_STREAMS, OF_FIELDS, ONLY_REAL
 from tests.fidelity.exchanges import STORIES
 from tests.fidelity.kinds import KIND_STORIES
 from tests.fidelity.manifests import MANIFEST_STORIES
@@ -22,7 +22,6 @@ def test_every_difference_is_documented_with_its_reason() -> None:
     exchanges = [exchange for story in _STORIES for exchange in story]
     allowed = {
         *ONLY_REAL.values(),
-        ONLY_OURS,
         IN_STREAMS,
         OF_FIELDS,
         *(exchange.known for exchange in exchanges if exchange.known),

@@ -3,7 +3,18 @@
 import pytest
 
 from spinney.server import ServerOptions
-from tests.server.api import CONFIG_MAPS, NODES, PODS, a_config_map, a_pod, an_api
+from tests.server.api import (
+    CONFIG_MAPS,
+    DEFINITIONS,
+    NODES,
+    PODS,
+    WIDGETS,
+    a_config_map,
+    a_definition,
+    a_pod,
+    a_widget,
+    an_api,
+)
 
 
 async def test_labels_and_fields_select() -> None:
@@ -19,6 +30,20 @@ async def test_labels_and_fields_select() -> None:
     refused = await api.send("GET", PODS, query={"fieldSelector": "spec.priority=1"})
     assert (refused.status, refused.body["reason"]) == (400, "BadRequest")
     assert (await api.send("GET", PODS, query={"labelSelector": "a=b=c"})).status == 400
+
+
+async def test_the_list_says_what_its_items_are() -> None:
+    """Items of built-in kinds do not say it again, in whatever order they were written; those of custom kinds do."""
+    api = an_api()
+    await api.create(CONFIG_MAPS, {"metadata": {"name": "a"}, "kind": "ConfigMap", "apiVersion": "v1"})
+    await api.create(CONFIG_MAPS, {"apiVersion": "v1", "data": {"kind": "x"}, "metadata": {"name": "b"}})
+    await api.create(DEFINITIONS, a_definition())
+    await api.create(WIDGETS, a_widget("w"))
+    found = await api.get(CONFIG_MAPS, fieldSelector="metadata.name!=kube-root-ca.crt")
+    assert found["kind"] == "ConfigMapList"
+    assert [sorted(item) for item in found["items"]] == [["metadata"], ["data", "metadata"]]
+    assert found["items"][1]["data"] == {"kind": "x"}
+    assert [item["kind"] for item in (await api.get(WIDGETS))["items"]] == ["Widget"]
 
 
 async def test_pages_are_consistent() -> None:

@@ -44,7 +44,8 @@ class BlockingClient:
     ) -> tuple[JSON, ...]:
         """Return the objects of a namespace, or of all; ``labels`` is a selector such as ``app=web``."""
         resource = self._resource(api_version, kind)
-        return self._wait(self._client.list(resource, namespace, label_selector=labels)).items
+        listed = self._wait(self._client.list(resource, namespace, label_selector=labels))
+        return tuple(_complete(resource, item) for item in listed.items)
 
     def create(self, obj: JSON) -> JSON:
         """Create one object and return it as it is stored."""
@@ -125,7 +126,7 @@ class BlockingClient:
             async with asyncio.timeout(timeout):
                 while True:  # the server ends a watch after a while
                     listed = await self._client.list(resource, within, field_selector=chosen)
-                    seen = listed.items[0] if listed.items else None
+                    seen = _complete(resource, listed.items[0]) if listed.items else None
                     if done(seen):
                         return seen
                     async for event in self._client.watch(
@@ -137,6 +138,11 @@ class BlockingClient:
         except TimeoutError as error:
             found = f"is:\n{yaml.safe_dump(seen, sort_keys=False)}" if seen else "is not there"
             raise TimeoutError(f"waited {timeout:g} seconds for {resource.kind} {name}, which {found}") from error
+
+
+def _complete(resource: Resource, item: JSON) -> JSON:
+    """Return an item of a list with what it is: lists of built-in kinds do not say it in each item."""
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **item}
 
 
 def _namespace(resource: Resource, obj: JSON) -> str | None:

@@ -30,7 +30,7 @@ _OWNER_FIELDS = ("apiVersion", "kind", "name", "uid")
 
 
 def check_envelope(kind: Kind, obj: Any) -> JSON:
-    """Return a decoded body as an object of ``kind``; raise a 400 if it says it is something else."""
+    """Return a decoded body as an object of ``kind``, which it says first; raise a 400 if it says something else."""
     if not isinstance(obj, dict):
         raise bad_request(
             "the body is not an object: expected a JSON or YAML object with apiVersion, kind and metadata"
@@ -51,7 +51,7 @@ def check_envelope(kind: Kind, obj: Any) -> JSON:
             del obj[field]
     if not kind.custom and (path := misshapen(obj, kind.shape)) is not None:
         raise bad_request(f"{path}: Invalid value: must be an object or a list, as {resource.kind} has it there")
-    return obj
+    return {"kind": resource.kind, "apiVersion": resource.api_version, **obj}
 
 
 def _check_metadata(obj: JSON) -> None:
