@@ -55,6 +55,9 @@ class _Attempt:
     placed: int
     reports: tuple[PodReport, ...]
     others: tuple[str, ...]
+    found: FilterResult | None = None
+    members: tuple[int, ...] = ()
+    """What the reports rest on: of thousands of pods that are alike it is the same for each."""
 
 
 class Refusals:
@@ -92,11 +95,14 @@ class Refusals:
         if refused.found is None:
             self._attempts[unit] = _Attempt(placed, (), (refused.status.message,))
             return
+        members = _members(record, group)
+        if known is not None and (known.placed, known.members) == (placed, members) and known.found is refused.found:
+            return
         reports = [self._report(record, refused.found, _alike(record, group))]
         reports += self._others(group, record) if group is not None else []
         if placed:
             reports = list(map(_beside_its_own, reports))
-        self._attempts[unit] = _Attempt(placed, tuple(reports), ())
+        self._attempts[unit] = _Attempt(placed, tuple(reports), (), refused.found, members)
 
     def of(self, pending: Sequence[PodRecord], placed: Collection[PodKey]) -> list[PodRefusal]:
         """Return the units of those that were ``pending`` of which pods are left."""
@@ -174,5 +180,12 @@ def _beside_its_own(report: PodReport) -> PodReport:
 
 
 def _alike(record: PodRecord, group: Group | None) -> int:
-    members = group.pending() if group is not None else [record]
-    return sum(each.request.number == record.request.number for each in members)
+    members = group.members.values() if group is not None else (record,)
+    number = record.request.number
+    return sum(each.request.number == number and each.status is PodStatus.PENDING for each in members)
+
+
+def _members(record: PodRecord, group: Group | None) -> tuple[int, ...]:
+    """Return what tells one refusal of a group from another: which class of pods, and how many of them wait."""
+    states = (len(group.members), group.assigned, group.bound, group.gated) if group is not None else ()
+    return (record.request.number, *states)

@@ -124,6 +124,8 @@ class _Run:
         registry = PluginRegistry(BUILT_IN)
         registry.register(_IN_MEMORY, lambda handle, arguments: _Binder(self._bind))
         self._composed = ComposedProfiles.made(configuration, self._services, registry)
+        for profile in self._composed.profiles.values():
+            profile.faults.monotonic = self._services.runtime.clock.monotonic  # nobody waits for a slow plugin here
         self._queue = self._composed.queue(configuration, self._services, wake=lambda: None, failed=self._could_not_ask)
         self._refusals = Refusals(shared, self._groups, self._composed.rankings)
         self._scheduler = Scheduler(
