@@ -24,6 +24,7 @@ from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.controlplane import ControlPlane, GoMissing
 from tests import descriptors
+from tests.logs import log_plainly
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -37,6 +38,7 @@ settings.register_profile("ci", settings.get_profile("developer"), derandomize=T
 settings.load_profile("ci" if os.environ.get("CI") else "developer")
 
 
+log_plainly()
 _LOGS = structlog.get_config()
 
 

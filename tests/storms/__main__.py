@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 
+from tests.logs import log_plainly
 from tests.storms.story import Outcome, one_of_many, storm
 
 _SEEDS_PER_PROCESS = 200  # then another takes over, with memory of its own
@@ -30,6 +31,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes side by side")
     parser.add_argument("--seed", type=int, help="only this one, with everything that happened in it")
     given = parser.parse_args()
+    log_plainly()
     if given.seed is not None:
         outcome = storm(given.seed)
         print(*sorted(outcome.happened.items()), f"ended as {outcome.digest}", sep="\n")
