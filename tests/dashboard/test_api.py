@@ -28,21 +28,22 @@ async def apply(page: Page, manifest: Any) -> None:
 
 
 async def until(page: Page, gang: str, state: str) -> Any:
-    """Follow events from the beginning until a gang is in a state; return its row."""
+    """Follow events from the beginning until a gang is in a state, and the reason known for which it waits."""
     start = await page.get("api/state")
     for row in start["gangs"]:
-        if row["key"] == gang and row["state"] == state:
+        if _is(row, gang, state):
             return row
     async with page.events(start["revision"]) as events:
         async for event in events:
             for row in event.data.get("gangs", ()):
-                if (
-                    row["key"] == gang
-                    and row["state"] == state
-                    and (state != "pending" or "unschedul" in row["reason"])
-                ):
+                if _is(row, gang, state):
                     return row
     raise AssertionError("the stream ended")
+
+
+def _is(row: Any, gang: str, state: str) -> bool:
+    told = state != "pending" or "unschedul" in row.get("reason", "")
+    return row["key"] == gang and row["state"] == state and told
 
 
 async def test_gangs_come_up_and_wait_before_the_viewers_eyes(page: Page) -> None:
