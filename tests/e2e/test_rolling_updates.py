@@ -4,10 +4,14 @@ The piece is a pod in a standalone clique, a replica in a scaling group, and onl
 time. What is in flight is judged after every write to a pod, from the log.
 """
 
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
 from spinney.api import labels as marks
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from tests.e2e.backends import THOROUGH, everywhere
-from tests.e2e.harness import Stages
+from tests.e2e.harness import Stage, Stages
 from tests.e2e.updating import (
     deleted_since,
     deployed,
@@ -18,6 +22,42 @@ from tests.e2e.updating import (
     turn_of,
     updated,
 )
+
+STANDALONE = ("pc-a",)
+ALL = ("pc-a", "pc-b", "pc-c")
+
+
+async def scaled_during_update(
+    opening: AbstractAsyncContextManager[Stage],
+    changed: Sequence[str],
+    *,
+    turn: int,
+    scaled: tuple[type[Any], str, int],
+    pods: int,
+    groups: int = 2,
+    standalone: int = 2,
+    reached: int | None = None,
+    kept: int = 2,
+    once: bool = False,
+) -> None:
+    """Change cliques of two replicas, scale something when it is the turn of one, and see the update end.
+
+    ``reached`` is a replica that has the new template before that; ``kept`` are those that are served all the time, and
+    ``once`` says that nothing new is replaced.
+    """
+    async with opening as stage:
+        await deployed(stage, replicas=2, groups=groups, standalone=standalone)
+        since = await stage.change("workload1", *changed)
+        await turn_of(stage, turn)
+        if reached is not None:
+            await template_reached(stage, reached)
+        await stage.scale(*scaled)
+        await updated(stage, pods)
+        kind, name, replicas = scaled
+        assert kind is not PodClique or len(stage.pods(name)) == replicas
+        expect_one_at_a_time(stage, since, replicas=kept)
+        if once:
+            expect_updated_once(stage, since)
 
 
 @everywhere(*THOROUGH)
@@ -73,25 +113,14 @@ async def test_ru10_without_room_the_update_waits(a_stage: Stages) -> None:
 
 async def test_ru11_the_set_grows_during_an_update(a_stage: Stages) -> None:
     """A replica added half-way is made from the new template at once and is not updated again."""
-    async with a_stage(30) as stage:
-        await deployed(stage, replicas=2)
-        since = await stage.change("workload1", "pc-a")
-        await turn_of(stage, 0)
-        await stage.scale(PodCliqueSet, "workload1", 3)
-        await updated(stage, 30)
-        expect_one_at_a_time(stage, since, replicas=2)
-        expect_updated_once(stage, since)
+    await scaled_during_update(
+        a_stage(30), STANDALONE, turn=0, scaled=(PodCliqueSet, "workload1", 3), pods=30, once=True
+    )
 
 
 async def test_ru12_the_replica_under_update_is_scaled_away(a_stage: Stages) -> None:
     """The last replica disappears while it is its turn, and the update ends."""
-    async with a_stage(30) as stage:
-        await deployed(stage, replicas=2)
-        since = await stage.change("workload1", "pc-a", "pc-b", "pc-c")
-        await turn_of(stage, 1)
-        await stage.scale(PodCliqueSet, "workload1", 1)
-        await updated(stage, 10)
-        expect_one_at_a_time(stage, since, replicas=1)
+    await scaled_during_update(a_stage(30), ALL, turn=1, scaled=(PodCliqueSet, "workload1", 1), pods=10, kept=1)
 
 
 async def test_ru13_the_set_shrinks_after_its_last_replica_was_updated(a_stage: Stages) -> None:
@@ -108,96 +137,56 @@ async def test_ru13_the_set_shrinks_after_its_last_replica_was_updated(a_stage: 
 
 async def test_ru14_a_scaling_group_grows_during_its_update(a_stage: Stages) -> None:
     """A replica added to a group under update is made from the new template and not replaced again."""
-    async with a_stage(28) as stage:
-        await deployed(stage, replicas=2)
-        since = await stage.change("workload1", "pc-a", "pc-b", "pc-c")
-        await turn_of(stage, 0)
-        await stage.scale(PodCliqueScalingGroup, "workload1-0-sg-x", 3)
-        await updated(stage, 24)
-        expect_one_at_a_time(stage, since, replicas=2)
-        expect_updated_once(stage, since)
+    await scaled_during_update(
+        a_stage(28), ALL, turn=0, scaled=(PodCliqueScalingGroup, "workload1-0-sg-x", 3), pods=24, once=True
+    )
 
 
 async def test_ru15_a_scaling_group_grows_before_its_turn(a_stage: Stages) -> None:
     """A replica added to a group that waits for its turn is updated no more than once, and the update ends."""
-    async with a_stage(28) as stage:
-        await deployed(stage, replicas=2)
-        since = await stage.change("workload1", "pc-a", "pc-b", "pc-c")
-        await turn_of(stage, 0)
-        await stage.scale(PodCliqueScalingGroup, "workload1-1-sg-x", 3)
-        await updated(stage, 24)
-        expect_one_at_a_time(stage, since, replicas=2)
-        expect_updated_once(stage, since)
+    await scaled_during_update(
+        a_stage(28), ALL, turn=0, scaled=(PodCliqueScalingGroup, "workload1-1-sg-x", 3), pods=24, once=True
+    )
 
 
 async def test_ru16_a_scaling_group_shrinks_during_its_update(a_stage: Stages) -> None:
     """A group of three loses its last replica while it is updated, and the update ends."""
-    async with a_stage(28) as stage:
-        await deployed(stage, replicas=2, groups=3)
-        since = await stage.change("workload1", "pc-a", "pc-b", "pc-c")
-        await turn_of(stage, 0)
-        await stage.scale(PodCliqueScalingGroup, "workload1-0-sg-x", 2)
-        await updated(stage, 24)
-        expect_one_at_a_time(stage, since, replicas=2)
+    await scaled_during_update(
+        a_stage(28), ALL, turn=0, groups=3, scaled=(PodCliqueScalingGroup, "workload1-0-sg-x", 2), pods=24
+    )
 
 
 async def test_ru17_a_scaling_group_shrinks_before_its_turn(a_stage: Stages) -> None:
     """A group of three loses its last replica before its turn, and the update ends."""
-    async with a_stage(28) as stage:
-        await deployed(stage, replicas=2, groups=3)
-        since = await stage.change("workload1", "pc-a", "pc-b", "pc-c")
-        await turn_of(stage, 0)
-        await stage.scale(PodCliqueScalingGroup, "workload1-1-sg-x", 2)
-        await updated(stage, 24)
-        expect_one_at_a_time(stage, since, replicas=2)
+    await scaled_during_update(
+        a_stage(28), ALL, turn=0, groups=3, scaled=(PodCliqueScalingGroup, "workload1-1-sg-x", 2), pods=24
+    )
 
 
 async def test_ru18_a_standalone_clique_grows_during_its_update(a_stage: Stages) -> None:
     """Pods added to a clique under update are made from the new template and not replaced again."""
-    async with a_stage(24) as stage:
-        await deployed(stage, replicas=2)
-        since = await stage.change("workload1", "pc-a", "pc-b", "pc-c")
-        await turn_of(stage, 0)
-        await stage.scale(PodClique, "workload1-0-pc-a", 4)
-        await updated(stage, 22)
-        expect_one_at_a_time(stage, since, replicas=2)
-        expect_updated_once(stage, since)
+    await scaled_during_update(a_stage(24), ALL, turn=0, scaled=(PodClique, "workload1-0-pc-a", 4), pods=22, once=True)
 
 
 async def test_ru19_a_standalone_clique_grows_before_its_turn(a_stage: Stages) -> None:
     """Pods added to a clique that waits for its turn are made from the new template and not replaced again."""
-    async with a_stage(24) as stage:
-        await deployed(stage, replicas=2)
-        since = await stage.change("workload1", "pc-a", "pc-b", "pc-c")
-        await turn_of(stage, 0)
-        await template_reached(stage, 1)
-        await stage.scale(PodClique, "workload1-1-pc-a", 4)
-        await updated(stage, 22)
-        expect_one_at_a_time(stage, since, replicas=2)
-        expect_updated_once(stage, since)
+    await scaled_during_update(
+        a_stage(24), ALL, turn=0, reached=1, scaled=(PodClique, "workload1-1-pc-a", 4), pods=22, once=True
+    )
 
 
 async def test_ru20_a_standalone_clique_shrinks_during_its_update(a_stage: Stages) -> None:
     """A clique of three loses a pod while it is updated; what was updated stays, and the update ends."""
-    async with a_stage(22) as stage:
-        await deployed(stage, replicas=2, standalone=3)
-        since = await stage.change("workload1", "pc-a")
-        await turn_of(stage, 0)
-        await stage.scale(PodClique, "workload1-0-pc-a", 2)
-        await updated(stage, 21)
-        expect_one_at_a_time(stage, since, replicas=2)
+    await scaled_during_update(
+        a_stage(22), STANDALONE, turn=0, standalone=3, scaled=(PodClique, "workload1-0-pc-a", 2), pods=21
+    )
 
 
 async def test_ru21_a_standalone_clique_shrinks_before_its_turn(a_stage: Stages) -> None:
     """A clique of three loses a pod before its turn, and the update ends with the two that are left."""
-    async with a_stage(22) as stage:
-        await deployed(stage, replicas=2, standalone=3)
-        since = await stage.change("workload1", "pc-a")
-        await turn_of(stage, 0)
-        await stage.scale(PodClique, "workload1-1-pc-a", 2)
-        await updated(stage, 21)
-        expect_one_at_a_time(stage, since, replicas=2)
-        assert len(stage.pods("workload1-1-pc-a")) == 2
+    await scaled_during_update(
+        a_stage(22), STANDALONE, turn=0, standalone=3, scaled=(PodClique, "workload1-1-pc-a", 2), pods=21
+    )
 
 
 async def test_an_update_names_its_progress(a_stage: Stages) -> None:
