@@ -95,6 +95,11 @@ class LeftOut:
 
 LEFT_OUT = (
     LeftOut(
+        ("preemption/*",),
+        (COSCHEDULING, NATIVE),
+        "victims are found pod by pod there, and tests/coscheduling is about them",
+    ),
+    LeftOut(
         ("gang_scheduling/gs8_*", "gang_scheduling/gs10_*", "gang_scheduling/gs12_*"),
         (COSCHEDULING, NATIVE),
         "pods beyond a minimum are in no group there, and may come before another gang's minimum",

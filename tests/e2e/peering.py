@@ -38,8 +38,10 @@ async def serving(peer: Peer, cluster: Cluster) -> AsyncIterator[None]:
             await _until_open(cluster)
         try:
             yield
-        finally:
-            programs.check()
+        except BaseException:
+            print(programs.logs())  # noqa: T201 - pytest shows it with the failure
+            raise
+        programs.check()
 
 
 async def _until_open(cluster: Cluster) -> None:

@@ -6,7 +6,7 @@ from the PodGroup.
 
 import pytest
 
-from tests.e2e.backends import WITH_TOPOLOGY, Backend, everywhere
+from tests.e2e.backends import REAL_KAI, WITH_TOPOLOGY, Backend, everywhere
 from tests.e2e.floor import BLOCK, HOST, RACK, ZONE
 from tests.e2e.harness import Stage, Stages
 from tests.e2e.packing import FREE, Leaf, Tree, domains, expect_together, expect_tree, preferred, required
@@ -98,7 +98,7 @@ async def test_tas7_without_constraints(a_stage: Stages) -> None:
         await expect_tree(stage, "tas-no-constraint-0", Tree(leaves))
 
 
-@everywhere(*WITH_TOPOLOGY)
+@everywhere(*WITH_TOPOLOGY, peers=(REAL_KAI,))
 async def test_tas8_three_levels(a_stage: Stages) -> None:
     """Each clique has its host, each replica of the group its rack, and all of it one block."""
     async with a_stage(8) as stage:

@@ -65,7 +65,7 @@ KAI: Final = Peer(
         (QUEUE, a_kai_queue(KAI_PARENT_QUEUE)),
         (QUEUE, a_kai_queue(KAI_QUEUE, KAI_PARENT_QUEUE)),
     ),
-    remark="100 ms between cycles (1 s as shipped), 50 binder workers (10), requests per second raised",
+    remark="100 ms between cycles (1 s as shipped), 50 binder workers (10), requests raised",
 )
 
 
@@ -102,6 +102,8 @@ def _plugins_scheduler(ground: Ground) -> list[str]:
         f"--authentication-kubeconfig={ground.kubeconfig}",
         f"--authorization-kubeconfig={ground.kubeconfig}",
         "--authentication-skip-lookup=true",
+        # A gang that the plugin refused is not always woken when a node is opened; then it waits for this.
+        "--pod-max-in-unschedulable-pods-duration=20s",
     ]
 
 
@@ -119,7 +121,7 @@ COSCHEDULING: Final = Peer(
     "scheduler-plugins",
     "903da7df",
     (Program("scheduler", _plugins_scheduler), Program("controller", _plugins_controller)),
-    remark="at most 1 s of back-off (10 s as shipped), requests per second raised",
+    remark="at most 1 s of back-off (10 s as shipped), refused pods tried again after 20 s (5 min), requests raised",
 )
 
 
@@ -170,7 +172,7 @@ VOLCANO: Final = Peer(
     "1.15.1",
     (Program("scheduler", _volcano_scheduler), Program("controller-manager", _volcano_controllers)),
     objects=((NAMESPACE, {"metadata": {"name": "volcano-system"}}),),
-    remark="100 ms between cycles (1 s as shipped), binpack, preempt and reclaim on, requests per second raised",
+    remark="100 ms between cycles (1 s as shipped), binpack, preempt and reclaim on, requests raised",
 )
 
 
@@ -221,7 +223,7 @@ GROVE: Final = Peer(
         ("GROVE_INIT_CONTAINER_IMAGE", "grove-initc"),
         ("GROVE_OPERATOR_SERVICE_ACCOUNT_NAME", "grove-operator"),
     ),
-    remark="10 workers a controller (3 as shipped), no webhooks, requests per second raised",
+    remark="10 workers a controller (3 as shipped), no webhooks, requests raised",
 )
 
 PEERS: Mapping[str, Peer] = {peer.name: peer for peer in (KAI, GROVE, COSCHEDULING, VOLCANO)}

@@ -41,11 +41,19 @@ class RunningPeer:
         """Return the process ids."""
         return tuple(process.pid for process in self.processes)
 
+    def logs(self) -> str:
+        """Return what the programs have logged last."""
+        return "\n".join(f"{process.name} of {self.peer} logged: {_end(process)}" for process in self.processes)
+
     def check(self) -> None:
         """Raise :class:`ProcessFailed`, with the end of its log, if a program has ended."""
         for process in self.processes:
             if not process.alive:
-                raise ProcessFailed(f"{process.name} of {self.peer} ended: {process.log.read_text()[-2000:]}")
+                raise ProcessFailed(f"{process.name} of {self.peer} ended: {_end(process)}")
+
+
+def _end(process: Process) -> str:
+    return process.log.read_text(errors="replace")[-4000:]
 
 
 @contextmanager
