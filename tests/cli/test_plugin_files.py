@@ -6,6 +6,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from spinney.cli import main
+from spinney.cli.settings.plugin_files import policies_of
+from spinney.cli.settings.stack import embedded_settings
+from spinney.nodes import ClusterSpec
 from spinney.sim import Cluster
 from spinney.sim.snapshots.files import write_snapshot
 
@@ -114,3 +117,68 @@ def test_mistakes_are_one_sentence(policies: Path, command: str, plugin: str, ex
 
     assert answer.exit_code != 0
     assert expected in " ".join(answer.output.split())
+
+
+@pytest.fixture
+def naming(tmp_path: Path) -> Path:
+    """A configuration that names a plugin of the file, with an argument."""
+    path = tmp_path / "scheduler.yaml"
+    path.write_text("extraPlugins:\n- name: keep-free\n  arguments: {node: gpu-001}\n")
+    return path
+
+
+@pytest.mark.parametrize("command", ["why podgang/train --from {snapshot}", "simulate {snapshot}"])
+def test_a_configuration_may_name_a_plugin_of_the_file(
+    command: str, policies: Path, snapshot: Path, naming: Path
+) -> None:
+    """The plugin runs once, with the arguments of the configuration, and nothing runs without it."""
+    words = command.format(snapshot=snapshot).split()
+
+    answer = spinney(*words, "--plugin", f"{policies}:KeepFree", "--config", str(naming))
+
+    assert answer.exit_code == 0, answer.output
+    assert "1 of 2 pods" in answer.output
+
+
+def test_a_scheduler_is_checked_with_a_configuration_that_names_the_plugin(policies: Path, naming: Path) -> None:
+    """``--check`` prints the plugin where the configuration has it, once."""
+    answer = spinney("scheduler", "--check", "--plugin", f"{policies}:KeepFree", "--config", str(naming))
+
+    assert answer.exit_code == 0, answer.output
+    assert answer.output.count("name: keep-free") == 1
+    assert "node: gpu-001" in answer.output
+
+
+def test_a_profile_has_a_plugin_of_the_file_where_it_enables_it(policies: Path, tmp_path: Path) -> None:
+    """A plugin that a profile enables at one extension point is not enabled at all of them too."""
+    config = tmp_path / "coscheduler.yaml"
+    config.write_text("profiles:\n- schedulerName: s\n  plugins: {filter: {enabled: [{name: Quiet}]}}\n")
+
+    answer = spinney("coscheduler", "--check", "--plugin", f"{policies}:Quiet", "--config", str(config))
+
+    assert answer.exit_code == 0, answer.output
+    assert answer.output.count("name: Quiet") == 1
+
+
+def test_a_replay_takes_a_plugin_and_a_configuration_that_names_it(
+    policies: Path, naming: Path, tmp_path: Path
+) -> None:
+    """A trace is replayed once, with the plugin that the configuration names."""
+    trace = tmp_path / "two.swf"
+    trace.write_text(
+        "; MaxProcs: 8\n1 0 0 60 4 -1 -1 4 60 -1 1 1 1 1 1 1 -1 -1\n2 1 0 60 4 -1 -1 4 60 -1 1 1 1 1 1 1 -1 -1\n"
+    )
+
+    answer = spinney("replay", str(trace), "--plugin", f"{policies}:KeepFree", "--config", str(naming))
+
+    assert answer.exit_code == 0, answer.output
+    assert f"{naming} + {policies}" in "".join(answer.output.split("\n"))
+
+
+def test_an_embedded_cluster_takes_a_configuration_that_names_the_plugin(policies: Path, naming: Path) -> None:
+    """``up`` runs the plugin with the arguments of the configuration."""
+    options = embedded_settings(ClusterSpec(), (naming,), policies_of([(policies, "KeepFree", {})]))
+
+    assert [each.arguments for each in options.scheduler.plugins if each.name == "keep-free"] == [{"node": "gpu-001"}]
+    assert options.plugins is not None
+    assert "keep-free" in options.plugins

@@ -27,7 +27,6 @@ from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.arguments import read_arguments, written
 from spinney.scheduler.framework.plugin import PluginRegistry, UnknownPlugin
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.process import COMPONENT, SchedulerProcess
 from spinney.scheduler.process.shadow import Comparison, Shadow
@@ -105,9 +104,9 @@ def scheduler(
 
 
 def _settings(config: Path | None, policies: Policies) -> tuple[SchedulerConfig, PluginRegistry]:
-    """Return the configuration with ``policies``, checked with the plugins that are installed."""
+    """Return the configuration with ``policies``, checked with the plugins that are installed and their own."""
     try:
-        settings = load_config(config, default_registry()) if config is not None else SchedulerConfig()
+        settings = load_config(config, policies.registry()) if config is not None else SchedulerConfig()
         settings, registry = with_policies(settings, policies)
         Scheduler(settings, Inventory.for_config(settings), registry=registry)
     except (InvalidConfiguration, UnknownPlugin) as error:

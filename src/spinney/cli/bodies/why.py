@@ -56,7 +56,8 @@ def why(
     explanations: str | None,
     output: str,
 ) -> None:
-    settings, policies = scheduler_settings(config), session_policies(plugins)
+    policies = session_policies(plugins)
+    settings = scheduler_settings(config, policies)
     addable = node_groups_in(node_groups)
     refused = _refused_by(explanations) if explanations is not None else None
     events: list[Event] = []

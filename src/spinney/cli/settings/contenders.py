@@ -1,4 +1,7 @@
-"""What a comparison runs: each configuration, and with plugins of the user each a second time with them."""
+"""What a comparison runs: each configuration, and with plugins of the user each a second time with them.
+
+A configuration that names such a plugin runs only with it.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,8 +18,9 @@ def contenders(
 ) -> Iterator[tuple[str, SchedulerConfig, PluginRegistry]]:
     """Yield what is to be run, by name; without a configuration the default one."""
     for path in configs or (None,):
-        config = scheduler_settings(path) or default
+        config = scheduler_settings(path, policies) or default
         name = str(path) if path is not None else "default"
-        yield name, *with_policies(config, Policies())
+        if not policies.named_in(config):
+            yield name, *with_policies(config, Policies())
         if policies:
             yield f"{name} + {', '.join(str(file) for file, _, _ in files)}", *with_policies(config, policies)

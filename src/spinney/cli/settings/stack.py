@@ -20,7 +20,6 @@ from spinney.operator.configuration import KIND as OPERATOR_KIND
 from spinney.operator.configuration import load as load_operator
 from spinney.operator.operator import Settings
 from spinney.scheduler.config import InvalidConfiguration, load_config
-from spinney.scheduler.plugins import default_registry
 from spinney.sim.embedded.stack import EVERY_BACKEND, GROUPER, StackOptions
 from spinney.sim.policies.files import Policies, with_framework_policies, with_policies
 
@@ -48,7 +47,7 @@ def embedded_settings(spec: ClusterSpec, configs: Iterable[Path], policies: Poli
             elif "profiles" in raw:
                 options = replace(options, coscheduler=coscheduling.load_configuration(path))
             else:
-                config = load_config(path, default_registry())
+                config = load_config(path, policies.registry())
                 names = tuple(dict.fromkeys((*options.scheduler.scheduler_names, *config.scheduler_names)))
                 config = msgspec.structs.replace(config, scheduler_names=names, wait_for_grouper=True)
                 options = replace(options, scheduler=config)

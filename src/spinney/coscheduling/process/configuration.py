@@ -157,7 +157,8 @@ def make_profile(
                 raise InvalidConfiguration(f"profile {chosen.scheduler_name}: plugin {name}: {error}") from error
             except Exception as error:
                 raise InvalidConfiguration(
-                    f"profile {chosen.scheduler_name}: plugin {name} cannot be built: {type(error).__name__}: {error}"
+                    f"profile {chosen.scheduler_name}: plugin {name} cannot be built: {type(error).__name__}: {error}; "
+                    "it is called with the handle and its arguments: __init__(self, handle, arguments)"
                 ) from error
         return made[name]
 

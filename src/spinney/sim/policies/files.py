@@ -57,6 +57,18 @@ class Policies:
     def __bool__(self) -> bool:
         return bool(self.session or self.framework)
 
+    def registry(self) -> PluginRegistry:
+        """Return the session scheduler's plugins that are installed, and those of the files."""
+        registry = default_registry()
+        for plugin, _ in self.session:
+            registry.register(plugin.name, plugin)
+        return registry
+
+    def named_in(self, config: SchedulerConfig) -> bool:
+        """Tell whether a configuration names a plugin of the files, and so is nothing without them."""
+        own = {plugin.name for plugin, _ in self.session} - set(default_registry())
+        return not own.isdisjoint(option.name for option in config.plugins)
+
     def only_session(self) -> "Policies":
         """Return the same; raises :class:`InvalidPolicy` if it has none of the session scheduler's plugins."""
         if self.framework and not self.session:
@@ -106,9 +118,7 @@ def with_plugins(config: SchedulerConfig, plugins: Iterable[type[Plugin]]) -> tu
 
 def with_policies(config: SchedulerConfig, policies: Policies) -> tuple[SchedulerConfig, PluginRegistry]:
     """Return a configuration and a registry that also have the session scheduler's plugins of ``policies``."""
-    registry = default_registry()
     for plugin, arguments in policies.session:
-        registry.register(plugin.name, plugin)
         option = PluginOption(plugin.name, dict(arguments))
         present = [each.name for each in config.plugins]
         if plugin.name not in present:
@@ -118,21 +128,26 @@ def with_policies(config: SchedulerConfig, policies: Policies) -> tuple[Schedule
         else:
             plugins = config.plugins
         config = msgspec.structs.replace(config, plugins=plugins)
-    return config, registry
+    return config, policies.registry()
 
 
 def with_framework_policies(
     config: CoschedulerConfiguration, policies: Policies
 ) -> tuple[CoschedulerConfiguration, FrameworkRegistry]:
-    """Return a configuration and a registry whose profiles all have the coscheduler's plugins of ``policies``."""
+    """Return a configuration and a registry whose profiles all have the coscheduler's plugins of ``policies``.
+
+    A profile that enables such a plugin at some extension point has it there, and nowhere else.
+    """
     registry = FrameworkRegistry.installed(FRAMEWORK_PLUGINS)
     for plugin, arguments in policies.framework:
         registry.register(plugin.name, plugin)
         profiles = []
         for profile in config.profiles:
-            everywhere = profile.plugins.get(MULTI_POINT, PointPlugins())
-            enabled = (*everywhere.enabled, PluginChoice(name=plugin.name))
-            plugins = {**profile.plugins, MULTI_POINT: msgspec.structs.replace(everywhere, enabled=enabled)}
+            plugins = profile.plugins
+            if not any(each.name == plugin.name for point in plugins.values() for each in point.enabled):
+                everywhere = plugins.get(MULTI_POINT, PointPlugins())
+                enabled = (*everywhere.enabled, PluginChoice(name=plugin.name))
+                plugins = {**plugins, MULTI_POINT: msgspec.structs.replace(everywhere, enabled=enabled)}
             configured = profile.plugin_config
             if arguments:
                 configured = (*configured, PluginArguments(name=plugin.name, args=dict(arguments)))
