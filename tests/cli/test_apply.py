@@ -7,6 +7,7 @@ from click.testing import CliRunner
 from spinney.api.apiextensions import CUSTOM_RESOURCE_DEFINITION
 from spinney.api.core import CONFIG_MAP
 from spinney.cli import main
+from spinney.cli.clusters.coming_up import on_one_line
 from spinney.kube.client import Client
 from tests.cli.clusters import ServedCluster
 from tests.cli.workloads import a_training_job, as_yaml
@@ -139,3 +140,9 @@ def test_waiting_says_what_for(served: ServedCluster, tmp_path: Path) -> None:
     assert answer.exit_code == 1, answer.output
     assert "never-0 pending, 0 of 3 pods ready: " in answer.output
     assert "'spinney why never-0' says more" in answer.output
+
+
+def test_while_waiting_a_few_gangs_are_named_and_the_others_counted() -> None:
+    """What is being waited for stays one line, however many gangs there are."""
+    assert on_one_line(["a pending", "b pending"]) == "a pending; b pending"
+    assert on_one_line([f"{name} pending" for name in "abcde"]) == "a pending; b pending; c pending; and 2 more"

@@ -26,6 +26,8 @@ _SET: Final = POD_CLIQUE_SET.kind
 _POD: Final = POD.kind
 _REASON: Final = 100
 """Characters of a reason that are shown while waiting."""
+_SHOWN: Final = 3
+"""Gangs that are shown while waiting; the others are counted."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,18 @@ async def until_ready(
                         missing = [stage for stage in stages if stage.missing]
                         if not missing:
                             return
-                        say("; ".join(text for stage in missing for text in stage.missing))
+                        say(on_one_line([text for stage in missing for text in stage.missing]))
     except TimeoutError:
         said = "\n".join(f"  {text}" for stage in missing for text in stage.missing)
         asked = next((stage.why for stage in missing if stage.why), "")
         hint = f"\n'spinney why {asked}' says more" if asked else ""
         raise click.ClickException(f"not ready after {timeout}; still waiting for:\n{said}{hint}") from None
+
+
+def on_one_line(missing: Sequence[str]) -> str:
+    """Return what is being waited for: a few gangs, and how many more."""
+    more = len(missing) - _SHOWN
+    return "; ".join((*missing[:_SHOWN], *([f"and {more} more"] if more > 0 else ())))
 
 
 async def _stages(
