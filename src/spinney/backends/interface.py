@@ -110,9 +110,6 @@ class GangLookup(Protocol):
     def topology_binding(self, name: str) -> ClusterTopologyBinding | None:
         """Return a topology binding by name."""
 
-    def pods_of_gang(self, gang: PodGang) -> list[Pod]:
-        """Return the pods labelled as the gang's, in order of name."""
-
 
 @dataclass(frozen=True)
 class BackendContext:

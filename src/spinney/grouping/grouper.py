@@ -65,9 +65,7 @@ class _Lookup:
     """What backends may look up; a workload's gang has no PodCliqueSet."""
 
     gangs: WatchCache[PodGang]
-    pods: WatchCache[Pod]
     bindings: WatchCache[ClusterTopologyBinding]
-    membership: Membership
 
     def pod_gang(self, namespace: str, name: str) -> PodGang | None:
         return self.gangs.get(Key(namespace, name))
@@ -77,10 +75,6 @@ class _Lookup:
 
     def topology_binding(self, name: str) -> ClusterTopologyBinding | None:
         return self.bindings.get(Key("", name))
-
-    def pods_of_gang(self, gang: PodGang) -> list[Pod]:
-        keys = sorted(self.membership.pods(Key(gang.metadata.namespace or "", gang.metadata.name)))
-        return [pod for key in keys if (pod := self.pods.get(key)) is not None]
 
 
 class Grouper:
@@ -118,7 +112,7 @@ class Grouper:
 
     async def prepare(self) -> None:
         """Initialise the backends and compose the controllers; a backend that cannot be initialised raises."""
-        lookup = _Lookup(self._gangs, self._pods, self._bindings, self._membership)
+        lookup = _Lookup(self._gangs, self._bindings)
         context = BackendContext(self._client, self._events, self._client.runtime.clock, lookup)
         await self.registry.initialize(self._catalogue, context, self._configuration.profiles.without_native_gangs())
         self.controllers = self._compose(_by_scheduler_name(self.registry, self._configuration))

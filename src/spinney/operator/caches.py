@@ -65,9 +65,7 @@ class Caches:
             cliques=manager.cache(POD_CLIQUE, PodClique, indexes=by_labels),
             groups=manager.cache(POD_CLIQUE_SCALING_GROUP, PodCliqueScalingGroup, indexes=by_set),
             gangs=manager.cache(POD_GANG, PodGang, indexes=by_set),
-            pods=manager.cache(
-                POD, Pod, label_selector=MANAGED, indexes={BY_OWNER: _owner, BY_GANG: _by_label(marks.POD_GANG)}
-            ),
+            pods=manager.cache(POD, Pod, label_selector=MANAGED, indexes={BY_OWNER: _owner}),
             bindings=manager.cache(CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding),
             topology_enabled=topology_enabled,
         )
@@ -140,10 +138,6 @@ class Caches:
     def topology_binding(self, name: str) -> ClusterTopologyBinding | None:
         """Return a topology binding by name (for backends)."""
         return self.bindings.get(Key("", name))
-
-    def pods_of_gang(self, gang: PodGang) -> list[Pod]:
-        """Return the pods labelled as a gang's."""
-        return self.pods.index(BY_GANG, Key(gang.metadata.namespace or "", gang.metadata.name))
 
 
 def _by_label(label: str) -> Callable[[Labelled], Iterable[Hashable]]:

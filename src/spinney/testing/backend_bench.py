@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from spinney.api import labels as marks
-from spinney.api.core import NAMESPACE, Pod
+from spinney.api.core import NAMESPACE
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import PodGang, PodGangSpec, PodGroup
@@ -43,10 +43,6 @@ class Lookup:
     def topology_binding(self, name: str) -> ClusterTopologyBinding | None:
         """Return a topology binding."""
         return self.bindings.get(name)
-
-    def pods_of_gang(self, gang: PodGang) -> list[Pod]:
-        """Return no pods: none have been created."""
-        return []
 
 
 @dataclass

@@ -9,7 +9,6 @@ declares that it does not (``validates_before_init``).
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from spinney.api.core import Pod
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.backends import BackendContext, BackendUnavailable, Degradation, SchedulerBackend
@@ -59,6 +58,3 @@ class _Nothing:
 
     def topology_binding(self, name: str) -> ClusterTopologyBinding | None:
         return None
-
-    def pods_of_gang(self, gang: PodGang) -> list[Pod]:
-        return []

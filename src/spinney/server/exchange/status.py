@@ -76,11 +76,6 @@ def duplicate_value(field: str, value: object) -> Cause:
     return Cause("FieldValueDuplicate", field, f"Duplicate value: {shown(value)}")
 
 
-def not_found_value(field: str, value: object) -> Cause:
-    """A field names something that is not there."""
-    return Cause("FieldValueNotFound", field, f"Not found: {shown(value)}")
-
-
 class StatusError(Exception):
     """A request that is answered with a ``Status`` object instead of what it asked for."""
 
