@@ -26,6 +26,7 @@ from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
 from spinney.kube.errors import NotFound
 from spinney.runtime import Runtime
+from spinney.runtime.tasks import end
 
 _SPINNEY: Final = [sys.executable, "-c", "from spinney.cli import main; main(prog_name='spinney')"]
 TARGET: Final = 0.20
@@ -124,9 +125,7 @@ async def main(viewers: int, nodes: int, seconds: float, every: float, *, own_to
                 own = {"authorization": f"Bearer {brought[0]}"}
                 async with session.get(f"{url}api/state", headers=own) as answer:
                     states = Counter(gang["state"] for gang in (await answer.json())["gangs"])
-                for task in watching:
-                    task.cancel()
-                await asyncio.gather(*watching, return_exceptions=True)
+                await end(*watching)
             await client.transport.close()
         finally:
             runtime.executor.close()

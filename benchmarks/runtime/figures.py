@@ -19,6 +19,7 @@ from spinney.kube import Client, Controller, Key, WatchCache
 from spinney.kube.lease import LeaderElection, LeaseTimes
 from spinney.kube.metrics import KubeMetrics
 from spinney.runtime import Runtime, settle_garbage_collector
+from spinney.runtime.tasks import end
 
 PODS = 100_000
 NODES = 10_000
@@ -164,9 +165,7 @@ def reconciles() -> Figure:
         tasks = [asyncio.create_task(cache.run()), asyncio.create_task(controller.run())]
         await done.wait()
         result = time.perf_counter() - started, time.process_time() - cpu, calls
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(*tasks)
         runtime.executor.close()
         return result
 

@@ -22,6 +22,7 @@ from spinney.kube.crds import install_crds
 from spinney.kube.errors import NotFound
 from spinney.kube.events import EventRecorder
 from spinney.runtime import Runtime
+from spinney.runtime.tasks import end
 from spinney.testing.backends import Lookup
 from spinney.testing.builders import a_pod_clique_set
 from spinney.testing.controlplane import ControlPlane
@@ -87,8 +88,7 @@ def test_what_a_scheduler_does_is_found_out(looks_at: Callable[..., bool], statu
             try:
                 await super().init()
             finally:
-                scheduler.cancel()
-                await asyncio.gather(scheduler, return_exceptions=True)
+                await end(scheduler)
 
     async def story(kube: KubeScheduler) -> None:
         condition = await verdict(kube.context.client)

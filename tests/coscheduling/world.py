@@ -19,6 +19,7 @@ from spinney.kube.crds import install_crds
 from spinney.kube.keys import Key
 from spinney.kube.transport import Transport
 from spinney.runtime import Runtime
+from spinney.runtime.tasks import end
 from tests.conftest import Cluster
 
 SCHEDULER = "coscheduling"
@@ -223,9 +224,7 @@ async def followed(client: Client, runtime: Runtime, namespace: str) -> AsyncIte
         await groups.wait_for_sync()
         yield world
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(*tasks)
 
 
 def _keep(book: dict[str, Any], key: Key, value: object) -> None:

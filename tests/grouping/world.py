@@ -17,6 +17,7 @@ from spinney.grouping.configuration import check
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.nodes import Fleet
+from spinney.runtime.tasks import end
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.embedded.shapes import gpu_cluster
 from spinney.sim.embedded.stack import EVERY_BACKEND, OUR_BACKENDS, Stack, StackOptions
@@ -165,6 +166,4 @@ async def a_world(
         try:
             yield world
         finally:
-            for task in watching:
-                task.cancel()
-            await asyncio.gather(*watching, return_exceptions=True)
+            await end(*watching)

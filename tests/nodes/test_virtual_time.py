@@ -9,6 +9,7 @@ from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.nodes import ClusterSpec, Fleet
 from spinney.runtime import Runtime, run_virtual
+from spinney.runtime.tasks import end
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 from tests.nodes.builders import a_pod_manifest
@@ -40,8 +41,7 @@ async def an_hour(seed: int, pods: int = 12) -> list[JSON]:
         for number in range(0, pods, 2):
             await client.delete(POD, f"p{number}", "default")
         await runtime.clock.sleep(600)
-        recording.cancel()
-        await asyncio.gather(recording, return_exceptions=True)
+        await end(recording)
     return versions
 
 

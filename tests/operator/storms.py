@@ -42,6 +42,7 @@ from spinney.kube.transport import Request, Response, StreamingResponse
 from spinney.operator.configuration import check
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime
+from spinney.runtime.tasks import end
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import Answering, InProcessStream, InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
@@ -225,9 +226,7 @@ class Lives:
             ends = [asyncio.create_task(each.wait()) for each in (line.dead, self.stop)]
             await asyncio.wait([running, *ends], return_when=asyncio.FIRST_COMPLETED)
             line.dead.set()
-            for task in (running, *ends):
-                task.cancel()
-            await asyncio.gather(running, *ends, return_exceptions=True)
+            await end(running, *ends)
             self.repairs += sum(controller.repairs for controller in operator.controllers)
             if not self.stop.is_set():
                 await asyncio.sleep(self.weather.chance.random() * 5)

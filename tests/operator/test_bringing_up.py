@@ -9,6 +9,7 @@ from spinney.api.grove import POD_CLIQUE, PodClique
 from spinney.api.podgang import BACKEND_READY, INITIALIZED, POD_GANG, written
 from spinney.api.resource import Resource
 from spinney.runtime import run_virtual
+from spinney.runtime.tasks import end
 from spinney.testing.builders import a_clique, a_pod_clique_set
 from tests.operator.harness import World, a_world
 from tests.operator.test_backend_controller import Recorder, settings
@@ -29,9 +30,7 @@ def test_a_workload_comes_up_in_few_writes() -> None:
             counting = [asyncio.create_task(count_versions(world, kind, seen)) for kind, seen in kinds.items()]
             await world.apply(a_pod_clique_set("model", [a_clique("worker", 3)], replicas=8))
             await world.settle()
-            for task in counting:
-                task.cancel()
-            await asyncio.gather(*counting, return_exceptions=True)
+            await end(*counting)
             assert {kind.kind: set(seen.values()) for kind, seen in kinds.items()} == {
                 "PodGang": {3},
                 "PodClique": {2},

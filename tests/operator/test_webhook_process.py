@@ -29,6 +29,7 @@ from spinney.runtime import Runtime
 from spinney.runtime.certificates import LIFETIME, ServingCertificate
 from spinney.runtime.clock import Clock
 from spinney.runtime.executor import InlineExecutor
+from spinney.runtime.tasks import end
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 
@@ -159,8 +160,7 @@ async def webhooks(configuration: str = "") -> AsyncIterator[Scene]:
         await clock.somebody_sleeps()
         yield scene
     finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await end(running)
 
 
 async def test_a_renewed_certificate_is_trusted_before_it_is_presented() -> None:

@@ -12,6 +12,7 @@ from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.kube.manager import Manager
 from spinney.queueing.admission import SuspendedAdmission
+from spinney.runtime.tasks import end
 from spinney.scheduler.config import SuspendedWorkloads
 from spinney.scheduler.intake.inventory import Inventory
 from tests.conftest import Cluster
@@ -157,8 +158,7 @@ async def test_a_replica_that_stands_by_keeps_no_virtual_gangs(cluster: Cluster)
         leading = asyncio.create_task(admission.run())
         await asyncio.sleep(5)
         assert len(list(inventory.cluster.pods())) == 4
-        leading.cancel()
-        await asyncio.gather(leading, return_exceptions=True)
+        await end(leading)
         assert list(inventory.cluster.pods()) == []
 
 

@@ -17,6 +17,7 @@ from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
 from spinney.nodes import ClusterSpec, NodeGroup
 from spinney.runtime import Runtime, run_virtual
+from spinney.runtime.tasks import end
 from spinney.sim.embedded.stack import EmbeddedCluster, Stack, StackOptions
 from tests.conftest import Cluster
 
@@ -129,9 +130,7 @@ async def followed(client: Client, runtime: Runtime, namespace: str) -> AsyncIte
         yield story
         story.check_gates()
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end(*tasks)
 
 
 async def test_a_gang_comes_up_when_all_of_it_fits(cluster: Cluster) -> None:

@@ -29,6 +29,7 @@ from spinney.kube.errors import KubeError, Unauthorized
 from spinney.kube.keys import Key
 from spinney.kube.metrics import KubeMetrics
 from spinney.reporting.unreadable import UnreadableObjects
+from spinney.runtime.tasks import end
 from spinney.sim.snapshots.snapshot import KINDS, ClusterSnapshot
 
 log = structlog.get_logger()
@@ -134,9 +135,7 @@ class View:
             running.append(asyncio.create_task(self._sample_for_ever(), name="dashboard's samples"))
             await self._until_rights_change(scope, running)
         finally:
-            for task in running:
-                task.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            await end(*running)
 
     async def _until_rights_change(self, scope: ReadableScope, running: Sequence[asyncio.Task[None]]) -> None:
         while True:

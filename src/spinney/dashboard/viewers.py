@@ -10,6 +10,7 @@ from spinney.dashboard.access import Connect, NotAllowed, Visitor
 from spinney.dashboard.view import RefreshPace, View
 from spinney.kube.errors import Unauthorized
 from spinney.runtime import Runtime
+from spinney.runtime.tasks import end, in_background
 
 MOST_VIEWS: Final = 64
 IDLE_SECONDS: Final = 300.0
@@ -49,14 +50,12 @@ class Viewers:
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Viewers"]:
         """Keep views for the time of the block."""
-        closing = asyncio.create_task(self._close_idle(), name="dashboard's idle views")
         try:
-            if self._lasting:
-                self._opened(Visitor(None))
-            yield self
+            async with in_background(self._close_idle()):
+                if self._lasting:
+                    self._opened(Visitor(None))
+                yield self
         finally:
-            closing.cancel()
-            await asyncio.gather(closing, return_exceptions=True)
             for key in list(self._views):
                 await self._close(key)
 
@@ -99,6 +98,5 @@ class Viewers:
 
     async def _close(self, key: str) -> None:
         opened = self._views.pop(key)
-        opened.running.cancel()
-        await asyncio.gather(opened.running, return_exceptions=True)
+        await end(opened.running)
         await opened.view.client.transport.close()

@@ -19,7 +19,8 @@ odd object must not stop everything else.
 # ruff: noqa: A002 - "type" is the word for what an answer is decoded as
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -36,6 +37,7 @@ from spinney.kube.metrics import KubeMetrics
 from spinney.kube.sharing import Sharing
 from spinney.kube.watching import EventDecoder, Undecodable, WatchEvent
 from spinney.runtime import Runtime
+from spinney.runtime.tasks import in_background
 
 T = TypeVar("T")
 
@@ -324,3 +326,12 @@ class WatchCache(Generic[T]):
             object=str(Key(item.namespace, item.name)),
             problem=item.problem,
         )
+
+
+@asynccontextmanager
+async def kept_up(*caches: WatchCache[Any]) -> AsyncIterator[None]:
+    """Run caches for the time of the block, which begins when each has been read once."""
+    async with in_background(*(cache.run() for cache in caches)):
+        for cache in caches:
+            await cache.wait_for_sync()
+        yield

@@ -24,6 +24,7 @@ from spinney.kube.metrics import KubeMetrics
 from spinney.kube.queue import Origin, QueueClosed, Work, WorkQueue
 from spinney.kube.writes import counting_writes
 from spinney.runtime import Runtime
+from spinney.runtime.tasks import in_background
 
 T = TypeVar("T")
 
@@ -105,14 +106,9 @@ class Controller:
 
     async def run(self) -> None:
         """Reconcile until :meth:`stop`, then finish the reconciles under way."""
-        resync = asyncio.create_task(self._resync(), name=f"{self.name} resync")
-        try:
-            async with asyncio.TaskGroup() as workers:
-                for number in range(self._workers):
-                    workers.create_task(self._work(), name=f"{self.name} worker {number}")
-        finally:
-            resync.cancel()
-            await asyncio.gather(resync, return_exceptions=True)
+        async with in_background(self._resync()), asyncio.TaskGroup() as workers:
+            for number in range(self._workers):
+                workers.create_task(self._work(), name=f"{self.name} worker {number}")
 
     def stop(self) -> None:
         """Start no further reconcile; :meth:`run` returns when those under way are done."""

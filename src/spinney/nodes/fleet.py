@@ -33,6 +33,7 @@ from spinney.nodes.node import (
 from spinney.nodes.pods import BoundPod
 from spinney.nodes.spec import ClusterSpec, NodeGroup, NodeSpec
 from spinney.runtime import Runtime
+from spinney.runtime.tasks import end
 
 log = structlog.get_logger()
 
@@ -95,9 +96,7 @@ class Fleet:
                 task.result()
             yield self
         finally:
-            for running in (task, ready):
-                running.cancel()
-            await asyncio.gather(task, ready, return_exceptions=True)
+            await end(task, ready)
 
     # -- nodes come and go --------------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ import structlog
 
 from spinney.api.builtin_fields import field_table
 from spinney.runtime import Runtime
+from spinney.runtime.tasks import end
 from spinney.server.about.discovery import discovery_paths, serve_discovery
 from spinney.server.about.health import ENDPOINTS, HealthChecks
 from spinney.server.about.metrics import ServerMetrics
@@ -225,9 +226,7 @@ class ApiServer:
         try:
             yield self
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end(*tasks)
             await self._webhooks.close()
 
     def _report(self, task: asyncio.Task[None]) -> None:

@@ -17,6 +17,8 @@ from typing import Any, Final
 
 import aiohttp
 
+from spinney.runtime.tasks import in_background
+
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 _SECONDS: Final = 30.0
 _LARGEST: Final = 64 * 1024 * 1024
@@ -191,12 +193,8 @@ async def a_chromium(path: str) -> AsyncIterator[Chromium]:
                 session.ws_connect(address, max_msg_size=_LARGEST) as socket,
             ):
                 browser = Chromium(socket)
-                listening = asyncio.create_task(browser.listen(), name="chromium")
-                try:
+                async with in_background(browser.listen()):
                     yield browser
-                finally:
-                    listening.cancel()
-                    await asyncio.gather(listening, return_exceptions=True)
         finally:
             if process.returncode is None:
                 process.kill()

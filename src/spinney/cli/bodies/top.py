@@ -34,6 +34,7 @@ from spinney.cluster.resources import ResourceAxis
 from spinney.gangs.membership import membership
 from spinney.gangs.sources import bare
 from spinney.gangs.tree import GangKey
+from spinney.runtime.tasks import end
 from spinney.sim.overview.gang_table import GangTable
 from spinney.sim.whatif.loading import inventory_of
 
@@ -131,8 +132,7 @@ async def _follow(connection: Connection, namespace: str | None) -> None:
                     live.update(_drawn(view, content, memberships, console), refresh=True)
             keeping_up.result()
         finally:
-            keeping_up.cancel()
-            await asyncio.gather(keeping_up, return_exceptions=True)
+            await end(keeping_up)
 
 
 def _drawn(view: View, content: Content, memberships: Memberships, console: Console) -> RenderableType:

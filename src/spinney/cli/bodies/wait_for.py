@@ -14,7 +14,7 @@ import click
 from spinney.api.core import POD, Pod
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, with_cluster
-from spinney.kube.cache import WatchCache
+from spinney.kube.cache import WatchCache, kept_up
 from spinney.kube.client import Client
 from spinney.runtime import Runtime
 
@@ -40,15 +40,10 @@ async def wait_for_ready_pods(
     pods = WatchCache(client, POD, Pod, runtime=runtime, namespace=namespace, label_selector=f"{PODGANG_LABEL}={gang}")
     changed = asyncio.Event()
     pods.subscribe(lambda _: changed.set())
-    watching = asyncio.create_task(pods.run(), name="watch of the gang's pods")
-    try:
-        await pods.wait_for_sync()
+    async with kept_up(pods):
         while _lacks_pods(pods, minimums):
             changed.clear()
             await changed.wait()
-    finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
 
 
 def _lacks_pods(pods: WatchCache[Pod], minimums: Mapping[str, int]) -> bool:

@@ -13,7 +13,7 @@ from spinney.api.core import NODE, POD, Pod
 from spinney.api.grove import POD_CLIQUE_SET
 from spinney.api.resource import Resource
 from spinney.binding.moving import GangMover
-from spinney.kube.cache import Change, WatchCache
+from spinney.kube.cache import Change, WatchCache, kept_up
 from spinney.kube.discovery import served
 from spinney.kube.errors import Forbidden
 from spinney.scheduler.intake.inventory import Inventory
@@ -112,14 +112,8 @@ async def following(connection: "Connection", namespace: str | None = None) -> A
         if refusal is None
     ]
     followed = Followed(connection, caches, unseen)
-    running = [asyncio.create_task(cache.run(), name=f"watch of {cache.resource}") for cache in caches]
-    try:
-        await asyncio.gather(*(cache.wait_for_sync() for cache in caches))
+    async with kept_up(*caches):
         yield followed
-    finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
 
 
 async def _refusal(connection: "Connection", kind: Resource, namespace: str | None) -> Unseen | None:

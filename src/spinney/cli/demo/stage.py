@@ -17,9 +17,10 @@ from spinney.cli.demo.screen import Screen
 from spinney.cli.demo.workloads import queues
 from spinney.cli.pictures.picture import Scene
 from spinney.cli.pictures.shares import queue_shares, uses_of
-from spinney.kube.cache import WatchCache
+from spinney.kube.cache import WatchCache, kept_up
 from spinney.nodes import ClusterSpec
 from spinney.runtime import Runtime
+from spinney.runtime.tasks import in_background
 from spinney.sim.embedded.shapes import topology_binding
 from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
 
@@ -124,15 +125,7 @@ async def a_stage(spec: ClusterSpec, screen: Screen) -> AsyncIterator[Stage]:
             for queue in queues():
                 await cluster.client.apply(QUEUE, queue)
             stage = Stage(cluster, screen)
-            following = [asyncio.create_task(cache.run()) for cache in stage.caches()]
-            following.append(asyncio.create_task(stage.follow_events()))
-            try:
-                for cache in stage.caches():
-                    await cache.wait_for_sync()
+            async with in_background(stage.follow_events()), kept_up(*stage.caches()):
                 yield stage
-            finally:
-                for task in following:
-                    task.cancel()
-                await asyncio.gather(*following, return_exceptions=True)
     finally:
         runtime.executor.close()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from spinney.kube.keys import Key
+from spinney.runtime.tasks import end
 
 MOMENT_SECONDS: Final = 1.0
 TIMEOUT_SECONDS: Final = 30.0
@@ -48,10 +49,7 @@ class BackendCalls:
         try:
             await asyncio.Event().wait()
         finally:
-            tasks = [call.task for call in self._calls.values()]
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end(*(call.task for call in self._calls.values()))
 
     async def outcome(
         self, key: Key, purpose: Hashable, backend: str, call: Callable[[], Awaitable[None]]
