@@ -56,10 +56,10 @@ async def test_defaults_serve_both_names(cluster_name: str) -> None:
 @pytest.mark.parametrize(
     ("raw", "said"),
     [
-        ({"profile": []}, "profile: no such field; did you mean profiles?"),
+        ({"profile": []}, "profile: no such field; did you mean 'profiles'?"),
         ({"profiles": []}, "profiles: the list is empty"),
         ({"profiles": [{"schedulerName": "a"}, {"schedulerName": "a"}]}, "'a' is there twice"),
-        ({"profiles": [{"schedulerName": "a", "plugins": {"postfilter": {}}}]}, "did you mean postFilter?"),
+        ({"profiles": [{"schedulerName": "a", "plugins": {"postfilter": {}}}]}, "did you mean 'postFilter'?"),
         ({"profiles": [{"schedulerName": "a", "plugin": {}}]}, "plugin"),
         ({"podInitialBackoffSeconds": 20}, "podInitialBackoffSeconds"),
         ([], "expected a mapping, found list"),
@@ -158,9 +158,9 @@ async def test_everything_can_be_disabled_but_a_binder_is_needed(cluster_name: s
 @pytest.mark.parametrize(
     ("plugins", "arguments", "said"),
     [
-        ({"multiPoint": {"enabled": [{"name": "Coshceduling"}]}}, [], "did you mean Coscheduling?"),
+        ({"multiPoint": {"enabled": [{"name": "Coshceduling"}]}}, [], "did you mean 'Coscheduling'?"),
         ({"score": {"enabled": [{"name": "NodePorts"}]}}, [], "NodePorts does nothing at score"),
-        ({}, [{"name": "Coscheduling", "args": {"permitWaitingTime": 1}}], "did you mean permitWaitingTimeSeconds?"),
+        ({}, [{"name": "Coscheduling", "args": {"permitWaitingTime": 1}}], "did you mean 'permitWaitingTimeSeconds'?"),
         ({}, [{"name": "Coscheduling", "args": {"podGroupRejectPercentage": 101}}], "<= 100"),
         ({}, [{"name": "Coscheduling", "args": {"podGroupBackoffSeconds": -1}}], ">= 0"),
         ({}, [{"name": "NodePorts", "args": {"a": 1}}], "it takes none, found a"),

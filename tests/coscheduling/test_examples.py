@@ -98,4 +98,4 @@ def test_the_command_names_what_is_wrong(tmp_path: Path) -> None:
     path.write_text("profilse: []\n")
     result = CliRunner().invoke(coscheduler, ["--config", str(path)])
     assert result.exit_code == 1
-    assert "wrong.yaml: profilse: no such field; did you mean profiles?" in result.output
+    assert "wrong.yaml: profilse: no such field; did you mean 'profiles'?" in result.output

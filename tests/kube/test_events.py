@@ -3,15 +3,22 @@
 from typing import Any
 
 from spinney.api.core import EVENT
+from spinney.api.events import ObjectReference
 from spinney.kube import Client
-from spinney.kube.events import EventRecorder, ObjectReference, reference
+from spinney.kube.events import EventRecorder, reference
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.writes import counting_writes
 from spinney.runtime import Runtime, run_virtual
 from tests.kube.model import THING, ModelServer
 from tests.kube.things import a_thing
 
-ABOUT = ObjectReference("v1", "Pod", "web-0", "x", "u1")
+
+def a_pod(name: str, uid: str, version: str = "") -> ObjectReference:
+    """Return a reference to a pod."""
+    return ObjectReference(api_version="v1", kind="Pod", name=name, namespace="x", uid=uid, resource_version=version)
+
+
+ABOUT = a_pod("web-0", "u1")
 
 
 async def events(client: Client) -> list[dict[str, Any]]:
@@ -53,7 +60,7 @@ def test_the_same_event_again_raises_its_count() -> None:
 
     async def scenario(recorder: EventRecorder, client: Client, _: ModelServer, runtime: Runtime) -> None:
         for version in ("5", "6", "7"):
-            about = ObjectReference("v1", "Pod", "web-0", "x", "u1", resource_version=version)
+            about = a_pod("web-0", "u1", version)
             recorder.event(about, "Warning", "Unschedulable", "no node fits")
             await recorder.flush()
             await runtime.clock.sleep(60)
@@ -102,7 +109,7 @@ def test_an_object_in_trouble_cannot_flood_the_server() -> None:
             recorder.event(ABOUT, "Warning", "Unschedulable", "no node fits")
             await recorder.flush()
         assert [event["count"] for event in await events(client)] == [25]
-        recorder.event(ObjectReference("v1", "Pod", "web-1", "x", "u2"), "Normal", "Scheduled", "on n1")
+        recorder.event(a_pod("web-1", "u2"), "Normal", "Scheduled", "on n1")
         await runtime.clock.sleep(601)
         for _ in range(10):
             recorder.event(ABOUT, "Warning", "Unschedulable", "no node fits")
@@ -146,7 +153,7 @@ def test_a_burst_of_events_about_many_objects_is_sent_whole() -> None:
 
     async def scenario(recorder: EventRecorder, client: Client, server: ModelServer, _: Runtime) -> None:
         for number in range(3000):
-            about = ObjectReference("v1", "Pod", f"p{number}", "x", f"u{number}")
+            about = a_pod(f"p{number}", f"u{number}")
             recorder.event(about, "Warning", "Unschedulable", "no node fits")
             recorder.event(about, "Normal", "Scheduled", "on n1")
         await recorder.flush()
@@ -167,7 +174,7 @@ def test_events_give_way_to_urgent_writes() -> None:
         server.latency = 1.0
         with recorder.giving_way():
             for number in range(80):
-                recorder.event(ObjectReference("v1", "Pod", f"p{number}", "x", f"u{number}"), "Normal", "Seen", "hello")
+                recorder.event(a_pod(f"p{number}", f"u{number}"), "Normal", "Seen", "hello")
             await runtime.clock.sleep(5.5)
             told = len(server.state(EVENT))
         start = runtime.clock.monotonic()
@@ -194,7 +201,7 @@ def test_a_process_that_stops_does_not_wait_for_all_its_events() -> None:
         client, metrics = Client(server, runtime), KubeMetrics()
         recorder = EventRecorder(client, "spinney", metrics=metrics)
         for number in range(1000):
-            recorder.event(ObjectReference("v1", "Pod", f"web-{number}", "x", "u"), "Normal", "Scheduled", "there")
+            recorder.event(a_pod(f"web-{number}", "u"), "Normal", "Scheduled", "there")
         began = runtime.clock.monotonic()
         await recorder.close(2.5)
 

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from spinney.api.events import ObjectReference
 from spinney.kube import Client, Controller, EventRecorder, Key, Requeue, WatchCache, events
 from spinney.kube.errors import InternalError
-from spinney.kube.events import ObjectReference
 from spinney.kube.expectations import Expectations
 from spinney.runtime import Runtime, run_virtual
 from tests.kube.model import THING, ModelServer, stopped
@@ -89,7 +89,9 @@ def test_events_about_many_objects_are_remembered_within_a_bound(monkeypatch: py
 
         async def held_after(first: int, last: int) -> int:
             for number in range(first, last):
-                about = ObjectReference("v1", "Thing", f"thing-{number}", "x", uid=str(number))
+                about = ObjectReference(
+                    api_version="v1", kind="Thing", name=f"thing-{number}", namespace="x", uid=str(number)
+                )
                 recorder.event(about, "Warning", "Failed", "it did")
             await recorder.flush()
             remembered = recorder._series, recorder._similar, recorder._budgets

@@ -17,6 +17,7 @@ import structlog
 
 from spinney.api.conditions import find_condition, is_true
 from spinney.api.core import POD, POD_TEMPLATE
+from spinney.api.events import ObjectReference
 from spinney.api.labels import MANAGED_BY
 from spinney.api.provisioning import (
     BOOKING_EXPIRED,
@@ -39,7 +40,6 @@ from spinney.grouping.podgangs import valid_name
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.discovery import served
 from spinney.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
-from spinney.kube.events import ObjectReference
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.reporting.pods import WAITING_FOR_PROVISIONING

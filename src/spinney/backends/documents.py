@@ -7,7 +7,7 @@ its path and, for an unknown key, the nearest key that exists. Decoding goes in 
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, TypeVar
@@ -180,7 +180,7 @@ def decode(kind: type[T], document: Document, at: tuple[Step, ...] = ()) -> T:
     return decoded
 
 
-def nearest(word: str, known: list[str]) -> str:
+def nearest(word: str, known: Sequence[str]) -> str:
     """Return a hint that names the key somebody probably meant, or all that exist when none is near."""
     close = difflib.get_close_matches(word.lower(), [each.lower() for each in known], n=1, cutoff=0.6)
     if close:

@@ -13,12 +13,13 @@ from typing import Final
 
 import structlog
 
+from spinney.api.events import ObjectReference
 from spinney.binding.binder import is_outcome_unknown
 from spinney.binding.placement import pod_reference
 from spinney.kube.backoff import exponential
 from spinney.kube.client import Client
 from spinney.kube.errors import Conflict, KubeError, NotFound, TooManyRequests
-from spinney.kube.events import EventRecorder, ObjectReference
+from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
 
 log = structlog.get_logger()

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spinney.api.core import POD
+from spinney.api.events import ObjectReference
 from spinney.api.struct import JSON
 from spinney.kube.errors import KubeError
-from spinney.kube.events import ObjectReference
 from spinney.kube.keys import Key
 
 

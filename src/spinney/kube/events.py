@@ -21,10 +21,12 @@ from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar
 
 import structlog
+from msgspec.structs import replace
 
 from spinney.api.core import EVENT
+from spinney.api.events import ObjectReference
 from spinney.api.resource import Resource
-from spinney.api.struct import JSON, encode
+from spinney.api.struct import encode, to_json
 from spinney.api.time import timestamp
 from spinney.kube.client import Client
 from spinney.kube.errors import Forbidden, KubeError, NotFound
@@ -46,32 +48,6 @@ _REFILL_PER_SECOND = 1 / 300
 _SIMILAR = 10
 _SIMILAR_SECONDS = 600.0
 _MESSAGE_LENGTH = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectReference:
-    """The object an event is about."""
-
-    api_version: str
-    kind: str
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    field_path: str = ""
-
-    def to_json(self) -> JSON:
-        """Return the reference as the API writes it."""
-        fields = {
-            "apiVersion": self.api_version,
-            "kind": self.kind,
-            "name": self.name,
-            "namespace": self.namespace,
-            "uid": self.uid,
-            "resourceVersion": self.resource_version,
-            "fieldPath": self.field_path,
-        }
-        return {name: value for name, value in fields.items() if value}
 
 
 def reference(resource: Resource, obj: Any) -> ObjectReference:
@@ -273,7 +249,7 @@ class EventRecorder:
             "apiVersion": EVENT.api_version,
             "kind": EVENT.kind,
             "metadata": {"name": series.name, "namespace": namespace},
-            "involvedObject": said.about.to_json(),
+            "involvedObject": to_json(said.about),
             "type": said.type,
             "reason": said.reason,
             "message": said.message,
@@ -315,8 +291,4 @@ class EventRecorder:
 
 def _without_version(about: ObjectReference) -> ObjectReference:
     """Drop the version, which differs each time: the event is about the object, not about one state of it."""
-    if not about.resource_version:
-        return about
-    return ObjectReference(
-        about.api_version, about.kind, about.name, about.namespace, about.uid, field_path=about.field_path
-    )
+    return replace(about, resource_version="") if about.resource_version else about

@@ -6,10 +6,10 @@ constructor takes the two is such an object.
 """
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
+from spinney.backends.documents import nearest
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import FrameworkPlugin
 
@@ -23,9 +23,7 @@ class UnknownPlugin(LookupError):
     """A plugin name that nobody registered."""
 
     def __init__(self, name: str, known: list[str]) -> None:
-        near = get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-        super().__init__(f"no plugin is called {name!r}; {hint}")
+        super().__init__(f"no plugin is called {name!r}; {nearest(name, known)}")
 
 
 class PluginRegistry:

@@ -1,10 +1,11 @@
 """Reading a plugin's arguments: strictly, into the plugin's own type."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import msgspec
+
+from spinney.backends.documents import nearest
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -18,9 +19,7 @@ def read(kind: type[T], found: Mapping[str, Any]) -> T:
     known = [field.encode_name for field in msgspec.structs.fields(kind)]
     for name in found:
         if name not in known:
-            near = get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known) or 'none'}"
-            raise ValueError(f"args.{name}: no such argument; {hint}")
+            raise ValueError(f"args.{name}: no such argument; {nearest(name, known)}")
     try:
         return msgspec.convert(dict(found), kind)
     except msgspec.ValidationError as error:

@@ -18,7 +18,6 @@ defaults. Decoding is strict: an unknown field is an error that names it and the
 """
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -26,6 +25,7 @@ import msgspec
 import yaml
 
 from spinney.api import yaml_text
+from spinney.backends.documents import nearest
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import FrameworkPlugin
 from spinney.coscheduling.framework.profile import POINTS, InvalidProfile, PluginLists, Profile, serves
@@ -196,6 +196,4 @@ def make_profile(
 def _check_names(found: Mapping[str, object], known: Sequence[str], what: str) -> None:
     for name in found:
         if name not in known:
-            near = get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-            raise InvalidConfiguration(f"{name}: no such {what}; {hint}")
+            raise InvalidConfiguration(f"{name}: no such {what}; {nearest(name, known)}")

@@ -6,6 +6,7 @@ from typing import Final
 
 from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1beta1
 from spinney.api.core import POD
+from spinney.api.events import ObjectReference
 from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 from spinney.gangs import composites
@@ -14,7 +15,6 @@ from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.sources import kai as kai_source
 from spinney.gangs.sources import volcano as volcano_source
 from spinney.gangs.tree import Gang
-from spinney.kube.events import ObjectReference
 
 KINDS: Final[Mapping[str, Resource]] = MappingProxyType(
     {
