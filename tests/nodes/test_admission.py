@@ -10,8 +10,7 @@ from spinney.kube.keys import Key
 from spinney.nodes.admission import Rejection, admit
 from spinney.nodes.lifecycle import begin
 from spinney.nodes.node import SimulatedNode, Tenant
-from spinney.nodes.pods import BoundPod
-from spinney.nodes.requests import pod_requests
+from spinney.nodes.pods import BoundPod, pod_requests
 from spinney.nodes.spec import NodeSpec
 from tests.nodes.builders import NOON, a_behaviour, a_bound_pod
 

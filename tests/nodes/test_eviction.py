@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from spinney.api.affinity import Taint
-from spinney.nodes.eviction import evicted_at
+from spinney.nodes.pods import evicted_at
 from tests.nodes.builders import NOON, a_bound_pod, after
 
 UNREACHABLE = Taint(key="node.kubernetes.io/unreachable", effect="NoExecute")

@@ -20,11 +20,9 @@ from spinney.kube.errors import Conflict, Invalid, NotFound
 from spinney.kube.keys import Key
 from spinney.nodes.admission import Rejection, admit
 from spinney.nodes.behaviour import InvalidAnnotation, Latencies, behaviour_of
-from spinney.nodes.eviction import evicted_at
 from spinney.nodes.lifecycle import PodStage, adopt, advance, begin, lose_touch
 from spinney.nodes.node import Addresses, SimulatedNode, Tenant, failure_taint
-from spinney.nodes.pods import BoundPod, Clique
-from spinney.nodes.requests import pod_requests
+from spinney.nodes.pods import BoundPod, Clique, evicted_at, pod_requests
 from spinney.nodes.startup import InvalidStartup, Parent, is_startup, parents
 from spinney.nodes.status import rejected_patch, running_patch, stopped_patch, unready_patch
 from spinney.runtime import Runtime

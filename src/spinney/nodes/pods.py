@@ -5,13 +5,14 @@ container arguments and the restart policy rather than scheduling gates and spre
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
-from spinney.api.affinity import Affinity, Toleration
+from spinney.api.affinity import Affinity, Taint, Toleration
 from spinney.api.core import ContainerStatus, PodCondition, ResourceRequirements
 from spinney.api.meta import OwnerReference
+from spinney.api.pod_requests import Amounts, amounts_of, peak_of_containers, total_of
 from spinney.api.quantity import RawQuantity
 from spinney.api.struct import Struct
 
@@ -108,3 +109,27 @@ class BoundPod(Struct, frozen=True, kw_only=True):
 
 Clique = tuple[str, str, str]
 """Namespace, gang and clique: whose ready pods a start-up condition counts."""
+
+
+def pod_requests(pod: BoundPod) -> Amounts:
+    """Return what ``pod`` takes, with one of the node's pod slots."""
+    spec = pod.spec
+    total = peak_of_containers(
+        [(amounts_of(each.resources.requests), each.sidecar) for each in spec.init_containers],
+        [amounts_of(each.resources.requests) for each in spec.containers],
+    )
+    if spec.resources is not None:
+        total |= amounts_of(spec.resources.requests)
+    return {**total_of(total, amounts_of(spec.overhead)), "pods": 1}
+
+
+def evicted_at(pod: BoundPod, taint: Taint, *, since: datetime) -> datetime | None:
+    """Return when the pod is to be deleted because of a NoExecute taint added at ``since``; None is never.
+
+    Untolerated is at once. Of several tolerations that match, the shortest one counts.
+    """
+    matching = [toleration for toleration in pod.spec.tolerations if toleration.tolerates(taint)]
+    if not matching:
+        return since
+    seconds = [t.toleration_seconds for t in matching if t.toleration_seconds is not None]
+    return since + timedelta(seconds=max(0, min(seconds))) if seconds else None

@@ -10,10 +10,9 @@ from pathlib import Path
 import click
 
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
-from spinney.backends.documents import InvalidDocument
+from spinney.backends.documents import DocumentProblem, InvalidDocument, decode, parse, steps
 from spinney.backends.registry import InitializationFailed
 from spinney.cli.clusters.owning import claimed
-from spinney.cli.manifests.clusters import read_cluster
 from spinney.cli.running import until_interrupted
 from spinney.cli.settings.plugin_files import PluginText, policies_of
 from spinney.cli.settings.stack import embedded_settings
@@ -23,7 +22,7 @@ from spinney.dashboard.local import dashboard_of
 from spinney.kube.crds import CrdRefused
 from spinney.kube.errors import InternalError, KubeError
 from spinney.kube.manager import ComponentFailed
-from spinney.nodes import ClusterSpec
+from spinney.nodes import ClusterSpec, InvalidClusterSpec
 from spinney.operator.operator import ComputeDomainsMissing
 from spinney.runtime import Runtime
 from spinney.server import HttpServer, Listening, ServerOptions
@@ -159,7 +158,7 @@ async def _apply_topology(cluster: EmbeddedCluster) -> None:
 
 def _described(nodes: str, cluster_file: Path | None) -> ClusterSpec:
     try:
-        spec = read_cluster(cluster_file) if cluster_file else gpu_cluster(*parse_shape(nodes))
+        spec = _read_cluster(cluster_file) if cluster_file else gpu_cluster(*parse_shape(nodes))
     except InvalidShape as error:
         raise click.BadParameter(str(error), param_hint="--nodes") from error
     except InvalidDocument as error:
@@ -183,3 +182,17 @@ In another terminal, with that:
   spinney top                                       the racks, and who is on them
   kubectl get podcliquesets,podgangs,pods -o wide   everything else works as on any cluster
 """
+
+
+def _read_cluster(path: Path) -> ClusterSpec:
+    """Read a cluster; raises :class:`InvalidDocument` with file, line, field and the nearest word of each fault."""
+    document = parse(path.read_text(), str(path))
+    if isinstance(document.value, dict) and not document.value.get("nodes"):
+        raise InvalidDocument([document.problem((), "describes no nodes; it needs a list 'nodes' with name and count")])
+    spec = decode(ClusterSpec, document)
+    try:
+        spec.check(source="")
+    except InvalidClusterSpec as error:
+        field, _, message = str(error).removeprefix(": ").partition(": ")
+        raise InvalidDocument([DocumentProblem(str(path), document.line(*steps(field)), field, message)]) from error
+    return spec
