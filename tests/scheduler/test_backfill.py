@@ -96,7 +96,10 @@ def test_what_the_gang_leaves_on_its_nodes_may_be_used_for_longer() -> None:
 def test_the_place_and_the_time_are_shown() -> None:
     """Whoever waits is told when and where it is expected to start."""
     message = why(a_pair_with_a_running_job(), "large")
-    assert "expected to start at 2026-01-01T01:00:00Z on left, right; how sure that is is not known yet" in message
+    assert (
+        "expected to start at 2026-01-01T01:00:00Z on left, right; too few forecasts so far to say how sure that is"
+        in message
+    )
 
 
 def test_the_interval_is_shown_once_forecasts_have_come_out() -> None:

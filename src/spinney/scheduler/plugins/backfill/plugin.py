@@ -289,6 +289,6 @@ def _expected(session: Session, promise: Promise) -> str:
     where = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     when = f"it is expected to start at {timestamp(promise.at)} on {where}"
     if promise.interval is None:
-        return f"a place is kept for it: {when}; how sure that is is not known yet"
+        return f"a place is kept for it: {when}; too few forecasts so far to say how sure that is"
     low, high = (timestamp(promise.at + timedelta(seconds=round(each))) for each in promise.interval)
     return f"a place is kept for it: {when} (80 % of such jobs start between {low} and {high})"
