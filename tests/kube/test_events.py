@@ -6,6 +6,7 @@ from spinney.api.core import EVENT
 from spinney.api.events import ObjectReference
 from spinney.kube import Client
 from spinney.kube.events import EventRecorder, reference
+from spinney.kube.manager import Manager
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.writes import counting_writes
 from spinney.runtime import Runtime, run_virtual
@@ -179,6 +180,27 @@ def test_events_give_way_to_urgent_writes() -> None:
             told = len(server.state(EVENT))
         start = runtime.clock.monotonic()
         await recorder.flush()
+        assert 0 < told <= 10
+        assert len(server.state(EVENT)) == 80
+        assert runtime.clock.monotonic() - start <= 10.0
+
+    recorded(scenario)
+
+
+def test_events_of_one_component_give_way_to_writes_of_another() -> None:
+    """The components of a process share one API server: the grouper's writes come before the scheduler's events."""
+
+    async def scenario(recorder: EventRecorder, client: Client, server: ModelServer, runtime: Runtime) -> None:
+        server.latency = 1.0
+        manager = Manager(client, runtime)
+        events, other = manager.recorder("scheduler"), manager.recorder("grouper")
+        with other.giving_way():
+            for number in range(80):
+                events.event(a_pod(f"p{number}", f"u{number}"), "Normal", "Seen", "hello")
+            await runtime.clock.sleep(5.5)
+            told = len(server.state(EVENT))
+        start = runtime.clock.monotonic()
+        await events.flush()
         assert 0 < told <= 10
         assert len(server.state(EVENT)) == 80
         assert runtime.clock.monotonic() - start <= 10.0

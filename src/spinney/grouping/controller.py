@@ -135,14 +135,15 @@ class GroupingController:
         wanted = podgangs.pod_gang(gang, backend.name, self.intake.configuration.written.queue_label, groups)
         wanted = podgangs.with_floors(wanted, _finished(groups), found)
         wanted, problem = _with_queue_kept(wanted, found, pods, self.intake.configuration.written.queue_label)
-        stored = await self._write(key, found, wanted)
-        if stored is None:
-            return Requeue()
-        if found is None:
-            self.intake.metrics.gangs_made.labels(gang.rule.kind).inc()
-        retry = await self._sync(key, stored, backend)
-        if retry is None:
-            await self._join(key, stored, pods, backend, gang.rule.kind)
+        with self.events.giving_way():  # a scheduler waits for these writes
+            stored = await self._write(key, found, wanted)
+            if stored is None:
+                return Requeue()
+            if found is None:
+                self.intake.metrics.gangs_made.labels(gang.rule.kind).inc()
+            retry = await self._sync(key, stored, backend)
+            if retry is None:
+                await self._join(key, stored, pods, backend, gang.rule.kind)
         problems = "; ".join(filter(None, (*gang.problems, problem)))
         later = await self._report(key, stored, groups, problems, backend)
         return retry or later

@@ -14,7 +14,7 @@ last event comes later than it otherwise would.
 import asyncio
 import contextvars
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -121,10 +121,26 @@ class _Recent(Generic[V]):
         return value
 
 
+class Urgency:
+    """How many urgent writes are under way in a process; its event recorders share it. Mutable."""
+
+    def __init__(self) -> None:
+        self.writes = 0
+        self.over: list[Callable[[], None]] = []
+        """Hear when the last is done."""
+
+
 class EventRecorder:
     """Records events on behalf of one component. Mutable; used from one event loop."""
 
-    def __init__(self, client: Client, component: str, *, metrics: KubeMetrics | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        component: str,
+        *,
+        metrics: KubeMetrics | None = None,
+        urgency: Urgency | None = None,
+    ) -> None:
         self._client = client
         self._runtime = client.runtime
         self._component = component
@@ -136,18 +152,23 @@ class EventRecorder:
         self._being_sent: dict[ObjectReference, _Queue] = {}
         self._waiting = 0
         self._senders: set[asyncio.Task[None]] = set()
-        self._urgent = 0
+        self._urgency = urgency or Urgency()
+        self._urgency.over.append(self._send_soon)
 
     @contextmanager
     def giving_way(self) -> Iterator[None]:
-        """Leave the API server to the writes made inside the block: events wait, as long as there is room for them."""
-        self._urgent += 1
+        """Leave the API server to the writes made inside the block: events wait, as long as there is room for them.
+
+        Those of every component of the process do: they all use the same API server.
+        """
+        self._urgency.writes += 1
         try:
             yield
         finally:
-            self._urgent -= 1
-            if not self._urgent:
-                self._send_soon()
+            self._urgency.writes -= 1
+            if not self._urgency.writes:
+                for send_soon in self._urgency.over:
+                    send_soon()
 
     def event(self, about: ObjectReference, type: EventType, reason: str, message: str) -> None:  # noqa: A002
         """Record that ``reason`` happened to ``about``; returns at once, and the event is sent in the background."""
@@ -195,7 +216,7 @@ class EventRecorder:
 
     @property
     def _most_senders(self) -> int:
-        return _IN_FLIGHT_BEHIND if self._urgent and self._waiting < _QUEUED // 2 else _IN_FLIGHT
+        return _IN_FLIGHT_BEHIND if self._urgency.writes and self._waiting < _QUEUED // 2 else _IN_FLIGHT
 
     def _send_soon(self) -> None:
         for _ in range(len(self._senders), min(self._most_senders, len(self._outbox))):

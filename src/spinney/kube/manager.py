@@ -21,7 +21,7 @@ from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.kube.controller import Controller
 from spinney.kube.delegation import Delegation
-from spinney.kube.events import EventRecorder
+from spinney.kube.events import EventRecorder, Urgency
 from spinney.kube.fencing import fenced
 from spinney.kube.indexes import IndexFunction
 from spinney.kube.lease import LeaderElection, LeaseGivenAway
@@ -78,6 +78,7 @@ class Manager:
         self._controllers: list[Controller] = []
         self._runnables: list[Runnable] = []
         self._recorders: list[EventRecorder] = []
+        self._urgency = Urgency()
         self._stopping = asyncio.Event()
         self._grace = GRACE_SECONDS
         self._ready = asyncio.Event()
@@ -107,7 +108,7 @@ class Manager:
 
     def recorder(self, component: str) -> EventRecorder:
         """Return a new event recorder, flushed when the process stops."""
-        recorder = EventRecorder(self.client, component, metrics=self.metrics)
+        recorder = EventRecorder(self.client, component, metrics=self.metrics, urgency=self._urgency)
         self._recorders.append(recorder)
         return recorder
 
