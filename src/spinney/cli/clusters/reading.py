@@ -1,5 +1,6 @@
 """What a command reads: the chosen cluster, or a snapshot file that stands in for one."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ def snapshot_of(
 ) -> tuple[ClusterSnapshot, str | None]:
     """Return a snapshot of the chosen cluster or file, and the namespace to look in; ``None`` is all of them.
 
-    ``also`` is called with the connection to a cluster, to read more from it.
+    ``also`` is called with the connection to a cluster, to read more from it meanwhile.
     """
     log_to_stderr()
     if from_file is not None:
@@ -41,13 +42,13 @@ def snapshot_of(
 
     async def use(connection: "Connection") -> tuple[ClusterSnapshot, str | None]:
         with progress(f"reading {connection.source}", steps=len(KINDS)) as say:
-            snapshot = await take(
+            taking = take(
                 connection.client,
                 namespace=connection.namespace,
                 source=connection.source,
                 on_kind=lambda resource: say(f"reading {resource} of {connection.source}"),
             )
-        await also(connection)
+            snapshot, _ = await asyncio.gather(taking, also(connection))
         return snapshot, connection.namespace
 
     return with_cluster(choice, use)

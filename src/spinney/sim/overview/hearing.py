@@ -1,5 +1,6 @@
 """What a running cluster tells besides its objects: events of evictions, and what its scheduler refused last."""
 
+import asyncio
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -54,11 +55,10 @@ def refused_by(body: bytes) -> dict[GangKey, RefusedGang]:
 
 async def evictions(client: Client, namespace: str) -> tuple[Event, ...]:
     """Return the events of one namespace that tell of evictions."""
-    found: list[Event] = []
-    for reason in EVICTIONS:
-        listed = await client.list(EVENT, namespace, type=Event, field_selector=f"reason={reason}")
-        found += listed.items
-    return tuple(found)
+    answers = await asyncio.gather(
+        *(client.list(EVENT, namespace, type=Event, field_selector=f"reason={reason}") for reason in EVICTIONS)
+    )
+    return tuple(event for listed in answers for event in listed.items)
 
 
 def _is_same(said: RefusedGang, message: str, explanation: Explanation | None) -> bool:

@@ -53,6 +53,8 @@ BY_NAME: Final[Mapping[tuple[str, str], Resource]] = {(each.api_version, each.ki
 FORBIDDEN: Final = "may not be listed"
 _AT_ONCE: Final = 6
 """Kinds that are listed at the same time: a cluster far away answers twenty questions in the time of four."""
+_PAGE: Final = 2500
+"""Objects in one answer: a busy API server makes each request wait, so a large cluster is read with few."""
 
 
 class Unseen(Struct, frozen=True, kw_only=True):
@@ -241,7 +243,7 @@ def _forbidden(resource: Resource, refusal: Forbidden) -> Unseen:
 
 async def _listed(client: Client, resource: Resource, namespace: str | None) -> _Seen:
     try:
-        return await _read(client.pages(resource, namespace, type=KINDS[resource]), resource)
+        return await _read(client.pages(resource, namespace, type=KINDS[resource], limit=_PAGE), resource)
     except Expired:  # between two pages; one request for everything cannot expire
         return await _read(client.pages(resource, namespace, type=KINDS[resource], limit=0), resource)
 
