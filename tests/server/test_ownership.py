@@ -181,6 +181,6 @@ def test_both_forms_of_events_are_one_collection() -> None:
         core = await api.get("/api/v1/namespaces/default/events", fieldSelector="involvedObject.name=p")
         assert core["items"][0]["message"] == "hello"
         grouped = await api.get(path, fieldSelector="regarding.kind=Pod")
-        assert (grouped["items"][0]["note"], grouped["items"][0]["apiVersion"]) == ("hello", "events.k8s.io/v1")
+        assert (grouped["items"][0]["note"], grouped["apiVersion"]) == ("hello", "events.k8s.io/v1")
 
     run_virtual(main())
