@@ -15,7 +15,6 @@ bound ("at least 3.10x"); how far it has come is said on standard error.
 
 import argparse
 import asyncio
-import compileall
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,10 +22,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-import spinney
 from benchmarks.coscheduling.waiting import idleness_table, measure_waiting
 from benchmarks.load import cluster
-from benchmarks.load.contenders import OUR_USER, STOCK, Contender
+from benchmarks.load.contenders import OUR_USER, STOCK, Contender, compile_ours
 from benchmarks.load.measuring import LIMIT, Bench, Figures, Load, compared, measure, of_median_rate, rested, table
 from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
@@ -123,7 +121,7 @@ def chosen(options: argparse.Namespace) -> list[Contender]:
 async def run(options: argparse.Namespace) -> None:
     """Compare on every load asked for."""
     console = Console(width=None if sys.stdout.isatty() else 140)
-    compileall.compile_dir(str(Path(spinney.__file__).parent), quiet=1)
+    compile_ours()
     known = loads(options.scale)
     for name in options.loads.split(","):
         if name == WAITING:

@@ -18,18 +18,15 @@ more pods than GPUs, racks and blocks kept.
 
 import argparse
 import asyncio
-import compileall
 import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-import spinney
 from benchmarks.load import cluster
-from benchmarks.load.contenders import OUR_USER
+from benchmarks.load.contenders import OUR_USER, compile_ours
 from benchmarks.load.measuring import Bench, Figures, Load, measure, of_median_rate, progress, rested
 from benchmarks.peers import asking, checking, hall, operators
 from benchmarks.peers.families import FAMILIES, Family, Gang
@@ -158,7 +155,7 @@ def table(rows: Sequence[Row]) -> Table:
 
 async def run(options: argparse.Namespace) -> bool:
     """Measure what was asked for and print the table; returns whether everything was right."""
-    compileall.compile_dir(str(Path(spinney.__file__).parent), quiet=1)  # as an installation does it
+    compile_ours()
     comparison, runtime = Comparison(options), Runtime.system()
     try:
         for family in FAMILIES:

@@ -6,6 +6,7 @@ then does the gang come, and the clock starts. No kubelet runs: a pod that is ev
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -72,7 +73,7 @@ async def measure(
         passed = time.monotonic() - start
         cpu, memory = sum(map(cpu_seconds, pids)) - cpu, sum(map(peak_memory, pids))
         served = bench.server_cpu() - served - bench.at_rest * passed
-    faults = await _faults(client, asking)
+    faults = await _faults(client, asking, nodes)
     await family.clear(client)
     moments = sorted(moment - start for moment in times) or [passed]
     return Figures(
@@ -125,17 +126,15 @@ async def _answered(
     return list(seen.values())
 
 
-async def _faults(client: Client, asking: Asking) -> tuple[str, ...]:
-    """Return what is wrong with who is there: who may not be evicted was, or more than the gang needs."""
+async def _faults(client: Client, asking: Asking, nodes: int) -> tuple[str, ...]:
+    """Return what is wrong with who is there: a gang in part, too much on a node, more evicted than was needed."""
     pods = (await client.list(POD, cluster.NAMESPACE_NAME)).items
-    bound = [pod for pod in pods if is_bound(pod)]
-    mine = sum(pod["metadata"]["labels"][GANG] == ASKING for pod in bound)
-    used: dict[str, int] = {}
-    for pod in bound:
-        used[pod["spec"]["nodeName"]] = used.get(pod["spec"]["nodeName"], 0) + 1
+    used = Counter(pod["spec"]["nodeName"] for pod in pods if is_bound(pod))
     found = [f"node {node} has {GPUS} GPUs and {count} pods" for node, count in used.items() if count > GPUS]
-    if asking.answered is is_told and mine:
-        found.append(f"{mine} pods of a gang that does not fit are bound")
-    if 0 < mine < asking.size:
+    mine = sum(is_bound(pod) for pod in pods if pod["metadata"]["labels"][GANG] == ASKING)
+    if 0 < mine < asking.size or (mine and asking.answered is is_told):
         found.append(f"{mine} of {asking.size} pods are bound")
+    evicted = nodes * GPUS - (sum(used.values()) - mine)
+    if evicted > mine:
+        found.append(f"{evicted} pods were evicted for {mine}")
     return tuple(found)

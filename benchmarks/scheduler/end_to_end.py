@@ -26,7 +26,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.load import cluster
-from benchmarks.load.contenders import BARE, BARE_SILENT, OUR_USER, OURS, STOCK
+from benchmarks.load.contenders import BARE, BARE_SILENT, OUR_USER, OURS, STOCK, compile_ours
 from benchmarks.load.measuring import LIMIT, Bench, Figures, Load, compared, measure, of_median_rate, rested, table
 from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
@@ -38,6 +38,7 @@ GANG_SIZE = 8
 
 async def run(options: argparse.Namespace) -> None:
     """Run every contender on every load and print the tables."""
+    compile_ours()
     loads = {
         "plain": Load("plain", options.pods, lambda c, s: cluster.create_pods(c, options.pods, scheduler=s), 1.5),
         "gangs": Load(

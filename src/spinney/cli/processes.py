@@ -20,7 +20,6 @@ from spinney.kube.lease import LeaderElection, process_identity
 from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.read_only import ReadOnlyTransport
-from spinney.kube.serving import HealthServer
 from spinney.runtime import settle_garbage_collector
 
 
@@ -83,7 +82,11 @@ def managed(
             client, component, lease_namespace, identity=identity, runtime=runtime, metrics=metrics
         )
     address, port = endpoint
-    health = HealthServer(metrics.registry, host=address, port=port) if port is not None else None
+    health = None
+    if port is not None:
+        from spinney.kube.serving import HealthServer  # noqa: PLC0415 - brings a web server, only where it is asked for
+
+        health = HealthServer(metrics.registry, host=address, port=port)
     return Manager(client, runtime, election=election, health=health, metrics=metrics)
 
 

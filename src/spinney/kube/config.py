@@ -74,7 +74,8 @@ def connect(selection: Selection, *, runtime: Runtime, environ: Mapping[str, str
         compression=not cluster.disable_compression,
     )
     _check_proxy(endpoint.proxy)
-    return HttpTransport(endpoint, _credentials(selection, authorities, runtime, environ))
+    credentials = _credentials(selection, authorities, runtime, environ)
+    return HttpTransport(endpoint, credentials, executor=runtime.executor)
 
 
 def in_cluster(
@@ -94,6 +95,7 @@ def in_cluster(
     return HttpTransport(
         Endpoint(url=url, authorities=authorities, proxy=proxy_for(url, environ)),
         TokenFile(directory / "token", runtime),
+        executor=runtime.executor,
     )
 
 

@@ -12,7 +12,7 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
@@ -26,8 +26,10 @@ from spinney.kube.fencing import fenced
 from spinney.kube.indexes import IndexFunction
 from spinney.kube.lease import LeaderElection, LeaseGivenAway
 from spinney.kube.metrics import KubeMetrics
-from spinney.kube.serving import Answer, Check, HealthServer
 from spinney.runtime import Runtime
+
+if TYPE_CHECKING:  # it brings a web server along, which a process without endpoints does not need
+    from spinney.kube.serving import Answer, Check, HealthServer
 
 T = TypeVar("T")
 
@@ -64,7 +66,7 @@ class Manager:
         runtime: Runtime,
         *,
         election: LeaderElection | None = None,
-        health: HealthServer | None = None,
+        health: "HealthServer | None" = None,
         metrics: KubeMetrics | None = None,
         linger_seconds: float = 0.0,
     ) -> None:
@@ -122,12 +124,12 @@ class Manager:
         """Return where health and metrics are served, if they are; known once the process runs."""
         return self._health.address if self._health is not None else None
 
-    def check_ready(self, name: str, check: Check) -> None:
+    def check_ready(self, name: str, check: "Check") -> None:
         """Have the process ready only while a check does not complain; nothing without endpoints."""
         if self._health is not None:
             self._health.check_ready(name, check)
 
-    def answer_others(self, answer: Answer) -> None:
+    def answer_others(self, answer: "Answer") -> None:
         """Have paths of the process's endpoint that are not its own answered by a component; nothing without one."""
         if self._health is not None:
             self._health.answer_others(answer, Delegation(self.client).refusal)

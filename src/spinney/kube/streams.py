@@ -1,0 +1,151 @@
+"""What goes over an aiohttp session: streams, and everything that has to pass a proxy.
+
+Loading aiohttp takes as long as listing a thousand pods, and listing needs none of it. So :mod:`spinney.kube.http`
+loads this module when a stream is first asked for, while the lists are still on their way.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+from spinney.kube.connections import CONNECT_SECONDS
+from spinney.kube.credentials import Credential, Header
+from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
+from spinney.kube.transport import Request, Response, joined
+
+CLOSE_SECONDS = 1.0
+READ_BUFFER = 1 << 18
+
+
+class Streams:
+    """One aiohttp session with one API server. Mutable: it has connections."""
+
+    def __init__(
+        self, base: str, *, always: tuple[Header, ...], proxy: str | None = None, server_name: str | None = None
+    ) -> None:
+        self._base = base
+        self._proxy = proxy
+        self._server_name = server_name
+        self._beginning: set[asyncio.Task[aiohttp.ClientResponse]] = set()
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=90),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=dict(always),
+            read_bufsize=READ_BUFFER,
+        )
+
+    async def request(self, request: Request, credential: Credential, context: ssl.SSLContext | None) -> Response:
+        """Send one request and return its complete answer."""
+        with translated(self._where(request)):
+            async with await self._open(request, credential, context, seconds=request.timeout) as response:
+                return Response(response.status, _lower(response.headers), await response.read())
+
+    async def begin(self, request: Request, credential: Credential, context: ssl.SSLContext | None) -> "HttpStream":
+        """Return an answer whose head has come; its body may take as long as it likes.
+
+        A connection that is cancelled during its TLS handshake is never closed by asyncio. So whoever no longer waits
+        for an answer does not cancel it: it is ended when it comes.
+        """
+        beginning = asyncio.create_task(self._open(request, credential, context, seconds=None))
+        self._beginning.add(beginning)
+        beginning.add_done_callback(self._beginning.discard)
+        with translated(self._where(request)):
+            try:
+                async with asyncio.timeout(request.timeout):
+                    return HttpStream(await asyncio.shield(beginning), self._where(request))
+            except (asyncio.CancelledError, TimeoutError):
+                beginning.add_done_callback(_cut_unwanted)
+                raise
+
+    async def close(self) -> None:
+        """Close every connection; one that is just being made has a moment to come about."""
+        if self._beginning:
+            _, late = await asyncio.wait(self._beginning, timeout=CLOSE_SECONDS)
+            for each in late:
+                each.cancel()
+        await self._session.close()
+
+    async def _open(
+        self, request: Request, credential: Credential, context: ssl.SSLContext | None, *, seconds: float | None
+    ) -> aiohttp.ClientResponse:
+        options: dict[str, Any] = {} if context is None else {"ssl": context}
+        if context is not None and self._server_name:
+            options["server_hostname"] = self._server_name
+        return await self._session.request(
+            request.method,
+            URL(self._base + request.path),
+            params=request.query,
+            headers=[*credential.headers, *request.headers.items()],
+            data=request.body,
+            timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS),
+            proxy=self._proxy,
+            allow_redirects=False,
+            **options,
+        )
+
+    def _where(self, request: Request) -> str:
+        return f"{request.method} {self._base}{request.path}"
+
+
+class HttpStream:
+    """An HTTP answer as it arrives; fills the ``StreamingResponse`` protocol."""
+
+    def __init__(self, response: aiohttp.ClientResponse, where: str) -> None:
+        self.status = response.status
+        self.headers: Mapping[str, str] = _lower(response.headers)
+        self._response = response
+        self._where = where
+
+    def end(self) -> None:
+        """End the stream and its connection."""
+        _cut(self._response)
+
+    async def body(self) -> bytes:
+        """Read the rest of the body at once."""
+        with translated(self._where):
+            return await self._response.read()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with translated(self._where):
+            async for chunk in self._response.content.iter_any():
+                yield chunk
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """Turn the HTTP library's errors into ours, naming the request."""
+    try:
+        yield
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError) as problem:
+        raise ConnectionRefused(f"{where}: no connection: {_say(problem)}") from problem
+    except TimeoutError as problem:
+        raise ConnectionTimedOut(f"{where}: no complete answer in time") from problem
+    except aiohttp.ClientError as problem:
+        raise ConnectionFailed(f"{where}: the connection broke: {_say(problem)}") from problem
+
+
+def _cut(response: aiohttp.ClientResponse) -> None:
+    """End a stream and its connection at once: a farewell over TLS would wait for the server's."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
+    response.close()
+
+
+def _cut_unwanted(beginning: asyncio.Task[aiohttp.ClientResponse]) -> None:
+    """End an answer that nobody waits for any more; that there was none is no news to anybody."""
+    if not beginning.cancelled() and beginning.exception() is None:
+        _cut(beginning.result())
+
+
+def _say(problem: Exception) -> str:
+    return str(problem) or type(problem).__name__
+
+
+def _lower(headers: Mapping[str, str]) -> Mapping[str, str]:
+    return joined((name.lower(), value) for name, value in headers.items())
