@@ -3,6 +3,7 @@
 Each function returns the faults it finds, as texts that finish the sentence "the value ..."; none means valid.
 """
 
+import hashlib
 import re
 from collections.abc import Callable
 from typing import Final
@@ -13,6 +14,8 @@ Check = Callable[[str], list[str]]
 MAX_SUBDOMAIN: Final = 253
 MAX_LABEL: Final = 63
 MAX_PORT_NAME: Final = 15
+
+_HASH: Final = 8
 
 DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 DNS_SUBDOMAIN: Final = rf"{DNS_LABEL}(\.{DNS_LABEL})*"
@@ -31,6 +34,15 @@ def dns_label_faults(name: str) -> list[str]:
         _DNS_LABEL.fullmatch(name),
         "must be a DNS-1123 label: lower case letters, digits and '-', beginning and ending with a letter or digit",
     )
+
+
+def valid_name(text: str) -> str:
+    """Return a text as a DNS label: as it is where it is one, else changed, with a hash of what it was."""
+    if not dns_label_faults(text):
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:_HASH]
+    plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[: MAX_LABEL - _HASH - 1].rstrip("-")
+    return f"{plain}-{digest}" if plain else digest
 
 
 def dns_subdomain_faults(name: str) -> list[str]:

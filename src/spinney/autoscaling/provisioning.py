@@ -19,6 +19,7 @@ from spinney.api.conditions import find_condition, is_true
 from spinney.api.core import POD, POD_TEMPLATE
 from spinney.api.events import ObjectReference
 from spinney.api.labels import MANAGED_BY
+from spinney.api.names import valid_name
 from spinney.api.provisioning import (
     BOOKING_EXPIRED,
     CAPACITY_REVOKED,
@@ -36,7 +37,6 @@ from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.book import GangMembers
 from spinney.gangs.tree import GangKey
-from spinney.grouping.podgangs import valid_name
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.discovery import served
 from spinney.kube.errors import AlreadyExists, Conflict, KubeError, NotFound

@@ -5,8 +5,6 @@ of the parents are needed; the PodGang says how many by an annotation, as its AP
 valid; what they were is kept in an annotation.
 """
 
-import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -17,7 +15,7 @@ from spinney.api.core import Pod
 from spinney.api.durations import format_duration
 from spinney.api.merge_patch import merge_patch
 from spinney.api.meta import ObjectMeta, OwnerReference
-from spinney.api.names import MAX_LABEL, dns_label_faults
+from spinney.api.names import valid_name
 from spinney.api.podgang import (
     GangTopologyConstraint,
     NamespacedName,
@@ -42,18 +40,8 @@ from spinney.grouping.shapes import SubGroup
 GROUPED_AS_GANG: Final = "gang"
 GROUPED_ALONE: Final = "alone"
 
-_HASH: Final = 8
 _NOT_CARRIED: Final = (marks.MANAGED_BY, marks.PART_OF, marks.COMPONENT)
 """Labels by which other controllers find what is theirs: a gang does not inherit them."""
-
-
-def valid_name(text: str) -> str:
-    """Return a text as a DNS label: as it is where it is one, else changed, with a hash of what it was."""
-    if not dns_label_faults(text):
-        return text
-    digest = hashlib.sha256(text.encode()).hexdigest()[:_HASH]
-    plain = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[: MAX_LABEL - _HASH - 1].rstrip("-")
-    return f"{plain}-{digest}" if plain else digest
 
 
 def gang_name(description: GangDescription) -> str:
