@@ -5,7 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
@@ -16,21 +16,23 @@ from rich.text import Text
 from spinney.autoscaling.provisioning import provisioning_for
 from spinney.cli.options import ProcessOptions
 from spinney.cli.processes import print_checked, run_process
-from spinney.cli.settings.plugin_files import PluginText, session_policies
 from spinney.cli.terminal.console import ReadableConsole
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.printable import printable
 from spinney.kube.manager import Manager
-from spinney.queueing.admission import admission_for
 from spinney.scheduler.config import InvalidConfiguration, PluginOption, SchedulerConfig, load_config
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.arguments import read_arguments, written
 from spinney.scheduler.framework.plugin import PluginRegistry, UnknownPlugin
 from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.process import COMPONENT, SchedulerProcess
 from spinney.scheduler.process.shadow import Comparison, Shadow
-from spinney.sim.policies.files import Policies, with_policies
+from spinney.scheduler.process.virtual_gangs import VirtualGangs
+
+if TYPE_CHECKING:
+    from spinney.cli.settings.plugin_files import PluginText
 
 _WIDTH = 140  # of tables that are not printed to a terminal
 _SHOWN = 50
@@ -62,14 +64,14 @@ _INSTEAD: Final[Mapping[str, frozenset[str]]] = {
 def scheduler(
     *,
     config: Path | None,
-    plugins: tuple[PluginText, ...],
+    plugins: "tuple[PluginText, ...]",
     check_only: bool,
     dry_run: bool,
     scheduler_names: tuple[str, ...],
     process: ProcessOptions,
 ) -> None:
     log_to_stderr(process.verbosity, json=process.log_json)
-    settings, registry = _settings(config, session_policies(plugins))
+    settings, registry = _settings(config, plugins)
     if check_only:
         losses = [f"plugins: {loss}." for loss in _left_out(settings.plugins)]
         print_checked(config, _spelled_out(settings, registry), *losses)
@@ -92,7 +94,7 @@ def scheduler(
             registry=registry,
             metrics=CycleMetrics(manager.metrics.registry),
             effects=shadow,
-            virtual=None if dry_run else admission_for(manager, inventory, settings),
+            virtual=None if dry_run else _admission(manager, inventory, settings),
             node_requests=requests,
         )
         manager.stop_on_signals()
@@ -103,15 +105,38 @@ def scheduler(
     run_process(process, COMPONENT, run, InvalidConfiguration, UnknownPlugin, read_only=dry_run)
 
 
-def _settings(config: Path | None, policies: Policies) -> tuple[SchedulerConfig, PluginRegistry]:
-    """Return the configuration with ``policies``, checked with the plugins that are installed and their own."""
+def _settings(config: Path | None, plugins: "tuple[PluginText, ...]") -> tuple[SchedulerConfig, PluginRegistry]:
+    """Return the configuration with the plugins of files, checked with those that are installed and with their own."""
     try:
-        settings = load_config(config, policies.registry()) if config is not None else SchedulerConfig()
-        settings, registry = with_policies(settings, policies)
+        settings, registry = _given(config, plugins) if plugins else _installed(config)
         Scheduler(settings, Inventory.for_config(settings), registry=registry)
     except (InvalidConfiguration, UnknownPlugin) as error:
         raise click.ClickException(str(error)) from error
     return settings, registry
+
+
+def _installed(config: Path | None) -> tuple[SchedulerConfig, PluginRegistry]:
+    registry = default_registry()
+    return (load_config(config, registry) if config is not None else SchedulerConfig()), registry
+
+
+def _given(config: Path | None, plugins: "tuple[PluginText, ...]") -> tuple[SchedulerConfig, PluginRegistry]:
+    # A file may hold plugins of either scheduler, so this loads both; a process without files starts without it.
+    from spinney.cli.settings.plugin_files import session_policies  # noqa: PLC0415
+    from spinney.sim.policies.files import with_policies  # noqa: PLC0415
+
+    policies = session_policies(plugins)
+    settings = load_config(config, policies.registry()) if config is not None else SchedulerConfig()
+    return with_policies(settings, policies)
+
+
+def _admission(manager: Manager, inventory: Inventory, settings: SchedulerConfig) -> VirtualGangs | None:
+    """Return what admits suspended workloads, where the configuration names kinds of them."""
+    if not settings.suspended_workloads.kinds:
+        return None
+    from spinney.queueing.admission import admission_for  # noqa: PLC0415 - brings the grouper along
+
+    return admission_for(manager, inventory, settings)
 
 
 def _spelled_out(settings: SchedulerConfig, registry: PluginRegistry) -> SchedulerConfig:
