@@ -105,8 +105,11 @@ class Scheduler:
         self.http_handlers = session.hooks.http_handlers
         return session
 
-    def run_cycle(self, snapshot: Snapshot | None = None) -> CycleResult:
-        """Run one cycle: open, act, close. Plugins are closed also when an action raises."""
+    def run_cycle(self, snapshot: Snapshot | None = None, *, release: bool = False) -> CycleResult:
+        """Run one cycle: open, act, close. Plugins are closed also when an action raises.
+
+        ``release`` frees the session at once; no plugin may look at it afterwards.
+        """
         with collection_held_off():
             session = self.open_session(snapshot)
             try:
@@ -114,6 +117,8 @@ class Scheduler:
                 return self.result(session)
             finally:
                 session.close()
+                if release:
+                    session.release()
 
     def run_actions(self, session: Session) -> None:
         """Run the configured actions in order on an open session; none without all plugins."""

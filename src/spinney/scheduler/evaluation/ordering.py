@@ -5,9 +5,10 @@ it compares on demand. A plugin that raises counts as saying *equal*. Time is me
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cmp_to_key
 from typing import Any, Final, Generic, TypeVar
+
+from msgspec.structs import replace
 
 from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.extension_points import Order

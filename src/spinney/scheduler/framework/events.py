@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.tasks import PodInfo
 
@@ -19,16 +21,14 @@ class Event:
         return self.task.job
 
 
-@dataclass(frozen=True, slots=True)
-class BatchEvent:
+class BatchEvent(msgspec.Struct, frozen=True):
     """Identical tasks of one job were virtually placed, or taken off, together."""
 
     job: PodGroupInfo
     tasks: Sequence[PodInfo]
 
 
-@dataclass(frozen=True, slots=True)
-class EventHandler:
+class EventHandler(msgspec.Struct, frozen=True):
     """Functions called after every virtual allocation and deallocation.
 
     The ``_many`` forms are for handlers on the hot path: where they are given, tasks that are placed or taken off

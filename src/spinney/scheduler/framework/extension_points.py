@@ -6,9 +6,9 @@ and the operation stands. Nothing a plugin does ever skips somebody else's filte
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -63,8 +63,7 @@ ScenarioGeneratorFactory = Callable[["Session", PodGroupInfo], Iterable[Sequence
 HttpHandler = Callable[[Mapping[str, str]], bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class QueueTurn:
+class QueueTurn(msgspec.Struct, frozen=True):
     """A queue up for comparison: with its next job when jobs are placed, with its victims when they are taken."""
 
     queue: Queue
@@ -86,8 +85,7 @@ def with_jobs_first(is_first: Callable[[PodGroupInfo], bool]) -> QueueCompare:
     return lambda left, right: rank(left) - rank(right)
 
 
-@dataclass(frozen=True, slots=True)
-class Hook(Generic[F]):
+class Hook(msgspec.Struct, Generic[F], frozen=True):
     """A registered function and whose it is."""
 
     plugin: str
@@ -98,8 +96,7 @@ class Hook(Generic[F]):
     """It is to be asked each time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Order(Generic[F]):
+class Order(msgspec.Struct, Generic[F], frozen=True):
     """A registered order: by comparison, or by a key, which is what hot paths want."""
 
     plugin: str
@@ -127,8 +124,7 @@ class ColumnTraits(NodeTraits, total=False):
     reads_usage: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeRule(Generic[F]):
+class NodeRule(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
     """A registered predicate or score, with what it promises about itself.
 
     ``columns`` tells the two forms apart. A rule that promises nothing is asked about every task, unless what it reads

@@ -209,6 +209,16 @@ class Session:
                     self.failures.add("plugin failed to close", plugin.name, CLOSE, plugin.on_session_close, error)
         self._plugins.clear()
 
+    def release(self) -> None:
+        """Let go of everything that refers back to the session, which is then freed at once and of no more use.
+
+        Otherwise a session that is over is left to the garbage collector; for whoever runs thousands of cycles that is
+        a fifth of the time.
+        """
+        for part in (*self._jobs.values(), self.ask, self.hooks):
+            vars(part).clear()
+        self._jobs.clear()
+
     # -- what there is -----------------------------------------------------------------------------------------------
 
     @property

@@ -38,7 +38,7 @@ from spinney.sim.whatif.stepping import EPOCH, SteppedClock
 _MOST_CYCLES: Final = 50
 """Cycles at one moment; what is evicted and placed in turns for longer waits for the next event."""
 _SESSIONS_KEPT: Final = 64
-"""A session is garbage when its cycle ends, in loops that only the collector finds: it is called after so many."""
+"""Part of a session is garbage, in loops that only the collector finds: it is called after so many."""
 
 
 def suited(config: SchedulerConfig, trace: Trace) -> SchedulerConfig:
@@ -264,7 +264,7 @@ class PartReplay:
         """Run cycles until nothing more follows at this moment."""
         for _ in range(_MOST_CYCLES):
             began = self._stopwatch()
-            result = self.scheduler.run_cycle()
+            result = self.scheduler.run_cycle(release=True)
             self.history.cycle_seconds.append(self._stopwatch() - began)
             if len(self.history.cycle_seconds) % _SESSIONS_KEPT == 0:
                 gc.collect(1)
