@@ -68,3 +68,12 @@ def test_a_job_that_may_go_anywhere_keeps_pools_together() -> None:
     trace = a_pooled_trace()
     free = trace.with_jobs((*trace.jobs, a_job("anywhere", 30.0)))
     assert [part.trace for part in parts_of(free)] == [free]
+
+
+def test_processes_change_nothing_but_the_time() -> None:
+    """Pools that are replayed at once, in processes of their own, come to the same."""
+    trace = a_pooled_trace()
+    seen: list[Progress] = []
+    alone, together = replayed(trace), replayed(trace, processes=2, progress=seen.append)
+    assert together.events == alone.events
+    assert (together.decided, together.ended_at) == (alone.decided, alone.ended_at)

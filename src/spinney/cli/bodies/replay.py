@@ -1,5 +1,6 @@
 """``spinney replay``: a trace of a real cluster through the scheduler, on virtual time."""
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace as changed
@@ -44,6 +45,7 @@ def replay(
     run_times: str,
     failures: tuple[str, ...],
     speed: str,
+    processes: int | None,
     placements: Path | None,
     timeline: bool,
     output: str,
@@ -55,6 +57,7 @@ def replay(
             "one replay has placements; give one configuration and one seed", param_hint="--placements"
         )
     outages = tuple(_outage(text) for text in failures)
+    alone = bool(plugins) or speed != "max"  # what is known to this process only stays in it
     if timeline and output != "json":
         raise click.BadParameter("only -o json has a timeline", param_hint="--timeline")
     runs: list[Run] = []
@@ -70,11 +73,12 @@ def replay(
                 history = Replay(
                     read,
                     suited(config, read),
-                    registry=registry,
+                    registry=registry if alone else None,
                     seed=seed or 0,
                     every=every,
                     stopwatch=time.process_time,
                     progress=_shown(say, name, speed),
+                    processes=1 if alone else processes or len(os.sched_getaffinity(0)),
                 ).run()
                 runs.append(Run(name, seed, figures_of(read, history)))
                 timelines += [timeline_of(read, history)] if timeline else []

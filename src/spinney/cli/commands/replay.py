@@ -75,6 +75,12 @@ from spinney.cli.options import TEXT_FILE, argument, output_option, plugin_optio
     help="max, or how many seconds of virtual time pass in one of yours.",
 )
 @click.option(
+    "--processes",
+    type=click.IntRange(1),
+    help="How many pools of nodes that have nothing to do with each other are replayed at once; by default as many as "
+    "there are processors. With --plugin or --speed it is one.",
+)
+@click.option(
     "--placements", type=click.Path(dir_okay=False, path_type=Path), help="Write who was placed where to this file."
 )
 @click.option(

@@ -3,14 +3,17 @@
 Where every job is bound to one pool of machines, and every queue has jobs in one pool only, nothing that happens in one
 pool can matter in another. So each is scheduled by itself, as node pools are in a cluster, and a job that waits in one
 is not looked at again for whatever happens in the others. All other traces are one part.
+
+Parts may be replayed in several processes at once; what is decided is the same.
 """
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
+from spinney.sim.replay.apart import replay_apart
 from spinney.sim.replay.engine import PartReplay, Progress
 from spinney.sim.replay.history import Happening, History
 from spinney.sim.replay.trace import Trace
@@ -26,7 +29,11 @@ class Part:
 
 
 class Replay:
-    """One replay of one trace under one configuration; run once."""
+    """One replay of one trace under one configuration; run once.
+
+    ``processes`` is how many parts may be replayed at once, each measured in processor seconds of its own process. A
+    ``registry`` keeps all in this process: what somebody registered is not known to others.
+    """
 
     def __init__(
         self,
@@ -38,6 +45,7 @@ class Replay:
         seed: int = 0,
         every: float = 0.0,
         progress: Callable[[Progress], None] | None = None,
+        processes: int = 1,
     ) -> None:
         self.trace = trace
         self._config = config
@@ -46,22 +54,37 @@ class Replay:
         self._seed = seed
         self._every = every
         self._progress = progress
+        self._processes = processes if registry is None else 1
 
     def run(self) -> History:
         """Replay every part to its end."""
-        found: list[tuple[Part, History]] = []
-        for part in parts_of(self.trace):
-            replay = PartReplay(
-                part.trace,
-                self._config,
-                stopwatch=self._stopwatch,
-                registry=self._registry,
-                seed=self._seed,
-                every=self._every,
-                progress=self._after(sum(len(done.jobs) for done, _ in found)),
+        parts = parts_of(self.trace)
+        if min(self._processes, len(parts)) > 1:
+            traces = [part.trace for part in parts]
+            tell = self._progress or (lambda _: None)
+            return _merged(
+                parts,
+                replay_apart(
+                    traces, self._config, seed=self._seed, every=self._every, processes=self._processes, tell=tell
+                ),
             )
-            found.append((part, replay.run()))
-        return found[0][1] if len(found) == 1 else _merged(found)
+        found: list[History] = []
+        done = 0
+        for part in parts:
+            found.append(self._part(part.trace, self._after(done)).run())
+            done += len(part.jobs)
+        return found[0] if len(found) == 1 else _merged(parts, found)
+
+    def _part(self, trace: Trace, progress: Callable[[Progress], None] | None) -> PartReplay:
+        return PartReplay(
+            trace,
+            self._config,
+            stopwatch=self._stopwatch,
+            registry=self._registry,
+            seed=self._seed,
+            every=self._every,
+            progress=progress,
+        )
 
     def _after(self, done: int) -> Callable[[Progress], None] | None:
         """Return who is told how far a part is, when so many jobs were in the parts before it."""
@@ -98,15 +121,16 @@ def _pool(trace: Trace, pool: str, jobs: list[int], pool_of: dict[str, str]) -> 
     )
 
 
-def _merged(found: list[tuple[Part, History]]) -> History:
+def _merged(parts: Sequence[Part], found: Sequence[History]) -> History:
     """Return what happened in all parts, in the order of time."""
+    events = (_events(part, history) for part, history in zip(parts, found, strict=True))
     return History(
-        events=list(heapq.merge(*(_events(part, history) for part, history in found), key=lambda event: event.at)),
-        cycles=sum(history.cycles for _, history in found),
-        decided=sum(history.decided for _, history in found),
-        cycle_seconds=[seconds for _, history in found for seconds in history.cycle_seconds],
-        seconds=sum(history.seconds for _, history in found),
-        ended_at=max(history.ended_at for _, history in found),
+        events=list(heapq.merge(*events, key=lambda event: event.at)),
+        cycles=sum(history.cycles for history in found),
+        decided=sum(history.decided for history in found),
+        cycle_seconds=[seconds for history in found for seconds in history.cycle_seconds],
+        seconds=sum(history.seconds for history in found),
+        ended_at=max(history.ended_at for history in found),
     )
 
 
