@@ -140,6 +140,88 @@ def test_capacity_that_was_provisioned_is_kept() -> None:
     in_a_world(story)
 
 
+async def a_gang_with_capacity(world: World) -> None:
+    """Have a gang of two wait for the second of two nodes, with its capacity provisioned, and show that it is kept."""
+    await world.add_pod("old", gpus=8)
+    await world.settle(2)
+    await world.add_gang("g", 2, gpus=8)
+    await world.settle(5)
+    await answer(world, "Provisioned")
+    await world.settle(5)
+    await world.add_pod("late", gpus=1)
+    await world.settle(5)
+    assert not (await world.places())["late"]
+
+
+@pytest.mark.parametrize("ended", ["Failed", "BookingExpired", "CapacityRevoked", "deleted"])
+def test_capacity_that_is_lost_is_not_kept(ended: str) -> None:
+    """When the autoscaler takes its answer back, or the request is deleted, others may have the nodes."""
+
+    async def story(world: World) -> None:
+        await install(world.client)
+        await world.add_node("n1")
+        await world.add_node("n2")
+        async with asking(world):
+            await a_gang_with_capacity(world)
+            (request,) = await requests(world)
+            if ended == "deleted":
+                await world.client.delete(PROVISIONING_REQUEST, request["metadata"]["name"], NS)
+            else:
+                await answer(world, ended)
+            await world.settle(5)
+            assert (await world.places())["late"]
+            assert ended in (await waiting(world))["g-0"][1]
+            await world.settle(RETRY + 5)
+            (anew,) = await requests(world)
+            assert anew["metadata"]["uid"] != request["metadata"]["uid"]
+
+    in_a_world(story)
+
+
+def test_capacity_is_not_kept_for_a_gang_that_is_gone() -> None:
+    """With the pods of the gang its request goes, and what was kept for it."""
+
+    async def story(world: World) -> None:
+        await install(world.client)
+        await world.add_node("n1")
+        await world.add_node("n2")
+        async with asking(world):
+            await a_gang_with_capacity(world)
+            for pod in ("g-0", "g-1"):
+                await world.client.delete(POD, pod, NS, grace_period_seconds=0)
+            await world.settle(5)
+            assert (await world.places())["late"]
+            assert await requests(world) == []
+
+    in_a_world(story)
+
+
+def test_capacity_is_kept_while_the_gang_cannot_be_tried() -> None:
+    """A gang that lacks a pod for a moment keeps what was provisioned for it."""
+
+    async def story(world: World) -> None:
+        await install(world.client)
+        await world.add_node("n1")
+        await world.add_node("n2")
+        async with asking(world):
+            await a_gang_with_capacity(world)
+            (request,) = await requests(world)
+            await world.client.delete(POD, "g-1", NS, grace_period_seconds=0)
+            await world.settle(5)
+            await world.add_pod("g-1", gang="g", gpus=8)
+            await world.settle(5)
+            assert [each["metadata"]["uid"] for each in await requests(world)] == [request["metadata"]["uid"]]
+            await world.client.delete(POD, "late", NS, grace_period_seconds=0)
+            await world.client.delete(POD, "old", NS, grace_period_seconds=0)
+            await world.settle(5)
+            places = await world.places()
+            assert places["g-0"]
+            assert places["g-1"]
+            assert await requests(world) == []
+
+    in_a_world(story)
+
+
 def test_a_request_that_failed_is_made_again_after_a_while_and_not_before() -> None:
     """Pods say that it failed and why; the next request is another one."""
 

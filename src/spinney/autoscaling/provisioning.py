@@ -137,7 +137,7 @@ class ProvisioningRequests:
             return {}  # answers could not be heard
         lacking = {each.gang: each for each in gangs}
         for gang, request in self._requests.items():
-            if gang not in lacking:
+            if gang not in lacking and not self._is_kept(gang):
                 self._begin_to_withdraw(gang, request)
         for gang in lacking:
             members, asked = self._inventory.gangs.members(gang), self._requests.get(gang)
@@ -153,6 +153,11 @@ class ProvisioningRequests:
             for gang, each in lacking.items()
             if (found := self._requests.get(gang)) is not None and (said := each.message)
         }
+
+    def _is_kept(self, gang: GangKey) -> bool:
+        """Tell whether what is provisioned is still waited for, whatever else a gang waits for at the moment."""
+        members = self._inventory.gangs.members(gang) if gang in self.provisioned else None
+        return members is not None and bool(_waiting(members))
 
     # -- asking and taking back ----------------------------------------------------------------------------------------
 
@@ -247,6 +252,8 @@ class ProvisioningRequests:
     def _answered(self, change: Change[ProvisioningRequest]) -> None:
         if change.new is not None:
             self._take_answer(change.key, change.new)
+        elif (gang := self._gangs.get(change.key)) is not None:
+            self._lose(gang, "it was deleted")  # by somebody else: what is withdrawn here is forgotten before
 
     def _take_answer(self, name: Key, found: ProvisioningRequest) -> None:
         gang = self._gangs.get(name)
@@ -257,14 +264,18 @@ class ProvisioningRequests:
         for ended in (FAILED, CAPACITY_REVOKED, BOOKING_EXPIRED):
             if is_true(conditions, ended):
                 said = find_condition(conditions, ended)
-                self.provisioned.discard(gang)
-                self._ask_again(gang, f"{ended}: {said.message}" if said is not None and said.message else ended)
-                self._wake()
+                self._lose(gang, f"{ended}: {said.message}" if said is not None and said.message else ended)
                 return
         if is_true(conditions, PROVISIONED) and gang not in self.provisioned:
             request.answer = "its capacity is provisioned and kept for the gang"
             self.provisioned.add(gang)
             self._wake()
+
+    def _lose(self, gang: GangKey, why: str) -> None:
+        """Keep nothing for a gang any more, and ask again after a while."""
+        self.provisioned.discard(gang)
+        self._ask_again(gang, why)
+        self._wake()
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name="provisioning request")
