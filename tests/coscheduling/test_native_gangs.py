@@ -27,7 +27,7 @@ from tests.conftest import Cluster, real_cluster
 from .bench import Bench
 from .bench import a_node as a_bench_node
 from .bench import a_pod as a_bench_pod
-from .world import World, a_node, a_pod, a_world, followed
+from .world import PRIORITY_CLASS, World, a_node, a_pod, a_world, followed
 
 RACK = "example.com/rack"
 embedded = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
@@ -302,6 +302,24 @@ async def test_a_group_may_say_that_it_never_preempts(bench: Bench, policy: str 
     bench.put(a_bench_pod("high", priority=9, scheduling_group=membership))
     await bench.run()
     assert [victim for victim, _ in bench.preempted] == taken
+
+
+@embedded
+async def test_the_priority_class_of_a_group_may_say_that_it_never_preempts(cluster: Cluster) -> None:
+    """The coscheduler reads priority classes: a group that names such a one takes nobody's place."""
+    async with a_world(cluster) as world, world.scheduling():
+        await world.nodes(a_node("n1", cpu="1"))
+        await world.priority("high", 1000)
+        polite = {"metadata": {"name": "polite"}, "value": 1000, "preemptionPolicy": "Never"}
+        await world.client.create(PRIORITY_CLASS, polite)
+        await world.create(a_pod("low"))
+        await world.until(lambda: world.bound() == ["low"])
+        group = a_native_group("gang", 1)
+        group["spec"]["priorityClassName"] = "polite"
+        await world.client.create(workload_v1beta1.POD_GROUP, group, world.namespace)
+        await world.create(a_native_pod("gang-0", "gang", priorityClassName="high"))
+        await world.until(lambda: "preemptionPolicy=Never" in world.message("gang-0"))
+        assert world.bound() == ["low"]
 
 
 @embedded

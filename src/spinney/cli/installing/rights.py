@@ -119,7 +119,7 @@ COSCHEDULER: Final = (
     Right("", ("pods/binding",), ("create",)),
     Right("", ("pods/status", "persistentvolumes", "persistentvolumeclaims"), ("patch",)),
     Right("storage.k8s.io", ("storageclasses",), READ),
-    Right("scheduling.k8s.io", ("workloads", "podgroups", "compositepodgroups"), READ),
+    Right("scheduling.k8s.io", ("workloads", "podgroups", "compositepodgroups", "priorityclasses"), READ),
     Right("scheduling.x-k8s.io", ("podgroups",), READ),
     *_GROUP_STATUS,
     Right("policy", ("poddisruptionbudgets",), READ),

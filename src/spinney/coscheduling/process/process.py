@@ -24,6 +24,7 @@ from spinney.api.resource_claims import (
     ResourceClaim,
     ResourceSlice,
 )
+from spinney.api.scheduling import PRIORITY_CLASS, PriorityClass
 from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
 from spinney.api.workload_v1beta1 import COMPOSITE_POD_GROUP, CompositePodGroup
 from spinney.binding.asking import Asking
@@ -378,6 +379,7 @@ class CoschedulerProcess:
 _ABOVE_GROUPS: Final[dict[Resource, type[Any]]] = {
     workload_v1alpha1.WORKLOAD: workload_v1alpha1.Workload,
     COMPOSITE_POD_GROUP: CompositePodGroup,
+    PRIORITY_CLASS: PriorityClass,
 }
 _DEVICES: Final[dict[Resource, type[Any]]] = {
     RESOURCE_CLAIM: ResourceClaim,
