@@ -27,13 +27,14 @@ from spinney.nodes import ClusterSpec
 from spinney.nodes.spec import NodeGroup
 from spinney.operator.configuration import check
 from spinney.operator.operator import Settings
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.server import ApiServer
 from spinney.sim.embedded.stack import Stack, StackOptions
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec
 from tests.e2e.reviewing import Reviews
+from tests.virtual_time import on_virtual_time
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "migration.md").read_text()
 STEPS = re.findall(r"^## \d\. (.*)$", PAGE, re.MULTILINE)
@@ -230,15 +231,12 @@ async def walk(town: Town) -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), PAIRS, ids=[f"{old} to {new}" for old, new in PAIRS])
-def test_every_step_of_the_page_is_walked(old: str, new: str) -> None:
+@on_virtual_time
+async def test_every_step_of_the_page_is_walked(old: str, new: str) -> None:
     """From one scheduler to another no pod that runs is disturbed, and everything is as the page says."""
-
-    async def story() -> None:
-        town = Town(old, new)
-        async with town.server.running():
-            await walk(town)
-
-    run_virtual(story())
+    town = Town(old, new)
+    async with town.server.running():
+        await walk(town)
 
 
 def test_the_page_has_the_steps_that_are_walked() -> None:

@@ -36,6 +36,7 @@ from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.backends import Lookup, a_gang
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group, a_topology
+from tests.virtual_time import on_virtual_time
 
 PUBLISHED = [yaml.safe_load(path.read_text()) for path in sorted((Path(__file__).parent / "published").glob("*.yaml"))]
 GPU = a_pod_spec(cpu="500m", gpus=2)
@@ -130,22 +131,19 @@ def test_pod_groups_of_kai() -> None:
     translated(KaiScheduler, kai.POD_GROUP, check, topology=True)
 
 
-def test_topologies_of_kai() -> None:
+@on_virtual_time
+async def test_topologies_of_kai() -> None:
     """A Topology is made and, since its levels are immutable, made anew when the binding changes."""
     pcs, plain = workload(topology=True), a_topology("cluster")
-
-    async def story() -> None:
-        async with a_cluster(pcs, plain) as context:
-            backend = KaiScheduler(context)
-            await backend.init()
-            binding = await context.client.create(CLUSTER_TOPOLOGY_BINDING, plain, type=ClusterTopologyBinding)
-            await backend.sync_topology(binding)
-            fewer = msgspec.structs.replace(binding.spec, levels=binding.spec.levels[1:])
-            await backend.sync_topology(msgspec.structs.replace(binding, spec=fewer))
-            found = await context.client.get(kai.TOPOLOGY, "cluster")
-            assert [each["nodeLabel"] for each in found["spec"]["levels"]] == [level.key for level in fewer.levels]
-
-    run_virtual(story())
+    async with a_cluster(pcs, plain) as context:
+        backend = KaiScheduler(context)
+        await backend.init()
+        binding = await context.client.create(CLUSTER_TOPOLOGY_BINDING, plain, type=ClusterTopologyBinding)
+        await backend.sync_topology(binding)
+        fewer = msgspec.structs.replace(binding.spec, levels=binding.spec.levels[1:])
+        await backend.sync_topology(msgspec.structs.replace(binding, spec=fewer))
+        found = await context.client.get(kai.TOPOLOGY, "cluster")
+        assert [each["nodeLabel"] for each in found["spec"]["levels"]] == [level.key for level in fewer.levels]
 
 
 def test_pod_groups_of_volcano() -> None:
@@ -188,15 +186,12 @@ def test_our_own_crds_know_every_published_field(crd: JSON) -> None:
     assert fields(crd) <= fields(ours)
 
 
-def test_the_reader_of_this_module_is_not_misled() -> None:
+@on_virtual_time
+async def test_the_reader_of_this_module_is_not_misled() -> None:
     """A field that no published CRD has is refused by the client these tests use."""
-
-    async def story() -> None:
-        async with a_cluster(workload(topology=False), a_topology("cluster")) as context:
-            manifest = {"metadata": {"name": "x", "namespace": "test"}, "spec": {"minMember": 1, "noSuchField": 1}}
-            await _refused(context.client.create(kai.POD_GROUP, manifest))
-
-    run_virtual(story())
+    async with a_cluster(workload(topology=False), a_topology("cluster")) as context:
+        manifest = {"metadata": {"name": "x", "namespace": "test"}, "spec": {"minMember": 1, "noSuchField": 1}}
+        await _refused(context.client.create(kai.POD_GROUP, manifest))
 
 
 async def _refused(writing: Awaitable[object]) -> None:

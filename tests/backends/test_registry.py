@@ -20,7 +20,7 @@ from spinney.backends import (
     every_backend,
 )
 from spinney.backends.interface import deprecations
-from spinney.runtime import run_virtual
+from tests.virtual_time import on_virtual_time
 
 
 class Theirs(SchedulerBackend):
@@ -129,60 +129,48 @@ def test_what_is_deprecated_is_said_with_what_to_do() -> None:
     assert deprecations(Theirs) == []
 
 
-def test_the_registry_is_initialised_once() -> None:
+@on_virtual_time
+async def test_the_registry_is_initialised_once() -> None:
     """Enabled backends are found by name, others are not, and a second initialisation is refused."""
-
-    async def story() -> None:
-        catalogue = BackendCatalogue()
-        catalogue.register(Theirs)
-        registry = BackendRegistry()
-        with pytest.raises(RuntimeError, match="not initialised"):
-            registry.get("theirs")
-        profiles = Profiles((Profile("theirs"),), "theirs")
+    catalogue = BackendCatalogue()
+    catalogue.register(Theirs)
+    registry = BackendRegistry()
+    with pytest.raises(RuntimeError, match="not initialised"):
+        registry.get("theirs")
+    profiles = Profiles((Profile("theirs"),), "theirs")
+    await registry.initialize(catalogue, None, profiles)  # type: ignore[arg-type]
+    assert registry.get_default() is registry.get("theirs")
+    assert registry.get("volcano") is None
+    assert registry.named_or_default("") is registry.get_default()
+    assert registry.named_or_default("volcano") is None
+    with pytest.raises(RuntimeError, match="already initialised"):
         await registry.initialize(catalogue, None, profiles)  # type: ignore[arg-type]
-        assert registry.get_default() is registry.get("theirs")
-        assert registry.get("volcano") is None
-        assert registry.named_or_default("") is registry.get_default()
-        assert registry.named_or_default("volcano") is None
-        with pytest.raises(RuntimeError, match="already initialised"):
-            await registry.initialize(catalogue, None, profiles)  # type: ignore[arg-type]
-
-    run_virtual(story())
 
 
-def test_kube_scheduler_is_found_by_either_name() -> None:
+@on_virtual_time
+async def test_kube_scheduler_is_found_by_either_name() -> None:
     """``kube-scheduler`` and ``default-scheduler`` are one backend, which is always there."""
-
-    async def story() -> None:
-        registry = BackendRegistry()
-        await registry.initialize(every_backend(), None, Profiles())  # type: ignore[arg-type]
-        assert registry.get("kube-scheduler") is registry.get("default-scheduler") is registry.get_default()
-        assert registry.names() == ["default-scheduler"]
-
-    run_virtual(story())
+    registry = BackendRegistry()
+    await registry.initialize(every_backend(), None, Profiles())  # type: ignore[arg-type]
+    assert registry.get("kube-scheduler") is registry.get("default-scheduler") is registry.get_default()
+    assert registry.names() == ["default-scheduler"]
 
 
-def test_a_backend_that_cannot_be_made_names_its_profile() -> None:
+@on_virtual_time
+async def test_a_backend_that_cannot_be_made_names_its_profile() -> None:
     """A constructor that raises is reported as a failed initialisation, with the profile and its line."""
-
-    async def story() -> None:
-        catalogue = BackendCatalogue()
-        catalogue.register(Unfinished)
-        profiles = Profiles((Profile("theirs", where="line 3"),), "theirs")
-        with pytest.raises(InitializationFailed, match=r"'theirs' \(line 3\): TypeError: cannot be made yet"):
-            await BackendRegistry().initialize(catalogue, None, profiles)  # type: ignore[arg-type]
-
-    run_virtual(story())
+    catalogue = BackendCatalogue()
+    catalogue.register(Unfinished)
+    profiles = Profiles((Profile("theirs", where="line 3"),), "theirs")
+    with pytest.raises(InitializationFailed, match=r"'theirs' \(line 3\): TypeError: cannot be made yet"):
+        await BackendRegistry().initialize(catalogue, None, profiles)  # type: ignore[arg-type]
 
 
-def test_a_backend_that_cannot_be_initialised_names_its_profile() -> None:
+@on_virtual_time
+async def test_a_backend_that_cannot_be_initialised_names_its_profile() -> None:
     """The error of a failed initialisation has the profile, its line and the reason."""
-
-    async def story() -> None:
-        catalogue = BackendCatalogue()
-        catalogue.register(Broken)
-        profiles = Profiles((Profile("theirs", where="line 7"),), "theirs")
-        with pytest.raises(InitializationFailed, match=r"'theirs' \(line 7\): .*run its installer"):
-            await BackendRegistry().initialize(catalogue, None, profiles)  # type: ignore[arg-type]
-
-    run_virtual(story())
+    catalogue = BackendCatalogue()
+    catalogue.register(Broken)
+    profiles = Profiles((Profile("theirs", where="line 7"),), "theirs")
+    with pytest.raises(InitializationFailed, match=r"'theirs' \(line 7\): .*run its installer"):
+        await BackendRegistry().initialize(catalogue, None, profiles)  # type: ignore[arg-type]

@@ -13,6 +13,7 @@ from spinney.cli.manifests.offline_backends import NeedsCluster, judge
 from spinney.runtime import Runtime, run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
 from tests.backends.bench import asking
+from tests.virtual_time import on_virtual_time
 
 OFFLINE = [backend for backend in BACKENDS if backend.validates_before_init]
 GROUP = [a_scaling_group("sg", ["worker"], 2, 1)]
@@ -56,15 +57,12 @@ def test_the_verdict_does_not_depend_on_init(kind: type[SchedulerBackend], pcs: 
     asking(lambda context: kind(context, config), compare)
 
 
-def test_a_backend_that_asks_its_cluster_first_stays_open() -> None:
+@on_virtual_time
+async def test_a_backend_that_asks_its_cluster_first_stays_open() -> None:
     """A backend that does not say so is not believed before ``init``, which it cannot run offline."""
-
-    async def story() -> None:
-        kube = every_backend().get("default-scheduler")
-        assert kube is not None
-        assert kube.config_type is not None
-        config = Profile("default-scheduler", kube.config_type(gang_scheduling=True)).config
-        with pytest.raises(NeedsCluster):
-            await judge(kube, config, a_pod_clique_set(), runtime=Runtime.virtual())
-
-    run_virtual(story())
+    kube = every_backend().get("default-scheduler")
+    assert kube is not None
+    assert kube.config_type is not None
+    config = Profile("default-scheduler", kube.config_type(gang_scheduling=True)).config
+    with pytest.raises(NeedsCluster):
+        await judge(kube, config, a_pod_clique_set(), runtime=Runtime.virtual())

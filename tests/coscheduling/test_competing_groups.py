@@ -9,7 +9,7 @@ from spinney.api.meta import ObjectMeta
 from spinney.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from spinney.api.selectors import LabelSelector
 from spinney.kube.keys import Key
-from spinney.runtime import run_virtual
+from tests.virtual_time import on_virtual_time
 
 from .bench import NAMESPACE, Bench, a_group, a_node, a_pod
 
@@ -78,32 +78,29 @@ async def test_near_its_quorum_a_group_that_is_alone_holds_on(bench: Bench) -> N
     settings_of=st.tuples(st.sampled_from([0, 10, 50, 100]), st.sampled_from([1, 10])),
 )
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_whatever_fits_alone_is_served_in_the_end(
+@on_virtual_time
+async def test_whatever_fits_alone_is_served_in_the_end(
     cluster_name: str, closest: bool, cpus: int, sizes: list[int], settings_of: tuple[int, int]
 ) -> None:
     """However groups compete, none is ever bound in part, and each that fits is bound when the others have gone."""
-
-    async def compete() -> None:
-        percentage, backoff = settings_of
-        bench = Bench(
-            podGroupRejectPercentage=percentage, podGroupBackoffSeconds=backoff, preferClosestToCompletion=closest
-        )
-        bench.put(a_node("n1", cpu=cpus // 2), a_node("n2", cpu=cpus - cpus // 2))
-        for number, size in enumerate(sizes):
-            bench.gang(f"g{number}", size, created=number)
-        done: set[str] = set()
-        for _ in sizes:
-            await bench.run(seconds=150)
-            bound = {name.split("-")[0] for name in bench.binds} - done
-            for group in sorted(bound):
-                size = sizes[int(group[1:])]
-                members = [name for name in bench.binds if name.startswith(f"{group}-")]
-                assert len(members) == size, f"{group} is bound in part"
-                bench.delete(*members)
-            done |= bound
-        assert done == {f"g{number}" for number, size in enumerate(sizes) if size <= cpus}
-
-    run_virtual(compete())
+    percentage, backoff = settings_of
+    bench = Bench(
+        podGroupRejectPercentage=percentage, podGroupBackoffSeconds=backoff, preferClosestToCompletion=closest
+    )
+    bench.put(a_node("n1", cpu=cpus // 2), a_node("n2", cpu=cpus - cpus // 2))
+    for number, size in enumerate(sizes):
+        bench.gang(f"g{number}", size, created=number)
+    done: set[str] = set()
+    for _ in sizes:
+        await bench.run(seconds=150)
+        bound = {name.split("-")[0] for name in bench.binds} - done
+        for group in sorted(bound):
+            size = sizes[int(group[1:])]
+            members = [name for name in bench.binds if name.startswith(f"{group}-")]
+            assert len(members) == size, f"{group} is bound in part"
+            bench.delete(*members)
+        done |= bound
+    assert done == {f"g{number}" for number, size in enumerate(sizes) if size <= cpus}
 
 
 # -- preemption -------------------------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from spinney.api.core import Affinity, PodAffinity, PodAffinityTerm
 from spinney.api.selectors import LabelSelector
 from spinney.coscheduling.process.configuration import parse_configuration
-from spinney.runtime import run_virtual
 from tests.conftest import Cluster
+from tests.virtual_time import on_virtual_time
 
 from .bench import Bench, a_group, a_node, a_pod
 from .world import a_node as a_real_node
@@ -141,30 +141,27 @@ async def test_profiles_differ_by_scheduler_name(cluster: Cluster) -> None:
     cpu=st.integers(1, 3),
 )
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_victims_are_taken_for_a_whole_quorum_or_not_at_all(
+@on_virtual_time
+async def test_victims_are_taken_for_a_whole_quorum_or_not_at_all(
     cluster_name: str, nodes: list[int], low: list[tuple[int, int]], size: int, cpu: int
 ) -> None:
     """Limitation 1: once victims go, the whole gang is bound; a gang that would still not fit costs nobody anything."""
-
-    async def preempt() -> None:
-        bench = Bench()
-        free = list(nodes)
-        bench.put(*(a_node(f"n{number}", cpu=capacity) for number, capacity in enumerate(nodes)))
-        for number, (wanted, priority) in enumerate(low):
-            row = next((row for row, left in enumerate(free) if left >= wanted), None)
-            if row is not None:
-                free[row] -= wanted
-                bench.put(a_pod(f"low-{number}", cpu=str(wanted), priority=priority, node=f"n{row}"))
-        bench.gang("high", size, cpu=str(cpu), priority=5, created=1)
-        await bench.run(seconds=5)
-        victims = [victim for victim, _ in bench.preempted]
-        assert all((bench.record(victim).pod.spec.priority or 0) < 5 for victim in victims)
-        assert len(victims) == len(set(victims))
-        bench.delete(*victims)
-        await bench.run(seconds=60)
-        bound = [name for name in bench.binds if name.startswith("high")]
-        assert len(bound) in {0, size}
-        assert not victims or len(bound) == size, "victims were taken for a gang that is not bound"
-        assert [victim for victim, _ in bench.preempted] == victims, "nobody more is taken"
-
-    run_virtual(preempt())
+    bench = Bench()
+    free = list(nodes)
+    bench.put(*(a_node(f"n{number}", cpu=capacity) for number, capacity in enumerate(nodes)))
+    for number, (wanted, priority) in enumerate(low):
+        row = next((row for row, left in enumerate(free) if left >= wanted), None)
+        if row is not None:
+            free[row] -= wanted
+            bench.put(a_pod(f"low-{number}", cpu=str(wanted), priority=priority, node=f"n{row}"))
+    bench.gang("high", size, cpu=str(cpu), priority=5, created=1)
+    await bench.run(seconds=5)
+    victims = [victim for victim, _ in bench.preempted]
+    assert all((bench.record(victim).pod.spec.priority or 0) < 5 for victim in victims)
+    assert len(victims) == len(set(victims))
+    bench.delete(*victims)
+    await bench.run(seconds=60)
+    bound = [name for name in bench.binds if name.startswith("high")]
+    assert len(bound) in {0, size}
+    assert not victims or len(bound) == size, "victims were taken for a gang that is not bound"
+    assert [victim for victim, _ in bench.preempted] == victims, "nobody more is taken"

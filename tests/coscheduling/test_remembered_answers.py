@@ -10,7 +10,7 @@ from spinney.cluster.filters import FilterFramework
 from spinney.cluster.scores import ScoreFramework
 from spinney.coscheduling.feasibility.ranking import candidate_of
 from spinney.coscheduling.framework import CycleState
-from spinney.runtime import run_virtual
+from tests.virtual_time import on_virtual_time
 
 from .bench import Bench, a_node, a_pod
 
@@ -40,29 +40,26 @@ def a_labelled_node(number: int, cpu: int, **spec: Any) -> Node:
 
 @given(steps=STEPS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_the_best_node_is_the_best_node(steps: list[tuple[str, int, int]]) -> None:
+@on_virtual_time
+async def test_the_best_node_is_the_best_node(steps: list[tuple[str, int, int]]) -> None:
     """After any history of nodes and pods, the remembered best node is the one a fresh computation finds."""
-
-    async def live() -> None:
-        bench = Bench()
-        bench.put(*ASKED)
-        for what, which, how in steps:
-            if what == "node":
-                bench.put(a_labelled_node(which, how))
-            elif what == "cordon":
-                bench.put(a_labelled_node(which, 3, unschedulable=bool(how)))
-            elif what == "soft" and which == 0:
-                bench.put(a_labelled_node(which, 3, taints=(Taint(key="old", effect="PreferNoSchedule"),)))
-            elif what == "place":
-                bench.put(a_pod(f"p{which}", node=f"n{how}", cpu="1"))
-            elif what == "take" and bench.cluster.pod(bench.key(f"p{which}")) is not None:
-                bench.delete(f"p{which}")
-            elif what == "ask":
-                record = bench.record(ASKED[which].metadata.name)
-                found = bench.ranking.best(CycleState(), record)
-                view, candidate = bench.cluster.view, candidate_of(record)
-                mask = FilterFramework(bench.profile.filter_rules).feasible(view, candidate).mask
-                ranking = ScoreFramework(bench.profile.score_rules).ranking(view, candidate, mask)
-                assert found == (int(ranking[0]) if len(ranking) else None)
-
-    run_virtual(live())
+    bench = Bench()
+    bench.put(*ASKED)
+    for what, which, how in steps:
+        if what == "node":
+            bench.put(a_labelled_node(which, how))
+        elif what == "cordon":
+            bench.put(a_labelled_node(which, 3, unschedulable=bool(how)))
+        elif what == "soft" and which == 0:
+            bench.put(a_labelled_node(which, 3, taints=(Taint(key="old", effect="PreferNoSchedule"),)))
+        elif what == "place":
+            bench.put(a_pod(f"p{which}", node=f"n{how}", cpu="1"))
+        elif what == "take" and bench.cluster.pod(bench.key(f"p{which}")) is not None:
+            bench.delete(f"p{which}")
+        elif what == "ask":
+            record = bench.record(ASKED[which].metadata.name)
+            found = bench.ranking.best(CycleState(), record)
+            view, candidate = bench.cluster.view, candidate_of(record)
+            mask = FilterFramework(bench.profile.filter_rules).feasible(view, candidate).mask
+            ranking = ScoreFramework(bench.profile.score_rules).ranking(view, candidate, mask)
+            assert found == (int(ranking[0]) if len(ranking) else None)

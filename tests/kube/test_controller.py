@@ -10,9 +10,10 @@ import pytest
 from spinney.kube import Client, Controller, Key, Requeue, WatchCache
 from spinney.kube.cache import Change
 from spinney.kube.controller import Reconcile
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import Runtime
 from tests.kube.model import THING, ModelServer, stopped
 from tests.kube.things import Thing, a_cache
+from tests.virtual_time import on_virtual_time
 
 A = Key("x", "a")
 
@@ -45,187 +46,161 @@ class Scene:
                 await stopped(task)
 
 
-def test_every_change_leads_to_a_reconcile_that_sees_it() -> None:
+@on_virtual_time
+async def test_every_change_leads_to_a_reconcile_that_sees_it() -> None:
     """After the last change of an object there is a reconcile, and it finds that version in the cache."""
+    scene = Scene()
+    seen: list[int | None] = []
 
-    async def main() -> None:
-        scene = Scene()
-        seen: list[int | None] = []
+    async def reconcile(key: Key) -> None:
+        await scene.runtime.clock.sleep(0.3)
+        thing = scene.cache.get(key)
+        seen.append(thing.value if thing else None)
 
-        async def reconcile(key: Key) -> None:
-            await scene.runtime.clock.sleep(0.3)
-            thing = scene.cache.get(key)
-            seen.append(thing.value if thing else None)
-
-        async with scene.running(reconcile):
-            for value in range(10):
-                scene.server.put("a", value)
-                await scene.runtime.clock.sleep(0.1)
-            await scene.runtime.clock.sleep(5)
-            assert seen[-1] == 9
-            scene.server.remove("a")
-            await scene.runtime.clock.sleep(5)
-            assert seen[-1] is None
-
-    run_virtual(main())
+    async with scene.running(reconcile):
+        for value in range(10):
+            scene.server.put("a", value)
+            await scene.runtime.clock.sleep(0.1)
+        await scene.runtime.clock.sleep(5)
+        assert seen[-1] == 9
+        scene.server.remove("a")
+        await scene.runtime.clock.sleep(5)
+        assert seen[-1] is None
 
 
-def test_reconciles_of_one_key_never_overlap() -> None:
+@on_virtual_time
+async def test_reconciles_of_one_key_never_overlap() -> None:
     """However many workers there are, a key is worked on by one at a time; different keys go side by side."""
+    scene = Scene()
+    busy: set[Key] = set()
+    most = 0
 
-    async def main() -> None:
-        scene = Scene()
-        busy: set[Key] = set()
-        most = 0
+    async def reconcile(key: Key) -> None:
+        nonlocal most
+        assert key not in busy
+        busy.add(key)
+        most = max(most, len(busy))
+        await scene.runtime.clock.sleep(1)
+        busy.remove(key)
 
-        async def reconcile(key: Key) -> None:
-            nonlocal most
-            assert key not in busy
-            busy.add(key)
-            most = max(most, len(busy))
-            await scene.runtime.clock.sleep(1)
-            busy.remove(key)
-
-        async with scene.running(reconcile) as controller:
-            for round_number in range(10):
-                for name in "abcdef":
-                    scene.server.put(name, round_number)
-                await scene.runtime.clock.sleep(0.4)
-            await scene.runtime.clock.sleep(30)
-            assert controller.queue.idle
-        assert most == 4
-
-    run_virtual(main())
+    async with scene.running(reconcile) as controller:
+        for round_number in range(10):
+            for name in "abcdef":
+                scene.server.put(name, round_number)
+            await scene.runtime.clock.sleep(0.4)
+        await scene.runtime.clock.sleep(30)
+        assert controller.queue.idle
+    assert most == 4
 
 
-def test_a_failing_reconcile_is_tried_again_with_growing_waits() -> None:
+@on_virtual_time
+async def test_a_failing_reconcile_is_tried_again_with_growing_waits() -> None:
     """Errors are retried, ever later, until one succeeds."""
+    scene = Scene()
+    attempts: list[float] = []
 
-    async def main() -> None:
-        scene = Scene()
-        attempts: list[float] = []
+    async def reconcile(_: Key) -> None:
+        attempts.append(scene.runtime.clock.monotonic())
+        if len(attempts) < 8:
+            raise ValueError("not yet")
 
-        async def reconcile(_: Key) -> None:
-            attempts.append(scene.runtime.clock.monotonic())
-            if len(attempts) < 8:
-                raise ValueError("not yet")
-
-        async with scene.running(reconcile) as controller:
-            scene.server.put("a", 1)
-            await scene.runtime.clock.sleep(60)
-            assert controller.queue.failures(A) == 0
-        waits = [later - earlier for earlier, later in itertools.pairwise(attempts)]
-        assert len(attempts) == 8
-        assert waits == sorted(waits)
-
-    run_virtual(main())
+    async with scene.running(reconcile) as controller:
+        scene.server.put("a", 1)
+        await scene.runtime.clock.sleep(60)
+        assert controller.queue.failures(A) == 0
+    waits = [later - earlier for earlier, later in itertools.pairwise(attempts)]
+    assert len(attempts) == 8
+    assert waits == sorted(waits)
 
 
 @pytest.mark.parametrize("requeue", [Requeue(after=30.0), Requeue()], ids=["after", "back-off"])
-def test_a_requeue_comes_back(requeue: Requeue) -> None:
+@on_virtual_time
+async def test_a_requeue_comes_back(requeue: Requeue) -> None:
     """A reconcile that asks to be called again is, after the time it named or with back-off."""
+    scene = Scene()
+    attempts: list[float] = []
 
-    async def main() -> None:
-        scene = Scene()
-        attempts: list[float] = []
+    async def reconcile(_: Key) -> Requeue | None:
+        attempts.append(scene.runtime.clock.monotonic())
+        return requeue if len(attempts) == 1 else None
 
-        async def reconcile(_: Key) -> Requeue | None:
-            attempts.append(scene.runtime.clock.monotonic())
-            return requeue if len(attempts) == 1 else None
-
-        async with scene.running(reconcile):
-            scene.server.put("a", 1)
-            await scene.runtime.clock.sleep(100)
-        assert len(attempts) == 2
-        assert attempts[1] - attempts[0] == pytest.approx(requeue.after or 0.01, rel=0.2)
-
-    run_virtual(main())
+    async with scene.running(reconcile):
+        scene.server.put("a", 1)
+        await scene.runtime.clock.sleep(100)
+    assert len(attempts) == 2
+    assert attempts[1] - attempts[0] == pytest.approx(requeue.after or 0.01, rel=0.2)
 
 
-def test_a_resync_that_changes_nothing_is_no_repair() -> None:
+@on_virtual_time
+async def test_a_resync_that_changes_nothing_is_no_repair() -> None:
     """The safety resync calls for every key, and reconciles that only read leave the repair count at zero."""
+    scene = Scene()
+    calls = 0
 
-    async def main() -> None:
-        scene = Scene()
-        calls = 0
+    async def reconcile(key: Key) -> None:
+        nonlocal calls
+        calls += 1
+        await scene.client.get(THING, key.name, key.namespace)
 
-        async def reconcile(key: Key) -> None:
-            nonlocal calls
-            calls += 1
-            await scene.client.get(THING, key.name, key.namespace)
-
-        async with scene.running(reconcile, resync=60) as controller:
-            scene.server.put("a", 1)
-            await scene.runtime.clock.sleep(600)
-            assert calls >= 9
-            assert controller.repairs == 0
-
-    run_virtual(main())
+    async with scene.running(reconcile, resync=60) as controller:
+        scene.server.put("a", 1)
+        await scene.runtime.clock.sleep(600)
+        assert calls >= 9
+        assert controller.repairs == 0
 
 
-def test_a_resync_that_writes_is_counted_as_a_repair() -> None:
+@on_virtual_time
+async def test_a_resync_that_writes_is_counted_as_a_repair() -> None:
     """If a resync reconcile finds something to write, an event was missed, and the count says so."""
+    scene = Scene()
+    desired = {"value": 1}
 
-    async def main() -> None:
-        scene = Scene()
-        desired = {"value": 1}
+    async def reconcile(key: Key) -> None:
+        thing = scene.cache.get(key)
+        if thing is not None and thing.value != desired["value"]:
+            await scene.client.patch(THING, key.name, {"value": desired["value"]}, key.namespace)
 
-        async def reconcile(key: Key) -> None:
-            thing = scene.cache.get(key)
-            if thing is not None and thing.value != desired["value"]:
-                await scene.client.patch(THING, key.name, {"value": desired["value"]}, key.namespace)
-
-        async with scene.running(reconcile, resync=60) as controller:
-            scene.server.put("a", 0)
-            await scene.runtime.clock.sleep(30)
-            assert controller.repairs == 0
-            desired["value"] = 2  # nobody tells the controller
-            await scene.runtime.clock.sleep(300)
-            assert controller.repairs == 1
-
-    run_virtual(main())
+    async with scene.running(reconcile, resync=60) as controller:
+        scene.server.put("a", 0)
+        await scene.runtime.clock.sleep(30)
+        assert controller.repairs == 0
+        desired["value"] = 2  # nobody tells the controller
+        await scene.runtime.clock.sleep(300)
+        assert controller.repairs == 1
 
 
-def test_stop_lets_the_reconcile_under_way_finish() -> None:
+@on_virtual_time
+async def test_stop_lets_the_reconcile_under_way_finish() -> None:
     """A graceful stop waits for what has begun and begins nothing new."""
+    scene = Scene()
+    finished: list[Key] = []
 
-    async def main() -> None:
-        scene = Scene()
-        finished: list[Key] = []
+    async def reconcile(key: Key) -> None:
+        await scene.runtime.clock.sleep(10)
+        finished.append(key)
 
-        async def reconcile(key: Key) -> None:
-            await scene.runtime.clock.sleep(10)
-            finished.append(key)
-
-        controller = Controller("things", reconcile, runtime=scene.runtime, workers=1)
-        running = asyncio.create_task(controller.run())
-        controller.enqueue(A)
-        controller.enqueue(Key("x", "b"))
-        await scene.runtime.clock.sleep(5)
-        controller.stop()
-        await running
-        assert finished == [A]
-
-    run_virtual(main())
+    controller = Controller("things", reconcile, runtime=scene.runtime, workers=1)
+    running = asyncio.create_task(controller.run())
+    controller.enqueue(A)
+    controller.enqueue(Key("x", "b"))
+    await scene.runtime.clock.sleep(5)
+    controller.stop()
+    await running
+    assert finished == [A]
 
 
-def test_a_change_that_needs_nothing_wakes_nobody() -> None:
+@on_virtual_time
+async def test_a_change_that_needs_nothing_wakes_nobody() -> None:
     """Changes for which ``unless`` holds lead to no reconcile, all others do."""
+    scene = Scene()
+    seen: list[int | None] = []
 
-    async def main() -> None:
-        scene = Scene()
-        seen: list[int | None] = []
+    async def reconcile(key: Key) -> None:
+        thing = scene.cache.get(key)
+        seen.append(thing.value if thing else None)
 
-        async def reconcile(key: Key) -> None:
-            thing = scene.cache.get(key)
-            seen.append(thing.value if thing else None)
-
-        async with scene.running(
-            reconcile, unless=lambda change: change.new is not None and change.new.value in (1, 3)
-        ):
-            for value in range(4):
-                scene.server.put("a", value)
-                await scene.runtime.clock.sleep(1)
-            assert seen == [0, 2]
-
-    run_virtual(main())
+    async with scene.running(reconcile, unless=lambda change: change.new is not None and change.new.value in (1, 3)):
+        for value in range(4):
+            scene.server.put("a", value)
+            await scene.runtime.clock.sleep(1)
+        assert seen == [0, 2]

@@ -17,8 +17,9 @@ from spinney.kube.errors import ConnectionRefused
 from spinney.kube.fencing import FencedTransport, NotLeading
 from spinney.kube.lease import LeaderElection, LeaseLost, LeaseTimes, process_identity
 from spinney.kube.transport import Request, StreamingResponse
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import Runtime
 from tests.kube.model import THING, ModelServer, stopped
+from tests.virtual_time import on_virtual_time
 
 
 class Partition:
@@ -76,215 +77,185 @@ async def forever() -> None:
     await asyncio.Event().wait()
 
 
-def test_one_leads_and_the_other_waits() -> None:
+@on_virtual_time
+async def test_one_leads_and_the_other_waits() -> None:
     """The first candidate leads for as long as it renews; the second does not get the lease."""
-
-    async def main() -> None:
-        race = Race()
-        first, _ = race.candidate("first")
-        second, _ = race.candidate("second")
-        leading = asyncio.create_task(first.run(forever))
-        await race.sleep(1)
-        waiting = asyncio.create_task(second.run(forever))
-        await race.sleep(600)
-        assert (first.leading, second.leading) == (True, False)
-        lease = await race.lease()
-        assert (lease.spec.holder_identity, lease.spec.lease_duration_seconds) == ("first", 15)
-        await stopped(waiting)
-        await stopped(leading)
-
-    run_virtual(main())
+    race = Race()
+    first, _ = race.candidate("first")
+    second, _ = race.candidate("second")
+    leading = asyncio.create_task(first.run(forever))
+    await race.sleep(1)
+    waiting = asyncio.create_task(second.run(forever))
+    await race.sleep(600)
+    assert (first.leading, second.leading) == (True, False)
+    lease = await race.lease()
+    assert (lease.spec.holder_identity, lease.spec.lease_duration_seconds) == ("first", 15)
+    await stopped(waiting)
+    await stopped(leading)
 
 
-def test_a_stopped_leader_releases_at_once() -> None:
+@on_virtual_time
+async def test_a_stopped_leader_releases_at_once() -> None:
     """When the leader stops, the next candidate need not wait for the lease to expire."""
-
-    async def main() -> None:
-        race = Race()
-        first, _ = race.candidate("first")
-        second, _ = race.candidate("second")
-        leading = asyncio.create_task(first.run(forever))
-        await race.sleep(1)
-        waiting = asyncio.create_task(second.run(forever))
-        await race.sleep(60)
-        await stopped(leading)
-        await race.sleep(5)
-        assert second.leading
-        assert (await race.lease()).spec.lease_transitions == 1
-        await stopped(waiting)
-
-    run_virtual(main())
+    race = Race()
+    first, _ = race.candidate("first")
+    second, _ = race.candidate("second")
+    leading = asyncio.create_task(first.run(forever))
+    await race.sleep(1)
+    waiting = asyncio.create_task(second.run(forever))
+    await race.sleep(60)
+    await stopped(leading)
+    await race.sleep(5)
+    assert second.leading
+    assert (await race.lease()).spec.lease_transitions == 1
+    await stopped(waiting)
 
 
-def test_a_container_that_is_started_again_has_its_lease_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@on_virtual_time
+async def test_a_container_that_is_started_again_has_its_lease_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a crash the next container of the same pod goes on; another pod waits until the lease has expired."""
+    race = Race()
 
-    async def story() -> None:
-        race = Race()
+    def started(pod: str) -> LeaderElection:
+        monkeypatch.setenv("POD_NAME", pod)
+        monkeypatch.setenv("POD_UID", f"uid-of-{pod}")
+        return race.candidate(process_identity(race.runtime))[0]
 
-        def started(pod: str) -> LeaderElection:
-            monkeypatch.setenv("POD_NAME", pod)
-            monkeypatch.setenv("POD_UID", f"uid-of-{pod}")
-            return race.candidate(process_identity(race.runtime))[0]
-
-        clock = race.runtime.clock
-        await started("a").acquire()  # and is killed: nothing renews, nothing releases
-        crashed = clock.monotonic()
-        await started("a").acquire()
-        assert clock.monotonic() - crashed < 1
-        await started("b").acquire()
-        assert clock.monotonic() - crashed >= 15
-
-    run_virtual(story())
+    clock = race.runtime.clock
+    await started("a").acquire()  # and is killed: nothing renews, nothing releases
+    crashed = clock.monotonic()
+    await started("a").acquire()
+    assert clock.monotonic() - crashed < 1
+    await started("b").acquire()
+    assert clock.monotonic() - crashed >= 15
 
 
-def test_a_cut_off_leader_stops_before_another_takes_over() -> None:
+@on_virtual_time
+async def test_a_cut_off_leader_stops_before_another_takes_over() -> None:
     """A leader that cannot renew cancels its work after the deadline; the other takes over only after that."""
+    race = Race()
+    first, line = race.candidate("first")
+    second, _ = race.candidate("second")
+    times: dict[str, float] = {}
 
-    async def main() -> None:
-        race = Race()
-        first, line = race.candidate("first")
-        second, _ = race.candidate("second")
-        times: dict[str, float] = {}
+    async def lead(name: str) -> None:
+        times[f"{name} started"] = race.runtime.clock.monotonic()
+        try:
+            await forever()
+        finally:
+            times[f"{name} stopped"] = race.runtime.clock.monotonic()
 
-        async def lead(name: str) -> None:
-            times[f"{name} started"] = race.runtime.clock.monotonic()
-            try:
-                await forever()
-            finally:
-                times[f"{name} stopped"] = race.runtime.clock.monotonic()
-
-        leading = asyncio.create_task(first.run(lambda: lead("first")))
-        await race.sleep(1)
-        waiting = asyncio.create_task(second.run(lambda: lead("second")))
-        await race.sleep(30)
-        line.cut = True
-        with pytest.raises(LeaseLost, match="x/op of first"):
-            await leading
-        await race.sleep(30)
-        assert times["first stopped"] - 31 <= 12
-        assert times["first stopped"] < times["second started"]
-        await stopped(waiting)
-
-    run_virtual(main())
+    leading = asyncio.create_task(first.run(lambda: lead("first")))
+    await race.sleep(1)
+    waiting = asyncio.create_task(second.run(lambda: lead("second")))
+    await race.sleep(30)
+    line.cut = True
+    with pytest.raises(LeaseLost, match="x/op of first"):
+        await leading
+    await race.sleep(30)
+    assert times["first stopped"] - 31 <= 12
+    assert times["first stopped"] < times["second started"]
+    await stopped(waiting)
 
 
-def test_a_short_outage_does_not_cost_the_lease() -> None:
+@on_virtual_time
+async def test_a_short_outage_does_not_cost_the_lease() -> None:
     """An outage shorter than the deadline goes by unnoticed."""
-
-    async def main() -> None:
-        race = Race()
-        first, line = race.candidate("first")
-        leading = asyncio.create_task(first.run(forever))
-        for _ in range(10):
-            await race.sleep(20)
-            line.cut = True
-            await race.sleep(5)
-            line.cut = False
-        assert first.leading
-        assert not leading.done()
-        await stopped(leading)
-
-    run_virtual(main())
-
-
-def test_a_lease_taken_by_force_is_noticed() -> None:
-    """If somebody else's name is written into the lease, the leader stops at its next renewal."""
-
-    async def main() -> None:
-        race = Race()
-        first, _ = race.candidate("first")
-        leading = asyncio.create_task(first.run(forever))
-        await race.sleep(10)
-        await race.client.patch(LEASE, "op", {"spec": {"holderIdentity": "usurper"}}, "x")
-        with pytest.raises(LeaseLost, match="usurper"):
-            await leading
-        assert not first.leading
-
-    run_virtual(main())
-
-
-def test_an_error_of_the_leader_is_raised_and_the_lease_released() -> None:
-    """What the led function raises comes out of run, and the lease is free at once."""
-
-    async def main() -> None:
-        race = Race()
-        first, _ = race.candidate("first")
-
-        async def crash() -> None:
-            await race.sleep(3)
-            raise ZeroDivisionError
-
-        with pytest.raises(ZeroDivisionError):
-            await first.run(crash)
-        assert (await race.lease()).spec.holder_identity == ""
-
-    run_virtual(main())
-
-
-def test_a_leader_that_is_stopped_as_it_loses_its_lease_ends_quietly() -> None:
-    """Nobody waits for the lost lease any more; that it was lost is not told as an error that nobody handled."""
-
-    async def story() -> None:
-        race = Race()
-        told: list[dict[str, Any]] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
-        one, line = race.candidate("one")
-        await one.acquire()
+    race = Race()
+    first, line = race.candidate("first")
+    leading = asyncio.create_task(first.run(forever))
+    for _ in range(10):
+        await race.sleep(20)
         line.cut = True
-        holding = asyncio.create_task(one.hold(forever))
-        await asyncio.sleep(0)
-        (renewing,) = (task for task in asyncio.all_tasks() if task.get_name().startswith("renew lease"))
-        renewing.add_done_callback(partial(_cancel, holding))
-        await asyncio.wait({holding})
-        assert holding.cancelled()
-        del holding, renewing
-        gc.collect()
-        assert told == []
-
-    run_virtual(story())
+        await race.sleep(5)
+        line.cut = False
+    assert first.leading
+    assert not leading.done()
+    await stopped(leading)
 
 
-def test_a_suspended_leader_cannot_write_when_it_wakes() -> None:
+@on_virtual_time
+async def test_a_lease_taken_by_force_is_noticed() -> None:
+    """If somebody else's name is written into the lease, the leader stops at its next renewal."""
+    race = Race()
+    first, _ = race.candidate("first")
+    leading = asyncio.create_task(first.run(forever))
+    await race.sleep(10)
+    await race.client.patch(LEASE, "op", {"spec": {"holderIdentity": "usurper"}}, "x")
+    with pytest.raises(LeaseLost, match="usurper"):
+        await leading
+    assert not first.leading
+
+
+@on_virtual_time
+async def test_an_error_of_the_leader_is_raised_and_the_lease_released() -> None:
+    """What the led function raises comes out of run, and the lease is free at once."""
+    race = Race()
+    first, _ = race.candidate("first")
+
+    async def crash() -> None:
+        await race.sleep(3)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await first.run(crash)
+    assert (await race.lease()).spec.holder_identity == ""
+
+
+@on_virtual_time
+async def test_a_leader_that_is_stopped_as_it_loses_its_lease_ends_quietly() -> None:
+    """Nobody waits for the lost lease any more; that it was lost is not told as an error that nobody handled."""
+    race = Race()
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    one, line = race.candidate("one")
+    await one.acquire()
+    line.cut = True
+    holding = asyncio.create_task(one.hold(forever))
+    await asyncio.sleep(0)
+    (renewing,) = (task for task in asyncio.all_tasks() if task.get_name().startswith("renew lease"))
+    renewing.add_done_callback(partial(_cancel, holding))
+    await asyncio.wait({holding})
+    assert holding.cancelled()
+    del holding, renewing
+    gc.collect()
+    assert told == []
+
+
+@on_virtual_time
+async def test_a_suspended_leader_cannot_write_when_it_wakes() -> None:
     """A process that slept through its lease has its next write refused before it reaches the server."""
-
-    async def main() -> None:
-        race = Race()
-        first, line = race.candidate("first")
-        fenced = Client(FencedTransport(race.server, first, race.runtime), race.runtime)
-        with pytest.raises(NotLeading):
-            await fenced.create(THING, {"metadata": {"name": "early"}}, "x")
-        await first.acquire()
-        await fenced.create(THING, {"metadata": {"name": "a"}}, "x")
-        line.cut = True  # nothing renews: as if every task of the process stood still
-        await race.sleep(10.5)
-        with pytest.raises(NotLeading, match="first does not hold lease x/op"):
-            await fenced.create(THING, {"metadata": {"name": "b"}}, "x")
-        assert (await fenced.get(THING, "a", "x"))["metadata"]["name"] == "a"
-
-    run_virtual(main())
+    race = Race()
+    first, line = race.candidate("first")
+    fenced = Client(FencedTransport(race.server, first, race.runtime), race.runtime)
+    with pytest.raises(NotLeading):
+        await fenced.create(THING, {"metadata": {"name": "early"}}, "x")
+    await first.acquire()
+    await fenced.create(THING, {"metadata": {"name": "a"}}, "x")
+    line.cut = True  # nothing renews: as if every task of the process stood still
+    await race.sleep(10.5)
+    with pytest.raises(NotLeading, match="first does not hold lease x/op"):
+        await fenced.create(THING, {"metadata": {"name": "b"}}, "x")
+    assert (await fenced.get(THING, "a", "x"))["metadata"]["name"] == "a"
 
 
-def test_a_write_is_given_no_longer_than_the_lease_lasts() -> None:
+@on_virtual_time
+async def test_a_write_is_given_no_longer_than_the_lease_lasts() -> None:
     """A write under way is abandoned before another process could take the lease."""
+    race = Race()
+    first, _ = race.candidate("first")
+    await first.acquire()
+    await race.sleep(9)
+    timeouts: list[float | None] = []
 
-    async def main() -> None:
-        race = Race()
-        first, _ = race.candidate("first")
-        await first.acquire()
-        await race.sleep(9)
-        timeouts: list[float | None] = []
+    class Recording(Partition):
+        async def request(self, request: Request) -> Response:
+            timeouts.append(request.timeout)
+            return await super().request(request)
 
-        class Recording(Partition):
-            async def request(self, request: Request) -> Response:
-                timeouts.append(request.timeout)
-                return await super().request(request)
-
-        fenced = Client(FencedTransport(Recording(race.server), first, race.runtime), race.runtime)
-        await fenced.create(THING, {"metadata": {"name": "a"}}, "x")
-        assert timeouts == [pytest.approx(6)]
-
-    run_virtual(main())
+    fenced = Client(FencedTransport(Recording(race.server), first, race.runtime), race.runtime)
+    await fenced.create(THING, {"metadata": {"name": "a"}}, "x")
+    assert timeouts == [pytest.approx(6)]
 
 
 @pytest.mark.parametrize("times", [(15, 15, 2), (15, 10, 6), (15, 10, 0)])
@@ -299,49 +270,46 @@ cuts = st.lists(st.tuples(st.sampled_from([0, 1, 2]), st.booleans(), st.floats(0
 
 @settings(max_examples=60, deadline=None)
 @given(cuts=cuts, seed=st.integers(0, 5), latency=st.sampled_from([0.0, 0.3, 2.0]))
-def test_never_two_leaders(cuts: list[tuple[int, bool, float]], seed: int, latency: float) -> None:
+@on_virtual_time
+async def test_never_two_leaders(cuts: list[tuple[int, bool, float]], seed: int, latency: float) -> None:
     """Whatever the network does to three candidates, no two ever believe to lead, and no two are led."""
+    race = Race(seed)
+    race.server.latency = latency
+    candidates = [race.candidate(name) for name in "abc"]
+    leading: set[str] = set()
 
-    async def main() -> None:
-        race = Race(seed)
-        race.server.latency = latency
-        candidates = [race.candidate(name) for name in "abc"]
-        leading: set[str] = set()
+    def lead(name: str) -> Callable[[], Any]:
+        async def run() -> None:
+            assert not leading
+            leading.add(name)
+            try:
+                await forever()
+            finally:
+                leading.remove(name)
 
-        def lead(name: str) -> Callable[[], Any]:
-            async def run() -> None:
-                assert not leading
-                leading.add(name)
-                try:
-                    await forever()
-                finally:
-                    leading.remove(name)
+        return run
 
-            return run
+    async def campaign(candidate: LeaderElection) -> None:
+        while True:
+            try:
+                await candidate.run(lead(candidate.identity))
+            except LeaseLost:
+                await race.sleep(1)
 
-        async def campaign(candidate: LeaderElection) -> None:
-            while True:
-                try:
-                    await candidate.run(lead(candidate.identity))
-                except LeaseLost:
-                    await race.sleep(1)
+    tasks = [asyncio.create_task(campaign(candidate)) for candidate, _ in candidates]
 
-        tasks = [asyncio.create_task(campaign(candidate)) for candidate, _ in candidates]
+    async def check(seconds: float) -> None:
+        end = race.runtime.clock.monotonic() + seconds
+        while race.runtime.clock.monotonic() < end:
+            await race.sleep(0.25)
+            assert sum(candidate.leading for candidate, _ in candidates) <= 1
 
-        async def check(seconds: float) -> None:
-            end = race.runtime.clock.monotonic() + seconds
-            while race.runtime.clock.monotonic() < end:
-                await race.sleep(0.25)
-                assert sum(candidate.leading for candidate, _ in candidates) <= 1
-
-        for who, cut, seconds in cuts:
-            candidates[who][1].cut = cut
-            await check(seconds)
-        for _, line in candidates:
-            line.cut = False
-        await check(60)
-        assert sum(candidate.leading for candidate, _ in candidates) == 1
-        for task in tasks:
-            await stopped(task)
-
-    run_virtual(main())
+    for who, cut, seconds in cuts:
+        candidates[who][1].cut = cut
+        await check(seconds)
+    for _, line in candidates:
+        line.cut = False
+    await check(60)
+    assert sum(candidate.leading for candidate, _ in candidates) == 1
+    for task in tasks:
+        await stopped(task)

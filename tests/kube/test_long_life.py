@@ -8,9 +8,10 @@ from spinney.api.events import ObjectReference
 from spinney.kube import Client, Controller, EventRecorder, Key, Requeue, WatchCache, events
 from spinney.kube.errors import InternalError
 from spinney.kube.expectations import Expectations
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import Runtime
 from tests.kube.model import THING, ModelServer, stopped
 from tests.kube.things import Thing
+from tests.virtual_time import on_virtual_time
 from tests.weighing import held_by
 
 
@@ -63,40 +64,34 @@ def _namespace(thing: Thing) -> list[str]:
     return [thing.metadata.namespace or ""]
 
 
-def test_objects_that_came_and_went_leave_nothing() -> None:
+@on_virtual_time
+async def test_objects_that_came_and_went_leave_nothing() -> None:
     """Cache, indexes, queue and expectations hold after many objects what they held before the first."""
-
-    async def main() -> None:
-        life = Life()
-        running = [asyncio.create_task(life.cache.run()), asyncio.create_task(life.controller.run())]
-        await life.cache.wait_for_sync()
-        before = life.held
-        for number in range(3):
-            await life.day(number)
-        assert life.held == before
-        for task in running:
-            await stopped(task)
-
-    run_virtual(main())
+    life = Life()
+    running = [asyncio.create_task(life.cache.run()), asyncio.create_task(life.controller.run())]
+    await life.cache.wait_for_sync()
+    before = life.held
+    for number in range(3):
+        await life.day(number)
+    assert life.held == before
+    for task in running:
+        await stopped(task)
 
 
-def test_events_about_many_objects_are_remembered_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+@on_virtual_time
+async def test_events_about_many_objects_are_remembered_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """A recorder remembers recent events only, whatever their number."""
     monkeypatch.setattr(events, "_REMEMBERED", 50)
+    recorder = Life().recorder
 
-    async def main() -> None:
-        recorder = Life().recorder
+    async def held_after(first: int, last: int) -> int:
+        for number in range(first, last):
+            about = ObjectReference(
+                api_version="v1", kind="Thing", name=f"thing-{number}", namespace="x", uid=str(number)
+            )
+            recorder.event(about, "Warning", "Failed", "it did")
+        await recorder.flush()
+        remembered = recorder._series, recorder._similar, recorder._budgets
+        return held_by((remembered, recorder._outbox, recorder._being_sent, recorder._senders))
 
-        async def held_after(first: int, last: int) -> int:
-            for number in range(first, last):
-                about = ObjectReference(
-                    api_version="v1", kind="Thing", name=f"thing-{number}", namespace="x", uid=str(number)
-                )
-                recorder.event(about, "Warning", "Failed", "it did")
-            await recorder.flush()
-            remembered = recorder._series, recorder._similar, recorder._budgets
-            return held_by((remembered, recorder._outbox, recorder._being_sent, recorder._senders))
-
-        assert await held_after(100, 300) == await held_after(300, 600)
-
-    run_virtual(main())
+    assert await held_after(100, 300) == await held_after(300, 600)

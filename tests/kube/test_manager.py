@@ -22,6 +22,7 @@ from spinney.server import ApiServer, ServerOptions
 from spinney.sim.embedded.transport import InProcessTransport
 from tests.kube.model import THING, ModelServer
 from tests.kube.things import Thing
+from tests.virtual_time import on_virtual_time
 
 
 class Process:
@@ -56,95 +57,80 @@ class Process:
         self.story.append(("ended", key.name))
 
 
-def test_controllers_run_once_caches_have_synced_and_the_lease_is_held() -> None:
+@on_virtual_time
+async def test_controllers_run_once_caches_have_synced_and_the_lease_is_held() -> None:
     """Reconciles begin only after sync and with the lease, and a stop releases it."""
-
-    async def main() -> None:
-        process = Process()
-        process.server.put("a", 1)
-        running = await process.started()
-        assert process.story == [("began", "a"), ("ended", "a")]
-        process.manager.stop()
-        await running
-        assert (await process.client.get(LEASE, "op", "x"))["spec"]["holderIdentity"] == ""
-
-    run_virtual(main())
+    process = Process()
+    process.server.put("a", 1)
+    running = await process.started()
+    assert process.story == [("began", "a"), ("ended", "a")]
+    process.manager.stop()
+    await running
+    assert (await process.client.get(LEASE, "op", "x"))["spec"]["holderIdentity"] == ""
 
 
-def test_a_stop_lets_reconciles_finish_and_then_releases_the_lease() -> None:
+@on_virtual_time
+async def test_a_stop_lets_reconciles_finish_and_then_releases_the_lease() -> None:
     """The reconcile under way ends before the lease is given up."""
-
-    async def main() -> None:
-        process = Process()
-        process.seconds = 5
-        process.server.put("a", 1)
-        running = await process.started()
-        process.manager.stop()
-        await process.runtime.clock.sleep(1)
-        assert process.election.leading
-        await running
-        assert process.story == [("began", "a"), ("ended", "a")]
-        assert not process.election.leading
-
-    run_virtual(main())
+    process = Process()
+    process.seconds = 5
+    process.server.put("a", 1)
+    running = await process.started()
+    process.manager.stop()
+    await process.runtime.clock.sleep(1)
+    assert process.election.leading
+    await running
+    assert process.story == [("began", "a"), ("ended", "a")]
+    assert not process.election.leading
 
 
-def test_a_reconcile_that_does_not_end_is_cancelled_after_the_grace_period() -> None:
+@on_virtual_time
+async def test_a_reconcile_that_does_not_end_is_cancelled_after_the_grace_period() -> None:
     """A stop takes no longer than the grace period."""
-
-    async def main() -> None:
-        process = Process()
-        process.seconds = 1000
-        process.server.put("a", 1)
-        running = await process.started()
-        process.manager.stop()
-        before = process.runtime.clock.monotonic()
-        await running
-        assert process.runtime.clock.monotonic() - before == pytest.approx(10, abs=1)
-
-    run_virtual(main())
+    process = Process()
+    process.seconds = 1000
+    process.server.put("a", 1)
+    running = await process.started()
+    process.manager.stop()
+    before = process.runtime.clock.monotonic()
+    await running
+    assert process.runtime.clock.monotonic() - before == pytest.approx(10, abs=1)
 
 
-def test_a_runnable_that_goes_on_finishing_is_cancelled_after_the_grace_period() -> None:
+@on_virtual_time
+async def test_a_runnable_that_goes_on_finishing_is_cancelled_after_the_grace_period() -> None:
     """Whoever asks for a stop says how long what was begun may take; then the process ends without it."""
+    process = Process()
 
-    async def main() -> None:
-        process = Process()
+    async def bind_for_ever() -> None:
+        try:
+            await process.runtime.clock.sleep(1000)
+        finally:
+            await process.runtime.clock.sleep(1000)
 
-        async def bind_for_ever() -> None:
-            try:
-                await process.runtime.clock.sleep(1000)
-            finally:
-                await process.runtime.clock.sleep(1000)
-
-        process.manager.add_runnable("binding", bind_for_ever)
-        running = await process.started()
-        process.manager.stop(grace_seconds=2)
-        before = process.runtime.clock.monotonic()
-        await running
-        assert process.runtime.clock.monotonic() - before == pytest.approx(2, abs=1)
-
-    run_virtual(main())
+    process.manager.add_runnable("binding", bind_for_ever)
+    running = await process.started()
+    process.manager.stop(grace_seconds=2)
+    before = process.runtime.clock.monotonic()
+    await running
+    assert process.runtime.clock.monotonic() - before == pytest.approx(2, abs=1)
 
 
 @pytest.mark.parametrize("situation", ["unsynced", "not leading"])
-def test_a_process_can_be_stopped_before_it_leads(situation: str) -> None:
+@on_virtual_time
+async def test_a_process_can_be_stopped_before_it_leads(situation: str) -> None:
     """A stop while waiting for caches or for the lease ends the process without error."""
-
-    async def main() -> None:
-        process = Process()
-        if situation == "unsynced":
-            process.server.down = True
-        else:
-            other = LeaderElection(process.client, "op", "x", identity="other", runtime=process.runtime)
-            await other.acquire()
-        running = asyncio.create_task(process.manager.run())
-        await process.runtime.clock.sleep(5)
-        process.manager.stop()
-        await running
-        assert process.story == []
-
-    run_virtual(main())
+    process = Process()
+    if situation == "unsynced":
+        process.server.down = True
+    else:
+        other = LeaderElection(process.client, "op", "x", identity="other", runtime=process.runtime)
+        await other.acquire()
+    running = asyncio.create_task(process.manager.run())
+    await process.runtime.clock.sleep(5)
+    process.manager.stop()
+    await running
+    assert process.story == []
 
 
 def test_a_part_that_fails_is_named_and_stops_the_process() -> None:
@@ -175,45 +161,36 @@ def test_a_part_that_fails_is_named_and_stops_the_process() -> None:
     run_virtual(main("cache of things"))
 
 
-def test_losing_the_lease_ends_the_process() -> None:
+@on_virtual_time
+async def test_losing_the_lease_ends_the_process() -> None:
     """When renewals fail for too long, reconciles are cancelled and the reason is raised."""
-
-    async def main() -> None:
-        process = Process()
-        process.seconds = 1000
-        process.server.put("a", 1)
-        running = await process.started()
-        process.server.down = True
-        with pytest.raises(LeaseLost):
-            await running
-        assert process.story == [("began", "a")]
-
-    run_virtual(main())
+    process = Process()
+    process.seconds = 1000
+    process.server.put("a", 1)
+    running = await process.started()
+    process.server.down = True
+    with pytest.raises(LeaseLost):
+        await running
+    assert process.story == [("began", "a")]
 
 
-def test_the_clients_writes_are_fenced() -> None:
+@on_virtual_time
+async def test_the_clients_writes_are_fenced() -> None:
     """The manager's client writes only while the lease is held; the one it was given is as it was."""
-
-    async def main() -> None:
-        process = Process()
-        with pytest.raises(NotLeading):
-            await process.manager.client.create(THING, {"metadata": {"name": "a"}}, "x")
-        await process.client.create(THING, {"metadata": {"name": "a"}}, "x")
-
-    run_virtual(main())
+    process = Process()
+    with pytest.raises(NotLeading):
+        await process.manager.client.create(THING, {"metadata": {"name": "a"}}, "x")
+    await process.client.create(THING, {"metadata": {"name": "a"}}, "x")
 
 
-def test_a_cache_is_shared() -> None:
+@on_virtual_time
+async def test_a_cache_is_shared() -> None:
     """Whoever asks for the same kind and selection gets the same cache, with the indexes of both."""
-
-    async def main() -> None:
-        process = Process(with_lease=False)
-        again = process.manager.cache(THING, Thing, indexes={"value": lambda thing: [thing.value]})
-        assert again is process.cache
-        assert again.has_index("value")
-        assert process.manager.cache(THING, Thing, label_selector="a=b") is not process.cache
-
-    run_virtual(main())
+    process = Process(with_lease=False)
+    again = process.manager.cache(THING, Thing, indexes={"value": lambda thing: [thing.value]})
+    assert again is process.cache
+    assert again.has_index("value")
+    assert process.manager.cache(THING, Thing, label_selector="a=b") is not process.cache
 
 
 async def test_health_and_metrics_are_served() -> None:
@@ -271,32 +248,29 @@ async def test_readiness_waits_for_the_lease_and_ends_with_a_stop() -> None:
     runtime.executor.close()
 
 
-def test_what_others_still_ask_lingers_after_a_stop() -> None:
+@on_virtual_time
+async def test_what_others_still_ask_lingers_after_a_stop() -> None:
     """Webhooks are answered for a while after the lease was given up: API servers learn a little later."""
+    process = Process()
+    clock = process.runtime.clock
+    manager = Manager(process.client, process.runtime, election=process.election, linger_seconds=5)
+    ended: list[float] = []
 
-    async def main() -> None:
-        process = Process()
-        clock = process.runtime.clock
-        manager = Manager(process.client, process.runtime, election=process.election, linger_seconds=5)
-        ended: list[float] = []
+    async def serve() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(clock.monotonic())
 
-        async def serve() -> None:
-            try:
-                await asyncio.Event().wait()
-            finally:
-                ended.append(clock.monotonic())
-
-        manager.add_runnable("webhooks", serve, needs_lease=False)
-        running = asyncio.create_task(manager.run())
-        await manager.wait_until_ready()
-        stopped = clock.monotonic()
-        manager.stop()
-        await clock.sleep(1)
-        assert not process.election.leading
-        await running
-        assert ended[0] - stopped >= 5
-
-    run_virtual(main())
+    manager.add_runnable("webhooks", serve, needs_lease=False)
+    running = asyncio.create_task(manager.run())
+    await manager.wait_until_ready()
+    stopped = clock.monotonic()
+    manager.stop()
+    await clock.sleep(1)
+    assert not process.election.leading
+    await running
+    assert ended[0] - stopped >= 5
 
 
 async def test_paths_of_components_are_for_those_who_may_read_them() -> None:

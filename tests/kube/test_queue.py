@@ -9,7 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from spinney.kube.keys import Key
 from spinney.kube.queue import Origin, QueueClosed, WorkQueue
-from spinney.runtime import Runtime, VirtualTimeLoop, run_virtual
+from spinney.runtime import Runtime, VirtualTimeLoop
+from tests.virtual_time import on_virtual_time
 
 A, B, C = Key("x", "a"), Key("x", "b"), Key("x", "c")
 
@@ -24,134 +25,110 @@ async def drain(queue: WorkQueue, count: int) -> list[Key]:
     return taken
 
 
-def test_a_key_added_often_is_handed_out_once() -> None:
+@on_virtual_time
+async def test_a_key_added_often_is_handed_out_once() -> None:
     """However often a key is added while it waits, it is handed out once."""
-
-    async def main() -> None:
-        queue = WorkQueue(Runtime.virtual())
-        for key in (A, B, A, A, B):
-            queue.add(key)
-        assert len(queue) == 2
-        assert await drain(queue, 2) == [A, B]
-        assert queue.idle
-
-    run_virtual(main())
+    queue = WorkQueue(Runtime.virtual())
+    for key in (A, B, A, A, B):
+        queue.add(key)
+    assert len(queue) == 2
+    assert await drain(queue, 2) == [A, B]
+    assert queue.idle
 
 
-def test_a_key_in_work_is_handed_out_again_only_after_done() -> None:
+@on_virtual_time
+async def test_a_key_in_work_is_handed_out_again_only_after_done() -> None:
     """A key added while it is worked on waits until that work is done, then comes once more."""
-
-    async def main() -> None:
-        queue = WorkQueue(Runtime.virtual())
-        queue.add(A)
-        work = await queue.get()
-        queue.add(A)
-        queue.add(A)
-        assert len(queue) == 0
-        assert queue.done(work.key) is Origin.EVENT
-        assert await drain(queue, 1) == [A]
-        assert queue.idle
-
-    run_virtual(main())
+    queue = WorkQueue(Runtime.virtual())
+    queue.add(A)
+    work = await queue.get()
+    queue.add(A)
+    queue.add(A)
+    assert len(queue) == 0
+    assert queue.done(work.key) is Origin.EVENT
+    assert await drain(queue, 1) == [A]
+    assert queue.idle
 
 
-def test_namespaces_take_turns() -> None:
+@on_virtual_time
+async def test_namespaces_take_turns() -> None:
     """A namespace that floods the queue does not delay the one key of another."""
-
-    async def main() -> None:
-        queue = WorkQueue(Runtime.virtual())
-        for number in range(50):
-            queue.add(Key("noisy", str(number)))
-        queue.add(Key("quiet", "one"))
-        assert Key("quiet", "one") in await drain(queue, 2)
-
-    run_virtual(main())
+    queue = WorkQueue(Runtime.virtual())
+    for number in range(50):
+        queue.add(Key("noisy", str(number)))
+    queue.add(Key("quiet", "one"))
+    assert Key("quiet", "one") in await drain(queue, 2)
 
 
-def test_the_earliest_of_several_delays_holds() -> None:
+@on_virtual_time
+async def test_the_earliest_of_several_delays_holds() -> None:
     """A key delayed twice comes once, when the shorter delay ends."""
-
-    async def main() -> None:
-        runtime = Runtime.virtual()
-        queue = WorkQueue(runtime)
-        queue.add_after(A, 60)
-        queue.add_after(A, 5)
-        queue.add_after(A, 30)
-        await queue.get()
-        assert runtime.clock.monotonic() == pytest.approx(5)
-        queue.done(A)
-        await runtime.clock.sleep(100)
-        assert queue.idle
-
-    run_virtual(main())
+    runtime = Runtime.virtual()
+    queue = WorkQueue(runtime)
+    queue.add_after(A, 60)
+    queue.add_after(A, 5)
+    queue.add_after(A, 30)
+    await queue.get()
+    assert runtime.clock.monotonic() == pytest.approx(5)
+    queue.done(A)
+    await runtime.clock.sleep(100)
+    assert queue.idle
 
 
-def test_back_off_doubles_and_is_forgotten() -> None:
+@on_virtual_time
+async def test_back_off_doubles_and_is_forgotten() -> None:
     """Each failure doubles the wait up to a limit, and success starts afresh."""
-
-    async def main() -> None:
-        queue = WorkQueue(Runtime.virtual(), first_delay=1.0, longest_delay=8.0)
-        delays = []
-        for _ in range(5):
-            delays.append(queue.add_backing_off(A))
-            await queue.get()
-            queue.done(A)
-        for delay, expected in zip(delays, [1, 2, 4, 8, 8], strict=True):
-            assert expected <= delay <= expected * 1.1
-        queue.forget(A)
-        assert queue.add_backing_off(A) <= 1.1
-
-    run_virtual(main())
+    queue = WorkQueue(Runtime.virtual(), first_delay=1.0, longest_delay=8.0)
+    delays = []
+    for _ in range(5):
+        delays.append(queue.add_backing_off(A))
+        await queue.get()
+        queue.done(A)
+    for delay, expected in zip(delays, [1, 2, 4, 8, 8], strict=True):
+        assert expected <= delay <= expected * 1.1
+    queue.forget(A)
+    assert queue.add_backing_off(A) <= 1.1
 
 
-def test_shut_down_tells_whoever_waits() -> None:
+@on_virtual_time
+async def test_shut_down_tells_whoever_waits() -> None:
     """A worker waiting for a key learns that the queue was closed, and nothing is handed out afterwards."""
-
-    async def main() -> None:
-        queue = WorkQueue(Runtime.virtual())
-        waiting = [asyncio.create_task(queue.get()) for _ in range(3)]
-        await asyncio.sleep(1)
-        queue.shut_down()
-        for outcome in await asyncio.gather(*waiting, return_exceptions=True):
-            assert isinstance(outcome, QueueClosed)
-        queue.add(A)
-        with pytest.raises(QueueClosed):
-            await queue.get()
-
-    run_virtual(main())
+    queue = WorkQueue(Runtime.virtual())
+    waiting = [asyncio.create_task(queue.get()) for _ in range(3)]
+    await asyncio.sleep(1)
+    queue.shut_down()
+    for outcome in await asyncio.gather(*waiting, return_exceptions=True):
+        assert isinstance(outcome, QueueClosed)
+    queue.add(A)
+    with pytest.raises(QueueClosed):
+        await queue.get()
 
 
-def test_a_cancelled_waiter_passes_its_wake_up_on() -> None:
+@on_virtual_time
+async def test_a_cancelled_waiter_passes_its_wake_up_on() -> None:
     """If the woken worker is cancelled at that moment, another gets the key."""
-
-    async def main() -> None:
-        queue = WorkQueue(Runtime.virtual())
-        first, second = asyncio.create_task(queue.get()), asyncio.create_task(queue.get())
-        await asyncio.sleep(1)
-        queue.add(A)
-        first.cancel()
-        assert (await second).key == A
-
-    run_virtual(main())
+    queue = WorkQueue(Runtime.virtual())
+    first, second = asyncio.create_task(queue.get()), asyncio.create_task(queue.get())
+    await asyncio.sleep(1)
+    queue.add(A)
+    first.cancel()
+    assert (await second).key == A
 
 
-def test_an_event_outweighs_a_resync() -> None:
+@on_virtual_time
+async def test_an_event_outweighs_a_resync() -> None:
     """A key that both a resync and an event ask for counts as asked for by the event."""
-
-    async def main() -> None:
-        queue = WorkQueue(Runtime.virtual())
-        queue.add(A, Origin.RESYNC)
-        queue.add(A, Origin.EVENT)
-        queue.add(B, Origin.EVENT)
-        queue.add(B, Origin.RESYNC)
-        queue.add(C, Origin.RESYNC)
-        origins = {}
-        for _ in range(3):
-            work = await queue.get()
-            origins[work.key] = work.origin
-        assert origins == {A: Origin.EVENT, B: Origin.EVENT, C: Origin.RESYNC}
-
-    run_virtual(main())
+    queue = WorkQueue(Runtime.virtual())
+    queue.add(A, Origin.RESYNC)
+    queue.add(A, Origin.EVENT)
+    queue.add(B, Origin.EVENT)
+    queue.add(B, Origin.RESYNC)
+    queue.add(C, Origin.RESYNC)
+    origins = {}
+    for _ in range(3):
+        work = await queue.get()
+        origins[work.key] = work.origin
+    assert origins == {A: Origin.EVENT, B: Origin.EVENT, C: Origin.RESYNC}
 
 
 keys = st.builds(Key, st.sampled_from(["x", "y"]), st.sampled_from(["a", "b", "c"]))

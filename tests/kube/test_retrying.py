@@ -5,8 +5,9 @@ import pytest
 from spinney.api.core import POD
 from spinney.kube import Client, Response
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, KubeError, TooManyRequests
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import Runtime
 from tests.kube.model import THING, ModelServer, status_body
+from tests.virtual_time import on_virtual_time
 
 BUSY = Response(429, {"retry-after": "7"}, b"slow down")
 BROKEN = Response(500, {}, b"oops")
@@ -48,74 +49,62 @@ def webhook(problem: str) -> Response:
         (Response(404, {}, b""), "GET", False),
     ],
 )
-def test_what_is_repeated(failure: Response | Exception, method: str, repeated: bool) -> None:
+@on_virtual_time
+async def test_what_is_repeated(failure: Response | Exception, method: str, repeated: bool) -> None:
     """A read is repeated after anything that may pass; a write only if the server surely did not act on it."""
-
-    async def main() -> None:
-        runtime = Runtime.virtual()
-        server = ModelServer(runtime)
-        server.put("a", 1)
-        server.fail_next.append(failure)
-        client = Client(server, runtime)
-        path = THING.path("x", "a")
-        if method == "POST":
-            path = THING.path("x")
-        body = {"metadata": {"name": "b"}, "spec": {}} if method == "POST" else {"metadata": {"name": "a"}}
-        try:
-            await client.raw(
-                method,
-                path,
-                body=None if method == "GET" else str(body).replace("'", '"').encode(),
-                headers={"content-type": "application/merge-patch+json"},
-            )
-        except KubeError:
-            assert not repeated
-        else:
-            assert repeated
-        assert len(server.requests) == (2 if repeated else 1)
-
-    run_virtual(main())
+    runtime = Runtime.virtual()
+    server = ModelServer(runtime)
+    server.put("a", 1)
+    server.fail_next.append(failure)
+    client = Client(server, runtime)
+    path = THING.path("x", "a")
+    if method == "POST":
+        path = THING.path("x")
+    body = {"metadata": {"name": "b"}, "spec": {}} if method == "POST" else {"metadata": {"name": "a"}}
+    try:
+        await client.raw(
+            method,
+            path,
+            body=None if method == "GET" else str(body).replace("'", '"').encode(),
+            headers={"content-type": "application/merge-patch+json"},
+        )
+    except KubeError:
+        assert not repeated
+    else:
+        assert repeated
+    assert len(server.requests) == (2 if repeated else 1)
 
 
-def test_retry_after_is_honoured() -> None:
+@on_virtual_time
+async def test_retry_after_is_honoured() -> None:
     """The server's wish when to be asked again is respected."""
-
-    async def main() -> None:
-        runtime = Runtime.virtual()
-        server = ModelServer(runtime)
-        server.put("a", 1)
-        server.fail_next.append(BUSY)
-        await Client(server, runtime).get(THING, "a", "x")
-        assert runtime.clock.monotonic() >= 7
-
-    run_virtual(main())
+    runtime = Runtime.virtual()
+    server = ModelServer(runtime)
+    server.put("a", 1)
+    server.fail_next.append(BUSY)
+    await Client(server, runtime).get(THING, "a", "x")
+    assert runtime.clock.monotonic() >= 7
 
 
-def test_patience_ends() -> None:
+@on_virtual_time
+async def test_patience_ends() -> None:
     """After five attempts the last error is raised."""
-
-    async def main() -> None:
-        runtime = Runtime.virtual()
-        server = ModelServer(runtime)
-        server.down = True
-        with pytest.raises(ConnectionRefused):
-            await Client(server, runtime).list(THING)
-        assert len(server.requests) == 5
-
-    run_virtual(main())
+    runtime = Runtime.virtual()
+    server = ModelServer(runtime)
+    server.down = True
+    with pytest.raises(ConnectionRefused):
+        await Client(server, runtime).list(THING)
+    assert len(server.requests) == 5
 
 
-def test_an_eviction_refused_by_a_budget_is_the_callers_business() -> None:
+@on_virtual_time
+async def test_an_eviction_refused_by_a_budget_is_the_callers_business() -> None:
     """A 429 because of a disruption budget is not load, and is raised at once with its cause."""
-
-    async def main() -> None:
-        runtime = Runtime.virtual()
-        server = ModelServer(runtime)
-        server.put("a", 1, resource=POD)
-        server.fail_next.append(BUDGET)
-        with pytest.raises(TooManyRequests) as caught:
-            await Client(server, runtime).evict("x", "a")
-        assert caught.value.has_cause("DisruptionBudget")
-        assert runtime.clock.monotonic() == 0
-
-    run_virtual(main())
+    runtime = Runtime.virtual()
+    server = ModelServer(runtime)
+    server.put("a", 1, resource=POD)
+    server.fail_next.append(BUDGET)
+    with pytest.raises(TooManyRequests) as caught:
+        await Client(server, runtime).evict("x", "a")
+    assert caught.value.has_cause("DisruptionBudget")
+    assert runtime.clock.monotonic() == 0

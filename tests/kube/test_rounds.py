@@ -10,8 +10,9 @@ from spinney.kube.lease import LeaderElection, LeaseGivenAway
 from spinney.kube.manager import Manager
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.rounds import MOST_IN_A_ROW, Rounds
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import Runtime
 from tests.kube.model import ModelServer
+from tests.virtual_time import on_virtual_time
 
 
 class Replica:
@@ -44,70 +45,61 @@ class Replica:
         return self.metrics.registry.get_sample_value(name, {"loop": "work"})
 
 
-def test_a_round_that_fails_is_told_and_backed_off() -> None:
+@on_virtual_time
+async def test_a_round_that_fails_is_told_and_backed_off() -> None:
     """Rounds that fail follow each other more and more slowly; readiness and metrics say so until one goes well."""
+    runtime = Runtime.virtual()
+    replica = Replica(ModelServer(runtime), runtime, "one", broken=True)
+    running = asyncio.create_task(replica.manager.run())
+    await runtime.clock.sleep(12)
+    rests = [later - earlier for earlier, later in zip(replica.failed_at, replica.failed_at[1:], strict=False)]
+    assert rests == pytest.approx([1.1, 1.2, 1.4, 1.8, 2.6][: len(rests)])
+    assert len(rests) >= 4
+    assert "RuntimeError: lost my configuration" in (replica.rounds.problem() or "")
+    assert replica.metric("spinney_failed_rounds_in_a_row") == len(replica.failed_at)
 
-    async def main() -> None:
-        runtime = Runtime.virtual()
-        replica = Replica(ModelServer(runtime), runtime, "one", broken=True)
-        running = asyncio.create_task(replica.manager.run())
-        await runtime.clock.sleep(12)
-        rests = [later - earlier for earlier, later in zip(replica.failed_at, replica.failed_at[1:], strict=False)]
-        assert rests == pytest.approx([1.1, 1.2, 1.4, 1.8, 2.6][: len(rests)])
-        assert len(rests) >= 4
-        assert "RuntimeError: lost my configuration" in (replica.rounds.problem() or "")
-        assert replica.metric("spinney_failed_rounds_in_a_row") == len(replica.failed_at)
-
-        replica.broken = False
-        await runtime.clock.sleep(10)
-        assert replica.rounds.problem() is None
-        assert replica.metric("spinney_failed_rounds_in_a_row") == 0
-        assert replica.metric("spinney_failed_rounds_total") == len(replica.failed_at)
-        replica.manager.stop()
-        await running
-
-    run_virtual(main())
+    replica.broken = False
+    await runtime.clock.sleep(10)
+    assert replica.rounds.problem() is None
+    assert replica.metric("spinney_failed_rounds_in_a_row") == 0
+    assert replica.metric("spinney_failed_rounds_total") == len(replica.failed_at)
+    replica.manager.stop()
+    await running
 
 
-def test_a_leader_whose_rounds_fail_gives_its_lease_away() -> None:
+@on_virtual_time
+async def test_a_leader_whose_rounds_fail_gives_its_lease_away() -> None:
     """After some failures in a row another replica leads; the process lives, and may lead again."""
+    runtime = Runtime.virtual()
+    server = ModelServer(runtime)
+    bad, good = Replica(server, runtime, "bad", broken=True), Replica(server, runtime, "good")
+    first = asyncio.create_task(bad.manager.run())
+    await runtime.clock.sleep(5)
+    second = asyncio.create_task(good.manager.run())
+    await runtime.clock.sleep(120)
+    assert len(bad.failed_at) == MOST_IN_A_ROW
+    assert good.election.leading
+    assert good.went_well
+    assert not first.done()
 
-    async def main() -> None:
-        runtime = Runtime.virtual()
-        server = ModelServer(runtime)
-        bad, good = Replica(server, runtime, "bad", broken=True), Replica(server, runtime, "good")
-        first = asyncio.create_task(bad.manager.run())
-        await runtime.clock.sleep(5)
-        second = asyncio.create_task(good.manager.run())
-        await runtime.clock.sleep(120)
-        assert len(bad.failed_at) == MOST_IN_A_ROW
-        assert good.election.leading
-        assert good.went_well
-        assert not first.done()
-
-        bad.broken = False
-        good.manager.stop()
-        await second
-        await runtime.clock.sleep(60)
-        assert bad.election.leading
-        assert bad.went_well
-        bad.manager.stop()
-        await first
-
-    run_virtual(main())
+    bad.broken = False
+    good.manager.stop()
+    await second
+    await runtime.clock.sleep(60)
+    assert bad.election.leading
+    assert bad.went_well
+    bad.manager.stop()
+    await first
 
 
-def test_a_round_that_is_stuck_says_where_and_costs_the_lease() -> None:
+@on_virtual_time
+async def test_a_round_that_is_stuck_says_where_and_costs_the_lease() -> None:
     """A round that takes too long is named with what it is busy with; later the lease is given away."""
-
-    async def main() -> None:
-        runtime = Runtime.virtual()
-        replica = Replica(ModelServer(runtime), runtime, "one")
-        replica.rounds.takes(20, "plugin slow at predicate")
-        assert replica.rounds.problem() is None
-        replica.rounds.takes(40, "plugin slow at predicate")
-        assert replica.rounds.problem() == "busy for 40 s with plugin slow at predicate"
-        with pytest.raises(LeaseGivenAway, match="plugin slow at predicate"):
-            replica.rounds.takes(121, "plugin slow at predicate")
-
-    run_virtual(main())
+    runtime = Runtime.virtual()
+    replica = Replica(ModelServer(runtime), runtime, "one")
+    replica.rounds.takes(20, "plugin slow at predicate")
+    assert replica.rounds.problem() is None
+    replica.rounds.takes(40, "plugin slow at predicate")
+    assert replica.rounds.problem() == "busy for 40 s with plugin slow at predicate"
+    with pytest.raises(LeaseGivenAway, match="plugin slow at predicate"):
+        replica.rounds.takes(121, "plugin slow at predicate")

@@ -13,6 +13,7 @@ from spinney.kube.metrics import KubeMetrics
 from spinney.runtime import Runtime, run_virtual
 from tests.kube.model import THING, ModelServer, WatchFault, stopped
 from tests.kube.things import Thing
+from tests.virtual_time import on_virtual_time
 
 
 class Scene:
@@ -44,97 +45,82 @@ class Scene:
         return self.metrics.registry.get_sample_value(name, {"resource": str(THING)}) or 0
 
 
-def test_readers_see_objects_in_key_order() -> None:
+@on_virtual_time
+async def test_readers_see_objects_in_key_order() -> None:
     """Keys, items and index look-ups come in key order, whatever order objects arrived in."""
-
-    async def main() -> None:
-        scene = Scene(indexes={"odd": lambda thing: [(thing.value or 0) % 2 == 1]})
-        async with scene.running():
-            scene.server.put("0", 3, namespace="w")
-            await scene.runtime.clock.sleep(1)
-            cache = scene.cache
-            assert list(cache) == [Key("w", "0"), Key("x", "a"), Key("x", "b")]
-            assert [thing.value for thing in cache.values()] == [3, 1, 2]
-            assert [thing.value for thing in cache.index("odd", value=True)] == [3, 1]
-            assert cache.index("odd", "nonsense") == []
-            assert cache.get(Key("x", "nobody")) is None
-            assert len(cache) == 3
-
-    run_virtual(main())
+    scene = Scene(indexes={"odd": lambda thing: [(thing.value or 0) % 2 == 1]})
+    async with scene.running():
+        scene.server.put("0", 3, namespace="w")
+        await scene.runtime.clock.sleep(1)
+        cache = scene.cache
+        assert list(cache) == [Key("w", "0"), Key("x", "a"), Key("x", "b")]
+        assert [thing.value for thing in cache.values()] == [3, 1, 2]
+        assert [thing.value for thing in cache.index("odd", value=True)] == [3, 1]
+        assert cache.index("odd", "nonsense") == []
+        assert cache.get(Key("x", "nobody")) is None
+        assert len(cache) == 3
 
 
-def test_an_index_follows_changes_and_can_be_added_late() -> None:
+@on_virtual_time
+async def test_an_index_follows_changes_and_can_be_added_late() -> None:
     """An object moves between values of an index, and a new index covers what is already held."""
-
-    async def main() -> None:
-        scene = Scene(indexes={"value": lambda thing: [thing.value]})
-        async with scene.running():
-            scene.server.put("a", 2)
-            await scene.runtime.clock.sleep(1)
-            scene.cache.add_index("late", lambda thing: [thing.value])
-            for name in ("value", "late"):
-                assert scene.cache.index_keys(name, 1) == []
-                assert scene.cache.index_keys(name, 2) == [Key("x", "a"), Key("x", "b")]
-            scene.server.remove("a")
-            await scene.runtime.clock.sleep(1)
-            assert scene.cache.index_keys("late", 2) == [Key("x", "b")]
-
-    run_virtual(main())
+    scene = Scene(indexes={"value": lambda thing: [thing.value]})
+    async with scene.running():
+        scene.server.put("a", 2)
+        await scene.runtime.clock.sleep(1)
+        scene.cache.add_index("late", lambda thing: [thing.value])
+        for name in ("value", "late"):
+            assert scene.cache.index_keys(name, 1) == []
+            assert scene.cache.index_keys(name, 2) == [Key("x", "a"), Key("x", "b")]
+        scene.server.remove("a")
+        await scene.runtime.clock.sleep(1)
+        assert scene.cache.index_keys("late", 2) == [Key("x", "b")]
 
 
-def test_a_late_subscriber_first_hears_what_is_there() -> None:
+@on_virtual_time
+async def test_a_late_subscriber_first_hears_what_is_there() -> None:
     """A subscriber of a running cache gets every object, then changes, and nothing after it unsubscribed."""
-
-    async def main() -> None:
-        scene = Scene()
-        async with scene.running():
-            heard: list[Change[Thing]] = []
-            unsubscribe = scene.cache.subscribe(heard.append)
-            assert [(change.key.name, change.old) for change in heard] == [("a", None), ("b", None)]
-            scene.server.put("a", 5)
-            await scene.runtime.clock.sleep(1)
-            assert (heard[-1].old and heard[-1].old.value, heard[-1].new and heard[-1].new.value) == (1, 5)
-            unsubscribe()
-            scene.server.put("a", 6)
-            await scene.runtime.clock.sleep(1)
-            assert len(heard) == 3
-
-    run_virtual(main())
+    scene = Scene()
+    async with scene.running():
+        heard: list[Change[Thing]] = []
+        unsubscribe = scene.cache.subscribe(heard.append)
+        assert [(change.key.name, change.old) for change in heard] == [("a", None), ("b", None)]
+        scene.server.put("a", 5)
+        await scene.runtime.clock.sleep(1)
+        assert (heard[-1].old and heard[-1].old.value, heard[-1].new and heard[-1].new.value) == (1, 5)
+        unsubscribe()
+        scene.server.put("a", 6)
+        await scene.runtime.clock.sleep(1)
+        assert len(heard) == 3
 
 
-def test_an_object_of_another_shape_is_absent_and_counted() -> None:
+@on_virtual_time
+async def test_an_object_of_another_shape_is_absent_and_counted() -> None:
     """One object that does not decode does not keep the others out; it is as if it were not there."""
-
-    async def main() -> None:
-        scene = Scene()
-        scene.server.put("odd", "not a number")
-        async with scene.running():
-            assert [key.name for key in scene.cache] == ["a", "b"]
-            assert scene.count("spinney_undecodable_objects_total") == 1
-            scene.server.put("odd", 3)
-            scene.server.put("a", "odd now")
-            await scene.runtime.clock.sleep(1)
-            assert [key.name for key in scene.cache] == ["b", "odd"]
-            assert scene.count("spinney_undecodable_objects_total") == 2
-
-    run_virtual(main())
+    scene = Scene()
+    scene.server.put("odd", "not a number")
+    async with scene.running():
+        assert [key.name for key in scene.cache] == ["a", "b"]
+        assert scene.count("spinney_undecodable_objects_total") == 1
+        scene.server.put("odd", 3)
+        scene.server.put("a", "odd now")
+        await scene.runtime.clock.sleep(1)
+        assert [key.name for key in scene.cache] == ["b", "odd"]
+        assert scene.count("spinney_undecodable_objects_total") == 2
 
 
-def test_a_silent_watch_is_replaced() -> None:
+@on_virtual_time
+async def test_a_silent_watch_is_replaced() -> None:
     """A connection on which nothing comes any more, not even a bookmark, is given up and made anew."""
-
-    async def main() -> None:
-        scene = Scene()
-        scene.server.watch_faults.append(WatchFault("hang"))
-        async with scene.running():
-            scene.server.put("a", 9)
-            await scene.runtime.clock.sleep(100)
-            assert scene.cache.get(Key("x", "a")).value == 1  # type: ignore[union-attr]
-            await scene.runtime.clock.sleep(100)
-            assert scene.cache.get(Key("x", "a")).value == 9  # type: ignore[union-attr]
-            assert scene.count("spinney_watch_relists_total") == 0
-
-    run_virtual(main())
+    scene = Scene()
+    scene.server.watch_faults.append(WatchFault("hang"))
+    async with scene.running():
+        scene.server.put("a", 9)
+        await scene.runtime.clock.sleep(100)
+        assert scene.cache.get(Key("x", "a")).value == 1  # type: ignore[union-attr]
+        await scene.runtime.clock.sleep(100)
+        assert scene.cache.get(Key("x", "a")).value == 9  # type: ignore[union-attr]
+        assert scene.count("spinney_watch_relists_total") == 0
 
 
 def watches(scene: Scene) -> int:
@@ -163,44 +149,38 @@ def _not_stormed(spoil: Callable[[ModelServer], None]) -> None:
     run_virtual(main())
 
 
-def test_bookmarks_spare_a_quiet_kind_the_new_list() -> None:
+@on_virtual_time
+async def test_bookmarks_spare_a_quiet_kind_the_new_list() -> None:
     """While other kinds move the server on, bookmarks keep a quiet kind's watch resumable."""
-
-    async def main() -> None:
-        scene = Scene()
-        async with scene.running():
-            for _ in range(30):
-                scene.server.put("noise", 1, resource=LEASE)
-                await scene.runtime.clock.sleep(100)
-                scene.server.compacted = scene.server.revision - 3
-            assert watches(scene) > 3
-            assert scene.count("spinney_watch_relists_total") == 0
-
-    run_virtual(main())
+    scene = Scene()
+    async with scene.running():
+        for _ in range(30):
+            scene.server.put("noise", 1, resource=LEASE)
+            await scene.runtime.clock.sleep(100)
+            scene.server.compacted = scene.server.revision - 3
+        assert watches(scene) > 3
+        assert scene.count("spinney_watch_relists_total") == 0
 
 
-def test_a_relist_reports_only_what_changed() -> None:
+@on_virtual_time
+async def test_a_relist_reports_only_what_changed() -> None:
     """After a 410 subscribers hear of the objects that changed meanwhile, and of none that did not."""
-
-    async def main() -> None:
-        scene = Scene()
-        async with scene.running():
-            heard: list[Change[Thing]] = []
-            scene.cache.subscribe(heard.append)
-            heard.clear()
-            scene.server.down = True
-            scene.server.watch_faults.append(WatchFault("drop"))
-            await scene.runtime.clock.sleep(700)
-            scene.server.put("a", 10)
-            scene.server.remove("a")
-            scene.server.put("a", 11)
-            scene.server.put("c", 3)
-            scene.server.compact()
-            scene.server.down = False
-            scene.server.watch_faults.clear()
-            await scene.runtime.clock.sleep(60)
-            story = [(c.key.name, c.old and c.old.value, c.new and c.new.value) for c in heard]
-            assert story == [("a", 1, None), ("a", None, 11), ("c", None, 3)]
-            assert scene.count("spinney_watch_relists_total") == 1
-
-    run_virtual(main())
+    scene = Scene()
+    async with scene.running():
+        heard: list[Change[Thing]] = []
+        scene.cache.subscribe(heard.append)
+        heard.clear()
+        scene.server.down = True
+        scene.server.watch_faults.append(WatchFault("drop"))
+        await scene.runtime.clock.sleep(700)
+        scene.server.put("a", 10)
+        scene.server.remove("a")
+        scene.server.put("a", 11)
+        scene.server.put("c", 3)
+        scene.server.compact()
+        scene.server.down = False
+        scene.server.watch_faults.clear()
+        await scene.runtime.clock.sleep(60)
+        story = [(c.key.name, c.old and c.old.value, c.new and c.new.value) for c in heard]
+        assert story == [("a", 1, None), ("a", None, 11), ("c", None, 3)]
+        assert scene.count("spinney_watch_relists_total") == 1

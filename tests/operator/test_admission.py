@@ -43,6 +43,7 @@ from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_topology
+from tests.virtual_time import on_virtual_time
 
 KAI_TOO = Profiles(
     (Profile("default-scheduler"), Profile("kai-scheduler"), Profile("spinney-scheduler")), "spinney-scheduler"
@@ -117,35 +118,32 @@ def refused(pcs: PodCliqueSet, message: str, settings: Settings | None = None) -
     run_virtual(story())
 
 
-def test_defaults_are_filled_in() -> None:
+@on_virtual_time
+async def test_defaults_are_filled_in() -> None:
     """A set written tersely is stored with every default, and pod specs keep what was written."""
-
-    async def story() -> None:
-        async with a_guarded_cluster(Settings(profiles=KAI_TOO)) as client:
-            written: JSON = {
-                "metadata": {"name": "model", "namespace": "test"},
-                "spec": {
-                    "replicas": 1,
-                    "template": {
-                        "cliques": [
-                            {
-                                "name": "worker",
-                                "spec": {"roleName": "worker", "replicas": 3, "podSpec": a_pod_spec(x=1)},
-                            }
-                        ]
-                    },
+    async with a_guarded_cluster(Settings(profiles=KAI_TOO)) as client:
+        written: JSON = {
+            "metadata": {"name": "model", "namespace": "test"},
+            "spec": {
+                "replicas": 1,
+                "template": {
+                    "cliques": [
+                        {
+                            "name": "worker",
+                            "spec": {"roleName": "worker", "replicas": 3, "podSpec": a_pod_spec(x=1)},
+                        }
+                    ]
                 },
-            }
-            stored: JSON = await client.create(POD_CLIQUE_SET, written)
-            template = stored["spec"]["template"]
-            assert template["terminationDelay"] == "4h0m0s"
-            assert template["cliqueStartupType"] == "CliqueStartupTypeAnyOrder"
-            assert template["headlessServiceConfig"] == {"publishNotReadyAddresses": True}
-            spec = template["cliques"][0]["spec"]
-            assert spec["minAvailable"] == 3
-            assert (spec["podSpec"]["restartPolicy"], spec["podSpec"]["x"]) == ("Always", 1)
-
-    run_virtual(story())
+            },
+        }
+        stored: JSON = await client.create(POD_CLIQUE_SET, written)
+        template = stored["spec"]["template"]
+        assert template["terminationDelay"] == "4h0m0s"
+        assert template["cliqueStartupType"] == "CliqueStartupTypeAnyOrder"
+        assert template["headlessServiceConfig"] == {"publishNotReadyAddresses": True}
+        spec = template["cliques"][0]["spec"]
+        assert spec["minAvailable"] == 3
+        assert (spec["podSpec"]["restartPolicy"], spec["podSpec"]["x"]) == ("Always", 1)
 
 
 @pytest.mark.parametrize(
@@ -161,16 +159,13 @@ def test_defaults_are_filled_in() -> None:
         ("template", {"cliques": [], "terminationDelay": 5}, "spec.template.terminationDelay"),
     ],
 )
-def test_a_set_of_the_wrong_shape_is_refused_at_its_path(field: str, value: object, path: str) -> None:
+@on_virtual_time
+async def test_a_set_of_the_wrong_shape_is_refused_at_its_path(field: str, value: object, path: str) -> None:
     """Defaulting leaves what it cannot read to the schema, whose answer names the field."""
-
-    async def story() -> None:
-        async with a_guarded_cluster(Settings(profiles=KAI_TOO)) as client:
-            spec: JSON = {"replicas": 1, "template": {"cliques": []}} | {field: value}
-            with pytest.raises(Invalid, match=f"{path}: "):
-                await client.create(POD_CLIQUE_SET, {"metadata": {"name": "odd", "namespace": "test"}, "spec": spec})
-
-    run_virtual(story())
+    async with a_guarded_cluster(Settings(profiles=KAI_TOO)) as client:
+        spec: JSON = {"replicas": 1, "template": {"cliques": []}} | {field: value}
+        with pytest.raises(Invalid, match=f"{path}: "):
+            await client.create(POD_CLIQUE_SET, {"metadata": {"name": "odd", "namespace": "test"}, "spec": spec})
 
 
 def test_a_scheduler_that_is_not_enabled_is_refused() -> None:
@@ -191,33 +186,27 @@ def test_the_backend_can_refuse() -> None:
     refused(pcs, "no queue is named")
 
 
-def test_a_required_topology_that_kube_cannot_honour_is_refused() -> None:
+@on_virtual_time
+async def test_a_required_topology_that_kube_cannot_honour_is_refused() -> None:
     """kube-scheduler without native gangs cannot keep to a required domain, so the set is refused."""
-
-    async def story() -> None:
-        async with a_guarded_cluster(Settings(profiles=KAI_TOO, topology_enabled=True)) as client:
-            await client.create(CLUSTER_TOPOLOGY_BINDING, a_topology("cluster"))
-            await client.runtime.clock.sleep(1)
-            cliques = [a_clique("worker", pod_spec=a_pod_spec(scheduler="default-scheduler"))]
-            pcs = a_pod_clique_set("model", cliques, required="rack", topology="cluster")
-            with pytest.raises(Invalid, match="'rack' is required"):
-                await client.create(POD_CLIQUE_SET, pcs)
-
-    run_virtual(story())
+    async with a_guarded_cluster(Settings(profiles=KAI_TOO, topology_enabled=True)) as client:
+        await client.create(CLUSTER_TOPOLOGY_BINDING, a_topology("cluster"))
+        await client.runtime.clock.sleep(1)
+        cliques = [a_clique("worker", pod_spec=a_pod_spec(scheduler="default-scheduler"))]
+        pcs = a_pod_clique_set("model", cliques, required="rack", topology="cluster")
+        with pytest.raises(Invalid, match="'rack' is required"):
+            await client.create(POD_CLIQUE_SET, pcs)
 
 
-def test_an_update_that_leaves_the_spec_alone_always_passes() -> None:
+@on_virtual_time
+async def test_an_update_that_leaves_the_spec_alone_always_passes() -> None:
     """A set whose backend is no longer enabled can still be labelled, and deleted."""
-
-    async def story() -> None:
-        async with a_guarded_cluster(Settings(profiles=KAI_TOO)) as client:
-            cliques = [a_clique("worker", pod_spec=a_pod_spec(scheduler="kai-scheduler"))]
-            await client.create(POD_CLIQUE_SET, a_pod_clique_set("model", cliques, labels={marks.KAI_QUEUE: "q"}))
-            unqueued = {"metadata": {"labels": {marks.KAI_QUEUE: None, "team": "one"}}}
-            await client.patch(POD_CLIQUE_SET, "model", unqueued, "test")
-            await client.delete(POD_CLIQUE_SET, "model", "test")
-
-    run_virtual(story())
+    async with a_guarded_cluster(Settings(profiles=KAI_TOO)) as client:
+        cliques = [a_clique("worker", pod_spec=a_pod_spec(scheduler="kai-scheduler"))]
+        await client.create(POD_CLIQUE_SET, a_pod_clique_set("model", cliques, labels={marks.KAI_QUEUE: "q"}))
+        unqueued = {"metadata": {"labels": {marks.KAI_QUEUE: None, "team": "one"}}}
+        await client.patch(POD_CLIQUE_SET, "model", unqueued, "test")
+        await client.delete(POD_CLIQUE_SET, "model", "test")
 
 
 def a_review(operation: str, new: JSON, old: JSON | None = None) -> bytes:
@@ -270,45 +259,35 @@ async def test_the_nvlink_group_of_a_set_stays() -> None:
     ("name", "code", "told"),
     [("slow", 504, "no answer within 7 s"), ("broken", 500, "LookupError: no map of the racks")],
 )
-def test_a_backend_that_gives_no_verdict_is_named(name: str, code: int, told: str) -> None:
+@on_virtual_time
+async def test_a_backend_that_gives_no_verdict_is_named(name: str, code: int, told: str) -> None:
     """A silent or broken backend costs its own sets a bounded wait and an error with its name; others go on."""
     profiles = Profiles((Profile("thinker"),), "thinker")
-
-    async def story() -> None:
-        catalogue = BackendCatalogue()
-        catalogue.register(Thinker)
-        async with a_guarded_cluster(Settings(profiles=profiles), catalogue) as client:
-            begun = client.runtime.clock.monotonic()
-            with pytest.raises(
-                ApiError, match=f"scheduler backend 'thinker' could not judge .*{name}: {told}"
-            ) as caught:
-                await client.create(POD_CLIQUE_SET, a_pod_clique_set(name))
-            assert caught.value.status == code
-            assert client.runtime.clock.monotonic() - begun < TIMEOUT_SECONDS
-            await client.create(POD_CLIQUE_SET, a_pod_clique_set("model"))
-
-    run_virtual(story())
+    catalogue = BackendCatalogue()
+    catalogue.register(Thinker)
+    async with a_guarded_cluster(Settings(profiles=profiles), catalogue) as client:
+        begun = client.runtime.clock.monotonic()
+        with pytest.raises(ApiError, match=f"scheduler backend 'thinker' could not judge .*{name}: {told}") as caught:
+            await client.create(POD_CLIQUE_SET, a_pod_clique_set(name))
+        assert caught.value.status == code
+        assert client.runtime.clock.monotonic() - begun < TIMEOUT_SECONDS
+        await client.create(POD_CLIQUE_SET, a_pod_clique_set("model"))
 
 
-def test_a_refusal_stands_at_the_field_the_backend_names() -> None:
+@on_virtual_time
+async def test_a_refusal_stands_at_the_field_the_backend_names() -> None:
     """A backend's word against a set is a fault of that field, or of the spec where the backend names none."""
     profiles = Profiles((Profile("thinker"), Profile("kai-scheduler")), "thinker")
-
-    async def story() -> None:
-        catalogue = every_backend()
-        catalogue.register(Thinker)
-        async with a_guarded_cluster(Settings(profiles=profiles), catalogue) as client:
-            with pytest.raises(Invalid, match="gangs of this size are not taken") as caught:
-                await client.create(POD_CLIQUE_SET, a_pod_clique_set("unwanted"))
-            assert [(each.field, each.reason) for each in caught.value.causes] == [("spec", "FieldValueInvalid")]
-            cliques = [a_clique("worker", pod_spec=a_pod_spec(scheduler="kai-scheduler"))]
-            with pytest.raises(Invalid, match="no queue is named") as caught:
-                await client.create(POD_CLIQUE_SET, a_pod_clique_set("model", cliques))
-            assert [(each.field, each.reason) for each in caught.value.causes] == [
-                ("metadata.labels", "FieldValueInvalid")
-            ]
-
-    run_virtual(story())
+    catalogue = every_backend()
+    catalogue.register(Thinker)
+    async with a_guarded_cluster(Settings(profiles=profiles), catalogue) as client:
+        with pytest.raises(Invalid, match="gangs of this size are not taken") as caught:
+            await client.create(POD_CLIQUE_SET, a_pod_clique_set("unwanted"))
+        assert [(each.field, each.reason) for each in caught.value.causes] == [("spec", "FieldValueInvalid")]
+        cliques = [a_clique("worker", pod_spec=a_pod_spec(scheduler="kai-scheduler"))]
+        with pytest.raises(Invalid, match="no queue is named") as caught:
+            await client.create(POD_CLIQUE_SET, a_pod_clique_set("model", cliques))
+        assert [(each.field, each.reason) for each in caught.value.causes] == [("metadata.labels", "FieldValueInvalid")]
 
 
 @pytest.mark.parametrize("path", [VALIDATE_SET, VALIDATE_TOPOLOGY])
@@ -320,64 +299,55 @@ async def test_deleting_is_never_refused(path: str) -> None:
     assert answer == {"uid": "1", "allowed": True}
 
 
-def test_degradations_are_warnings() -> None:
+@on_virtual_time
+async def test_degradations_are_warnings() -> None:
     """What the backend will not honour is said in the answer to a request it accepts."""
-
-    async def story() -> None:
-        runtime = Runtime.virtual(seed=5)
-        server = ApiServer(runtime)
-        operator = Operator(Client(InProcessTransport(server), runtime), Settings())
-        async with server.running():
-            await install_crds(operator.manager.client)
-            running = asyncio.create_task(operator.run())
-            await operator.manager.wait_until_ready()
-            review = a_review("CREATE", msgspec.to_builtins(a_pod_clique_set("model")))
-            body = await operator.admission.answer(VALIDATE_SET, review)
-            answer = json.loads(body)["response"]
-            assert answer["allowed"]
-            assert "without gang guarantees" in answer["warnings"][0]
-            operator.stop()
-            await running
-
-    run_virtual(story())
+    runtime = Runtime.virtual(seed=5)
+    server = ApiServer(runtime)
+    operator = Operator(Client(InProcessTransport(server), runtime), Settings())
+    async with server.running():
+        await install_crds(operator.manager.client)
+        running = asyncio.create_task(operator.run())
+        await operator.manager.wait_until_ready()
+        review = a_review("CREATE", msgspec.to_builtins(a_pod_clique_set("model")))
+        body = await operator.admission.answer(VALIDATE_SET, review)
+        answer = json.loads(body)["response"]
+        assert answer["allowed"]
+        assert "without gang guarantees" in answer["warnings"][0]
+        operator.stop()
+        await running
 
 
-def test_topology_bindings_are_checked() -> None:
+@on_virtual_time
+async def test_topology_bindings_are_checked() -> None:
     """Duplicate domains, and bindings for schedulers that keep no topology, are refused."""
-
-    async def story() -> None:
-        async with a_guarded_cluster(Settings(profiles=KAI_TOO)) as client:
-            levels = [{"domain": "rack", "key": "a"}, {"domain": "rack", "key": "b"}]
-            with pytest.raises(Invalid, match=r"levels\[1\].domain"):
-                await client.create(CLUSTER_TOPOLOGY_BINDING, {"metadata": {"name": "x"}, "spec": {"levels": levels}})
-            spec = {
-                "levels": levels[:1],
-                "schedulerTopologyBindings": [{"schedulerName": "default-scheduler", "topologyReference": "t"}],
-            }
-            with pytest.raises(Invalid, match="default-scheduler"):
-                await client.create(CLUSTER_TOPOLOGY_BINDING, {"metadata": {"name": "x"}, "spec": spec})
-
-    run_virtual(story())
+    async with a_guarded_cluster(Settings(profiles=KAI_TOO)) as client:
+        levels = [{"domain": "rack", "key": "a"}, {"domain": "rack", "key": "b"}]
+        with pytest.raises(Invalid, match=r"levels\[1\].domain"):
+            await client.create(CLUSTER_TOPOLOGY_BINDING, {"metadata": {"name": "x"}, "spec": {"levels": levels}})
+        spec = {
+            "levels": levels[:1],
+            "schedulerTopologyBindings": [{"schedulerName": "default-scheduler", "topologyReference": "t"}],
+        }
+        with pytest.raises(Invalid, match="default-scheduler"):
+            await client.create(CLUSTER_TOPOLOGY_BINDING, {"metadata": {"name": "x"}, "spec": spec})
 
 
-def test_generated_objects_are_protected() -> None:
+@on_virtual_time
+async def test_generated_objects_are_protected() -> None:
     """Somebody else may not change a PodClique, unless its set lifts the protection."""
-
-    async def story() -> None:
-        async with a_guarded_cluster(Settings(operator_user=OPERATOR)) as client:
-            await client.create(POD_CLIQUE_SET, a_pod_clique_set("model", replicas=0))
-            await client.runtime.clock.sleep(1)
-            labels = {marks.MANAGED_BY: marks.MANAGED_BY_GROVE, marks.PART_OF: "model"}
-            spec = {"roleName": "x", "podSpec": {}}
-            stray: JSON = {"metadata": {"name": "stray", "namespace": "test", "labels": labels}, "spec": spec}
-            with pytest.raises(Forbidden, match="only system:serviceaccount:grove:operator may change it"):
-                await client.create(POD_CLIQUE, stray)
-            lifted = {"metadata": {"annotations": {marks.DISABLE_PROTECTION: "true"}}}
-            await client.patch(POD_CLIQUE_SET, "model", lifted, "test")
-            await client.runtime.clock.sleep(1)
+    async with a_guarded_cluster(Settings(operator_user=OPERATOR)) as client:
+        await client.create(POD_CLIQUE_SET, a_pod_clique_set("model", replicas=0))
+        await client.runtime.clock.sleep(1)
+        labels = {marks.MANAGED_BY: marks.MANAGED_BY_GROVE, marks.PART_OF: "model"}
+        spec = {"roleName": "x", "podSpec": {}}
+        stray: JSON = {"metadata": {"name": "stray", "namespace": "test", "labels": labels}, "spec": spec}
+        with pytest.raises(Forbidden, match="only system:serviceaccount:grove:operator may change it"):
             await client.create(POD_CLIQUE, stray)
-
-    run_virtual(story())
+        lifted = {"metadata": {"annotations": {marks.DISABLE_PROTECTION: "true"}}}
+        await client.patch(POD_CLIQUE_SET, "model", lifted, "test")
+        await client.runtime.clock.sleep(1)
+        await client.create(POD_CLIQUE, stray)
 
 
 MANAGED = {marks.PART_OF: "model"}
@@ -434,39 +404,33 @@ def test_who_may_touch_managed_objects(asked: JSON, allowed: bool, warned: bool)
     assert (refusal is None, bool(warnings)) == (allowed, warned)
 
 
-def test_an_authorizer_that_is_switched_off_is_not_left_registered() -> None:
+@on_virtual_time
+async def test_an_authorizer_that_is_switched_off_is_not_left_registered() -> None:
     """Without it nothing is refused on behalf of a judge who does not answer; what is registered goes with the role."""
-
-    async def story() -> None:
-        async with a_guarded_cluster(Settings(profiles=KAI_TOO, operator_user=OPERATOR)) as client:
-            role = await client.create(CLUSTER_ROLE, {"metadata": {"name": "grove-operator"}, "rules": []})
-            place = ServicePlace("grove-operator", "grove")
-            before = {each["metadata"]["name"] for each in (await client.list(VALIDATING_WEBHOOK_CONFIGURATION)).items}
-            for _ in range(2):
-                await register(client, place, b"", authorizer=False)
-            found = (await client.list(VALIDATING_WEBHOOK_CONFIGURATION)).items
-            assert before - {each["metadata"]["name"] for each in found} == {"authorizer-webhook"}
-            owners = {each["metadata"]["ownerReferences"][0]["uid"] for each in found}
-            assert owners == {role["metadata"]["uid"]}
-
-    run_virtual(story())
+    async with a_guarded_cluster(Settings(profiles=KAI_TOO, operator_user=OPERATOR)) as client:
+        role = await client.create(CLUSTER_ROLE, {"metadata": {"name": "grove-operator"}, "rules": []})
+        place = ServicePlace("grove-operator", "grove")
+        before = {each["metadata"]["name"] for each in (await client.list(VALIDATING_WEBHOOK_CONFIGURATION)).items}
+        for _ in range(2):
+            await register(client, place, b"", authorizer=False)
+        found = (await client.list(VALIDATING_WEBHOOK_CONFIGURATION)).items
+        assert before - {each["metadata"]["name"] for each in found} == {"authorizer-webhook"}
+        owners = {each["metadata"]["ownerReferences"][0]["uid"] for each in found}
+        assert owners == {role["metadata"]["uid"]}
 
 
-def test_certificates_are_shared_and_renewed() -> None:
+@on_virtual_time
+async def test_certificates_are_shared_and_renewed() -> None:
     """The Secret's certificate is used while it is good, and replaced before it ends."""
-
-    async def story() -> None:
-        runtime = Runtime.virtual()
-        client = Client(InProcessTransport(ApiServer(runtime)), runtime)
-        await client.create(NAMESPACE, {"metadata": {"name": "grove"}})
-        names = service_names("grove-operator", "grove")
-        now = datetime(2026, 1, 1, tzinfo=UTC)
-        first = await provision(client, "cert", "grove", names, now)
-        assert await provision(client, "cert", "grove", names, now + timedelta(days=200)) == first
-        second = await provision(client, "cert", "grove", names, now + timedelta(days=300))
-        assert second.expires > first.expires
-
-    run_virtual(story())
+    runtime = Runtime.virtual()
+    client = Client(InProcessTransport(ApiServer(runtime)), runtime)
+    await client.create(NAMESPACE, {"metadata": {"name": "grove"}})
+    names = service_names("grove-operator", "grove")
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    first = await provision(client, "cert", "grove", names, now)
+    assert await provision(client, "cert", "grove", names, now + timedelta(days=200)) == first
+    second = await provision(client, "cert", "grove", names, now + timedelta(days=300))
+    assert second.expires > first.expires
 
 
 async def test_a_server_that_leaves_keeps_no_connection() -> None:

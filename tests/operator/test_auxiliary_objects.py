@@ -29,11 +29,11 @@ from spinney.backends.profiles import Profile, Profiles
 from spinney.kube.transport import Request, Response
 from spinney.operator.operator import Settings
 from spinney.operator.status.clustertopologybinding import binding_status
-from spinney.runtime import run_virtual
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group, a_topology
 from tests.operator.harness import World, a_world
+from tests.virtual_time import on_virtual_time
 
 EVENT = Resource("", "v1", "Event", "events")
 CPU: JSON = {
@@ -57,28 +57,25 @@ async def part(world: World, resource: Resource, name: str) -> JSON:
     return found
 
 
-def test_init_containers_may_watch_the_pods_they_wait_for() -> None:
+@on_virtual_time
+async def test_init_containers_may_watch_the_pods_they_wait_for() -> None:
     """ServiceAccount, Role, RoleBinding and token are those of the specification; app names have no colon."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            await world.apply(ordered())
-            await world.settle()
-            account = await part(world, SERVICE_ACCOUNT, "model")
-            assert account["automountServiceAccountToken"] is True
-            role = await part(world, ROLE, "grove.io:pcs:model")
-            assert role["metadata"]["labels"][marks.APP_NAME] == "grove.io-pcs-model"
-            assert role["rules"] == [
-                {"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}
-            ]
-            binding = await part(world, ROLE_BINDING, "grove.io:pcs:model")
-            assert binding["roleRef"]["name"] == "grove.io:pcs:model"
-            assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "model", "namespace": "test"}]
-            secret = await part(world, SECRET, "model-ic-sat")
-            assert secret["type"] == "kubernetes.io/service-account-token"
-            assert secret["metadata"]["annotations"]["kubernetes.io/service-account.name"] == "model"
-
-    run_virtual(story())
+    async with a_world() as world:
+        await world.apply(ordered())
+        await world.settle()
+        account = await part(world, SERVICE_ACCOUNT, "model")
+        assert account["automountServiceAccountToken"] is True
+        role = await part(world, ROLE, "grove.io:pcs:model")
+        assert role["metadata"]["labels"][marks.APP_NAME] == "grove.io-pcs-model"
+        assert role["rules"] == [
+            {"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}
+        ]
+        binding = await part(world, ROLE_BINDING, "grove.io:pcs:model")
+        assert binding["roleRef"]["name"] == "grove.io:pcs:model"
+        assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "model", "namespace": "test"}]
+        secret = await part(world, SECRET, "model-ic-sat")
+        assert secret["type"] == "kubernetes.io/service-account-token"
+        assert secret["metadata"]["annotations"]["kubernetes.io/service-account.name"] == "model"
 
 
 class SlowToSeeRoles(InProcessTransport):
@@ -100,190 +97,160 @@ class SlowToSeeRoles(InProcessTransport):
         return await super().request(request)
 
 
-def test_a_role_is_bound_once_the_api_server_has_seen_it() -> None:
+@on_virtual_time
+async def test_a_role_is_bound_once_the_api_server_has_seen_it() -> None:
     """A Role takes a moment to be known to whoever checks its binding; waiting for it is no failed reconcile."""
-
-    async def story() -> None:
-        with capture_logs() as logs:
-            async with a_world(line=SlowToSeeRoles) as world:
-                await world.apply(ordered())
-                await world.settle()
-                await part(world, ROLE_BINDING, "grove.io:pcs:model")
-        assert [each for each in logs if each["event"] == "reconcile failed"] == []
-
-    run_virtual(story())
-
-
-def test_without_an_order_there_is_no_token() -> None:
-    """Every set has its account and role; a token is only made where a pod carries it."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            await world.apply(a_pod_clique_set("model", replicas=0))
-            await world.settle()
-            for resource, name in ((SERVICE_ACCOUNT, "model"), (ROLE, "grove.io:pcs:model")):
-                await part(world, resource, name)
-            assert await world.names(SECRET) == []
-
-    run_virtual(story())
-
-
-def test_somebody_elses_service_account_will_do() -> None:
-    """A ServiceAccount of the set's name that its author made is used as it is, and outlives the set."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            await world.client.create(SERVICE_ACCOUNT, {"metadata": {"name": "model", "namespace": "test"}})
-            before = await world.client.get(SERVICE_ACCOUNT, "model", "test")
+    with capture_logs() as logs:
+        async with a_world(line=SlowToSeeRoles) as world:
             await world.apply(ordered())
             await world.settle()
-            assert len(await world.pods()) == 2
-            assert await world.client.get(SERVICE_ACCOUNT, "model", "test") == before
-            await world.client.delete(POD_CLIQUE_SET, "model", "test")
-            await world.settle()
-            assert "model" in await world.names(SERVICE_ACCOUNT)
-
-    run_virtual(story())
+            await part(world, ROLE_BINDING, "grove.io:pcs:model")
+    assert [each for each in logs if each["event"] == "reconcile failed"] == []
 
 
-def test_somebody_elses_service_is_not_touched() -> None:
+@on_virtual_time
+async def test_without_an_order_there_is_no_token() -> None:
+    """Every set has its account and role; a token is only made where a pod carries it."""
+    async with a_world() as world:
+        await world.apply(a_pod_clique_set("model", replicas=0))
+        await world.settle()
+        for resource, name in ((SERVICE_ACCOUNT, "model"), (ROLE, "grove.io:pcs:model")):
+            await part(world, resource, name)
+        assert await world.names(SECRET) == []
+
+
+@on_virtual_time
+async def test_somebody_elses_service_account_will_do() -> None:
+    """A ServiceAccount of the set's name that its author made is used as it is, and outlives the set."""
+    async with a_world() as world:
+        await world.client.create(SERVICE_ACCOUNT, {"metadata": {"name": "model", "namespace": "test"}})
+        before = await world.client.get(SERVICE_ACCOUNT, "model", "test")
+        await world.apply(ordered())
+        await world.settle()
+        assert len(await world.pods()) == 2
+        assert await world.client.get(SERVICE_ACCOUNT, "model", "test") == before
+        await world.client.delete(POD_CLIQUE_SET, "model", "test")
+        await world.settle()
+        assert "model" in await world.names(SERVICE_ACCOUNT)
+
+
+@on_virtual_time
+async def test_somebody_elses_service_is_not_touched() -> None:
     """A Service in the way is left as it is, and named in an event until it is gone."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            theirs = {"metadata": {"name": "model-1", "namespace": "test"}, "spec": {"ports": [{"port": 80}]}}
-            await world.client.create(SERVICE, theirs)
-            before = await world.client.get(SERVICE, "model-1", "test")
-            await world.apply(a_pod_clique_set("model", replicas=2))
-            await world.settle()
-            assert await world.client.get(SERVICE, "model-1", "test") == before
-            events = [each for each in (await world.client.list(EVENT, "test")).items if each["reason"] == "NameTaken"]
-            assert "Service test/model-1 is needed for PodCliqueSet model" in events[0]["message"]
-            await world.client.delete(SERVICE, "model-1", "test")
-            await asyncio.sleep(300)
-            assert await world.names(SERVICE) == ["model-0", "model-1"]
-
-    run_virtual(story())
+    async with a_world() as world:
+        theirs = {"metadata": {"name": "model-1", "namespace": "test"}, "spec": {"ports": [{"port": 80}]}}
+        await world.client.create(SERVICE, theirs)
+        before = await world.client.get(SERVICE, "model-1", "test")
+        await world.apply(a_pod_clique_set("model", replicas=2))
+        await world.settle()
+        assert await world.client.get(SERVICE, "model-1", "test") == before
+        events = [each for each in (await world.client.list(EVENT, "test")).items if each["reason"] == "NameTaken"]
+        assert "Service test/model-1 is needed for PodCliqueSet model" in events[0]["message"]
+        await world.client.delete(SERVICE, "model-1", "test")
+        await asyncio.sleep(300)
+        assert await world.names(SERVICE) == ["model-0", "model-1"]
 
 
-def test_an_autoscaler_follows_its_template() -> None:
+@on_virtual_time
+async def test_an_autoscaler_follows_its_template() -> None:
     """Bounds and metrics are copied; what the template no longer has goes, and so does the whole autoscaler."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            scaling = AutoScalingConfig(min_replicas=1, max_replicas=5, metrics=(CPU,))
-            pcs = a_pod_clique_set("model", [a_clique("a", 1, autoscaling=scaling)])
-            await world.apply(pcs)
+    async with a_world() as world:
+        scaling = AutoScalingConfig(min_replicas=1, max_replicas=5, metrics=(CPU,))
+        pcs = a_pod_clique_set("model", [a_clique("a", 1, autoscaling=scaling)])
+        await world.apply(pcs)
+        await world.settle()
+        hpa = await part(world, HORIZONTAL_POD_AUTOSCALER, "model-0-a")
+        target = {"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "name": "model-0-a"}
+        assert hpa["spec"]["scaleTargetRef"] == target
+        assert (hpa["spec"]["minReplicas"], hpa["spec"]["maxReplicas"]) == (1, 5)
+        assert hpa["spec"]["metrics"] == [CPU]
+        for changed in (msgspec.structs.replace(scaling, max_replicas=7, metrics=()), None):
+            await world.apply(a_pod_clique_set("model", [a_clique("a", 1, autoscaling=changed)]))
             await world.settle()
-            hpa = await part(world, HORIZONTAL_POD_AUTOSCALER, "model-0-a")
-            target = {"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "name": "model-0-a"}
-            assert hpa["spec"]["scaleTargetRef"] == target
-            assert (hpa["spec"]["minReplicas"], hpa["spec"]["maxReplicas"]) == (1, 5)
-            assert hpa["spec"]["metrics"] == [CPU]
-            for changed in (msgspec.structs.replace(scaling, max_replicas=7, metrics=()), None):
-                await world.apply(a_pod_clique_set("model", [a_clique("a", 1, autoscaling=changed)]))
-                await world.settle()
-                if changed is not None:
-                    found = (await part(world, HORIZONTAL_POD_AUTOSCALER, "model-0-a"))["spec"]
-                    assert found["maxReplicas"] == 7
-                    assert CPU not in found.get("metrics", [])
-            assert await world.names(HORIZONTAL_POD_AUTOSCALER) == []
-
-    run_virtual(story())
+            if changed is not None:
+                found = (await part(world, HORIZONTAL_POD_AUTOSCALER, "model-0-a"))["spec"]
+                assert found["maxReplicas"] == 7
+                assert CPU not in found.get("metrics", [])
+        assert await world.names(HORIZONTAL_POD_AUTOSCALER) == []
 
 
-def test_an_empty_namespace_is_none() -> None:
+@on_virtual_time
+async def test_an_empty_namespace_is_none() -> None:
     """A shared template whose namespace is given as empty is the set's own."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            spec = {"spec": {"devices": {"requests": [{"name": "d", "exactly": {"deviceClassName": "gpu.example"}}]}}}
-            sharing = [ResourceSharing(name="t", namespace="", scope="AllReplicas")]
-            template = ResourceClaimTemplateConfig(name="t", template_spec=spec)
-            cliques = [a_clique("a", 1, sharing=sharing)]
-            await world.apply(a_pod_clique_set("model", cliques, claim_templates=[template]))
-            await world.settle()
-            assert await world.names(RESOURCE_CLAIM) == ["model-0-a-all-t"]
-            assert len(await world.pods()) == 1
-
-    run_virtual(story())
+    async with a_world() as world:
+        spec = {"spec": {"devices": {"requests": [{"name": "d", "exactly": {"deviceClassName": "gpu.example"}}]}}}
+        sharing = [ResourceSharing(name="t", namespace="", scope="AllReplicas")]
+        template = ResourceClaimTemplateConfig(name="t", template_spec=spec)
+        cliques = [a_clique("a", 1, sharing=sharing)]
+        await world.apply(a_pod_clique_set("model", cliques, claim_templates=[template]))
+        await world.settle()
+        assert await world.names(RESOURCE_CLAIM) == ["model-0-a-all-t"]
+        assert len(await world.pods()) == 1
 
 
-def test_a_scaling_group_has_the_nvlink_group_of_its_set() -> None:
+@on_virtual_time
+async def test_a_scaling_group_has_the_nvlink_group_of_its_set() -> None:
     """The set's annotation is on its scaling groups, too, unless one has its own."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            own = msgspec.structs.replace(a_scaling_group("own", ["b"]), annotations={marks.MNNVL_GROUP: "slow"})
-            cliques, groups = [a_clique("a"), a_clique("b")], [a_scaling_group("g", ["a"]), own]
-            await world.apply(a_pod_clique_set("model", cliques, groups, annotations={marks.MNNVL_GROUP: "fast"}))
-            await world.settle()
-            listing = await world.client.list(POD_CLIQUE_SCALING_GROUP, "test")
-            found = {each["metadata"]["name"]: each["metadata"]["annotations"] for each in listing.items}
-            assert found["model-0-g"][marks.MNNVL_GROUP] == "fast"
-            assert found["model-0-own"][marks.MNNVL_GROUP] == "slow"
-
-    run_virtual(story())
+    async with a_world() as world:
+        own = msgspec.structs.replace(a_scaling_group("own", ["b"]), annotations={marks.MNNVL_GROUP: "slow"})
+        cliques, groups = [a_clique("a"), a_clique("b")], [a_scaling_group("g", ["a"]), own]
+        await world.apply(a_pod_clique_set("model", cliques, groups, annotations={marks.MNNVL_GROUP: "fast"}))
+        await world.settle()
+        listing = await world.client.list(POD_CLIQUE_SCALING_GROUP, "test")
+        found = {each["metadata"]["name"]: each["metadata"]["annotations"] for each in listing.items}
+        assert found["model-0-g"][marks.MNNVL_GROUP] == "fast"
+        assert found["model-0-own"][marks.MNNVL_GROUP] == "slow"
 
 
-def test_a_binding_for_a_scheduler_that_is_gone() -> None:
+@on_virtual_time
+async def test_a_binding_for_a_scheduler_that_is_gone() -> None:
     """A binding to a backend that is not enabled any more has a status that says so, and the drift is unknown."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            gone = SchedulerTopologyBinding(scheduler_name="kai-scheduler", topology_reference="theirs")
-            plain = a_topology("cluster")
-            spec = msgspec.structs.replace(plain.spec, scheduler_topology_bindings=(gone,))
-            await world.client.create(CLUSTER_TOPOLOGY_BINDING, msgspec.structs.replace(plain, spec=spec))
-            await world.settle()
-            found = await world.client.get(CLUSTER_TOPOLOGY_BINDING, "cluster", type=ClusterTopologyBinding)
-            (status,) = found.status.scheduler_topology_statuses
-            assert (status.scheduler_name, status.topology_reference, status.in_sync) == (
-                "kai-scheduler",
-                "theirs",
-                False,
-            )
-            (drift,) = found.status.conditions
-            assert (drift.status, drift.reason) == ("Unknown", "TopologyNotFound")
-            assert found.status.observed_generation == found.metadata.generation
-
-    run_virtual(story())
+    async with a_world() as world:
+        gone = SchedulerTopologyBinding(scheduler_name="kai-scheduler", topology_reference="theirs")
+        plain = a_topology("cluster")
+        spec = msgspec.structs.replace(plain.spec, scheduler_topology_bindings=(gone,))
+        await world.client.create(CLUSTER_TOPOLOGY_BINDING, msgspec.structs.replace(plain, spec=spec))
+        await world.settle()
+        found = await world.client.get(CLUSTER_TOPOLOGY_BINDING, "cluster", type=ClusterTopologyBinding)
+        (status,) = found.status.scheduler_topology_statuses
+        assert (status.scheduler_name, status.topology_reference, status.in_sync) == (
+            "kai-scheduler",
+            "theirs",
+            False,
+        )
+        (drift,) = found.status.conditions
+        assert (drift.status, drift.reason) == ("Unknown", "TopologyNotFound")
+        assert found.status.observed_generation == found.metadata.generation
 
 
-def test_a_generation_that_failed_is_not_observed() -> None:
+@on_virtual_time
+async def test_a_generation_that_failed_is_not_observed() -> None:
     """While a backend cannot keep its topology, the binding does not say that its generation was seen to."""
-
-    async def story() -> None:
-        kai = Settings(profiles=Profiles((Profile("default-scheduler"), Profile("kai-scheduler")), "kai-scheduler"))
-        async with a_world(kai) as world:
-            levels = [{"nodeLabel": "other"}]
-            await world.client.create(TOPOLOGY, {"metadata": {"name": "cluster"}, "spec": {"levels": levels}})
-            await world.client.create(CLUSTER_TOPOLOGY_BINDING, a_topology("cluster"))
-            await world.settle()
-            found = await world.client.get(CLUSTER_TOPOLOGY_BINDING, "cluster", type=ClusterTopologyBinding)
-            assert found.status.observed_generation is None
-            (status,) = found.status.scheduler_topology_statuses
-            assert "not managed for ClusterTopologyBinding" in (status.message or "")
-            again = binding_status(found, {}, {}, world.runtime.clock.now())
-            assert again.observed_generation == found.metadata.generation
-
-    run_virtual(story())
+    kai = Settings(profiles=Profiles((Profile("default-scheduler"), Profile("kai-scheduler")), "kai-scheduler"))
+    async with a_world(kai) as world:
+        levels = [{"nodeLabel": "other"}]
+        await world.client.create(TOPOLOGY, {"metadata": {"name": "cluster"}, "spec": {"levels": levels}})
+        await world.client.create(CLUSTER_TOPOLOGY_BINDING, a_topology("cluster"))
+        await world.settle()
+        found = await world.client.get(CLUSTER_TOPOLOGY_BINDING, "cluster", type=ClusterTopologyBinding)
+        assert found.status.observed_generation is None
+        (status,) = found.status.scheduler_topology_statuses
+        assert "not managed for ClusterTopologyBinding" in (status.message or "")
+        again = binding_status(found, {}, {}, world.runtime.clock.now())
+        assert again.observed_generation == found.metadata.generation
 
 
-def test_a_service_that_lost_our_label_gets_it_back() -> None:
+@on_virtual_time
+async def test_a_service_that_lost_our_label_gets_it_back() -> None:
     """What is ours by its owner is not made again, and becomes what it was, selector and all."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            await world.apply(a_pod_clique_set("model"))
-            await world.settle()
-            made = await part(world, SERVICE, "model-0")
-            stripped = {"metadata": {"labels": None}, "spec": {"selector": {"app": "other"}}}
-            await world.client.patch(SERVICE, "model-0", stripped, "test")
-            await world.settle()
-            found = await part(world, SERVICE, "model-0")
-            for field in ("uid", "labels"):
-                assert found["metadata"][field] == made["metadata"][field]
-            assert found["spec"]["selector"] == made["spec"]["selector"]
-
-    run_virtual(story())
+    async with a_world() as world:
+        await world.apply(a_pod_clique_set("model"))
+        await world.settle()
+        made = await part(world, SERVICE, "model-0")
+        stripped = {"metadata": {"labels": None}, "spec": {"selector": {"app": "other"}}}
+        await world.client.patch(SERVICE, "model-0", stripped, "test")
+        await world.settle()
+        found = await part(world, SERVICE, "model-0")
+        for field in ("uid", "labels"):
+            assert found["metadata"][field] == made["metadata"][field]
+        assert found["spec"]["selector"] == made["spec"]["selector"]

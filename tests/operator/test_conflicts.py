@@ -17,11 +17,12 @@ from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.operator.operator import ComputeDomainsMissing, Operator, Settings
 from spinney.operator.status.podcliqueset import CAPABILITIES_MET
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
 from tests.operator.harness import World, a_world
+from tests.virtual_time import on_virtual_time
 
 
 async def reasons(world: World) -> set[str]:
@@ -29,39 +30,33 @@ async def reasons(world: World) -> set[str]:
     return {event["reason"] for event in (await world.client.list(EVENT, "test")).items}
 
 
-def test_somebody_elses_service_is_not_touched() -> None:
+@on_virtual_time
+async def test_somebody_elses_service_is_not_touched() -> None:
     """A Service of the needed name that belongs to nobody stays as it is, and the set is told."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            theirs = {"metadata": {"name": "model-0", "labels": {"app.kubernetes.io/managed-by": "grove-operator"}}}
-            spec = {"ports": [{"port": 80}]}
-            before = await world.client.create(SERVICE, {**theirs, "spec": spec}, "test")
-            await world.apply(a_pod_clique_set("model"))
-            await world.settle()
-            after = await world.client.get(SERVICE, "model-0", "test")
-            assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-            assert "NameTaken" in await reasons(world)
-
-    run_virtual(story())
+    async with a_world() as world:
+        theirs = {"metadata": {"name": "model-0", "labels": {"app.kubernetes.io/managed-by": "grove-operator"}}}
+        spec = {"ports": [{"port": 80}]}
+        before = await world.client.create(SERVICE, {**theirs, "spec": spec}, "test")
+        await world.apply(a_pod_clique_set("model"))
+        await world.settle()
+        after = await world.client.get(SERVICE, "model-0", "test")
+        assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+        assert "NameTaken" in await reasons(world)
 
 
-def test_two_sets_do_not_share_a_gang() -> None:
+@on_virtual_time
+async def test_two_sets_do_not_share_a_gang() -> None:
     """Where the names of two sets come to the same gang, the second is refused it and told."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            grouped = a_pod_clique_set("a", [a_clique("w")], [a_scaling_group("b", ["w"], 2, 1)])
-            await world.apply(grouped)
-            await world.settle()
-            assert "a-0-b-0" in await world.names(POD_GANG)
-            owner = (await world.gang("a-0-b-0")).metadata.owner_references
-            await world.apply(a_pod_clique_set("a-0-b", [a_clique("x")]))
-            await world.settle()
-            assert (await world.gang("a-0-b-0")).metadata.owner_references == owner
-            assert "NameTaken" in await reasons(world)
-
-    run_virtual(story())
+    async with a_world() as world:
+        grouped = a_pod_clique_set("a", [a_clique("w")], [a_scaling_group("b", ["w"], 2, 1)])
+        await world.apply(grouped)
+        await world.settle()
+        assert "a-0-b-0" in await world.names(POD_GANG)
+        owner = (await world.gang("a-0-b-0")).metadata.owner_references
+        await world.apply(a_pod_clique_set("a-0-b", [a_clique("x")]))
+        await world.settle()
+        assert (await world.gang("a-0-b-0")).metadata.owner_references == owner
+        assert "NameTaken" in await reasons(world)
 
 
 class Undecided(SpinneyScheduler):
@@ -73,38 +68,32 @@ class Undecided(SpinneyScheduler):
         raise ConnectionError("the scheduler does not answer")
 
 
-def test_a_backend_that_cannot_judge_does_not_stop_a_workload() -> None:
+@on_virtual_time
+async def test_a_backend_that_cannot_judge_does_not_stop_a_workload() -> None:
     """The set says that its capabilities are unknown, and its pods run."""
-
-    async def story() -> None:
-        catalogue = BackendCatalogue()
-        for backend in BACKENDS:
-            catalogue.register(backend)
-        catalogue.register(Undecided)
-        profiles = Profiles((Profile("undecided"),), "undecided")
-        async with a_world(Settings(profiles=profiles), catalogue=catalogue) as world:
-            await world.apply(a_pod_clique_set("model"))
-            await world.settle()
-            assert len(await world.pods()) == 2
-            pcs = await world.client.get(POD_CLIQUE_SET, "model", "test", type=PodCliqueSet)
-            condition = find_condition(pcs.status.conditions, CAPABILITIES_MET)
-            assert condition is not None
-            assert (condition.status, condition.reason) == ("Unknown", "ValidationFailed")
-
-    run_virtual(story())
+    catalogue = BackendCatalogue()
+    for backend in BACKENDS:
+        catalogue.register(backend)
+    catalogue.register(Undecided)
+    profiles = Profiles((Profile("undecided"),), "undecided")
+    async with a_world(Settings(profiles=profiles), catalogue=catalogue) as world:
+        await world.apply(a_pod_clique_set("model"))
+        await world.settle()
+        assert len(await world.pods()) == 2
+        pcs = await world.client.get(POD_CLIQUE_SET, "model", "test", type=PodCliqueSet)
+        condition = find_condition(pcs.status.conditions, CAPABILITIES_MET)
+        assert condition is not None
+        assert (condition.status, condition.reason) == ("Unknown", "ValidationFailed")
 
 
-def test_nvlink_without_compute_domains_stops_the_operator() -> None:
+@on_virtual_time
+async def test_nvlink_without_compute_domains_stops_the_operator() -> None:
     """Multi-node NVLink on a cluster without ComputeDomains is an error at start."""
-
-    async def story() -> None:
-        runtime = Runtime.virtual()
-        server = ApiServer(runtime)
-        client = Client(InProcessTransport(server), runtime)
-        async with server.running():
-            await install_crds(client)
-            with pytest.raises(ComputeDomainsMissing, match="autoMNNVLEnabled"):
-                async with asyncio.timeout(5):
-                    await Operator(client, Settings(mnnvl_enabled=True)).run()
-
-    run_virtual(story())
+    runtime = Runtime.virtual()
+    server = ApiServer(runtime)
+    client = Client(InProcessTransport(server), runtime)
+    async with server.running():
+        await install_crds(client)
+        with pytest.raises(ComputeDomainsMissing, match="autoMNNVLEnabled"):
+            async with asyncio.timeout(5):
+                await Operator(client, Settings(mnnvl_enabled=True)).run()

@@ -10,11 +10,11 @@ from spinney.backends import additions
 from spinney.operator.desired.hashes import adoption, digest, is_ours, template_hashes
 from spinney.operator.desired.layout import Layout
 from spinney.operator.desired.podcliques import desired_clique
-from spinney.runtime import run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec
 from tests.operator.harness import a_world
 from tests.operator.test_pod_manifests import OWNER
 from tests.operator.test_rolling_updates import changed
+from tests.virtual_time import on_virtual_time
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),
@@ -92,35 +92,32 @@ def test_a_change_grove_had_not_synced_is_not_adopted() -> None:
     assert adoption(groves(a_pod_clique_set("model"), observed=2), []) is None
 
 
-def test_taking_over_from_grove_rolls_no_pod() -> None:
+@on_virtual_time
+async def test_taking_over_from_grove_rolls_no_pod() -> None:
     """Objects with Grove's hashes keep their pods when the operator starts, and roll on the next change."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            pcs = a_pod_clique_set("model", [a_clique("worker", 2)])
-            await world.apply(pcs)
-            await world.settle()
-            server = world.server
-            names = [pod.metadata.name for pod in await world.pods()]
-        async with a_world(server=server, placing=False) as bare:
-            bare.operator.stop()
-            await bare.settle(1)
-            client = bare.client
-            for name in names:
-                patch = {"metadata": {"labels": {marks.POD_TEMPLATE_HASH: "grovehash"}}}
-                await client.patch(bare.operator.caches.pods.resource, name, patch, "test")
-            status = {"status": {"currentPodTemplateHash": "grovehash", "currentPodCliqueSetGenerationHash": "zx9v"}}
-            labels = {"metadata": {"labels": {marks.POD_TEMPLATE_HASH: "grovehash"}}}
-            await client.patch(POD_CLIQUE, "model-0-worker", labels, "test")
-            await client.patch(POD_CLIQUE, "model-0-worker", status, "test", subresource="status")
-            generation = {"status": {"currentGenerationHash": "zx9v"}}
-            await client.patch(POD_CLIQUE_SET, "model", generation, "test", subresource="status")
-        async with a_world(server=server) as world:
-            before = {pod.metadata.uid for pod in await world.pods()}
-            await world.settle(30)
-            assert {pod.metadata.uid for pod in await world.pods()} == before
-            await world.apply(changed(pcs, "worker"))
-            await world.settle(30)
-            assert not {pod.metadata.uid for pod in await world.pods()} & before
-
-    run_virtual(story())
+    async with a_world() as world:
+        pcs = a_pod_clique_set("model", [a_clique("worker", 2)])
+        await world.apply(pcs)
+        await world.settle()
+        server = world.server
+        names = [pod.metadata.name for pod in await world.pods()]
+    async with a_world(server=server, placing=False) as bare:
+        bare.operator.stop()
+        await bare.settle(1)
+        client = bare.client
+        for name in names:
+            patch = {"metadata": {"labels": {marks.POD_TEMPLATE_HASH: "grovehash"}}}
+            await client.patch(bare.operator.caches.pods.resource, name, patch, "test")
+        status = {"status": {"currentPodTemplateHash": "grovehash", "currentPodCliqueSetGenerationHash": "zx9v"}}
+        labels = {"metadata": {"labels": {marks.POD_TEMPLATE_HASH: "grovehash"}}}
+        await client.patch(POD_CLIQUE, "model-0-worker", labels, "test")
+        await client.patch(POD_CLIQUE, "model-0-worker", status, "test", subresource="status")
+        generation = {"status": {"currentGenerationHash": "zx9v"}}
+        await client.patch(POD_CLIQUE_SET, "model", generation, "test", subresource="status")
+    async with a_world(server=server) as world:
+        before = {pod.metadata.uid for pod in await world.pods()}
+        await world.settle(30)
+        assert {pod.metadata.uid for pod in await world.pods()} == before
+        await world.apply(changed(pcs, "worker"))
+        await world.settle(30)
+        assert not {pod.metadata.uid for pod in await world.pods()} & before

@@ -13,11 +13,11 @@ from spinney.api.core import POD
 from spinney.api.grove import POD_CLIQUE_SCALING_GROUP, POD_CLIQUE_SET, PodCliqueSet
 from spinney.kube.errors import ConnectionFailed
 from spinney.kube.transport import Request, Response
-from spinney.runtime import run_virtual
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessStream, InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
 from tests.operator.harness import World, a_world
+from tests.virtual_time import on_virtual_time
 
 Send: TypeAlias = Callable[[], Awaitable[Response]]
 Meddle: TypeAlias = Callable[[str, str, bytes, Send], Awaitable[Response]]
@@ -59,7 +59,8 @@ def meddled(meddle: Meddle, **late: float) -> Callable[[ApiServer], InProcessTra
     return lambda server: MeddledLine(server, meddle, late)
 
 
-def test_a_creation_whose_answer_was_lost_is_repeated_under_its_name() -> None:
+@on_virtual_time
+async def test_a_creation_whose_answer_was_lost_is_repeated_under_its_name() -> None:
     """A gang that stops referring to a former pod meanwhile does not make the second attempt a second pod."""
     lost: list[bytes] = []
 
@@ -70,20 +71,17 @@ def test_a_creation_whose_answer_was_lost_is_repeated_under_its_name() -> None:
             raise ConnectionFailed("the answer was lost")
         return answer
 
-    async def story() -> None:
-        async with a_world() as world:
-            await world.apply(a_pod_clique_set("model", [a_clique("worker", 2, 1)]))
-            await world.settle()
-            pods = await world.pods()
-        async with world.server.running():  # nobody is there to see the pod go
-            await world.client.delete(POD, pods[0].metadata.name, "test", grace_period_seconds=0)
-        # The gang refers to the pod that went, so its name is not used again: until the gang has been told.
-        async with a_world(server=world.server, line=meddled(lose_one_creation, pods=1.0)) as later:
-            await later.settle(30)
-            assert lost
-            assert len(await later.pods()) == 2
-
-    run_virtual(story())
+    async with a_world() as world:
+        await world.apply(a_pod_clique_set("model", [a_clique("worker", 2, 1)]))
+        await world.settle()
+        pods = await world.pods()
+    async with world.server.running():  # nobody is there to see the pod go
+        await world.client.delete(POD, pods[0].metadata.name, "test", grace_period_seconds=0)
+    # The gang refers to the pod that went, so its name is not used again: until the gang has been told.
+    async with a_world(server=world.server, line=meddled(lose_one_creation, pods=1.0)) as later:
+        await later.settle(30)
+        assert lost
+        assert len(await later.pods()) == 2
 
 
 def _completes(method: str, path: str, body: bytes, gang: str) -> bool:
@@ -115,7 +113,8 @@ def _model(image: str) -> PodCliqueSet:
 @pytest.mark.parametrize("gang", ["model-0", "model-0-g-1"])
 @pytest.mark.parametrize(("act", "expected"), [(_scale_group, 4), (_scale_set, 0), (_change_template, 8)])
 @pytest.mark.parametrize("late", [{}, {"podcliques": 0.3, "pods": 0.3}])
-def test_nothing_of_a_gang_goes_while_it_is_called_complete(
+@on_virtual_time
+async def test_nothing_of_a_gang_goes_while_it_is_called_complete(
     act: Callable[[World], Awaitable[None]], expected: int, gang: str, late: dict[str, float]
 ) -> None:
     """What a scale-in or an update takes away goes after the word that the gang is complete, or that is not spoken."""
@@ -135,19 +134,17 @@ def test_nothing_of_a_gang_goes_while_it_is_called_complete(
             gone.set()
         return answer
 
-    async def story() -> None:
-        async with a_world(line=meddled(hold_back, **late)) as world:
-            worlds.append(world)
-            await world.apply(_model("registry.example/worker:1"))
-            await world.settle(60)
-            assert asked
-            assert len(await world.pods()) == expected
-
-    run_virtual(story())
+    async with a_world(line=meddled(hold_back, **late)) as world:
+        worlds.append(world)
+        await world.apply(_model("registry.example/worker:1"))
+        await world.settle(60)
+        assert asked
+        assert len(await world.pods()) == expected
 
 
 @pytest.mark.parametrize("arrives", [True, False])
-def test_a_deletion_whose_answer_was_lost_is_looked_after(arrives: bool) -> None:
+@on_virtual_time
+async def test_a_deletion_whose_answer_was_lost_is_looked_after(arrives: bool) -> None:
     """Though nobody repeats it: no gang is called complete because of what has gone, none waits for what has stayed."""
     worlds: list[World] = []
     deletions: list[str] = []
@@ -172,18 +169,16 @@ def test_a_deletion_whose_answer_was_lost_is_looked_after(arrives: bool) -> None
             reads.append(path)
         return await send()
 
-    async def story() -> None:
-        async with a_world(line=meddled(meddle, podcliques=0.5, pods=0.5)) as world:
-            worlds.append(world)
-            await world.apply(_model("registry.example/worker:1"))
-            await world.settle(60)
-            assert reads
-            assert len([pod for pod in await world.pods() if pod.is_true("Ready")]) == 8
-
-    run_virtual(story())
+    async with a_world(line=meddled(meddle, podcliques=0.5, pods=0.5)) as world:
+        worlds.append(world)
+        await world.apply(_model("registry.example/worker:1"))
+        await world.settle(60)
+        assert reads
+        assert len([pod for pod in await world.pods() if pod.is_true("Ready")]) == 8
 
 
-def test_pods_are_not_made_for_a_gang_of_a_former_set() -> None:
+@on_virtual_time
+async def test_pods_are_not_made_for_a_gang_of_a_former_set() -> None:
     """A set made anew for another scheduler gets no pods for the former one, though its former gang is still seen."""
     began = asyncio.Event()
 
@@ -195,15 +190,12 @@ def test_pods_are_not_made_for_a_gang_of_a_former_set() -> None:
     def model(scheduler: str) -> PodCliqueSet:
         return a_pod_clique_set("model", [a_clique("worker", 2, pod_spec=a_pod_spec(scheduler=scheduler))])
 
-    async def story() -> None:
-        async with a_world(line=meddled(no_pods_at_first, podgangs=3.0)) as world:
-            await world.apply(model("spinney-scheduler"))
-            await world.settle(20)
-            await world.client.delete(POD_CLIQUE_SET, "model", "test")
-            await world.settle(1)
-            began.set()
-            await world.apply(model("default-scheduler"))
-            await world.settle(60)
-            assert [pod.spec.scheduler_name for pod in await world.pods()] == ["default-scheduler"] * 2
-
-    run_virtual(story())
+    async with a_world(line=meddled(no_pods_at_first, podgangs=3.0)) as world:
+        await world.apply(model("spinney-scheduler"))
+        await world.settle(20)
+        await world.client.delete(POD_CLIQUE_SET, "model", "test")
+        await world.settle(1)
+        began.set()
+        await world.apply(model("default-scheduler"))
+        await world.settle(60)
+        assert [pod.spec.scheduler_name for pod in await world.pods()] == ["default-scheduler"] * 2

@@ -28,6 +28,7 @@ from spinney.runtime import run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
 from tests.operator.harness import SPINNEY, World, a_world
 from tests.operator.test_admission import refused
+from tests.virtual_time import on_virtual_time
 
 BILLIONS = 2_000_000_000
 TIGHT = Settings(profiles=SPINNEY, limits=SizeLimits(pods=20, gangs=6))
@@ -111,73 +112,64 @@ def test_the_scale_of_a_set_is_judged_too() -> None:
     assert "limits.podsPerSet" in response["status"]["message"]
 
 
-def test_a_set_scaled_beyond_its_limits_keeps_what_it_has() -> None:
+@on_virtual_time
+async def test_a_set_scaled_beyond_its_limits_keeps_what_it_has() -> None:
     """Where admission was not asked, nothing is made for the new number and the set says why; less is served again."""
-
-    async def story() -> None:
-        async with a_world(TIGHT) as world:
-            await world.apply(workload())
-            await world.settle()
-            assert len(await world.pods()) == 10
-            await scale(world, POD_CLIQUE_SET, "model", BILLIONS)
-            assert len(await world.pods()) == 10
-            told = await errors_of(world, POD_CLIQUE_SET, "model", PodCliqueSet)
-            assert told.startswith("TooLarge: nothing more is made: the set comes to 20000000000 pods")
-            await scale(world, POD_CLIQUE_SET, "model", 2)
-            assert len(await world.pods()) == 20
-            assert await errors_of(world, POD_CLIQUE_SET, "model", PodCliqueSet) == ""
-
-    run_virtual(story())
+    async with a_world(TIGHT) as world:
+        await world.apply(workload())
+        await world.settle()
+        assert len(await world.pods()) == 10
+        await scale(world, POD_CLIQUE_SET, "model", BILLIONS)
+        assert len(await world.pods()) == 10
+        told = await errors_of(world, POD_CLIQUE_SET, "model", PodCliqueSet)
+        assert told.startswith("TooLarge: nothing more is made: the set comes to 20000000000 pods")
+        await scale(world, POD_CLIQUE_SET, "model", 2)
+        assert len(await world.pods()) == 20
+        assert await errors_of(world, POD_CLIQUE_SET, "model", PodCliqueSet) == ""
 
 
-def test_a_clique_scaled_beyond_the_limits_stays_as_it_is() -> None:
+@on_virtual_time
+async def test_a_clique_scaled_beyond_the_limits_stays_as_it_is() -> None:
     """Thirty million replicas of a PodClique make no pod; the PodClique says so, and others of the set are kept up."""
-
-    async def story() -> None:
-        async with a_world(TIGHT) as world:
-            await world.apply(workload())
-            await world.settle()
-            await scale(world, POD_CLIQUE, "model-0-a", 4)
-            assert len(await world.pods()) == 12
-            await scale(world, POD_CLIQUE, "model-0-a", 30_000_000)
-            assert len(await world.pods()) == 12
-            told = await errors_of(world, POD_CLIQUE, "model-0-a", PodClique)
-            assert "asks for 30000000 replicas and is kept at 4" in told
-            assert "limits.podsPerSet" in told
-            victim = next(pod for pod in await world.pods() if "-sg-" in pod.metadata.name)
-            await world.client.delete(POD, victim.metadata.name, "test")
-            await world.settle()
-            assert len(await world.pods()) == 12
-            await scale(world, POD_CLIQUE, "model-0-a", 5)
-            await asyncio.sleep(120)
-            await world.settle()
-            assert len(await world.pods()) == 13
-            assert await errors_of(world, POD_CLIQUE, "model-0-a", PodClique) == ""
-
-    run_virtual(story())
+    async with a_world(TIGHT) as world:
+        await world.apply(workload())
+        await world.settle()
+        await scale(world, POD_CLIQUE, "model-0-a", 4)
+        assert len(await world.pods()) == 12
+        await scale(world, POD_CLIQUE, "model-0-a", 30_000_000)
+        assert len(await world.pods()) == 12
+        told = await errors_of(world, POD_CLIQUE, "model-0-a", PodClique)
+        assert "asks for 30000000 replicas and is kept at 4" in told
+        assert "limits.podsPerSet" in told
+        victim = next(pod for pod in await world.pods() if "-sg-" in pod.metadata.name)
+        await world.client.delete(POD, victim.metadata.name, "test")
+        await world.settle()
+        assert len(await world.pods()) == 12
+        await scale(world, POD_CLIQUE, "model-0-a", 5)
+        await asyncio.sleep(120)
+        await world.settle()
+        assert len(await world.pods()) == 13
+        assert await errors_of(world, POD_CLIQUE, "model-0-a", PodClique) == ""
 
 
-def test_a_scaling_group_scaled_beyond_the_limits_stays_as_it_is() -> None:
+@on_virtual_time
+async def test_a_scaling_group_scaled_beyond_the_limits_stays_as_it_is() -> None:
     """Thirty million replicas of a scaling group make no gang and take none away."""
-
-    async def story() -> None:
-        async with a_world(TIGHT) as world:
-            await world.apply(workload())
-            await world.settle()
-            await scale(world, POD_CLIQUE_SCALING_GROUP, "model-0-sg", 3)
-            gangs = await world.names(POD_GANG)
-            assert len(gangs) == 3
-            await scale(world, POD_CLIQUE_SCALING_GROUP, "model-0-sg", 30_000_000)
-            assert await world.names(POD_GANG) == gangs
-            assert len(await world.pods()) == 14
-            told = await errors_of(world, POD_CLIQUE_SCALING_GROUP, "model-0-sg", PodCliqueScalingGroup)
-            assert "asks for 30000000 replicas and is kept at 3" in told
-            await scale(world, POD_CLIQUE_SCALING_GROUP, "model-0-sg", 1)
-            await asyncio.sleep(120)
-            await world.settle()
-            assert len(await world.pods()) == 6
-
-    run_virtual(story())
+    async with a_world(TIGHT) as world:
+        await world.apply(workload())
+        await world.settle()
+        await scale(world, POD_CLIQUE_SCALING_GROUP, "model-0-sg", 3)
+        gangs = await world.names(POD_GANG)
+        assert len(gangs) == 3
+        await scale(world, POD_CLIQUE_SCALING_GROUP, "model-0-sg", 30_000_000)
+        assert await world.names(POD_GANG) == gangs
+        assert len(await world.pods()) == 14
+        told = await errors_of(world, POD_CLIQUE_SCALING_GROUP, "model-0-sg", PodCliqueScalingGroup)
+        assert "asks for 30000000 replicas and is kept at 3" in told
+        await scale(world, POD_CLIQUE_SCALING_GROUP, "model-0-sg", 1)
+        await asyncio.sleep(120)
+        await world.settle()
+        assert len(await world.pods()) == 6
 
 
 def test_thousands_of_cliques_are_judged_without_comparing_each_with_each() -> None:

@@ -22,11 +22,12 @@ from spinney.kube.errors import Conflict, Invalid, ServiceUnavailable
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
 from spinney.operator.status.last_errors import FAILURES_IN_A_ROW, ErrorReports
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
 from tests.operator.harness import World, a_world
+from tests.virtual_time import on_virtual_time
 
 EVENT = Resource("", "v1", "Event", "events")
 OUTSIDE = [ResourceSharing(name="outside", scope="AllReplicas")]
@@ -58,71 +59,63 @@ SHARING = {
 
 
 @pytest.mark.parametrize("level", SHARING)
-def test_a_missing_claim_template_is_said_where_it_is_missed(level: str) -> None:
+@on_virtual_time
+async def test_a_missing_claim_template_is_said_where_it_is_missed(level: str) -> None:
     """Set, scaling group and clique each say which template they lack; once it is there they run, and say nothing."""
     pcs, resource, name = SHARING[level]
-
-    async def story() -> None:
-        async with a_world() as world:
-            await world.apply(pcs)
-            await world.settle()
-            (said,) = await errors(world, resource, name)
-            assert said["code"] == "MissingTemplate"
-            assert "'outside', which is neither among its resourceClaimTemplates" in said["description"]
-            assert said["observedAt"]
-            assert "MissingTemplate" in await warnings(world, resource.kind)
-            template = {"metadata": {"name": "outside", "namespace": "test"}, "spec": SPEC}
-            await world.client.create(RESOURCE_CLAIM_TEMPLATE, template)
-            await asyncio.sleep(600)
-            assert await errors(world, resource, name) == []
-            assert all(pod.is_true("Ready") for pod in await world.pods())
-            assert await world.pods()
-
-    run_virtual(story())
-
-
-def test_what_the_api_server_refuses_is_said() -> None:
-    """A pod that may not be made is told of on its PodClique, a Service that may not on its set."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            await world.apply(a_pod_clique_set("low", [a_clique("a", pod_spec=a_pod_spec(priorityClassName="none"))]))
-            theirs = {"metadata": {"name": "taken-0", "namespace": "test"}, "spec": {"ports": [{"port": 80}]}}
-            await world.client.create(SERVICE, theirs)
-            await world.apply(a_pod_clique_set("taken"))
-            await world.settle()
-            (said,) = await errors(world, POD_CLIQUE, "low-0-a")
-            assert (said["code"], "PriorityClass" in said["description"]) == ("Forbidden", True)
-            (said,) = await errors(world, POD_CLIQUE_SET, "taken")
-            assert (said["code"], "taken-0" in said["description"]) == ("NameTaken", True)
-            status = (await world.client.get(POD_CLIQUE_SET, "taken", "test"))["status"]
-            assert "observedGeneration" not in status
-
-    run_virtual(story())
-
-
-def test_errors_are_not_lost_when_the_rest_of_the_status_is_written() -> None:
-    """The list is left alone by whoever writes the status, and goes when it is over, also after a restart."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            await world.apply(SHARING["clique"][0])
-            await world.settle()
-            patch = {"spec": {"replicas": 3}}
-            await world.client.patch(POD_CLIQUE, "model-0-a", patch, "test", subresource="scale")
-            await world.settle()
-            assert len(await errors(world, POD_CLIQUE, "model-0-a")) == 1
-            server = world.server
+    async with a_world() as world:
+        await world.apply(pcs)
+        await world.settle()
+        (said,) = await errors(world, resource, name)
+        assert said["code"] == "MissingTemplate"
+        assert "'outside', which is neither among its resourceClaimTemplates" in said["description"]
+        assert said["observedAt"]
+        assert "MissingTemplate" in await warnings(world, resource.kind)
         template = {"metadata": {"name": "outside", "namespace": "test"}, "spec": SPEC}
         await world.client.create(RESOURCE_CLAIM_TEMPLATE, template)
-        async with a_world(server=server) as world:
-            await world.settle()
-            assert await errors(world, POD_CLIQUE, "model-0-a") == []
+        await asyncio.sleep(600)
+        assert await errors(world, resource, name) == []
+        assert all(pod.is_true("Ready") for pod in await world.pods())
+        assert await world.pods()
 
-    run_virtual(story())
+
+@on_virtual_time
+async def test_what_the_api_server_refuses_is_said() -> None:
+    """A pod that may not be made is told of on its PodClique, a Service that may not on its set."""
+    async with a_world() as world:
+        await world.apply(a_pod_clique_set("low", [a_clique("a", pod_spec=a_pod_spec(priorityClassName="none"))]))
+        theirs = {"metadata": {"name": "taken-0", "namespace": "test"}, "spec": {"ports": [{"port": 80}]}}
+        await world.client.create(SERVICE, theirs)
+        await world.apply(a_pod_clique_set("taken"))
+        await world.settle()
+        (said,) = await errors(world, POD_CLIQUE, "low-0-a")
+        assert (said["code"], "PriorityClass" in said["description"]) == ("Forbidden", True)
+        (said,) = await errors(world, POD_CLIQUE_SET, "taken")
+        assert (said["code"], "taken-0" in said["description"]) == ("NameTaken", True)
+        status = (await world.client.get(POD_CLIQUE_SET, "taken", "test"))["status"]
+        assert "observedGeneration" not in status
 
 
-def test_what_passes_by_itself_is_told_when_it_does_not_pass() -> None:
+@on_virtual_time
+async def test_errors_are_not_lost_when_the_rest_of_the_status_is_written() -> None:
+    """The list is left alone by whoever writes the status, and goes when it is over, also after a restart."""
+    async with a_world() as world:
+        await world.apply(SHARING["clique"][0])
+        await world.settle()
+        patch = {"spec": {"replicas": 3}}
+        await world.client.patch(POD_CLIQUE, "model-0-a", patch, "test", subresource="scale")
+        await world.settle()
+        assert len(await errors(world, POD_CLIQUE, "model-0-a")) == 1
+        server = world.server
+    template = {"metadata": {"name": "outside", "namespace": "test"}, "spec": SPEC}
+    await world.client.create(RESOURCE_CLAIM_TEMPLATE, template)
+    async with a_world(server=server) as world:
+        await world.settle()
+        assert await errors(world, POD_CLIQUE, "model-0-a") == []
+
+
+@on_virtual_time
+async def test_what_passes_by_itself_is_told_when_it_does_not_pass() -> None:
     """A conflict or a busy server is not worth a word until it has gone on; what cannot pass is told at once."""
     pcs = PodCliqueSet(metadata=ObjectMeta(name="model", namespace="test"), spec=a_pod_clique_set().spec)
     key = Key("test", "model")
@@ -148,11 +141,8 @@ def test_what_passes_by_itself_is_told_when_it_does_not_pass() -> None:
                 await reconcile(key)
         return bool(asked)
 
-    async def story() -> None:
-        for passing in (Conflict(409), ServiceUnavailable(503), TimeoutError()):
-            assert not await told(passing, FAILURES_IN_A_ROW - 1)
-            assert await told(passing, FAILURES_IN_A_ROW)
-        for lasting in (Invalid(422), ValueError("a fault of ours")):
-            assert await told(lasting, 1)
-
-    run_virtual(story())
+    for passing in (Conflict(409), ServiceUnavailable(503), TimeoutError()):
+        assert not await told(passing, FAILURES_IN_A_ROW - 1)
+        assert await told(passing, FAILURES_IN_A_ROW)
+    for lasting in (Invalid(422), ValueError("a fault of ours")):
+        assert await told(lasting, 1)

@@ -12,10 +12,10 @@ from spinney.api.podgang import POD_GANG
 from spinney.api.schema.defaults import default_pod_clique_set
 from spinney.api.struct import JSON, to_json
 from spinney.operator.admission.rules import VALIDATE_SET
-from spinney.runtime import run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
 from tests.operator.harness import World, a_world
 from tests.operator.test_admission import a_review
+from tests.virtual_time import on_virtual_time
 
 MEETING: dict[str, tuple[PodCliqueSet, PodCliqueSet, str]] = {
     "cliques of both": (
@@ -61,69 +61,57 @@ async def told(world: World, pcs: PodCliqueSet) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize("names", MEETING)
-def test_the_second_set_is_told(names: str) -> None:
+@on_virtual_time
+async def test_the_second_set_is_told(names: str) -> None:
     """Its last errors and an event say which object of whom is in the way, and what to do."""
     earlier, later, taken = MEETING[names]
+    async with a_world() as world:
+        await world.apply(earlier)
+        await world.settle()
+        before = await all_of(world, earlier)
+        await world.apply(later)
+        await world.settle()
 
-    async def story() -> None:
-        async with a_world() as world:
-            await world.apply(earlier)
-            await world.settle()
-            before = await all_of(world, earlier)
-            await world.apply(later)
-            await world.settle()
-
-            assert await all_of(world, earlier) == before
-            (error,), (event,) = await told(world, later)
-            needed = f"PodCliqueSet {later.metadata.name} and belongs to PodCliqueSet {earlier.metadata.name}; rename"
-            assert f"{taken} is needed for {needed}" in error
-            assert event == error
-            assert await told(world, earlier) == ([], [])
-
-    run_virtual(story())
+        assert await all_of(world, earlier) == before
+        (error,), (event,) = await told(world, later)
+        needed = f"PodCliqueSet {later.metadata.name} and belongs to PodCliqueSet {earlier.metadata.name}; rename"
+        assert f"{taken} is needed for {needed}" in error
+        assert event == error
+        assert await told(world, earlier) == ([], [])
 
 
-def test_of_two_sets_made_at_once_one_is_told() -> None:
+@on_virtual_time
+async def test_of_two_sets_made_at_once_one_is_told() -> None:
     """Where neither is known when the other begins, the API server decides, and the loser says so."""
     one, other, taken = MEETING["cliques of both"]
-
-    async def story() -> None:
-        async with a_world() as world:
-            await asyncio.gather(world.apply(one), world.apply(other))
-            await world.settle()
-            (said,) = [error for pcs in (one, other) for error in (await told(world, pcs))[0]]
-            assert taken in said
-
-    run_virtual(story())
+    async with a_world() as world:
+        await asyncio.gather(world.apply(one), world.apply(other))
+        await world.settle()
+        (said,) = [error for pcs in (one, other) for error in (await told(world, pcs))[0]]
+        assert taken in said
 
 
-def test_admission_warns_of_a_name_that_is_taken() -> None:
+@on_virtual_time
+async def test_admission_warns_of_a_name_that_is_taken() -> None:
     """Who applies the second set is told at once that it will not come up."""
     earlier, later, taken = MEETING["cliques of both"]
-
-    async def story() -> None:
-        async with a_world() as world:
-            await world.apply(earlier)
-            await world.settle()
-            review = a_review("CREATE", to_json(default_pod_clique_set(later)))
-            answer = json.loads(await world.operator.admission.answer(VALIDATE_SET, review))["response"]
-            assert answer["allowed"], answer
-            assert any(taken in warning for warning in answer["warnings"])
-
-    run_virtual(story())
+    async with a_world() as world:
+        await world.apply(earlier)
+        await world.settle()
+        review = a_review("CREATE", to_json(default_pod_clique_set(later)))
+        answer = json.loads(await world.operator.admission.answer(VALIDATE_SET, review))["response"]
+        assert answer["allowed"], answer
+        assert any(taken in warning for warning in answer["warnings"])
 
 
-def test_a_set_that_is_made_anew_takes_its_names_again() -> None:
+@on_virtual_time
+async def test_a_set_that_is_made_anew_takes_its_names_again() -> None:
     """What a deleted set of the same name has left behind is not somebody else's."""
     pcs = a_pod_clique_set("model", [a_clique("worker")])
-
-    async def story() -> None:
-        async with a_world() as world:
-            await world.apply(pcs)
-            await world.settle()
-            await world.client.delete(POD_CLIQUE_SET, "model", "test")
-            await world.apply(pcs)
-            await world.settle()
-            assert await told(world, pcs) == ([], [])
-
-    run_virtual(story())
+    async with a_world() as world:
+        await world.apply(pcs)
+        await world.settle()
+        await world.client.delete(POD_CLIQUE_SET, "model", "test")
+        await world.apply(pcs)
+        await world.settle()
+        assert await told(world, pcs) == ([], [])

@@ -18,11 +18,11 @@ from spinney.api.grove import (
 )
 from spinney.api.grove_status import PodCliqueSetUpdateProgress
 from spinney.kube.transport import Request, Response
-from spinney.runtime import run_virtual
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
 from tests.operator.harness import World, a_world
+from tests.virtual_time import on_virtual_time
 
 NEW = "registry.example/worker:2"
 
@@ -88,191 +88,168 @@ def in_flight(world: World, clique_of: Callable[[dict[str, str]], str]) -> int:
     return worst
 
 
-def test_a_standalone_clique_is_updated_one_pod_at_a_time() -> None:
+@on_virtual_time
+async def test_a_standalone_clique_is_updated_one_pod_at_a_time() -> None:
     """With no pods to spare, the next pod is only taken when all others are ready again."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            pcs = workload()
-            await world.apply(pcs)
-            await world.settle()
-            await world.apply(changed(pcs, "a"))
-            await world.settle(20)
-            found = await images(world)
-            assert {found[f"model-0-a-{k}"] for k in (0, 1)} == {NEW}
-            assert all(image != NEW for host, image in found.items() if not host.startswith("model-0-a"))
-            assert in_flight(world, lambda labels: labels[marks.POD_CLIQUE]) == 1
-            done = await progress(world)
-            assert done.update_ended_at is not None
-            assert (done.updated_pod_cliques_count, done.total_pod_cliques_count) == (1, 1)
-            assert done.updated_pod_clique_scaling_groups_count == 1
-
-    run_virtual(story())
+    async with a_world() as world:
+        pcs = workload()
+        await world.apply(pcs)
+        await world.settle()
+        await world.apply(changed(pcs, "a"))
+        await world.settle(20)
+        found = await images(world)
+        assert {found[f"model-0-a-{k}"] for k in (0, 1)} == {NEW}
+        assert all(image != NEW for host, image in found.items() if not host.startswith("model-0-a"))
+        assert in_flight(world, lambda labels: labels[marks.POD_CLIQUE]) == 1
+        done = await progress(world)
+        assert done.update_ended_at is not None
+        assert (done.updated_pod_cliques_count, done.total_pod_cliques_count) == (1, 1)
+        assert done.updated_pod_clique_scaling_groups_count == 1
 
 
-def test_a_scaling_group_is_updated_one_replica_at_a_time() -> None:
+@on_virtual_time
+async def test_a_scaling_group_is_updated_one_replica_at_a_time() -> None:
     """The PodCliques of one replica are made anew together; the other replica keeps serving meanwhile."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            pcs = workload()
-            await world.apply(pcs)
-            await world.settle()
-            before = {each["metadata"]["uid"] for each in (await world.client.list(POD_CLIQUE, "test")).items}
-            await world.apply(changed(pcs, "b"))
-            await world.settle(30)
-            after = await world.client.list(POD_CLIQUE, "test", type=PodClique)
-            kept = {each.metadata.name for each in after.items if each.metadata.uid in before}
-            assert kept == {"model-0-a"}
-            found = await images(world)
-            assert {image for host, image in found.items() if "-b-" in host} == {NEW}
-            assert len(found) == 10
-            both_down = in_flight(world, lambda labels: labels.get(marks.SCALING_GROUP, labels[marks.POD_CLIQUE]))
-            assert both_down == 4
-            assert (await progress(world)).update_ended_at is not None
-
-    run_virtual(story())
+    async with a_world() as world:
+        pcs = workload()
+        await world.apply(pcs)
+        await world.settle()
+        before = {each["metadata"]["uid"] for each in (await world.client.list(POD_CLIQUE, "test")).items}
+        await world.apply(changed(pcs, "b"))
+        await world.settle(30)
+        after = await world.client.list(POD_CLIQUE, "test", type=PodClique)
+        kept = {each.metadata.name for each in after.items if each.metadata.uid in before}
+        assert kept == {"model-0-a"}
+        found = await images(world)
+        assert {image for host, image in found.items() if "-b-" in host} == {NEW}
+        assert len(found) == 10
+        both_down = in_flight(world, lambda labels: labels.get(marks.SCALING_GROUP, labels[marks.POD_CLIQUE]))
+        assert both_down == 4
+        assert (await progress(world)).update_ended_at is not None
 
 
-def test_replicas_of_a_set_are_updated_one_after_the_other() -> None:
+@on_virtual_time
+async def test_replicas_of_a_set_are_updated_one_after_the_other() -> None:
     """While one replica is being updated no pod of another is deleted."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            pcs = workload(replicas=3)
-            await world.apply(pcs)
-            await world.settle()
-            await world.apply(changed(pcs, "a", "b", "c"))
-            await world.settle(120)
-            assert set((await images(world)).values()) == {NEW}
-            spans: dict[str, list[int]] = {}
-            for history in world.witness.pods.values():
-                for version in history:
-                    if "deletionTimestamp" in version["metadata"]:
-                        replica = version["metadata"]["labels"][marks.REPLICA_INDEX]
-                        spans.setdefault(replica, []).append(int(version["metadata"]["resourceVersion"]))
-            ordered = sorted((min(times), max(times)) for times in spans.values())
-            assert len(ordered) == 3
-            assert all(one[1] < two[0] for one, two in pairwise(ordered))
-
-    run_virtual(story())
+    async with a_world() as world:
+        pcs = workload(replicas=3)
+        await world.apply(pcs)
+        await world.settle()
+        await world.apply(changed(pcs, "a", "b", "c"))
+        await world.settle(120)
+        assert set((await images(world)).values()) == {NEW}
+        spans: dict[str, list[int]] = {}
+        for history in world.witness.pods.values():
+            for version in history:
+                if "deletionTimestamp" in version["metadata"]:
+                    replica = version["metadata"]["labels"][marks.REPLICA_INDEX]
+                    spans.setdefault(replica, []).append(int(version["metadata"]["resourceVersion"]))
+        ordered = sorted((min(times), max(times)) for times in spans.values())
+        assert len(ordered) == 3
+        assert all(one[1] < two[0] for one, two in pairwise(ordered))
 
 
-def test_an_update_that_cannot_be_placed_stops_after_one_pod() -> None:
+@on_virtual_time
+async def test_an_update_that_cannot_be_placed_stops_after_one_pod() -> None:
     """When new pods find no place, exactly one serving pod has been given up; it goes on when there is room again."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            pcs = workload()
-            await world.apply(pcs)
-            await world.settle()
-            world.place = lambda pod: False
-            await world.apply(changed(pcs, "a"))
-            await world.settle(120)
-            found = await images(world)
-            assert sorted(found[f"model-0-a-{k}"] == NEW for k in (0, 1)) == [False, True]
-            await world.now_place()
-            await world.settle(20)
-            assert {image for host, image in (await images(world)).items() if "-a-" in host} == {NEW}
-
-    run_virtual(story())
+    async with a_world() as world:
+        pcs = workload()
+        await world.apply(pcs)
+        await world.settle()
+        world.place = lambda pod: False
+        await world.apply(changed(pcs, "a"))
+        await world.settle(120)
+        found = await images(world)
+        assert sorted(found[f"model-0-a-{k}"] == NEW for k in (0, 1)) == [False, True]
+        await world.now_place()
+        await world.settle(20)
+        assert {image for host, image in (await images(world)).items() if "-a-" in host} == {NEW}
 
 
-def test_on_delete_leaves_pods_alone() -> None:
+@on_virtual_time
+async def test_on_delete_leaves_pods_alone() -> None:
     """With OnDelete nothing is deleted; a pod somebody deletes comes back from the new template."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            pcs = workload(strategy="OnDelete")
-            await world.apply(pcs)
-            await world.settle()
-            before = {pod.metadata.uid for pod in await world.pods()}
-            await world.apply(changed(pcs, "a", "c"))
-            await world.settle(20)
-            assert {pod.metadata.uid for pod in await world.pods()} == before
-            assert (await progress(world)).update_ended_at is not None
-            for clique in ("model-0-a", "model-0-sg-0-c"):
-                pods = await world.pods()
-                victim = next(pod for pod in pods if pod.metadata.labels[marks.POD_CLIQUE] == clique)
-                await world.client.delete(POD, victim.metadata.name, "test")
-            await world.settle()
-            found = await images(world)
-            assert sorted(host.rpartition("-")[0] for host, image in found.items() if image == NEW) == [
-                "model-0-a",
-                "model-0-sg-0-c",
-            ]
-
-    run_virtual(story())
+    async with a_world() as world:
+        pcs = workload(strategy="OnDelete")
+        await world.apply(pcs)
+        await world.settle()
+        before = {pod.metadata.uid for pod in await world.pods()}
+        await world.apply(changed(pcs, "a", "c"))
+        await world.settle(20)
+        assert {pod.metadata.uid for pod in await world.pods()} == before
+        assert (await progress(world)).update_ended_at is not None
+        for clique in ("model-0-a", "model-0-sg-0-c"):
+            pods = await world.pods()
+            victim = next(pod for pod in pods if pod.metadata.labels[marks.POD_CLIQUE] == clique)
+            await world.client.delete(POD, victim.metadata.name, "test")
+        await world.settle()
+        found = await images(world)
+        assert sorted(host.rpartition("-")[0] for host, image in found.items() if image == NEW) == [
+            "model-0-a",
+            "model-0-sg-0-c",
+        ]
 
 
-def test_scale_in_after_on_delete_takes_the_outdated_pod() -> None:
+@on_virtual_time
+async def test_scale_in_after_on_delete_takes_the_outdated_pod() -> None:
     """A clique scaled in keeps the pod that follows the present template."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            pcs = a_pod_clique_set("model", [a_clique("a", 2, 1)], strategy="OnDelete")
-            await world.apply(pcs)
-            await world.settle()
-            await world.apply(changed(pcs, "a"))
-            await world.settle()
-            await world.client.delete(POD, (await world.pods())[0].metadata.name, "test")
-            await world.settle()
-            await world.client.patch(POD_CLIQUE, "model-0-a", {"spec": {"replicas": 1}}, "test")
-            await world.settle()
-            assert list((await images(world)).values()) == [NEW]
-
-    run_virtual(story())
+    async with a_world() as world:
+        pcs = a_pod_clique_set("model", [a_clique("a", 2, 1)], strategy="OnDelete")
+        await world.apply(pcs)
+        await world.settle()
+        await world.apply(changed(pcs, "a"))
+        await world.settle()
+        await world.client.delete(POD, (await world.pods())[0].metadata.name, "test")
+        await world.settle()
+        await world.client.patch(POD_CLIQUE, "model-0-a", {"spec": {"replicas": 1}}, "test")
+        await world.settle()
+        assert list((await images(world)).values()) == [NEW]
 
 
-def test_a_template_changed_back_half_way_leaves_no_stray_pods() -> None:
+@on_virtual_time
+async def test_a_template_changed_back_half_way_leaves_no_stray_pods() -> None:
     """Going back to the first template during an update ends with all pods on it."""
-
-    async def story() -> None:
-        async with a_world() as world:
-            pcs = workload()
-            await world.apply(pcs)
-            await world.settle()
-            world.place = lambda pod: False
-            await world.apply(changed(pcs, "a"))
-            await world.settle()
-            await world.apply(pcs)
-            await world.now_place()
-            await world.settle(30)
-            found = await images(world)
-            assert NEW not in found.values()
-            assert len(found) == 10
-            assert (await progress(world)).update_ended_at is not None
-
-    run_virtual(story())
+    async with a_world() as world:
+        pcs = workload()
+        await world.apply(pcs)
+        await world.settle()
+        world.place = lambda pod: False
+        await world.apply(changed(pcs, "a"))
+        await world.settle()
+        await world.apply(pcs)
+        await world.now_place()
+        await world.settle(30)
+        found = await images(world)
+        assert NEW not in found.values()
+        assert len(found) == 10
+        assert (await progress(world)).update_ended_at is not None
 
 
-def test_pods_made_before_anything_was_on_record_are_updated() -> None:
+@on_virtual_time
+async def test_pods_made_before_anything_was_on_record_are_updated() -> None:
     """A crash between the pods of a PodClique and its first status hides no pod from a change made meanwhile."""
-
-    async def story() -> None:
-        cliques = [a_clique("worker", 2), a_clique("member", 1)]
-        pcs = a_pod_clique_set("model", cliques, [a_scaling_group("sg", ["member"])])
-        async with a_world() as world:
-            await world.apply(pcs)
-            await world.settle()
-            server = world.server
-            before = {pod.metadata.uid for pod in await world.pods()}
-        async with a_world(server=server, placing=False) as bare:
-            bare.operator.stop()
-            await bare.settle(1)
-            for resource, name in ((POD_CLIQUE, "model-0-worker"), (POD_CLIQUE_SCALING_GROUP, "model-0-sg")):
-                nothing = {"status": {"currentPodTemplateHash": None, "currentPodCliqueSetGenerationHash": None}}
-                await bare.client.patch(resource, name, nothing, "test", subresource="status")
-            await bare.apply(changed(pcs, "worker", "member"))
-        async with a_world(server=server) as world:
-            await world.settle(60)
-            assert not {pod.metadata.uid for pod in await world.pods()} & before
-            assert len(await world.pods()) == 3
-
-    run_virtual(story())
+    cliques = [a_clique("worker", 2), a_clique("member", 1)]
+    pcs = a_pod_clique_set("model", cliques, [a_scaling_group("sg", ["member"])])
+    async with a_world() as world:
+        await world.apply(pcs)
+        await world.settle()
+        server = world.server
+        before = {pod.metadata.uid for pod in await world.pods()}
+    async with a_world(server=server, placing=False) as bare:
+        bare.operator.stop()
+        await bare.settle(1)
+        for resource, name in ((POD_CLIQUE, "model-0-worker"), (POD_CLIQUE_SCALING_GROUP, "model-0-sg")):
+            nothing = {"status": {"currentPodTemplateHash": None, "currentPodCliqueSetGenerationHash": None}}
+            await bare.client.patch(resource, name, nothing, "test", subresource="status")
+        await bare.apply(changed(pcs, "worker", "member"))
+    async with a_world(server=server) as world:
+        await world.settle(60)
+        assert not {pod.metadata.uid for pod in await world.pods()} & before
+        assert len(await world.pods()) == 3
 
 
-def test_a_template_that_changes_while_the_end_of_an_update_is_written_is_rolled_out() -> None:
+@on_virtual_time
+async def test_a_template_that_changes_while_the_end_of_an_update_is_written_is_rolled_out() -> None:
     """The answer shows the newer template; no pod has it yet, so it is not on record as the one that they have."""
     ending, newer = asyncio.Event(), asyncio.Event()
 
@@ -286,18 +263,15 @@ def test_a_template_that_changes_while_the_end_of_an_update_is_written_is_rolled
     def line(server: ApiServer) -> InProcessTransport:
         return Line(server)
 
-    async def story() -> None:
-        async with a_world(line=line) as world:
-            pcs = a_pod_clique_set("model", [a_clique("a", 2)])
-            await world.apply(pcs)
-            await world.settle()
-            await world.apply(changed(pcs, "a"))
-            await ending.wait()
-            await world.apply(changed(pcs, "a", image="registry.example/worker:3"))
-            await world.settle()
-            newer.set()
-            await world.settle(60)
-            assert set((await images(world)).values()) == {"registry.example/worker:3"}
-            assert (await progress(world)).update_ended_at is not None
-
-    run_virtual(story())
+    async with a_world(line=line) as world:
+        pcs = a_pod_clique_set("model", [a_clique("a", 2)])
+        await world.apply(pcs)
+        await world.settle()
+        await world.apply(changed(pcs, "a"))
+        await ending.wait()
+        await world.apply(changed(pcs, "a", image="registry.example/worker:3"))
+        await world.settle()
+        newer.set()
+        await world.settle(60)
+        assert set((await images(world)).values()) == {"registry.example/worker:3"}
+        assert (await progress(world)).update_ended_at is not None

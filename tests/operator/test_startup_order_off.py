@@ -5,13 +5,13 @@ from spinney.api.grove import IN_ORDER, POD_CLIQUE_SET, PodCliqueSet
 from spinney.kube.transport import Request, Response
 from spinney.operator.configuration import InitContainer
 from spinney.operator.operator import Settings
-from spinney.runtime import run_virtual
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set
 from tests.operator.harness import SPINNEY, a_world
 from tests.operator.test_admission import refused
 from tests.operator.test_large_numbers import errors_of
 from tests.scheduler.process.world import status
+from tests.virtual_time import on_virtual_time
 
 OFF = Settings(profiles=SPINNEY, init_container=InitContainer(image="spinney", enabled=False))
 ORDERED = a_pod_clique_set("ordered", [a_clique("first"), a_clique("second")], startup=IN_ORDER)
@@ -30,16 +30,13 @@ def test_a_set_with_a_start_up_order_is_refused() -> None:
     refused(ORDERED, r"spec.template.cliqueStartupType: .*initContainer.enabled.*CliqueStartupTypeAnyOrder", OFF)
 
 
-def test_the_operator_runs_without_any_right_to_secrets() -> None:
+@on_virtual_time
+async def test_the_operator_runs_without_any_right_to_secrets() -> None:
     """Sets without an order come up; one that was stored before says why it does not."""
-
-    async def story() -> None:
-        async with a_world(OFF, line=WithoutSecrets) as world:
-            await world.apply(a_pod_clique_set("plain", [a_clique("worker")]))
-            await world.apply(ORDERED)
-            await world.settle()
-            assert {pod.metadata.name.rpartition("-")[0] for pod in await world.pods()} == {"plain-0-worker"}
-            told = await errors_of(world, POD_CLIQUE_SET, "ordered", PodCliqueSet)
-            assert told.startswith("StartupOrderOff: PodCliqueSet test/ordered: start-up order is switched off")
-
-    run_virtual(story())
+    async with a_world(OFF, line=WithoutSecrets) as world:
+        await world.apply(a_pod_clique_set("plain", [a_clique("worker")]))
+        await world.apply(ORDERED)
+        await world.settle()
+        assert {pod.metadata.name.rpartition("-")[0] for pod in await world.pods()} == {"plain-0-worker"}
+        told = await errors_of(world, POD_CLIQUE_SET, "ordered", PodCliqueSet)
+        assert told.startswith("StartupOrderOff: PodCliqueSet test/ordered: start-up order is switched off")

@@ -24,10 +24,11 @@ from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.operator.configuration import check
 from spinney.operator.operator import Settings
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 from tests.operator.harness import NAMESPACE, World, a_world, ready_status
+from tests.virtual_time import on_virtual_time
 
 GENERATION = "5f7b9d8c6d"
 HASHES = {"pc-a": "7c9f8b", "pc-b": "6d5c4b", "pc-c": "84f76c"}
@@ -239,79 +240,70 @@ async def uids(world: World) -> dict[str, str]:
     return {pod.metadata.uid or "": pod.metadata.name for pod in await world.pods()}
 
 
-def test_no_pod_restarts_and_every_status_is_true() -> None:
+@on_virtual_time
+async def test_no_pod_restarts_and_every_status_is_true() -> None:
     """After hours under the new operator every pod is still the one Grove made."""
+    server, grove = await a_grove_installation()
+    async with a_world(settings(), server=server) as world:
+        cliques = {name: await _uid(world, POD_CLIQUE, name) for name in await world.names(POD_CLIQUE)}
+        await world.settle(4 * 3600 + 600)
 
-    async def story() -> None:
-        server, grove = await a_grove_installation()
-        async with a_world(settings(), server=server) as world:
-            cliques = {name: await _uid(world, POD_CLIQUE, name) for name in await world.names(POD_CLIQUE)}
-            await world.settle(4 * 3600 + 600)
-
-            assert await uids(world) == grove.pods
-            assert {name: await _uid(world, POD_CLIQUE, name) for name in await world.names(POD_CLIQUE)} == cliques
-            assert not any(controller.repairs for controller in world.operator.controllers)
-            for name in ("wl-0", "wl-0-sg-x-0"):
-                gang = await world.client.get(POD_GANG, name, "test", type=PodGang)
-                assert gang.status.phase == "Running"
-                assert all(is_true(gang.status.conditions, each) for each in ("Initialized", "BackendReady", "Ready"))
-            pcs = await world.client.get(POD_CLIQUE_SET, "wl", "test", type=PodCliqueSet)
-            assert pcs.status.current_generation_hash == GENERATION
-            assert (pcs.status.available_replicas, pcs.status.updated_replicas) == (1, 1)
-            assert pcs.status.update_progress is None
-            assert await world.names(HORIZONTAL_POD_AUTOSCALER) == []
-
-    run_virtual(story())
+        assert await uids(world) == grove.pods
+        assert {name: await _uid(world, POD_CLIQUE, name) for name in await world.names(POD_CLIQUE)} == cliques
+        assert not any(controller.repairs for controller in world.operator.controllers)
+        for name in ("wl-0", "wl-0-sg-x-0"):
+            gang = await world.client.get(POD_GANG, name, "test", type=PodGang)
+            assert gang.status.phase == "Running"
+            assert all(is_true(gang.status.conditions, each) for each in ("Initialized", "BackendReady", "Ready"))
+        pcs = await world.client.get(POD_CLIQUE_SET, "wl", "test", type=PodCliqueSet)
+        assert pcs.status.current_generation_hash == GENERATION
+        assert (pcs.status.available_replicas, pcs.status.updated_replicas) == (1, 1)
+        assert pcs.status.update_progress is None
+        assert await world.names(HORIZONTAL_POD_AUTOSCALER) == []
 
 
-def test_life_goes_on() -> None:
+@on_virtual_time
+async def test_life_goes_on() -> None:
     """What Grove made is scaled, replaced and updated like our own: pods of both share a PodClique until the update."""
+    server, grove = await a_grove_installation()
+    async with a_world(settings(), server=server) as world:
+        await world.settle(30)
+        await world.client.patch(POD_CLIQUE, "wl-0-pc-a", {"spec": {"replicas": 3}}, "test")
+        await world.client.patch(POD_CLIQUE_SCALING_GROUP, "wl-0-sg-x", {"spec": {"replicas": 3}}, "test")
+        await world.settle(30)
+        grown = await uids(world)
+        assert grove.pods.items() <= grown.items()
+        assert len(grown) == len(grove.pods) + 1 + 4
+        hashes = {pod.metadata.labels[marks.POD_TEMPLATE_HASH] for pod in await world.pods()}
+        assert hashes == set(HASHES.values())
 
-    async def story() -> None:
-        server, grove = await a_grove_installation()
-        async with a_world(settings(), server=server) as world:
-            await world.settle(30)
-            await world.client.patch(POD_CLIQUE, "wl-0-pc-a", {"spec": {"replicas": 3}}, "test")
-            await world.client.patch(POD_CLIQUE_SCALING_GROUP, "wl-0-sg-x", {"spec": {"replicas": 3}}, "test")
-            await world.settle(30)
-            grown = await uids(world)
-            assert grove.pods.items() <= grown.items()
-            assert len(grown) == len(grove.pods) + 1 + 4
-            hashes = {pod.metadata.labels[marks.POD_TEMPLATE_HASH] for pod in await world.pods()}
-            assert hashes == set(HASHES.values())
-
-            changed = the_set()
-            changed["spec"]["template"]["cliques"][0]["spec"]["podSpec"] = POD_SPEC | {
-                "containers": [CONTAINER | {"image": "registry.example/engine:2"}]
-            }
-            patch = {"spec": changed["spec"]}
-            await world.client.patch(POD_CLIQUE_SET, "wl", patch, "test")
-            await world.settle(60)
-            rolled = {uid: name for uid, name in grown.items() if name.startswith("wl-0-pc-a-")}
-            now = await uids(world)
-            assert not rolled.keys() & now.keys()
-            assert len(now) == len(grown)
-            clique = await world.client.get(POD_CLIQUE, "wl-0-pc-a", "test", type=PodClique)
-            assert (clique.status.updated_replicas, clique.status.ready_replicas) == (3, 3)
-            group = await world.client.get(POD_CLIQUE_SCALING_GROUP, "wl-0-sg-x", "test", type=PodCliqueScalingGroup)
-            assert group.status.updated_replicas == 3
-
-    run_virtual(story())
+        changed = the_set()
+        changed["spec"]["template"]["cliques"][0]["spec"]["podSpec"] = POD_SPEC | {
+            "containers": [CONTAINER | {"image": "registry.example/engine:2"}]
+        }
+        patch = {"spec": changed["spec"]}
+        await world.client.patch(POD_CLIQUE_SET, "wl", patch, "test")
+        await world.settle(60)
+        rolled = {uid: name for uid, name in grown.items() if name.startswith("wl-0-pc-a-")}
+        now = await uids(world)
+        assert not rolled.keys() & now.keys()
+        assert len(now) == len(grown)
+        clique = await world.client.get(POD_CLIQUE, "wl-0-pc-a", "test", type=PodClique)
+        assert (clique.status.updated_replicas, clique.status.ready_replicas) == (3, 3)
+        group = await world.client.get(POD_CLIQUE_SCALING_GROUP, "wl-0-sg-x", "test", type=PodCliqueScalingGroup)
+        assert group.status.updated_replicas == 3
 
 
 @pytest.mark.parametrize("resource", [POD_CLIQUE_SET, POD_CLIQUE, POD_CLIQUE_SCALING_GROUP, POD_GANG, POD, SERVICE])
-def test_deletion_leaves_nothing(resource: Resource) -> None:
+@on_virtual_time
+async def test_deletion_leaves_nothing(resource: Resource) -> None:
     """Grove's finalizers are taken off when their objects go."""
-
-    async def story() -> None:
-        server, _ = await a_grove_installation()
-        async with a_world(settings(), server=server) as world:
-            await world.settle(10)
-            await world.client.delete(POD_CLIQUE_SET, "wl", "test")
-            await world.settle(60)
-            assert await world.names(resource) == []
-
-    run_virtual(story())
+    server, _ = await a_grove_installation()
+    async with a_world(settings(), server=server) as world:
+        await world.settle(10)
+        await world.client.delete(POD_CLIQUE_SET, "wl", "test")
+        await world.settle(60)
+        assert await world.names(resource) == []
 
 
 async def _uid(world: World, resource: Resource, name: str) -> str:

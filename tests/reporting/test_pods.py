@@ -8,8 +8,9 @@ from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
 from spinney.kube.transport import Request, Response, StreamingResponse
 from spinney.reporting.pods import PodStatusWriter, PodVerdict
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import Runtime
 from tests.conftest import Cluster
+from tests.virtual_time import on_virtual_time
 
 MANIFEST = {
     "metadata": {"name": "waits"},
@@ -78,22 +79,19 @@ class SlowServer:
         """Nothing is open."""
 
 
-def test_a_writer_that_is_closed_drops_what_it_cannot_write_at_once() -> None:
+@on_virtual_time
+async def test_a_writer_that_is_closed_drops_what_it_cannot_write_at_once() -> None:
     """A process that stops does not wait until each of a thousand pods says why it waits."""
+    runtime = Runtime.virtual()
+    server = SlowServer(runtime)
+    client = Client(server, runtime)
+    events = EventRecorder(client, "test-scheduler")
+    writer = PodStatusWriter(client, events, event_reason="Unschedulable")
+    writer.all_wait([PodVerdict(Key("x", f"waits-{n}"), "uid", "no room", "no room") for n in range(1000)])
 
-    async def main() -> None:
-        runtime = Runtime.virtual()
-        server = SlowServer(runtime)
-        client = Client(server, runtime)
-        events = EventRecorder(client, "test-scheduler")
-        writer = PodStatusWriter(client, events, event_reason="Unschedulable")
-        writer.all_wait([PodVerdict(Key("x", f"waits-{n}"), "uid", "no room", "no room") for n in range(1000)])
+    before = runtime.clock.monotonic()
+    await writer.close()
+    await events.close(0)
 
-        before = runtime.clock.monotonic()
-        await writer.close()
-        await events.close(0)
-
-        assert runtime.clock.monotonic() - before <= 1
-        assert server.asked < 100
-
-    run_virtual(main())
+    assert runtime.clock.monotonic() - before <= 1
+    assert server.asked < 100

@@ -9,75 +9,67 @@ from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.kube.errors import AlreadyExists, ConnectionRefused, ConnectionTimedOut, NotFound
 from spinney.kube.transport import Request
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 from tests.server.api import CONFIG_MAPS, a_config_map, a_pod
+from tests.virtual_time import on_virtual_time
 
 
-def test_a_client_works_on_virtual_time() -> None:
+@on_virtual_time
+async def test_a_client_works_on_virtual_time() -> None:
     """A client creates, applies, binds, watches and deletes without a socket, and errors are the client's own."""
-
-    async def main() -> None:
-        runtime = Runtime.virtual()
-        server = ApiServer(runtime)
-        async with server.running():
-            client = Client(InProcessTransport(server), runtime)
-            made = await client.create(POD, a_pod("p"), "default")
-            await client.bind("default", "p", made["metadata"]["uid"], "n")
-            assert (await client.get(POD, "p", "default"))["spec"]["nodeName"] == "n"
-            with pytest.raises(AlreadyExists):
-                await client.create(POD, a_pod("p"), "default")
-            with pytest.raises(NotFound):
-                await client.get(POD, "q", "default")
-            config: JSON = {"apiVersion": "v1", "kind": "ConfigMap", **a_config_map("c", v="1")}
-            await client.apply(CONFIG_MAP, config, "default")
-            async for event in client.watch(CONFIG_MAP, "default"):
-                assert event.type == "ADDED"
-                break
-            await client.delete(CONFIG_MAP, "c", "default")
-            with pytest.raises(NotFound):
-                await client.get(CONFIG_MAP, "c", "default")
-            await client.transport.close()
-
-    run_virtual(main())
+    runtime = Runtime.virtual()
+    server = ApiServer(runtime)
+    async with server.running():
+        client = Client(InProcessTransport(server), runtime)
+        made = await client.create(POD, a_pod("p"), "default")
+        await client.bind("default", "p", made["metadata"]["uid"], "n")
+        assert (await client.get(POD, "p", "default"))["spec"]["nodeName"] == "n"
+        with pytest.raises(AlreadyExists):
+            await client.create(POD, a_pod("p"), "default")
+        with pytest.raises(NotFound):
+            await client.get(POD, "q", "default")
+        config: JSON = {"apiVersion": "v1", "kind": "ConfigMap", **a_config_map("c", v="1")}
+        await client.apply(CONFIG_MAP, config, "default")
+        async for event in client.watch(CONFIG_MAP, "default"):
+            assert event.type == "ADDED"
+            break
+        await client.delete(CONFIG_MAP, "c", "default")
+        with pytest.raises(NotFound):
+            await client.get(CONFIG_MAP, "c", "default")
+        await client.transport.close()
 
 
-def test_a_writer_cannot_starve_a_watcher() -> None:
+@on_virtual_time
+async def test_a_writer_cannot_starve_a_watcher() -> None:
     """However fast one task writes, another that watches sees every change as it is made."""
+    server = ApiServer(Runtime.virtual())
+    transport = InProcessTransport(server)
+    behind: list[int] = []
+    seen = 0
 
-    async def main() -> None:
-        server = ApiServer(Runtime.virtual())
-        transport = InProcessTransport(server)
-        behind: list[int] = []
-        seen = 0
+    async def follow() -> None:
+        nonlocal seen
+        async with transport.stream(Request("GET", CONFIG_MAPS, query={"watch": "true"})) as stream:
+            async for chunk in stream:
+                seen += chunk.count(b"\n")
 
-        async def follow() -> None:
-            nonlocal seen
-            async with transport.stream(Request("GET", CONFIG_MAPS, query={"watch": "true"})) as stream:
-                async for chunk in stream:
-                    seen += chunk.count(b"\n")
-
-        following = asyncio.create_task(follow())
-        await asyncio.sleep(1)
-        for index in range(200):
-            await transport.request(Request("POST", CONFIG_MAPS, body=b'{"metadata":{"name":"c%d"}}' % index))
-            behind.append(index - seen)
-        following.cancel()
-        assert max(behind) <= 3
-
-    run_virtual(main())
+    following = asyncio.create_task(follow())
+    await asyncio.sleep(1)
+    for index in range(200):
+        await transport.request(Request("POST", CONFIG_MAPS, body=b'{"metadata":{"name":"c%d"}}' % index))
+        behind.append(index - seen)
+    following.cancel()
+    assert max(behind) <= 3
 
 
-def test_time_runs_out_as_for_any_transport() -> None:
+@on_virtual_time
+async def test_time_runs_out_as_for_any_transport() -> None:
     """A request that takes too long, and one on a closed transport, fail as the client expects."""
-
-    async def main() -> None:
-        transport = InProcessTransport(ApiServer(Runtime.virtual()))
-        with pytest.raises(ConnectionTimedOut):
-            await transport.request(Request("GET", CONFIG_MAPS, query={"watch": "true"}, timeout=5))
-        await transport.close()
-        with pytest.raises(ConnectionRefused):
-            await transport.request(Request("GET", CONFIG_MAPS))
-
-    run_virtual(main())
+    transport = InProcessTransport(ApiServer(Runtime.virtual()))
+    with pytest.raises(ConnectionTimedOut):
+        await transport.request(Request("GET", CONFIG_MAPS, query={"watch": "true"}, timeout=5))
+    await transport.close()
+    with pytest.raises(ConnectionRefused):
+        await transport.request(Request("GET", CONFIG_MAPS))

@@ -2,7 +2,6 @@
 
 import asyncio
 
-from spinney.runtime import run_virtual
 from tests.server.api import (
     CONFIG_MAPS,
     DEFINITIONS,
@@ -17,6 +16,7 @@ from tests.server.api import (
     an_api,
     reference_to,
 )
+from tests.virtual_time import on_virtual_time
 
 _SETTLED = 1.0
 
@@ -28,159 +28,132 @@ async def _family(api: Api) -> None:
     await api.create(CONFIG_MAPS, a_config_map("stranger"))
 
 
-def test_dependents_go_with_their_owner() -> None:
+@on_virtual_time
+async def test_dependents_go_with_their_owner() -> None:
     """Deleting an owner in the background takes its dependents, and theirs, and nobody else."""
-
-    async def main() -> None:
-        api = an_api()
-        async with api.server.running():
-            await _family(api)
-            await api.delete(f"{CONFIG_MAPS}/owner")
-            assert "owner" not in await api.names(CONFIG_MAPS)
-            await asyncio.sleep(_SETTLED)
-            assert await api.names(CONFIG_MAPS) == ["stranger"]
-
-    run_virtual(main())
+    api = an_api()
+    async with api.server.running():
+        await _family(api)
+        await api.delete(f"{CONFIG_MAPS}/owner")
+        assert "owner" not in await api.names(CONFIG_MAPS)
+        await asyncio.sleep(_SETTLED)
+        assert await api.names(CONFIG_MAPS) == ["stranger"]
 
 
-def test_foreground_deletes_dependents_first() -> None:
+@on_virtual_time
+async def test_foreground_deletes_dependents_first() -> None:
     """In the foreground the owner stays, marked, until a dependent that needs time is gone."""
-
-    async def main() -> None:
-        api = an_api()
-        async with api.server.running():
-            owner = await api.create(CONFIG_MAPS, a_config_map("owner"))
-            pod = a_pod("p")
-            pod["metadata"]["ownerReferences"] = [reference_to(owner)]
-            await api.create(PODS, pod)
-            await api.create(f"{PODS}/p/binding", a_binding())
-            await api.delete(f"{CONFIG_MAPS}/owner", {"propagationPolicy": "Foreground"})
-            await asyncio.sleep(_SETTLED)
-            assert await api.names(CONFIG_MAPS) == ["owner"]
-            assert "deletionTimestamp" in (await api.get(f"{PODS}/p"))["metadata"]
-            await api.delete(f"{PODS}/p", {"gracePeriodSeconds": 0})
-            await asyncio.sleep(_SETTLED)
-            assert await api.names(CONFIG_MAPS) == []
-
-    run_virtual(main())
+    api = an_api()
+    async with api.server.running():
+        owner = await api.create(CONFIG_MAPS, a_config_map("owner"))
+        pod = a_pod("p")
+        pod["metadata"]["ownerReferences"] = [reference_to(owner)]
+        await api.create(PODS, pod)
+        await api.create(f"{PODS}/p/binding", a_binding())
+        await api.delete(f"{CONFIG_MAPS}/owner", {"propagationPolicy": "Foreground"})
+        await asyncio.sleep(_SETTLED)
+        assert await api.names(CONFIG_MAPS) == ["owner"]
+        assert "deletionTimestamp" in (await api.get(f"{PODS}/p"))["metadata"]
+        await api.delete(f"{PODS}/p", {"gracePeriodSeconds": 0})
+        await asyncio.sleep(_SETTLED)
+        assert await api.names(CONFIG_MAPS) == []
 
 
-def test_orphans_stay_without_their_owner() -> None:
+@on_virtual_time
+async def test_orphans_stay_without_their_owner() -> None:
     """Orphaning deletes the owner and removes the reference from its dependents."""
-
-    async def main() -> None:
-        api = an_api()
-        async with api.server.running():
-            await _family(api)
-            await api.delete(f"{CONFIG_MAPS}/owner", {"propagationPolicy": "Orphan"})
-            await asyncio.sleep(_SETTLED)
-            assert await api.names(CONFIG_MAPS) == ["child", "grandchild", "stranger"]
-            assert "ownerReferences" not in (await api.get(f"{CONFIG_MAPS}/child"))["metadata"]
-
-    run_virtual(main())
+    api = an_api()
+    async with api.server.running():
+        await _family(api)
+        await api.delete(f"{CONFIG_MAPS}/owner", {"propagationPolicy": "Orphan"})
+        await asyncio.sleep(_SETTLED)
+        assert await api.names(CONFIG_MAPS) == ["child", "grandchild", "stranger"]
+        assert "ownerReferences" not in (await api.get(f"{CONFIG_MAPS}/child"))["metadata"]
 
 
-def test_an_owner_that_never_was_takes_its_dependents() -> None:
+@on_virtual_time
+async def test_an_owner_that_never_was_takes_its_dependents() -> None:
     """An object whose owners do not exist is collected; one that still has one keeps that one."""
-
-    async def main() -> None:
-        api = an_api()
-        async with api.server.running():
-            owner = await api.create(CONFIG_MAPS, a_config_map("owner"))
-            ghost = {**owner, "metadata": {**owner["metadata"], "uid": "ghost"}}
-            await api.create(CONFIG_MAPS, a_config_map("lost", ghost))
-            both = a_config_map("both", owner)
-            both["metadata"]["ownerReferences"].append({**reference_to(ghost), "controller": False})
-            await api.create(CONFIG_MAPS, both)
-            await asyncio.sleep(_SETTLED)
-            assert await api.names(CONFIG_MAPS) == ["both", "owner"]
-            references = (await api.get(f"{CONFIG_MAPS}/both"))["metadata"]["ownerReferences"]
-            assert [each["uid"] for each in references] == [owner["metadata"]["uid"]]
-
-    run_virtual(main())
+    api = an_api()
+    async with api.server.running():
+        owner = await api.create(CONFIG_MAPS, a_config_map("owner"))
+        ghost = {**owner, "metadata": {**owner["metadata"], "uid": "ghost"}}
+        await api.create(CONFIG_MAPS, a_config_map("lost", ghost))
+        both = a_config_map("both", owner)
+        both["metadata"]["ownerReferences"].append({**reference_to(ghost), "controller": False})
+        await api.create(CONFIG_MAPS, both)
+        await asyncio.sleep(_SETTLED)
+        assert await api.names(CONFIG_MAPS) == ["both", "owner"]
+        references = (await api.get(f"{CONFIG_MAPS}/both"))["metadata"]["ownerReferences"]
+        assert [each["uid"] for each in references] == [owner["metadata"]["uid"]]
 
 
-def test_a_namespace_ends_with_its_contents() -> None:
+@on_virtual_time
+async def test_a_namespace_ends_with_its_contents() -> None:
     """A namespace that is deleted takes nothing new, empties itself, waits for its pods, and goes."""
-
-    async def main() -> None:
-        api = an_api()
-        async with api.server.running():
-            await api.create("/api/v1/namespaces", {"metadata": {"name": "team"}})
-            await api.create("/api/v1/namespaces/team/configmaps", a_config_map("a"))
-            await api.create("/api/v1/namespaces/team/pods", a_pod("p"))
-            await api.create("/api/v1/namespaces/team/pods/p/binding", a_binding())
-            ending = await api.delete("/api/v1/namespaces/team")
-            assert ending["status"]["phase"] == "Terminating"
-            await asyncio.sleep(_SETTLED)
-            refused = await api.send("POST", "/api/v1/namespaces/team/configmaps", a_config_map("b"))
-            assert refused.status == 403
-            assert refused.body["details"]["causes"][0]["reason"] == "NamespaceTerminating"
-            assert await api.names("/api/v1/namespaces/team/configmaps") == []
-            await api.delete("/api/v1/namespaces/team/pods/p", {"gracePeriodSeconds": 0})
-            await asyncio.sleep(_SETTLED)
-            assert "team" not in await api.names("/api/v1/namespaces")
-
-    run_virtual(main())
+    api = an_api()
+    async with api.server.running():
+        await api.create("/api/v1/namespaces", {"metadata": {"name": "team"}})
+        await api.create("/api/v1/namespaces/team/configmaps", a_config_map("a"))
+        await api.create("/api/v1/namespaces/team/pods", a_pod("p"))
+        await api.create("/api/v1/namespaces/team/pods/p/binding", a_binding())
+        ending = await api.delete("/api/v1/namespaces/team")
+        assert ending["status"]["phase"] == "Terminating"
+        await asyncio.sleep(_SETTLED)
+        refused = await api.send("POST", "/api/v1/namespaces/team/configmaps", a_config_map("b"))
+        assert refused.status == 403
+        assert refused.body["details"]["causes"][0]["reason"] == "NamespaceTerminating"
+        assert await api.names("/api/v1/namespaces/team/configmaps") == []
+        await api.delete("/api/v1/namespaces/team/pods/p", {"gracePeriodSeconds": 0})
+        await asyncio.sleep(_SETTLED)
+        assert "team" not in await api.names("/api/v1/namespaces")
 
 
-def test_the_default_namespace_stays() -> None:
+@on_virtual_time
+async def test_the_default_namespace_stays() -> None:
     """Namespaces that the cluster needs cannot be deleted."""
-
-    async def main() -> None:
-        answer = await an_api().send("DELETE", "/api/v1/namespaces/default")
-        assert answer.status == 403
-
-    run_virtual(main())
+    answer = await an_api().send("DELETE", "/api/v1/namespaces/default")
+    assert answer.status == 403
 
 
-def test_a_definition_takes_its_objects_along() -> None:
+@on_virtual_time
+async def test_a_definition_takes_its_objects_along() -> None:
     """Deleting a definition deletes its objects first; then the kind is no longer served."""
-
-    async def main() -> None:
-        api = an_api()
-        async with api.server.running():
-            await api.create(DEFINITIONS, a_definition())
-            await api.create(WIDGETS, a_widget())
-            await api.delete(f"{DEFINITIONS}/widgets.example.com")
-            await asyncio.sleep(_SETTLED)
-            assert await api.names(DEFINITIONS) == []
-            assert (await api.send("GET", WIDGETS)).status == 404
-            await api.create(DEFINITIONS, a_definition())
-            assert await api.names(WIDGETS) == []
-
-    run_virtual(main())
+    api = an_api()
+    async with api.server.running():
+        await api.create(DEFINITIONS, a_definition())
+        await api.create(WIDGETS, a_widget())
+        await api.delete(f"{DEFINITIONS}/widgets.example.com")
+        await asyncio.sleep(_SETTLED)
+        assert await api.names(DEFINITIONS) == []
+        assert (await api.send("GET", WIDGETS)).status == 404
+        await api.create(DEFINITIONS, a_definition())
+        assert await api.names(WIDGETS) == []
 
 
-def test_events_expire() -> None:
+@on_virtual_time
+async def test_events_expire() -> None:
     """An event is forgotten an hour after its last write."""
-
-    async def main() -> None:
-        api = an_api()
-        events = "/api/v1/namespaces/default/events"
-        async with api.server.running():
-            await api.create(events, {"metadata": {"name": "a"}, "count": 1})
-            await api.create(events, {"metadata": {"name": "b"}, "count": 1})
-            await asyncio.sleep(3000)
-            await api.patch(f"{events}/b", {"count": 2})
-            await asyncio.sleep(1000)
-            assert await api.names(events) == ["b"]
-            await asyncio.sleep(3000)
-            assert await api.names(events) == []
-
-    run_virtual(main())
+    api = an_api()
+    events = "/api/v1/namespaces/default/events"
+    async with api.server.running():
+        await api.create(events, {"metadata": {"name": "a"}, "count": 1})
+        await api.create(events, {"metadata": {"name": "b"}, "count": 1})
+        await asyncio.sleep(3000)
+        await api.patch(f"{events}/b", {"count": 2})
+        await asyncio.sleep(1000)
+        assert await api.names(events) == ["b"]
+        await asyncio.sleep(3000)
+        assert await api.names(events) == []
 
 
-def test_both_forms_of_events_are_one_collection() -> None:
+@on_virtual_time
+async def test_both_forms_of_events_are_one_collection() -> None:
     """An event written in one group is read in the other, with that group's field names."""
-
-    async def main() -> None:
-        api = an_api()
-        path = "/apis/events.k8s.io/v1/namespaces/default/events"
-        await api.create(path, {"metadata": {"name": "e"}, "regarding": {"kind": "Pod", "name": "p"}, "note": "hello"})
-        core = await api.get("/api/v1/namespaces/default/events", fieldSelector="involvedObject.name=p")
-        assert core["items"][0]["message"] == "hello"
-        grouped = await api.get(path, fieldSelector="regarding.kind=Pod")
-        assert (grouped["items"][0]["note"], grouped["apiVersion"]) == ("hello", "events.k8s.io/v1")
-
-    run_virtual(main())
+    api = an_api()
+    path = "/apis/events.k8s.io/v1/namespaces/default/events"
+    await api.create(path, {"metadata": {"name": "e"}, "regarding": {"kind": "Pod", "name": "p"}, "note": "hello"})
+    core = await api.get("/api/v1/namespaces/default/events", fieldSelector="involvedObject.name=p")
+    assert core["items"][0]["message"] == "hello"
+    grouped = await api.get(path, fieldSelector="regarding.kind=Pod")
+    assert (grouped["items"][0]["note"], grouped["apiVersion"]) == ("hello", "events.k8s.io/v1")

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
 from spinney.server.authentication.tokens import ISSUER, InvalidToken
 from tests.server.api import PODS, Api, a_pod, an_api
+from tests.virtual_time import on_virtual_time
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
@@ -114,20 +115,17 @@ async def test_bad_token_requests(spec: dict[str, object], status: int) -> None:
     assert answer.status == status
 
 
-def test_a_token_expires() -> None:
+@on_virtual_time
+async def test_a_token_expires() -> None:
     """A token is good for the time it was asked for."""
-
-    async def main() -> None:
-        runtime = Runtime.virtual(seed=1)
-        api = Api(ApiServer(runtime))
-        token = await _token(api)
-        authenticator = api.server.authenticator
-        assert authenticator.authenticate(token).user.name == _NAME
-        await runtime.clock.sleep(timedelta(hours=1).total_seconds())
-        with pytest.raises(InvalidToken, match="expired"):
-            authenticator.authenticate(token)
-
-    run_virtual(main())
+    runtime = Runtime.virtual(seed=1)
+    api = Api(ApiServer(runtime))
+    token = await _token(api)
+    authenticator = api.server.authenticator
+    assert authenticator.authenticate(token).user.name == _NAME
+    await runtime.clock.sleep(timedelta(hours=1).total_seconds())
+    with pytest.raises(InvalidToken, match="expired"):
+        authenticator.authenticate(token)
 
 
 async def test_tokens_outlive_a_restart(tmp_path: Path) -> None:

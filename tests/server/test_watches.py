@@ -2,9 +2,9 @@
 
 import asyncio
 
-from spinney.runtime import run_virtual
 from spinney.server import ServerOptions
 from tests.server.api import CONFIG_MAPS, PODS, a_binding, a_config_map, a_pod, an_api
+from tests.virtual_time import on_virtual_time
 
 _WATCH_LIST = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
 
@@ -65,21 +65,18 @@ async def test_unbound_pods_leave_when_bound() -> None:
         assert await watch.take(1) == [("DELETED", "p")]
 
 
-def test_bookmarks_and_timeout_on_virtual_time() -> None:
+@on_virtual_time
+async def test_bookmarks_and_timeout_on_virtual_time() -> None:
     """A quiet watch sends a bookmark each minute and one at its end, when its timeout is over."""
-
-    async def main() -> None:
-        api = an_api()
-        loop = asyncio.get_running_loop()
-        async with api.watch(PODS, allowWatchBookmarks="true", timeoutSeconds="150") as watch:
-            times = []
-            for _ in range(3):
-                assert (await watch.next())["type"] == "BOOKMARK"
-                times.append(loop.time())
-            assert times == [60, 120, 150]
-            assert await watch.rest() == []
-
-    run_virtual(main())
+    api = an_api()
+    loop = asyncio.get_running_loop()
+    async with api.watch(PODS, allowWatchBookmarks="true", timeoutSeconds="150") as watch:
+        times = []
+        for _ in range(3):
+            assert (await watch.next())["type"] == "BOOKMARK"
+            times.append(loop.time())
+        assert times == [60, 120, 150]
+        assert await watch.rest() == []
 
 
 async def test_a_slow_watcher_is_told_to_start_over() -> None:

@@ -20,6 +20,7 @@ from spinney.runtime import Runtime, run_virtual
 from spinney.runtime.tasks import end
 from spinney.sim.embedded.stack import EmbeddedCluster, Stack, StackOptions
 from tests.conftest import Cluster
+from tests.virtual_time import on_virtual_time
 
 GPU_NODE: dict[str, str | int | float] = {"cpu": 64, "memory": "512Gi", "nvidia.com/gpu": 8}
 
@@ -187,25 +188,22 @@ def test_a_seed_replays_a_run() -> None:
     assert a_run(7) != a_run(8)
 
 
-def test_every_backend_is_served_by_a_scheduler_of_ours() -> None:
+@on_virtual_time
+async def test_every_backend_is_served_by_a_scheduler_of_ours() -> None:
     """On the whole stack a gang comes up through each built-in backend, its schedulers sharing one ledger."""
     backends = ("spinney-scheduler", "kai-scheduler", "coscheduling", "default-scheduler")
-
-    async def live() -> None:
-        runtime = Runtime.virtual(3)
-        embedded = EmbeddedCluster(runtime, StackOptions.whole(ClusterSpec(nodes=(gpu_nodes(len(backends)),))))
-        async with embedded.running(), followed(embedded.client, runtime, "default") as story:
-            for backend in backends:
-                cliques = [a_clique("leader", 1, 0), a_clique("worker", 2, 4)]
-                for clique in cliques:
-                    clique["labels"] = {"kai.scheduler/queue": "default"}
-                    clique["spec"]["podSpec"]["schedulerName"] = backend
-                manifest = {"metadata": {"name": backend}, "spec": {"replicas": 1, "template": {"cliques": cliques}}}
-                await embedded.client.create(POD_CLIQUE_SET, manifest, "default")
-            await story.until(lambda: story.ready() == 3 * len(backends))
-            used: dict[str, int] = {}
-            for pod in story.pods.values():
-                used[pod.spec.node_name] = used.get(pod.spec.node_name, 0) + 4 * ("worker" in pod.metadata.name)
-            assert max(used.values()) <= 8
-
-    run_virtual(live())
+    runtime = Runtime.virtual(3)
+    embedded = EmbeddedCluster(runtime, StackOptions.whole(ClusterSpec(nodes=(gpu_nodes(len(backends)),))))
+    async with embedded.running(), followed(embedded.client, runtime, "default") as story:
+        for backend in backends:
+            cliques = [a_clique("leader", 1, 0), a_clique("worker", 2, 4)]
+            for clique in cliques:
+                clique["labels"] = {"kai.scheduler/queue": "default"}
+                clique["spec"]["podSpec"]["schedulerName"] = backend
+            manifest = {"metadata": {"name": backend}, "spec": {"replicas": 1, "template": {"cliques": cliques}}}
+            await embedded.client.create(POD_CLIQUE_SET, manifest, "default")
+        await story.until(lambda: story.ready() == 3 * len(backends))
+        used: dict[str, int] = {}
+        for pod in story.pods.values():
+            used[pod.spec.node_name] = used.get(pod.spec.node_name, 0) + 4 * ("worker" in pod.metadata.name)
+        assert max(used.values()) <= 8

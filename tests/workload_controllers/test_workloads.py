@@ -18,6 +18,7 @@ from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
 from spinney.workloads import NOT_RUN
 from spinney.workloads.job import intervals
 from spinney.workloads.objects import DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET
+from tests.virtual_time import on_virtual_time
 
 Objects = Sequence[dict[str, Any]]
 Scenario = Callable[[Client], Awaitable[None]]
@@ -187,19 +188,16 @@ def test_a_job_that_fails_too_often_is_given_up() -> None:
     on_a_cluster(scenario)
 
 
-def test_what_nobody_runs_is_answered_with_a_warning() -> None:
+@on_virtual_time
+async def test_what_nobody_runs_is_answered_with_a_warning() -> None:
     """A CronJob is stored, and whoever creates it is told that nothing will come of it."""
-
-    async def scenario() -> None:
-        cluster = EmbeddedCluster(Runtime.virtual(seed=1), StackOptions(), server=ServerOptions(inert=NOT_RUN))
-        async with cluster.server.running():
-            spec = {"schedule": "0 * * * *", "jobTemplate": {"spec": a_workload("Job", "hourly")["spec"]}}
-            manifest = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "hourly"}, "spec": spec}
-            path = "/apis/batch/v1/namespaces/default/cronjobs"
-            answer = await cluster.client.raw("POST", path, body=json.dumps(manifest).encode())
-        assert any("no controller runs CronJobs" in text for text in answer.headers.values())
-
-    run_virtual(scenario())
+    cluster = EmbeddedCluster(Runtime.virtual(seed=1), StackOptions(), server=ServerOptions(inert=NOT_RUN))
+    async with cluster.server.running():
+        spec = {"schedule": "0 * * * *", "jobTemplate": {"spec": a_workload("Job", "hourly")["spec"]}}
+        manifest = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "hourly"}, "spec": spec}
+        path = "/apis/batch/v1/namespaces/default/cronjobs"
+        answer = await cluster.client.raw("POST", path, body=json.dumps(manifest).encode())
+    assert any("no controller runs CronJobs" in text for text in answer.headers.values())
 
 
 @pytest.mark.parametrize(("indexes", "text"), [((), ""), ((3,), "3"), ((0, 1, 2), "0-2"), ((5, 0, 1, 3), "0-1,3,5")])

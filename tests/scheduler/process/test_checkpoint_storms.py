@@ -18,7 +18,7 @@ from spinney.api.time import parse_timestamp
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.keys import Key
 from tests.scheduler.process.test_checkpoints import a_training_job, a_training_node
-from tests.scheduler.process.world import NS, World, in_a_world
+from tests.scheduler.process.world import NS, World, given_a_world
 
 SEEDS = int(os.environ.get("SPINNEY_CHECKPOINT_STORMS", "2"))
 GPUS = {"n1": 2, "n2": 4, "n3": 4}
@@ -123,21 +123,18 @@ async def a_storm(world: World, seed: int) -> Witness:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_nobody_goes_before_it_is_ready_or_its_time_is_over(seed: int) -> None:
+@given_a_world
+async def test_nobody_goes_before_it_is_ready_or_its_time_is_over(world: World, seed: int) -> None:
     """Through restarts in any moment: who goes was asked and had its time; nothing stays asked that nobody needs."""
-
-    async def story(world: World) -> None:
-        witness = await a_storm(world, seed)
-        assert witness.faults == []
-        pods = {pod.metadata.name: pod for pod in witness.pods.values()}
-        left = dict(GPUS)
-        urgent = [pod for name, pod in pods.items() if name.startswith("urgent")]
-        for pod in urgent:
-            if pod.spec.node_name:
-                left[pod.spec.node_name] -= gpus_of(pod)
-        waiting = [pod.metadata.name for pod in urgent if not pod.spec.node_name and gpus_of(pod) <= max(left.values())]
-        assert not waiting, "a job that less important ones could have made room for was never placed"
-        assert not [name for name, pod in pods.items() if EVICTION_REQUEST in pod.metadata.annotations]
-        assert seed != 1 or 0 < witness.ready <= witness.judged, "this history is there to have something to judge"
-
-    in_a_world(story)
+    witness = await a_storm(world, seed)
+    assert witness.faults == []
+    pods = {pod.metadata.name: pod for pod in witness.pods.values()}
+    left = dict(GPUS)
+    urgent = [pod for name, pod in pods.items() if name.startswith("urgent")]
+    for pod in urgent:
+        if pod.spec.node_name:
+            left[pod.spec.node_name] -= gpus_of(pod)
+    waiting = [pod.metadata.name for pod in urgent if not pod.spec.node_name and gpus_of(pod) <= max(left.values())]
+    assert not waiting, "a job that less important ones could have made room for was never placed"
+    assert not [name for name, pod in pods.items() if EVICTION_REQUEST in pod.metadata.annotations]
+    assert seed != 1 or 0 < witness.ready <= witness.judged, "this history is there to have something to judge"

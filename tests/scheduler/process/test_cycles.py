@@ -4,84 +4,72 @@ from spinney.api.core import NODE, POD
 from spinney.api.coscheduling import POD_GROUP as COSCHEDULING_GROUP
 from spinney.kube.client import PatchKind
 from spinney.kube.crds import install_crds
-from tests.scheduler.process.world import NS, World, in_a_world
+from tests.scheduler.process.world import NS, World, given_a_world
 
 
-def test_a_cluster_at_rest_costs_no_cycles() -> None:
+@given_a_world
+async def test_a_cluster_at_rest_costs_no_cycles(world: World) -> None:
     """Hours without a relevant change run no cycle, though nodes send heartbeats, pods start and one pod waits."""
+    await world.add_node("n1")
+    await world.add_pod("fits")
+    await world.add_pod("too-large", gpus=9)
+    async with world.scheduler() as process:
+        await world.settle(10)
+        assert (await world.places())["fits"] == "n1"
+        before = process.cycles
 
-    async def story(world: World) -> None:
-        await world.add_node("n1")
-        await world.add_pod("fits")
-        await world.add_pod("too-large", gpus=9)
-        async with world.scheduler() as process:
-            await world.settle(10)
-            assert (await world.places())["fits"] == "n1"
-            before = process.cycles
-
-            for _ in range(60):
-                await world.settle(60)
-                beat = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
-                await world.client.patch(
-                    NODE, "n1", {"status": {"conditions": [beat]}}, kind=PatchKind.STRATEGIC, subresource="status"
-                )
-            await world.client.patch(POD, "fits", {"status": {"phase": "Running"}}, NS, subresource="status")
+        for _ in range(60):
             await world.settle(60)
+            beat = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
+            await world.client.patch(
+                NODE, "n1", {"status": {"conditions": [beat]}}, kind=PatchKind.STRATEGIC, subresource="status"
+            )
+        await world.client.patch(POD, "fits", {"status": {"phase": "Running"}}, NS, subresource="status")
+        await world.settle(60)
 
-            assert process.cycles == before
-
-    in_a_world(story)
+        assert process.cycles == before
 
 
-def test_the_echo_of_our_own_binds_starts_no_cycle() -> None:
+@given_a_world
+async def test_the_echo_of_our_own_binds_starts_no_cycle(world: World) -> None:
     """A hundred pods that come together are placed by a cycle or two, not by one for each bind that is confirmed."""
-
-    async def story(world: World) -> None:
-        for number in range(20):
-            await world.add_node(f"n{number}")
-        for number in range(100):
-            await world.add_pod(f"p{number}")
-        async with world.scheduler() as process:
-            await world.settle(30)
-            assert all((await world.places()).values())
-            assert process.cycles <= 2
-
-    in_a_world(story)
+    for number in range(20):
+        await world.add_node(f"n{number}")
+    for number in range(100):
+        await world.add_pod(f"p{number}")
+    async with world.scheduler() as process:
+        await world.settle(30)
+        assert all((await world.places()).values())
+        assert process.cycles <= 2
 
 
-def test_a_change_that_matters_wakes_the_scheduler() -> None:
+@given_a_world
+async def test_a_change_that_matters_wakes_the_scheduler(world: World) -> None:
     """A pod that waits is placed as soon as a node comes that has room for it."""
-
-    async def story(world: World) -> None:
-        await world.add_pod("waits")
-        async with world.scheduler():
-            await world.settle(600)
-            assert (await world.places())["waits"] == ""
-            await world.add_node("n1")
-            await world.settle(1)
-            assert (await world.places())["waits"] == "n1"
-
-    in_a_world(story)
-
-
-def test_a_kind_that_is_installed_later_is_followed() -> None:
-    """Groups of a CRD that appears after the start are picked up within a minute or so."""
-
-    async def story(world: World) -> None:
+    await world.add_pod("waits")
+    async with world.scheduler():
+        await world.settle(600)
+        assert (await world.places())["waits"] == ""
         await world.add_node("n1")
-        async with world.scheduler():
-            await world.settle(10)
-            await install_crds(world.client)
-            group = {"metadata": {"name": "late", "namespace": NS}, "spec": {"minMember": 2}}
-            await world.client.create(COSCHEDULING_GROUP, group)
-            for number in range(2):
-                pod = await world.add_pod(f"late-{number}", schedulingGates=[{"name": "example.com/label-first"}])
-                patch = {"metadata": {"labels": {"scheduling.x-k8s.io/pod-group": "late"}}}
-                await world.client.patch(POD, pod.metadata.name, patch, NS)
-                await world.client.patch(POD, pod.metadata.name, {"spec": {"schedulingGates": []}}, NS)
-            await world.settle(5)
-            assert set((await world.places()).values()) == {""}, "the group is not known yet"
-            await world.settle(90)
-            assert set((await world.places()).values()) == {"n1"}
+        await world.settle(1)
+        assert (await world.places())["waits"] == "n1"
 
-    in_a_world(story)
+
+@given_a_world
+async def test_a_kind_that_is_installed_later_is_followed(world: World) -> None:
+    """Groups of a CRD that appears after the start are picked up within a minute or so."""
+    await world.add_node("n1")
+    async with world.scheduler():
+        await world.settle(10)
+        await install_crds(world.client)
+        group = {"metadata": {"name": "late", "namespace": NS}, "spec": {"minMember": 2}}
+        await world.client.create(COSCHEDULING_GROUP, group)
+        for number in range(2):
+            pod = await world.add_pod(f"late-{number}", schedulingGates=[{"name": "example.com/label-first"}])
+            patch = {"metadata": {"labels": {"scheduling.x-k8s.io/pod-group": "late"}}}
+            await world.client.patch(POD, pod.metadata.name, patch, NS)
+            await world.client.patch(POD, pod.metadata.name, {"spec": {"schedulingGates": []}}, NS)
+        await world.settle(5)
+        assert set((await world.places()).values()) == {""}, "the group is not known yet"
+        await world.settle(90)
+        assert set((await world.places()).values()) == {"n1"}

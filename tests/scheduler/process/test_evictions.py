@@ -4,7 +4,7 @@ from spinney.api.core import EVENT, POD
 from spinney.api.policy import POD_DISRUPTION_BUDGET
 from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.api.struct import JSON
-from tests.scheduler.process.world import NS, World, in_a_world, status
+from tests.scheduler.process.world import NS, World, given_a_world, status
 
 
 async def a_full_node(world: World, victims: int = 4) -> None:
@@ -37,84 +37,72 @@ async def events(world: World, reason: str) -> list[JSON]:
     return [event for event in found if event["reason"] == reason]
 
 
-def test_victims_and_beneficiary_are_told() -> None:
+@given_a_world
+async def test_victims_and_beneficiary_are_told(world: World) -> None:
     """The victim says for whom it went, and the beneficiary what its room has cost."""
-
-    async def story(world: World) -> None:
-        await a_full_node(world, victims=1)
-        async with world.scheduler():
-            await world.settle(2)
-            await world.add_pod("urgent", priorityClassName="urgent")
-            await world.settle(5)
-            assert await world.places() == {"urgent": "n1"}
-            said = {event["involvedObject"]["name"]: event["message"] for event in await events(world, "Evict")}
-            assert "preempted by job" in said["v0"]
-            assert said["urgent"] == f"Evicted 1 pods to make room: {NS}/v0"
-
-    in_a_world(story)
+    await a_full_node(world, victims=1)
+    async with world.scheduler():
+        await world.settle(2)
+        await world.add_pod("urgent", priorityClassName="urgent")
+        await world.settle(5)
+        assert await world.places() == {"urgent": "n1"}
+        said = {event["involvedObject"]["name"]: event["message"] for event in await events(world, "Evict")}
+        assert "preempted by job" in said["v0"]
+        assert said["urgent"] == f"Evicted 1 pods to make room: {NS}/v0"
 
 
-def test_a_budget_is_counted_over_all_victims() -> None:
+@given_a_world
+async def test_a_budget_is_counted_over_all_victims(world: World) -> None:
     """Two victims are needed and one may go: nobody is evicted, until the budget allows for both."""
+    await a_full_node(world)
+    await a_budget(world, 1)
+    async with world.scheduler():
+        await world.settle(2)
+        await world.add_pod("urgent", gpus=2, priorityClassName="urgent")
+        await world.settle(120)
+        places = await world.places()
+        assert places.pop("urgent") == ""
+        assert set(places.values()) == {"n1"}
 
-    async def story(world: World) -> None:
-        await a_full_node(world)
-        await a_budget(world, 1)
-        async with world.scheduler():
-            await world.settle(2)
-            await world.add_pod("urgent", gpus=2, priorityClassName="urgent")
-            await world.settle(120)
-            places = await world.places()
-            assert places.pop("urgent") == ""
-            assert set(places.values()) == {"n1"}
-
-            await allow(world, 2)
-            await world.settle(5)
-            places = await world.places()
-            assert places["urgent"] == "n1"
-            assert len(places) == 3
-
-    in_a_world(story)
+        await allow(world, 2)
+        await world.settle(5)
+        places = await world.places()
+        assert places["urgent"] == "n1"
+        assert len(places) == 3
 
 
-def test_victims_that_no_budget_protects_are_found() -> None:
+@given_a_world
+async def test_victims_that_no_budget_protects_are_found(world: World) -> None:
     """A budget that allows nothing turns the search to others."""
-
-    async def story(world: World) -> None:
-        await a_full_node(world)
-        await a_budget(world, 0)
-        await world.client.patch(POD, "v2", {"metadata": {"labels": {"app": "other"}}}, NS)
-        async with world.scheduler():
-            await world.settle(2)
-            await world.add_pod("urgent", priorityClassName="urgent")
-            await world.settle(5)
-            places = await world.places()
-            assert places["urgent"] == "n1"
-            assert "v2" not in places
-            assert len(places) == 4
-
-    in_a_world(story)
+    await a_full_node(world)
+    await a_budget(world, 0)
+    await world.client.patch(POD, "v2", {"metadata": {"labels": {"app": "other"}}}, NS)
+    async with world.scheduler():
+        await world.settle(2)
+        await world.add_pod("urgent", priorityClassName="urgent")
+        await world.settle(5)
+        places = await world.places()
+        assert places["urgent"] == "n1"
+        assert "v2" not in places
+        assert len(places) == 4
 
 
-def test_nobody_goes_when_one_victim_may_not() -> None:
+@given_a_world
+async def test_nobody_goes_when_one_victim_may_not(world: World) -> None:
     """A refusal that shows in the trial keeps all victims in place, and the beneficiary says so."""
+    await a_full_node(world)
+    async with world.scheduler():
+        await world.settle(2)
+        world.transport.fault = lambda method, path: (
+            status(429, "TooManyRequests") if path.endswith("/pods/v1/eviction") else None
+        )
+        await world.add_pod("urgent", gpus=4, priorityClassName="urgent")
+        await world.settle(10)
+        places = await world.places()
+        assert places.pop("urgent") == ""
+        assert len(places) == 4
+        assert await events(world, "EvictRefused")
 
-    async def story(world: World) -> None:
-        await a_full_node(world)
-        async with world.scheduler():
-            await world.settle(2)
-            world.transport.fault = lambda method, path: (
-                status(429, "TooManyRequests") if path.endswith("/pods/v1/eviction") else None
-            )
-            await world.add_pod("urgent", gpus=4, priorityClassName="urgent")
-            await world.settle(10)
-            places = await world.places()
-            assert places.pop("urgent") == ""
-            assert len(places) == 4
-            assert await events(world, "EvictRefused")
-
-            world.transport.fault = lambda method, path: None
-            await world.settle(60)
-            assert await world.places() == {"urgent": "n1"}
-
-    in_a_world(story)
+        world.transport.fault = lambda method, path: None
+        await world.settle(60)
+        assert await world.places() == {"urgent": "n1"}

@@ -12,7 +12,7 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.commit import BookPositions
 from spinney.scheduler.process.process import CYCLES, SchedulerProcess
 from spinney.scheduler.process.shadow import Shadow
-from tests.scheduler.process.world import World, in_a_world
+from tests.scheduler.process.world import World, given_a_world
 
 
 class Hindered(Shadow):
@@ -29,25 +29,22 @@ class Hindered(Shadow):
         super().conclude(result)
 
 
-def test_a_cycle_that_fails_is_followed_by_another() -> None:
+@given_a_world
+async def test_a_cycle_that_fails_is_followed_by_another(world: World) -> None:
     """The process lives through cycles that fail as a whole, counts them, and decides again."""
-
-    async def story(world: World) -> None:
-        await world.add_node("n1")
-        await world.add_pod("p1")
-        client = Client(world.transport, world.runtime)
-        inventory = Inventory()
-        effects = Hindered(inventory, world.runtime.clock)
-        process = SchedulerProcess(client, SchedulerConfig(), inventory=inventory, effects=effects)
-        running = asyncio.create_task(process.run())
-        await world.settle(30)
-        assert effects.concluded
-        failed = process.manager.metrics.registry.get_sample_value("spinney_failed_rounds_total", {"loop": CYCLES})
-        assert failed == 3
-        process.stop()
-        await running
-
-    in_a_world(story)
+    await world.add_node("n1")
+    await world.add_pod("p1")
+    client = Client(world.transport, world.runtime)
+    inventory = Inventory()
+    effects = Hindered(inventory, world.runtime.clock)
+    process = SchedulerProcess(client, SchedulerConfig(), inventory=inventory, effects=effects)
+    running = asyncio.create_task(process.run())
+    await world.settle(30)
+    assert effects.concluded
+    failed = process.manager.metrics.registry.get_sample_value("spinney_failed_rounds_total", {"loop": CYCLES})
+    assert failed == 3
+    process.stop()
+    await running
 
 
 class Slippery(Shadow):
@@ -62,21 +59,18 @@ class Slippery(Shadow):
         super().bind(binds, decided_at=decided_at)
 
 
-def test_a_pod_that_cannot_be_taken_in_is_alone_in_that() -> None:
+@given_a_world
+async def test_a_pod_that_cannot_be_taken_in_is_alone_in_that(world: World) -> None:
     """Other pods are placed though one raised on its way in."""
-
-    async def story(world: World) -> None:
-        await world.add_node("n1")
-        for name in ("bad", "good"):
-            await world.add_pod(name)
-        inventory = Inventory()
-        effects = Slippery(inventory, world.runtime.clock)
-        client = Client(world.transport, world.runtime)
-        process = SchedulerProcess(client, SchedulerConfig(), inventory=inventory, effects=effects)
-        running = asyncio.create_task(process.run())
-        await world.settle(10)
-        assert effects.bound == {"good"}
-        process.stop()
-        await running
-
-    in_a_world(story)
+    await world.add_node("n1")
+    for name in ("bad", "good"):
+        await world.add_pod(name)
+    inventory = Inventory()
+    effects = Slippery(inventory, world.runtime.clock)
+    client = Client(world.transport, world.runtime)
+    process = SchedulerProcess(client, SchedulerConfig(), inventory=inventory, effects=effects)
+    running = asyncio.create_task(process.run())
+    await world.settle(10)
+    assert effects.bound == {"good"}
+    process.stop()
+    await running

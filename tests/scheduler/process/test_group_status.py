@@ -19,7 +19,7 @@ from spinney.scheduler.topology.levels import Topology
 from spinney.scheduler.topology.resolving import Topologies
 from spinney.scheduler.topology.scoring import placement_score
 from tests.scheduler.process.test_time import a_contest, a_job
-from tests.scheduler.process.world import NS, World, in_a_world
+from tests.scheduler.process.world import NS, World, given_a_world
 from tests.scheduler.process.world import status as refusal
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -30,100 +30,86 @@ async def group(world: World, name: str) -> kai.PodGroup:
     return await world.client.get(kai.POD_GROUP, name, NS, type=kai.PodGroup)
 
 
-def test_a_pod_group_says_why_it_waits_until_it_is_placed() -> None:
+@given_a_world
+async def test_a_pod_group_says_why_it_waits_until_it_is_placed(world: World) -> None:
     """The condition of the node pool names the reason, is written once, and goes when the job has its place."""
+    await a_contest(world)
+    async with world.scheduler():
+        await a_job(world, "first", "high")
+        await world.settle(3)
+        await a_job(world, "second", "low")
+        await world.settle(60)
+        (condition,) = (await group(world, "second")).status.scheduling_conditions
+        assert (condition.type, condition.node_pool) == ("UnschedulableOnNodePool", "default")
+        assert (condition.status, condition.transition_id) == ("True", "0")
+        assert "unschedulable on cluster" in condition.message
+        assert not (await group(world, "first")).status.scheduling_conditions
 
-    async def story(world: World) -> None:
-        await a_contest(world)
-        async with world.scheduler():
-            await a_job(world, "first", "high")
-            await world.settle(3)
-            await a_job(world, "second", "low")
-            await world.settle(60)
-            (condition,) = (await group(world, "second")).status.scheduling_conditions
-            assert (condition.type, condition.node_pool) == ("UnschedulableOnNodePool", "default")
-            assert (condition.status, condition.transition_id) == ("True", "0")
-            assert "unschedulable on cluster" in condition.message
-            assert not (await group(world, "first")).status.scheduling_conditions
-
-            await world.client.delete(POD, "first", NS)
-            await world.settle(5)
-            assert not (await group(world, "second")).status.scheduling_conditions
-            assert "kai.scheduler/last-start-timestamp" in (await group(world, "second")).metadata.annotations
-
-    in_a_world(story)
+        await world.client.delete(POD, "first", NS)
+        await world.settle(5)
+        assert not (await group(world, "second")).status.scheduling_conditions
+        assert "kai.scheduler/last-start-timestamp" in (await group(world, "second")).metadata.annotations
 
 
-def test_no_reason_is_published_while_gates_are_still_opening() -> None:
+@given_a_world
+async def test_no_reason_is_published_while_gates_are_still_opening(world: World) -> None:
     """Of a gang that only lacks pods which are still gated nothing is said; once all are there, it is."""
+    await a_contest(world)
+    async with world.scheduler():
+        mate = {
+            "metadata": {"name": "mate", "namespace": NS, "annotations": {KAI_POD_GROUP: "pair"}},
+            "spec": {
+                "schedulerName": "kai-scheduler",
+                "schedulingGates": [{"name": "example.com/later"}],
+                "containers": [{"name": "main", "image": "pause", "resources": {"limits": {"nvidia.com/gpu": "1"}}}],
+            },
+        }
+        await world.client.create(POD, mate)
+        await a_job(world, "pair", "low", minMember=2)
+        first = await world.client.get(POD, "pair", NS, type=Pod)
+        await world.settle(60)
+        waiting = await world.client.get(POD, "pair", NS, type=Pod)
+        assert waiting.condition("PodScheduled") == first.condition("PodScheduled")
+        assert not (await group(world, "pair")).status.scheduling_conditions
 
-    async def story(world: World) -> None:
-        await a_contest(world)
-        async with world.scheduler():
-            mate = {
-                "metadata": {"name": "mate", "namespace": NS, "annotations": {KAI_POD_GROUP: "pair"}},
-                "spec": {
-                    "schedulerName": "kai-scheduler",
-                    "schedulingGates": [{"name": "example.com/later"}],
-                    "containers": [
-                        {"name": "main", "image": "pause", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
-                    ],
-                },
-            }
-            await world.client.create(POD, mate)
-            await a_job(world, "pair", "low", minMember=2)
-            first = await world.client.get(POD, "pair", NS, type=Pod)
-            await world.settle(60)
-            waiting = await world.client.get(POD, "pair", NS, type=Pod)
-            assert waiting.condition("PodScheduled") == first.condition("PodScheduled")
-            assert not (await group(world, "pair")).status.scheduling_conditions
-
-            await world.client.patch(POD, "mate", {"spec": {"schedulingGates": None}}, NS)
-            await world.settle(60)
-            refused = (await world.client.get(POD, "pair", NS, type=Pod)).condition("PodScheduled")
-            assert refused is not None
-            assert refused.status == "False"
-
-    in_a_world(story)
+        await world.client.patch(POD, "mate", {"spec": {"schedulingGates": None}}, NS)
+        await world.settle(60)
+        refused = (await world.client.get(POD, "pair", NS, type=Pod)).condition("PodScheduled")
+        assert refused is not None
+        assert refused.status == "False"
 
 
-def test_a_pod_group_that_lost_pods_says_when() -> None:
+@given_a_world
+async def test_a_pod_group_that_lost_pods_says_when(world: World) -> None:
     """The victim's group carries the moment of its eviction, which preemption delays count from."""
-
-    async def story(world: World) -> None:
-        await a_contest(world)
-        async with world.scheduler():
-            await a_job(world, "low", "low")
-            await world.settle(3)
-            await a_job(world, "high", "high")
-            await world.settle(5)
-            assert await world.places() == {"high": "n1"}
-            assert "kai.scheduler/last-eviction-timestamp" in (await group(world, "low")).metadata.annotations
-
-    in_a_world(story)
+    await a_contest(world)
+    async with world.scheduler():
+        await a_job(world, "low", "low")
+        await world.settle(3)
+        await a_job(world, "high", "high")
+        await world.settle(5)
+        assert await world.places() == {"high": "n1"}
+        assert "kai.scheduler/last-eviction-timestamp" in (await group(world, "low")).metadata.annotations
 
 
-def test_what_a_conflict_refused_is_written_again() -> None:
+@given_a_world
+async def test_what_a_conflict_refused_is_written_again(world: World) -> None:
     """A moment whose write met somebody else's is written for the version that is there then."""
+    await a_contest(world)
+    refused: list[str] = []
 
-    async def story(world: World) -> None:
-        await a_contest(world)
-        refused: list[str] = []
+    def conflict_once(method: str, path: str) -> Response | None:
+        if method != "PATCH" or "/podgroups/first" not in path or refused:
+            return None
+        refused.append(path)
+        return refusal(409, "Conflict")
 
-        def conflict_once(method: str, path: str) -> Response | None:
-            if method != "PATCH" or "/podgroups/first" not in path or refused:
-                return None
-            refused.append(path)
-            return refusal(409, "Conflict")
-
-        world.transport.fault = conflict_once
-        async with world.scheduler():
-            await a_job(world, "first", "high")
-            await world.settle(5)
-        assert refused
-        assert "kai.scheduler/last-start-timestamp" in (await group(world, "first")).metadata.annotations
-
-    in_a_world(story)
+    world.transport.fault = conflict_once
+    async with world.scheduler():
+        await a_job(world, "first", "high")
+        await world.settle(5)
+    assert refused
+    assert "kai.scheduler/last-start-timestamp" in (await group(world, "first")).metadata.annotations
 
 
 def test_the_disruption_of_a_gang_is_said_until_it_recovered() -> None:

@@ -1,7 +1,7 @@
 """Moving on a cluster: who is moved comes to its new place though its pods are others by then."""
 
 from spinney.api.core import POD, Pod
-from tests.scheduler.process.world import NS, World, in_a_world
+from tests.scheduler.process.world import NS, World, given_a_world
 
 SIZES = {"right": 2, "left": 3, "large": 5, "small": 2}
 """GPUs of the only pod of each gang."""
@@ -32,19 +32,16 @@ async def add(world: World, gang: str, generation: int, node: str = "") -> None:
     )
 
 
-def test_two_gangs_change_places_once() -> None:
+@given_a_world
+async def test_two_gangs_change_places_once(world: World) -> None:
     """Each moved gang takes the node it was promised, so a third fits and nobody is moved again."""
-
-    async def story(world: World) -> None:
-        await world.add_node("n0", gpus=4)
-        await world.add_node("n1", gpus=8)
-        for gang, node in {"right": "n1", "left": "n0", "large": "n1", "small": ""}.items():
-            await world.add_group(gang, 1)
-            await add(world, gang, 0, node)
-            await world.settle(1)
-        async with world.scheduler():
-            await world.settle(2)
-            assert [await replace_terminating(world) for _ in range(4)] == [2, 0, 0, 0]
-            assert await world.places() == {"large-0": "n1", "left-1": "n1", "right-1": "n0", "small-0": "n0"}
-
-    in_a_world(story)
+    await world.add_node("n0", gpus=4)
+    await world.add_node("n1", gpus=8)
+    for gang, node in {"right": "n1", "left": "n0", "large": "n1", "small": ""}.items():
+        await world.add_group(gang, 1)
+        await add(world, gang, 0, node)
+        await world.settle(1)
+    async with world.scheduler():
+        await world.settle(2)
+        assert [await replace_terminating(world) for _ in range(4)] == [2, 0, 0, 0]
+        assert await world.places() == {"large-0": "n1", "left-1": "n1", "right-1": "n0", "small-0": "n0"}

@@ -11,7 +11,7 @@ from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.api.meta import Condition
 from spinney.api.resource import Resource
 from spinney.kube.crds import install_crds
-from tests.scheduler.process.world import NS, World, in_a_world
+from tests.scheduler.process.world import NS, World, given_a_world
 
 TYPES: dict[Resource, tuple[type[Any], str]] = {
     workload_v1beta1.POD_GROUP: (workload_v1beta1.PodGroup, workload_v1beta1.INITIALLY_SCHEDULED),
@@ -38,61 +38,52 @@ async def add_labelled_gang(world: World, name: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("resource", TYPES, ids=["native", "scheduler-plugins"])
-def test_a_group_says_why_it_waits_and_that_it_is_scheduled(resource: Resource) -> None:
+@given_a_world
+async def test_a_group_says_why_it_waits_and_that_it_is_scheduled(world: World, resource: Resource) -> None:
     """The kind's own condition is False with the reason while a group fits nowhere, and True once it is bound."""
-
-    async def story(world: World) -> None:
-        await install_crds(world.client)
-        await world.add_node("n1", gpus=1)
-        async with world.scheduler():
-            if resource is workload_v1beta1.POD_GROUP:
-                await world.add_gang("g", 2)
-            else:
-                await add_labelled_gang(world, "g", 2)
-            await world.settle(3)
-            waiting = await said_of(world, resource, "g")
-            assert waiting is not None
-            assert (waiting.status, waiting.reason) == ("False", "Unschedulable")
-            assert "unschedulable on cluster" in waiting.message
-            await world.add_node("n2", gpus=1)
-            await world.settle(3)
-            scheduled = await said_of(world, resource, "g")
-            assert scheduled is not None
-            assert (scheduled.status, scheduled.reason) == ("True", "Scheduled")
-            assert scheduled.message == "2 of 2 pods are placed"
-
-    in_a_world(story)
+    await install_crds(world.client)
+    await world.add_node("n1", gpus=1)
+    async with world.scheduler():
+        if resource is workload_v1beta1.POD_GROUP:
+            await world.add_gang("g", 2)
+        else:
+            await add_labelled_gang(world, "g", 2)
+        await world.settle(3)
+        waiting = await said_of(world, resource, "g")
+        assert waiting is not None
+        assert (waiting.status, waiting.reason) == ("False", "Unschedulable")
+        assert "unschedulable on cluster" in waiting.message
+        await world.add_node("n2", gpus=1)
+        await world.settle(3)
+        scheduled = await said_of(world, resource, "g")
+        assert scheduled is not None
+        assert (scheduled.status, scheduled.reason) == ("True", "Scheduled")
+        assert scheduled.message == "2 of 2 pods are placed"
 
 
-def test_being_scheduled_once_is_history() -> None:
+@given_a_world
+async def test_being_scheduled_once_is_history(world: World) -> None:
     """The condition of Kubernetes' own group stays True when its pods are replaced by pods that fit nowhere."""
-
-    async def story(world: World) -> None:
-        await world.add_node("n1", gpus=1)
-        async with world.scheduler():
-            await world.add_gang("g", 1)
-            await world.settle(3)
-            first = await said_of(world, workload_v1beta1.POD_GROUP, "g")
-            await world.client.delete(POD, "g-0", NS)
-            await world.add_pod("g-1", gang="g", gpus=2)
-            await world.settle(3)
-            assert first is not None
-            assert first.status == "True"
-            assert await said_of(world, workload_v1beta1.POD_GROUP, "g") == first
-
-    in_a_world(story)
+    await world.add_node("n1", gpus=1)
+    async with world.scheduler():
+        await world.add_gang("g", 1)
+        await world.settle(3)
+        first = await said_of(world, workload_v1beta1.POD_GROUP, "g")
+        await world.client.delete(POD, "g-0", NS)
+        await world.add_pod("g-1", gang="g", gpus=2)
+        await world.settle(3)
+        assert first is not None
+        assert first.status == "True"
+        assert await said_of(world, workload_v1beta1.POD_GROUP, "g") == first
 
 
-def test_groups_of_another_scheduler_are_left_alone() -> None:
+@given_a_world
+async def test_groups_of_another_scheduler_are_left_alone(world: World) -> None:
     """Nothing is written on a group whose pods ask for another scheduler."""
-
-    async def story(world: World) -> None:
-        await world.add_node("n1", gpus=1)
-        async with world.scheduler():
-            await world.add_group("g", 2)
-            for number in range(2):
-                await world.add_pod(f"g-{number}", gang="g", schedulerName="default-scheduler")
-            await world.settle(3)
-            assert await said_of(world, workload_v1beta1.POD_GROUP, "g") is None
-
-    in_a_world(story)
+    await world.add_node("n1", gpus=1)
+    async with world.scheduler():
+        await world.add_group("g", 2)
+        for number in range(2):
+            await world.add_pod(f"g-{number}", gang="g", schedulerName="default-scheduler")
+        await world.settle(3)
+        assert await said_of(world, workload_v1beta1.POD_GROUP, "g") is None

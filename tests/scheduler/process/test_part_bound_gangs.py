@@ -3,7 +3,7 @@
 from spinney.api.core import EVENT, NODE, POD
 from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.kube.errors import ConnectionFailed
-from tests.scheduler.process.world import NS, Fault, World, in_a_world, status
+from tests.scheduler.process.world import NS, Fault, World, given_a_world, status
 
 
 def refusing_to_bind(*pods: str, code: int = 403) -> Fault:
@@ -12,148 +12,127 @@ def refusing_to_bind(*pods: str, code: int = 403) -> Fault:
     return lambda method, path: status(code, "Forbidden") if path in paths else None
 
 
-def test_a_bind_without_an_answer_is_tried_again_on_its_node() -> None:
+@given_a_world
+async def test_a_bind_without_an_answer_is_tried_again_on_its_node(world: World) -> None:
     """Binds that break off are repeated until they succeed, and meanwhile nobody else gets their room."""
+    await world.add_node("n1", gpus=4)
+    broken = 3
 
-    async def story(world: World) -> None:
-        await world.add_node("n1", gpus=4)
-        broken = 3
+    def breaks(method: str, path: str) -> ConnectionFailed | None:
+        nonlocal broken
+        if not path.endswith("/binding") or not broken:
+            return None
+        broken -= 1
+        return ConnectionFailed("the connection broke")
 
-        def breaks(method: str, path: str) -> ConnectionFailed | None:
-            nonlocal broken
-            if not path.endswith("/binding") or not broken:
-                return None
-            broken -= 1
-            return ConnectionFailed("the connection broke")
-
-        world.transport.fault = breaks
-        async with world.scheduler() as process:
-            await world.add_gang("a", 4)
-            await world.settle(0.5)
-            await world.add_gang("b", 4)
-            await world.settle(30)
-            places = await world.places()
-            assert {places[f"a-{number}"] for number in range(4)} == {"n1"}
-            assert {places[f"b-{number}"] for number in range(4)} == {""}
-            assert process.cycles <= 4
-
-    in_a_world(story)
+    world.transport.fault = breaks
+    async with world.scheduler() as process:
+        await world.add_gang("a", 4)
+        await world.settle(0.5)
+        await world.add_gang("b", 4)
+        await world.settle(30)
+        places = await world.places()
+        assert {places[f"a-{number}"] for number in range(4)} == {"n1"}
+        assert {places[f"b-{number}"] for number in range(4)} == {""}
+        assert process.cycles <= 4
 
 
-def test_what_a_part_bound_gang_misses_is_placed_first() -> None:
+@given_a_world
+async def test_what_a_part_bound_gang_misses_is_placed_first(world: World) -> None:
     """After a refused bind the bound members keep their room, and the rest goes before pods of higher priority."""
-
-    async def story(world: World) -> None:
-        await world.add_node("n1", gpus=4)
-        world.transport.fault = refusing_to_bind("a-3")
-        async with world.scheduler():
-            await world.add_gang("a", 4)
-            await world.settle(5)
-            places = await world.places()
-            assert [places[f"a-{number}"] for number in range(4)] == ["n1", "n1", "n1", ""]
-
-            await world.client.create(PRIORITY_CLASS, {"metadata": {"name": "urgent"}, "value": 1000})
-            for number in range(2):
-                await world.add_pod(f"rival-{number}", priorityClassName="urgent")
-            await world.settle(1)
-            world.transport.fault = lambda method, path: None
-            await world.settle(30)
-            places = await world.places()
-            assert places["a-3"] == "n1"
-            assert places["rival-0"] == places["rival-1"] == ""
-
-    in_a_world(story)
-
-
-def test_a_gang_that_cannot_be_completed_is_released() -> None:
-    """When the missing member finds no place within the grace period, the bound ones are evicted and say why."""
-
-    async def story(world: World) -> None:
-        await world.add_node("n1", gpus=4)
-        world.transport.fault = refusing_to_bind("a-3")
-        async with world.scheduler(part_gang_grace_seconds=60) as process:
-            await world.add_gang("a", 4)
-            await world.settle(50)
-            assert list((await world.places()).values()).count("n1") == 3
-            await world.settle(20)
-            assert await world.places() == {"a-3": ""}
-            assert process.cycles < 10, "a bind that is refused again and again is tried ever more rarely"
-            await world.settle(5)
-            reasons = [event["reason"] for event in (await world.client.list(EVENT, NS)).items]
-            assert reasons.count("GangReleased") == 3
-
-    in_a_world(story)
-
-
-def test_a_gang_whose_missing_members_are_deleted_is_released() -> None:
-    """A part-bound gang is released also when nothing of it is left that could be placed."""
-
-    async def story(world: World) -> None:
-        await world.add_node("n1", gpus=4)
-        world.transport.fault = refusing_to_bind("a-3")
-        async with world.scheduler():
-            await world.add_gang("a", 4)
-            await world.settle(5)
-            await world.client.delete(POD, "a-3", NS)
-            await world.settle(90)
-            assert await world.places() == {}
-
-    in_a_world(story)
-
-
-def test_a_gang_that_was_complete_and_lost_a_pod_is_left_alone() -> None:
-    """A gang that had all it needs is not released when it loses a member that cannot be replaced."""
-
-    async def story(world: World) -> None:
-        await world.add_node("n1", gpus=4)
-        async with world.scheduler():
-            await world.add_gang("a", 4)
-            await world.settle(5)
-            await world.client.delete(POD, "a-3", NS)
-            await world.client.patch(NODE, "n1", {"spec": {"unschedulable": True}})
-            await world.add_pod("a-3", gang="a")
-            await world.settle(300)
-            places = await world.places()
-            assert [places[f"a-{number}"] for number in range(4)] == ["n1", "n1", "n1", ""]
-
-    in_a_world(story)
-
-
-def test_a_restart_in_the_middle_of_a_gang_completes_it() -> None:
-    """A new process on the same cluster finds the part-bound gang and places the rest."""
-
-    async def story(world: World) -> None:
-        await world.add_node("n1", gpus=4)
-        world.transport.fault = refusing_to_bind("a-2", "a-3")
-        async with world.scheduler():
-            await world.add_gang("a", 4)
-            await world.settle(5)
-        world.transport.fault = lambda method, path: None
-        async with world.scheduler():
-            await world.settle(5)
-            assert set((await world.places()).values()) == {"n1"}
-
-    in_a_world(story)
-
-
-def test_a_restart_does_not_forget_a_gang_that_cannot_be_completed() -> None:
-    """A new process releases a gang that an earlier one left part-bound, but not one that had been complete."""
-
-    async def story(world: World) -> None:
-        await world.add_node("n1", gpus=4)
-        await world.add_node("n2", gpus=4)
-        world.transport.fault = refusing_to_bind("a-3")
-        async with world.scheduler():
-            await world.add_gang("a", 4)
-            await world.add_gang("b", 4)
-            await world.settle(5)
-        await world.client.delete(POD, "b-3", NS)
+    await world.add_node("n1", gpus=4)
+    world.transport.fault = refusing_to_bind("a-3")
+    async with world.scheduler():
+        await world.add_gang("a", 4)
         await world.settle(5)
-        await world.add_pod("b-3", gang="b", gpus=8)
-        async with world.scheduler():
-            await world.settle(120)
-            places = await world.places()
-            assert [name for name, node in places.items() if name.startswith("a") and node] == []
-            assert [name for name, node in places.items() if name.startswith("b") and node] == ["b-0", "b-1", "b-2"]
+        places = await world.places()
+        assert [places[f"a-{number}"] for number in range(4)] == ["n1", "n1", "n1", ""]
 
-    in_a_world(story)
+        await world.client.create(PRIORITY_CLASS, {"metadata": {"name": "urgent"}, "value": 1000})
+        for number in range(2):
+            await world.add_pod(f"rival-{number}", priorityClassName="urgent")
+        await world.settle(1)
+        world.transport.fault = lambda method, path: None
+        await world.settle(30)
+        places = await world.places()
+        assert places["a-3"] == "n1"
+        assert places["rival-0"] == places["rival-1"] == ""
+
+
+@given_a_world
+async def test_a_gang_that_cannot_be_completed_is_released(world: World) -> None:
+    """When the missing member finds no place within the grace period, the bound ones are evicted and say why."""
+    await world.add_node("n1", gpus=4)
+    world.transport.fault = refusing_to_bind("a-3")
+    async with world.scheduler(part_gang_grace_seconds=60) as process:
+        await world.add_gang("a", 4)
+        await world.settle(50)
+        assert list((await world.places()).values()).count("n1") == 3
+        await world.settle(20)
+        assert await world.places() == {"a-3": ""}
+        assert process.cycles < 10, "a bind that is refused again and again is tried ever more rarely"
+        await world.settle(5)
+        reasons = [event["reason"] for event in (await world.client.list(EVENT, NS)).items]
+        assert reasons.count("GangReleased") == 3
+
+
+@given_a_world
+async def test_a_gang_whose_missing_members_are_deleted_is_released(world: World) -> None:
+    """A part-bound gang is released also when nothing of it is left that could be placed."""
+    await world.add_node("n1", gpus=4)
+    world.transport.fault = refusing_to_bind("a-3")
+    async with world.scheduler():
+        await world.add_gang("a", 4)
+        await world.settle(5)
+        await world.client.delete(POD, "a-3", NS)
+        await world.settle(90)
+        assert await world.places() == {}
+
+
+@given_a_world
+async def test_a_gang_that_was_complete_and_lost_a_pod_is_left_alone(world: World) -> None:
+    """A gang that had all it needs is not released when it loses a member that cannot be replaced."""
+    await world.add_node("n1", gpus=4)
+    async with world.scheduler():
+        await world.add_gang("a", 4)
+        await world.settle(5)
+        await world.client.delete(POD, "a-3", NS)
+        await world.client.patch(NODE, "n1", {"spec": {"unschedulable": True}})
+        await world.add_pod("a-3", gang="a")
+        await world.settle(300)
+        places = await world.places()
+        assert [places[f"a-{number}"] for number in range(4)] == ["n1", "n1", "n1", ""]
+
+
+@given_a_world
+async def test_a_restart_in_the_middle_of_a_gang_completes_it(world: World) -> None:
+    """A new process on the same cluster finds the part-bound gang and places the rest."""
+    await world.add_node("n1", gpus=4)
+    world.transport.fault = refusing_to_bind("a-2", "a-3")
+    async with world.scheduler():
+        await world.add_gang("a", 4)
+        await world.settle(5)
+    world.transport.fault = lambda method, path: None
+    async with world.scheduler():
+        await world.settle(5)
+        assert set((await world.places()).values()) == {"n1"}
+
+
+@given_a_world
+async def test_a_restart_does_not_forget_a_gang_that_cannot_be_completed(world: World) -> None:
+    """A new process releases a gang that an earlier one left part-bound, but not one that had been complete."""
+    await world.add_node("n1", gpus=4)
+    await world.add_node("n2", gpus=4)
+    world.transport.fault = refusing_to_bind("a-3")
+    async with world.scheduler():
+        await world.add_gang("a", 4)
+        await world.add_gang("b", 4)
+        await world.settle(5)
+    await world.client.delete(POD, "b-3", NS)
+    await world.settle(5)
+    await world.add_pod("b-3", gang="b", gpus=8)
+    async with world.scheduler():
+        await world.settle(120)
+        places = await world.places()
+        assert [name for name, node in places.items() if name.startswith("a") and node] == []
+        assert [name for name, node in places.items() if name.startswith("b") and node] == ["b-0", "b-1", "b-2"]

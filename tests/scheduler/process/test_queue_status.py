@@ -6,7 +6,7 @@ from spinney.api.core import POD
 from spinney.api.labels import KAI_QUEUE
 from spinney.api.struct import JSON
 from spinney.kube.crds import install_crds
-from tests.scheduler.process.world import NS, World, in_a_world
+from tests.scheduler.process.world import NS, World, given_a_world
 
 QUOTA = {"quota": 2, "limit": -1, "overQuotaWeight": 1}
 UNBOUND = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
@@ -36,48 +36,42 @@ async def status_of(world: World, queue: str) -> JSON:
     return found
 
 
-def test_queues_say_what_they_hold_and_ask_for() -> None:
+@given_a_world
+async def test_queues_say_what_they_hold_and_ask_for(world: World) -> None:
     """A queue counts its own pods, and those of the queues below it; what waits is asked for and not held."""
+    await two_queues(world)
+    async with world.scheduler():
+        for number in range(3):
+            await a_pod_of_team(world, f"p{number}")
+        await world.settle(10)
+        for queue in ("team", "org"):
+            status = await status_of(world, queue)
+            assert status["allocated"]["nvidia.com/gpu"] == "2"
+            assert status["requested"]["nvidia.com/gpu"] == "3"
+        assert (await status_of(world, "org"))["childQueues"] == ["team"]
 
-    async def story(world: World) -> None:
-        await two_queues(world)
-        async with world.scheduler():
-            for number in range(3):
-                await a_pod_of_team(world, f"p{number}")
-            await world.settle(10)
-            for queue in ("team", "org"):
-                status = await status_of(world, queue)
-                assert status["allocated"]["nvidia.com/gpu"] == "2"
-                assert status["requested"]["nvidia.com/gpu"] == "3"
-            assert (await status_of(world, "org"))["childQueues"] == ["team"]
+        for number in range(3):
+            await world.client.delete(POD, f"p{number}", NS)
+        await world.settle(10)
+        assert (await status_of(world, "team"))["allocated"]["nvidia.com/gpu"] == "0"
 
-            for number in range(3):
-                await world.client.delete(POD, f"p{number}", NS)
-            await world.settle(10)
-            assert (await status_of(world, "team"))["allocated"]["nvidia.com/gpu"] == "0"
-
-            writes = len(world.transport.writes)
-            await world.settle(600)
-            assert len(world.transport.writes) == writes, "a status that does not change is not written"
-
-    in_a_world(story)
+        writes = len(world.transport.writes)
+        await world.settle(600)
+        assert len(world.transport.writes) == writes, "a status that does not change is not written"
 
 
-def test_a_cluster_with_kai_is_left_to_its_controller() -> None:
+@given_a_world
+async def test_a_cluster_with_kai_is_left_to_its_controller(world: World) -> None:
     """Where the kinds of KAI's operator are served, nothing is written."""
-
-    async def story(world: World) -> None:
-        await two_queues(world)
-        names = {"kind": "Config", "plural": "configs", "singular": "config", "listKind": "ConfigList"}
-        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-        version = {"name": "v1", "served": True, "storage": True, "schema": schema}
-        spec = {"group": "kai.scheduler", "names": names, "scope": "Cluster", "versions": [version]}
-        crd = {"metadata": {"name": "configs.kai.scheduler"}, "spec": spec}
-        await world.client.create(CUSTOM_RESOURCE_DEFINITION, crd)
-        async with world.scheduler():
-            await a_pod_of_team(world, "p")
-            await world.settle(10)
-            assert (await world.places())["p"] == "n1"
-            assert not await status_of(world, "team")
-
-    in_a_world(story)
+    await two_queues(world)
+    names = {"kind": "Config", "plural": "configs", "singular": "config", "listKind": "ConfigList"}
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    spec = {"group": "kai.scheduler", "names": names, "scope": "Cluster", "versions": [version]}
+    crd = {"metadata": {"name": "configs.kai.scheduler"}, "spec": spec}
+    await world.client.create(CUSTOM_RESOURCE_DEFINITION, crd)
+    async with world.scheduler():
+        await a_pod_of_team(world, "p")
+        await world.settle(10)
+        assert (await world.places())["p"] == "n1"
+        assert not await status_of(world, "team")

@@ -9,7 +9,7 @@ from spinney.kube.client import Client
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.embedded.stack import Schedulers, StackOptions
 from spinney.sim.embedded.transport import InProcessTransport
-from tests.scheduler.process.world import NS, World, in_a_world
+from tests.scheduler.process.world import NS, World, given_a_world
 
 
 async def a_user(world: World, name: str, scheduler: str) -> None:
@@ -26,29 +26,26 @@ async def a_user(world: World, name: str, scheduler: str) -> None:
     await world.client.create(POD, {"metadata": {"name": name, "namespace": NS}, "spec": spec})
 
 
-def test_a_device_is_given_out_once_by_both() -> None:
+@given_a_world
+async def test_a_device_is_given_out_once_by_both(world: World) -> None:
     """Each scheduler has a pod that wants the only device: one of the two gets it."""
+    await world.add_node("n1", gpus=0)
+    await world.client.create(DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": {}})
+    pool = {"name": "n1", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "gpu.example.com", "pool": pool, "nodeName": "n1", "devices": [{"name": "gpu-0"}]}
+    await world.client.create(RESOURCE_SLICE, {"metadata": {"name": "n1-gpus"}, "spec": spec})
+    options = StackOptions(scheduler=SchedulerConfig(), coscheduler=CoschedulerConfiguration())
 
-    async def story(world: World) -> None:
-        await world.add_node("n1", gpus=0)
-        await world.client.create(DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": {}})
-        pool = {"name": "n1", "generation": 1, "resourceSliceCount": 1}
-        spec = {"driver": "gpu.example.com", "pool": pool, "nodeName": "n1", "devices": [{"name": "gpu-0"}]}
-        await world.client.create(RESOURCE_SLICE, {"metadata": {"name": "n1-gpus"}, "spec": spec})
-        options = StackOptions(scheduler=SchedulerConfig(), coscheduler=CoschedulerConfiguration())
+    def connect(field_manager: str) -> Client:
+        return Client(InProcessTransport(world.server), world.runtime, field_manager=field_manager)
 
-        def connect(field_manager: str) -> Client:
-            return Client(InProcessTransport(world.server), world.runtime, field_manager=field_manager)
-
-        schedulers = Schedulers(connect, options)
-        running = asyncio.create_task(schedulers.run())
-        await schedulers.manager.wait_until_ready()
-        await asyncio.gather(a_user(world, "a", "spinney-scheduler"), a_user(world, "b", "default-scheduler"))
-        await world.settle(30)
-        claims = [(await world.client.get(RESOURCE_CLAIM, name, NS)).get("status", {}) for name in ("a", "b")]
-        assert sum(bool(status.get("allocation")) for status in claims) == 1
-        assert sorted((await world.places()).values()) == ["", "n1"]
-        schedulers.stop()
-        await running
-
-    in_a_world(story)
+    schedulers = Schedulers(connect, options)
+    running = asyncio.create_task(schedulers.run())
+    await schedulers.manager.wait_until_ready()
+    await asyncio.gather(a_user(world, "a", "spinney-scheduler"), a_user(world, "b", "default-scheduler"))
+    await world.settle(30)
+    claims = [(await world.client.get(RESOURCE_CLAIM, name, NS)).get("status", {}) for name in ("a", "b")]
+    assert sum(bool(status.get("allocation")) for status in claims) == 1
+    assert sorted((await world.places()).values()) == ["", "n1"]
+    schedulers.stop()
+    await running

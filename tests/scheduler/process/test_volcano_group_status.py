@@ -6,7 +6,7 @@ from spinney.api import volcano
 from spinney.api.core import POD
 from spinney.api.labels import VOLCANO_GROUP
 from spinney.kube.crds import install_crds
-from tests.scheduler.process.world import NS, World, in_a_world
+from tests.scheduler.process.world import NS, World, given_a_world
 
 
 async def add_group(world: World, name: str, size: int, **spec: Any) -> None:
@@ -37,45 +37,39 @@ def said(status: volcano.PodGroupStatus) -> dict[str, tuple[str | None, str]]:
     return {each.type: (each.status, each.reason) for each in status.conditions}
 
 
-def test_a_group_says_why_it_waits_that_it_runs_and_that_it_is_done() -> None:
+@given_a_world
+async def test_a_group_says_why_it_waits_that_it_runs_and_that_it_is_done(world: World) -> None:
     """Phase, conditions and counts follow the group from the queue to its end, in Volcano's words."""
-
-    async def story(world: World) -> None:
-        await install_crds(world.client)
-        await world.add_node("n1", gpus=1)
-        async with world.scheduler():
-            await add_group(world, "g", 2)
-            await world.settle(3)
-            waiting = await status_of(world, "g")
-            assert (waiting.phase, said(waiting)) == ("Inqueue", {"Unschedulable": ("True", "Unschedulable")})
-            assert "unschedulable on cluster" in waiting.conditions[0].message
-            assert waiting.conditions[0].transition_id
-            await world.add_node("n2", gpus=1)
-            await world.settle(3)
-            placed = await status_of(world, "g")
-            assert (placed.phase, placed.running) == ("Running", 0)
-            assert said(placed) == {"Unschedulable": ("False", "Scheduled"), "Scheduled": ("True", "Scheduled")}
-            await set_phase(world, "Running")
-            await world.settle(3)
-            running = await status_of(world, "g")
-            assert (running.phase, running.running, running.conditions) == ("Running", 2, placed.conditions)
-            await set_phase(world, "Succeeded")
-            await world.settle(3)
-            done = await status_of(world, "g")
-            assert (done.phase, done.running, done.succeeded) == ("Completed", 0, 2)
-
-    in_a_world(story)
+    await install_crds(world.client)
+    await world.add_node("n1", gpus=1)
+    async with world.scheduler():
+        await add_group(world, "g", 2)
+        await world.settle(3)
+        waiting = await status_of(world, "g")
+        assert (waiting.phase, said(waiting)) == ("Inqueue", {"Unschedulable": ("True", "Unschedulable")})
+        assert "unschedulable on cluster" in waiting.conditions[0].message
+        assert waiting.conditions[0].transition_id
+        await world.add_node("n2", gpus=1)
+        await world.settle(3)
+        placed = await status_of(world, "g")
+        assert (placed.phase, placed.running) == ("Running", 0)
+        assert said(placed) == {"Unschedulable": ("False", "Scheduled"), "Scheduled": ("True", "Scheduled")}
+        await set_phase(world, "Running")
+        await world.settle(3)
+        running = await status_of(world, "g")
+        assert (running.phase, running.running, running.conditions) == ("Running", 2, placed.conditions)
+        await set_phase(world, "Succeeded")
+        await world.settle(3)
+        done = await status_of(world, "g")
+        assert (done.phase, done.running, done.succeeded) == ("Completed", 0, 2)
 
 
-def test_groups_of_another_scheduler_are_left_alone() -> None:
+@given_a_world
+async def test_groups_of_another_scheduler_are_left_alone(world: World) -> None:
     """Nothing is written on a group whose pods ask for another scheduler."""
-
-    async def story(world: World) -> None:
-        await install_crds(world.client)
-        await world.add_node("n1", gpus=1)
-        async with world.scheduler():
-            await add_group(world, "g", 2, schedulerName="volcano-elsewhere")
-            await world.settle(3)
-            assert await status_of(world, "g") == volcano.PodGroupStatus()
-
-    in_a_world(story)
+    await install_crds(world.client)
+    await world.add_node("n1", gpus=1)
+    async with world.scheduler():
+        await add_group(world, "g", 2, schedulerName="volcano-elsewhere")
+        await world.settle(3)
+        assert await status_of(world, "g") == volcano.PodGroupStatus()

@@ -4,7 +4,9 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from functools import wraps
+from inspect import Signature, signature
+from typing import Any, Concatenate, ParamSpec
 
 from spinney.api.core import NAMESPACE, NODE, POD, Pod
 from spinney.api.struct import JSON
@@ -22,6 +24,8 @@ NS = "work"
 
 Fault = Callable[[str, str], "Response | Exception | None"]
 """What to answer a request with, or to raise, instead of passing it on; None passes it on."""
+
+P = ParamSpec("P")
 
 
 class FaultyTransport:
@@ -130,15 +134,26 @@ class World:
         return {pod.metadata.name: pod.spec.node_name for pod in pods}
 
 
-def in_a_world(story: Callable[[World], Coroutine[Any, Any, None]]) -> None:
+def given_a_world(story: Callable[Concatenate[World, P], Coroutine[Any, Any, None]]) -> Callable[P, None]:
     """Run a story on a fresh embedded server, on virtual time."""
 
-    async def live() -> None:
-        runtime = Runtime.virtual(seed=5)
-        server = ApiServer(runtime)
-        async with server.running():
-            world = World(server, runtime)
-            await world.client.create(NAMESPACE, {"metadata": {"name": NS}})
-            await story(world)
+    @wraps(story)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        async def live() -> None:
+            runtime = Runtime.virtual(seed=5)
+            server = ApiServer(runtime)
+            async with server.running():
+                world = World(server, runtime)
+                await world.client.create(NAMESPACE, {"metadata": {"name": NS}})
+                await story(world, *args, **kwargs)
 
-    run_virtual(live())
+        run_virtual(live())
+
+    _, *others = signature(story).parameters.values()
+    run.__signature__ = Signature(others)  # type: ignore[attr-defined]  # the world is no fixture
+    return run
+
+
+def in_a_world(story: Callable[[World], Coroutine[Any, Any, None]]) -> None:
+    """Run a story that is no test of its own, likewise."""
+    given_a_world(story)()
