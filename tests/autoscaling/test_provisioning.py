@@ -19,7 +19,7 @@ from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.process import SchedulerProcess
 from tests.conftest import Cluster
 from tests.grouping.world import JOB, a_world
-from tests.scheduler.process.world import NS, World, in_a_world
+from tests.scheduler.process.world import NS, World, given_a_world
 
 RETRY = 100
 
@@ -79,65 +79,59 @@ async def waiting(world: World) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.parametrize("class_name", [BEST_EFFORT_ATOMIC, CHECK_CAPACITY])
-def test_a_gang_asks_once_and_is_placed_when_its_nodes_are_there(class_name: str) -> None:
+@given_a_world
+async def test_a_gang_asks_once_and_is_placed_when_its_nodes_are_there(world: World, class_name: str) -> None:
     """One request for all its pods, which say what they wait for; nothing is left of it when the gang is bound."""
+    await install(world.client)
+    async with asking(world, class_name):
+        await world.add_gang("g", 3, gpus=8)
+        await world.settle(5)
+        (request,) = await requests(world)
+        assert request["spec"]["provisioningClassName"] == class_name
+        (pod_set,) = request["spec"]["podSets"]
+        assert pod_set["count"] == 3
+        template = await world.client.get(POD_TEMPLATE, pod_set["podTemplateRef"]["name"], NS)
+        assert template["template"]["spec"]["containers"][0]["resources"]["requests"] == {"nvidia.com/gpu": "8"}
+        for pod in (await world.client.list(POD, NS, type=Pod)).items:
+            marks = pod.metadata.annotations
+            assert marks["autoscaling.x-k8s.io/consume-provisioning-request"] == request["metadata"]["name"]
+        assert {reason for reason, _ in (await waiting(world)).values()} == {"WaitingForProvisioning"}
 
-    async def story(world: World) -> None:
-        await install(world.client)
-        async with asking(world, class_name):
-            await world.add_gang("g", 3, gpus=8)
-            await world.settle(5)
-            (request,) = await requests(world)
-            assert request["spec"]["provisioningClassName"] == class_name
-            (pod_set,) = request["spec"]["podSets"]
-            assert pod_set["count"] == 3
-            template = await world.client.get(POD_TEMPLATE, pod_set["podTemplateRef"]["name"], NS)
-            assert template["template"]["spec"]["containers"][0]["resources"]["requests"] == {"nvidia.com/gpu": "8"}
-            for pod in (await world.client.list(POD, NS, type=Pod)).items:
-                marks = pod.metadata.annotations
-                assert marks["autoscaling.x-k8s.io/consume-provisioning-request"] == request["metadata"]["name"]
-            assert {reason for reason, _ in (await waiting(world)).values()} == {"WaitingForProvisioning"}
-
-            for number in range(3):
-                await world.add_node(f"n{number}")
-            await answer(world, "Provisioned")
-            await world.settle(5)
-            assert await waiting(world) == {}
-            assert await requests(world) == []
-            assert not (await world.client.list(POD_TEMPLATE, NS)).items
-
-    in_a_world(story)
+        for number in range(3):
+            await world.add_node(f"n{number}")
+        await answer(world, "Provisioned")
+        await world.settle(5)
+        assert await waiting(world) == {}
+        assert await requests(world) == []
+        assert not (await world.client.list(POD_TEMPLATE, NS)).items
 
 
-def test_capacity_that_was_provisioned_is_kept() -> None:
+@given_a_world
+async def test_capacity_that_was_provisioned_is_kept(world: World) -> None:
     """A pod that comes later takes a free node while nothing is promised, and not once it is the gang's."""
-
-    async def story(world: World) -> None:
-        await install(world.client)
-        await world.add_node("n1")
-        await world.add_node("n2")
-        async with asking(world):
-            await world.add_pod("old", gpus=8)
-            await world.settle(2)
-            await world.add_gang("g", 2, gpus=8)
-            await world.settle(5)
-            await world.add_pod("early", gpus=1)
-            await world.settle(5)
-            assert (await world.places())["early"]
-            await world.client.delete(POD, "early", NS)
-            await answer(world, "Provisioned")
-            await world.settle(5)
-            await world.add_pod("late", gpus=1)
-            await world.settle(5)
-            assert "for which it was provisioned" in (await waiting(world))["late"][1]
-            await world.client.delete(POD, "old", NS)
-            await world.settle(5)
-            places = await world.places()
-            assert places["g-0"]
-            assert places["g-1"]
-            assert not places["late"]
-
-    in_a_world(story)
+    await install(world.client)
+    await world.add_node("n1")
+    await world.add_node("n2")
+    async with asking(world):
+        await world.add_pod("old", gpus=8)
+        await world.settle(2)
+        await world.add_gang("g", 2, gpus=8)
+        await world.settle(5)
+        await world.add_pod("early", gpus=1)
+        await world.settle(5)
+        assert (await world.places())["early"]
+        await world.client.delete(POD, "early", NS)
+        await answer(world, "Provisioned")
+        await world.settle(5)
+        await world.add_pod("late", gpus=1)
+        await world.settle(5)
+        assert "for which it was provisioned" in (await waiting(world))["late"][1]
+        await world.client.delete(POD, "old", NS)
+        await world.settle(5)
+        places = await world.places()
+        assert places["g-0"]
+        assert places["g-1"]
+        assert not places["late"]
 
 
 async def a_gang_with_capacity(world: World) -> None:
@@ -154,164 +148,140 @@ async def a_gang_with_capacity(world: World) -> None:
 
 
 @pytest.mark.parametrize("ended", ["Failed", "BookingExpired", "CapacityRevoked", "deleted"])
-def test_capacity_that_is_lost_is_not_kept(ended: str) -> None:
+@given_a_world
+async def test_capacity_that_is_lost_is_not_kept(world: World, ended: str) -> None:
     """When the autoscaler takes its answer back, or the request is deleted, others may have the nodes."""
-
-    async def story(world: World) -> None:
-        await install(world.client)
-        await world.add_node("n1")
-        await world.add_node("n2")
-        async with asking(world):
-            await a_gang_with_capacity(world)
-            (request,) = await requests(world)
-            if ended == "deleted":
-                await world.client.delete(PROVISIONING_REQUEST, request["metadata"]["name"], NS)
-            else:
-                await answer(world, ended)
-            await world.settle(5)
-            assert (await world.places())["late"]
-            assert ended in (await waiting(world))["g-0"][1]
-            await world.settle(RETRY + 5)
-            (anew,) = await requests(world)
-            assert anew["metadata"]["uid"] != request["metadata"]["uid"]
-
-    in_a_world(story)
+    await install(world.client)
+    await world.add_node("n1")
+    await world.add_node("n2")
+    async with asking(world):
+        await a_gang_with_capacity(world)
+        (request,) = await requests(world)
+        if ended == "deleted":
+            await world.client.delete(PROVISIONING_REQUEST, request["metadata"]["name"], NS)
+        else:
+            await answer(world, ended)
+        await world.settle(5)
+        assert (await world.places())["late"]
+        assert ended in (await waiting(world))["g-0"][1]
+        await world.settle(RETRY + 5)
+        (anew,) = await requests(world)
+        assert anew["metadata"]["uid"] != request["metadata"]["uid"]
 
 
-def test_capacity_is_not_kept_for_a_gang_that_is_gone() -> None:
+@given_a_world
+async def test_capacity_is_not_kept_for_a_gang_that_is_gone(world: World) -> None:
     """With the pods of the gang its request goes, and what was kept for it."""
-
-    async def story(world: World) -> None:
-        await install(world.client)
-        await world.add_node("n1")
-        await world.add_node("n2")
-        async with asking(world):
-            await a_gang_with_capacity(world)
-            for pod in ("g-0", "g-1"):
-                await world.client.delete(POD, pod, NS, grace_period_seconds=0)
-            await world.settle(5)
-            assert (await world.places())["late"]
-            assert await requests(world) == []
-
-    in_a_world(story)
+    await install(world.client)
+    await world.add_node("n1")
+    await world.add_node("n2")
+    async with asking(world):
+        await a_gang_with_capacity(world)
+        for pod in ("g-0", "g-1"):
+            await world.client.delete(POD, pod, NS, grace_period_seconds=0)
+        await world.settle(5)
+        assert (await world.places())["late"]
+        assert await requests(world) == []
 
 
-def test_capacity_is_kept_while_the_gang_cannot_be_tried() -> None:
+@given_a_world
+async def test_capacity_is_kept_while_the_gang_cannot_be_tried(world: World) -> None:
     """A gang that lacks a pod for a moment keeps what was provisioned for it."""
-
-    async def story(world: World) -> None:
-        await install(world.client)
-        await world.add_node("n1")
-        await world.add_node("n2")
-        async with asking(world):
-            await a_gang_with_capacity(world)
-            (request,) = await requests(world)
-            await world.client.delete(POD, "g-1", NS, grace_period_seconds=0)
-            await world.settle(5)
-            await world.add_pod("g-1", gang="g", gpus=8)
-            await world.settle(5)
-            assert [each["metadata"]["uid"] for each in await requests(world)] == [request["metadata"]["uid"]]
-            await world.client.delete(POD, "late", NS, grace_period_seconds=0)
-            await world.client.delete(POD, "old", NS, grace_period_seconds=0)
-            await world.settle(5)
-            places = await world.places()
-            assert places["g-0"]
-            assert places["g-1"]
-            assert await requests(world) == []
-
-    in_a_world(story)
+    await install(world.client)
+    await world.add_node("n1")
+    await world.add_node("n2")
+    async with asking(world):
+        await a_gang_with_capacity(world)
+        (request,) = await requests(world)
+        await world.client.delete(POD, "g-1", NS, grace_period_seconds=0)
+        await world.settle(5)
+        await world.add_pod("g-1", gang="g", gpus=8)
+        await world.settle(5)
+        assert [each["metadata"]["uid"] for each in await requests(world)] == [request["metadata"]["uid"]]
+        await world.client.delete(POD, "late", NS, grace_period_seconds=0)
+        await world.client.delete(POD, "old", NS, grace_period_seconds=0)
+        await world.settle(5)
+        places = await world.places()
+        assert places["g-0"]
+        assert places["g-1"]
+        assert await requests(world) == []
 
 
-def test_a_request_that_failed_is_made_again_after_a_while_and_not_before() -> None:
+@given_a_world
+async def test_a_request_that_failed_is_made_again_after_a_while_and_not_before(world: World) -> None:
     """Pods say that it failed and why; the next request is another one."""
-
-    async def story(world: World) -> None:
-        await install(world.client)
-        async with asking(world):
-            await world.add_gang("g", 2, gpus=8)
-            await world.settle(5)
-            first = (await requests(world))[0]["metadata"]["uid"]
-            await answer(world, "Failed", "out of stock")
-            await world.settle(RETRY / 2)
-            assert "Failed: out of stock" in (await waiting(world))["g-0"][1]
-            assert [each["metadata"]["uid"] for each in await requests(world)] == [first]
-            await world.settle(RETRY)
-            (second,) = await requests(world)
-            assert second["metadata"]["uid"] != first
-
-    in_a_world(story)
+    await install(world.client)
+    async with asking(world):
+        await world.add_gang("g", 2, gpus=8)
+        await world.settle(5)
+        first = (await requests(world))[0]["metadata"]["uid"]
+        await answer(world, "Failed", "out of stock")
+        await world.settle(RETRY / 2)
+        assert "Failed: out of stock" in (await waiting(world))["g-0"][1]
+        assert [each["metadata"]["uid"] for each in await requests(world)] == [first]
+        await world.settle(RETRY)
+        (second,) = await requests(world)
+        assert second["metadata"]["uid"] != first
 
 
-def test_a_scheduler_that_starts_later_finds_the_answer() -> None:
+@given_a_world
+async def test_a_scheduler_that_starts_later_finds_the_answer(world: World) -> None:
     """What was asked for by the process before is not asked for again, and its answer counts."""
-
-    async def story(world: World) -> None:
-        await install(world.client)
-        await world.add_node("n1")
-        await world.add_node("n2")
-        await world.add_pod("old", gpus=8, nodeName="n1")
-        async with asking(world):
-            await world.add_gang("g", 2, gpus=8)
-            await world.settle(5)
-            first = (await requests(world))[0]["metadata"]["uid"]
-        await answer(world, "Provisioned")
-        async with asking(world):
-            await world.settle(5)
-            assert [each["metadata"]["uid"] for each in await requests(world)] == [first]
-            await world.add_pod("late", gpus=1)
-            await world.settle(5)
-            assert "for which it was provisioned" in (await waiting(world))["late"][1]
-
-    in_a_world(story)
+    await install(world.client)
+    await world.add_node("n1")
+    await world.add_node("n2")
+    await world.add_pod("old", gpus=8, nodeName="n1")
+    async with asking(world):
+        await world.add_gang("g", 2, gpus=8)
+        await world.settle(5)
+        first = (await requests(world))[0]["metadata"]["uid"]
+    await answer(world, "Provisioned")
+    async with asking(world):
+        await world.settle(5)
+        assert [each["metadata"]["uid"] for each in await requests(world)] == [first]
+        await world.add_pod("late", gpus=1)
+        await world.settle(5)
+        assert "for which it was provisioned" in (await waiting(world))["late"][1]
 
 
-def test_a_gang_that_grows_asks_anew() -> None:
+@given_a_world
+async def test_a_gang_that_grows_asks_anew(world: World) -> None:
     """A request cannot be changed, so one for all the pods takes its place."""
-
-    async def story(world: World) -> None:
-        await install(world.client)
-        async with asking(world):
-            await world.add_gang("g", 2, gpus=8)
-            await world.settle(5)
-            await world.add_pod("g-2", gang="g", gpus=8)
-            await world.settle(5)
-            (request,) = await requests(world)
-            assert [each["count"] for each in request["spec"]["podSets"]] == [3]
-
-    in_a_world(story)
+    await install(world.client)
+    async with asking(world):
+        await world.add_gang("g", 2, gpus=8)
+        await world.settle(5)
+        await world.add_pod("g-2", gang="g", gpus=8)
+        await world.settle(5)
+        (request,) = await requests(world)
+        assert [each["count"] for each in request["spec"]["podSets"]] == [3]
 
 
-def test_no_request_where_no_node_helps_or_one_pod_asks() -> None:
+@given_a_world
+async def test_no_request_where_no_node_helps_or_one_pod_asks(world: World) -> None:
     """A gang that lacks pods asks for nothing; a single pod asks as pods do."""
-
-    async def story(world: World) -> None:
-        await install(world.client)
-        async with asking(world):
-            await world.add_group("short", 3)
-            await world.add_pod("short-0", gang="short", gpus=8)
-            await world.add_pod("short-1", gang="short", gpus=8)
-            await world.add_pod("alone", gpus=8)
-            await world.settle(5)
-            assert await requests(world) == []
-            assert {name: reason for name, (reason, _) in (await waiting(world)).items()} == {
-                "alone": "Unschedulable",
-                "short-0": "WaitingForPods",
-                "short-1": "WaitingForPods",
-            }
-
-    in_a_world(story)
+    await install(world.client)
+    async with asking(world):
+        await world.add_group("short", 3)
+        await world.add_pod("short-0", gang="short", gpus=8)
+        await world.add_pod("short-1", gang="short", gpus=8)
+        await world.add_pod("alone", gpus=8)
+        await world.settle(5)
+        assert await requests(world) == []
+        assert {name: reason for name, (reason, _) in (await waiting(world)).items()} == {
+            "alone": "Unschedulable",
+            "short-0": "WaitingForPods",
+            "short-1": "WaitingForPods",
+        }
 
 
-def test_without_the_kind_pods_ask_for_themselves() -> None:
+@given_a_world
+async def test_without_the_kind_pods_ask_for_themselves(world: World) -> None:
     """On a cluster that does not serve ProvisioningRequests nothing is lost."""
-
-    async def story(world: World) -> None:
-        async with asking(world):
-            await world.add_gang("g", 2, gpus=8)
-            await world.settle(5)
-            assert {reason for reason, _ in (await waiting(world)).values()} == {"Unschedulable"}
-
-    in_a_world(story)
+    async with asking(world):
+        await world.add_gang("g", 2, gpus=8)
+        await world.settle(5)
+        assert {reason for reason, _ in (await waiting(world)).values()} == {"Unschedulable"}
 
 
 @pytest.mark.parametrize("cluster_name", [pytest.param("real", marks=pytest.mark.real)], indirect=True)

@@ -12,6 +12,7 @@ from spinney.kube.writes import counting_writes
 from spinney.runtime import Runtime, run_virtual
 from tests.kube.model import THING, ModelServer
 from tests.kube.things import a_thing
+from tests.virtual_time import on_virtual_time
 
 
 def a_pod(name: str, uid: str, version: str = "") -> ObjectReference:
@@ -208,7 +209,8 @@ def test_events_of_one_component_give_way_to_writes_of_another() -> None:
     recorded(scenario)
 
 
-def test_a_process_that_stops_does_not_wait_for_all_its_events() -> None:
+@on_virtual_time
+async def test_a_process_that_stops_does_not_wait_for_all_its_events() -> None:
     """What a slow server has not taken by then is dropped, and counted as such."""
 
     class Slow(ModelServer):
@@ -216,19 +218,16 @@ def test_a_process_that_stops_does_not_wait_for_all_its_events() -> None:
             await self.runtime.clock.sleep(1)
             return await super().request(request)
 
-    async def main() -> None:
-        runtime = Runtime.virtual()
-        server = Slow(runtime)
-        server.runtime = runtime
-        client, metrics = Client(server, runtime), KubeMetrics()
-        recorder = EventRecorder(client, "spinney", metrics=metrics)
-        for number in range(1000):
-            recorder.event(a_pod(f"web-{number}", "u"), "Normal", "Scheduled", "there")
-        began = runtime.clock.monotonic()
-        await recorder.close(2.5)
+    runtime = Runtime.virtual()
+    server = Slow(runtime)
+    server.runtime = runtime
+    client, metrics = Client(server, runtime), KubeMetrics()
+    recorder = EventRecorder(client, "spinney", metrics=metrics)
+    for number in range(1000):
+        recorder.event(a_pod(f"web-{number}", "u"), "Normal", "Scheduled", "there")
+    began = runtime.clock.monotonic()
+    await recorder.close(2.5)
 
-        assert runtime.clock.monotonic() - began == 2.5
-        assert 0 < len(await events(client)) < 1000
-        assert metrics.events.labels("dropped")._value.get() > 0
-
-    run_virtual(main())
+    assert runtime.clock.monotonic() - began == 2.5
+    assert 0 < len(await events(client)) < 1000
+    assert metrics.events.labels("dropped")._value.get() > 0

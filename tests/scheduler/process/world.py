@@ -152,8 +152,3 @@ def given_a_world(story: Callable[Concatenate[World, P], Coroutine[Any, Any, Non
     _, *others = signature(story).parameters.values()
     run.__signature__ = Signature(others)  # type: ignore[attr-defined]  # the world is no fixture
     return run
-
-
-def in_a_world(story: Callable[[World], Coroutine[Any, Any, None]]) -> None:
-    """Run a story that is no test of its own, likewise."""
-    given_a_world(story)()
