@@ -1,5 +1,7 @@
 """Pods of ordinary workloads become gangs, on a cluster with the whole stack."""
 
+from dataclasses import replace
+
 import pytest
 
 from spinney.api.core import POD
@@ -9,12 +11,19 @@ from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.api.volcano import POD_GROUP as VOLCANO_GROUP
+from spinney.kube.client import Client
+from spinney.kube.transport import Response
 from tests.conftest import Cluster
 from tests.grouping.world import JOB, World, a_world
+from tests.scheduler.process.world import FaultyTransport, status
 
 DEPLOYMENT = Resource("apps", "v1", "Deployment", "deployments")
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 A_JOB: JSON = {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}
+A_DEPLOYMENT: JSON = {
+    "selector": {"matchLabels": {"a": "b"}},
+    "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+}
 RAY = Resource("ray.io", "v1", "RayCluster", "rayclusters")
 
 pytestmark = pytest.mark.parametrize("cluster_name", ["embedded"])
@@ -38,6 +47,24 @@ async def test_a_job_that_asks_for_it_starts_as_one(cluster: Cluster) -> None:
         await world.job("small", 4, least=4)
         await world.until(lambda: len(world.placed("small")) == 4)
         assert world.floors("big") == {"default": 6}
+
+
+async def test_a_pod_that_somebody_else_wrote_at_the_same_moment_is_labelled_again(cluster: Cluster) -> None:
+    """A conflict need not mean that the pod is another one: without its label it would wait for ever."""
+    line = FaultyTransport(cluster.client.transport)
+    refused: list[str] = []
+
+    def once(method: str, path: str) -> Response | None:
+        if method != "PATCH" or not path.endswith("/pods/single") or refused:
+            return None
+        refused.append(path)
+        return status(409, "Conflict")
+
+    line.fault = once
+    async with a_world(replace(cluster, client=Client(line, cluster.runtime))) as world:
+        await world.pod("single", await world.owner(DEPLOYMENT, "web", A_DEPLOYMENT))
+        await world.until(lambda: world.placed() == ["single"])
+    assert refused
 
 
 async def test_pods_that_come_late_find_their_gang_and_it_starts_when_it_is_whole(cluster: Cluster) -> None:
@@ -80,14 +107,7 @@ async def test_scaling_a_workload_changes_its_gang(cluster: Cluster) -> None:
 async def test_pods_of_a_deployment_are_not_held_together(cluster: Cluster) -> None:
     """Each pod of a service is placed by itself, and no PodGang is written for it."""
     async with a_world(cluster) as world:
-        owner = await world.owner(
-            DEPLOYMENT,
-            "web",
-            {
-                "selector": {"matchLabels": {"a": "b"}},
-                "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
-            },
-        )
+        owner = await world.owner(DEPLOYMENT, "web", A_DEPLOYMENT)
         for number in range(6):
             await world.pod(f"web-{number}", owner)
         await world.until(lambda: len(world.placed()) == 4)

@@ -221,8 +221,8 @@ class GroupingController:
         patch = {"metadata": {"uid": pod.metadata.uid, **{key: each for key, each in metadata.items() if each}}}
         try:
             await self.client.patch(POD, pod.metadata.name, patch, pod.metadata.namespace, type=Unread)
-        except (NotFound, Conflict):
-            return  # the pod is gone, or another has its name
+        except NotFound:
+            return
 
     # -- the end, and what is said -------------------------------------------------------------------------------------
 

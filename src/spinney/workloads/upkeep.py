@@ -9,7 +9,7 @@ from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
-from spinney.kube.errors import Conflict, NotFound
+from spinney.kube.errors import NotFound
 from spinney.kube.expectations import Expectations
 from spinney.kube.keys import Key, key_of
 from spinney.kube.reconciling import Created, Unread, write_each
@@ -63,7 +63,7 @@ class Upkeep:
             try:
                 with self.expectations.deleting(key_of(found), uid):
                     await self.client.delete(POD, pod.metadata.name, pod.metadata.namespace, uid=uid)
-            except (NotFound, Conflict):
+            except NotFound:
                 return
 
         await write_each((pod for pod in pods if not pod.metadata.deleting), one)
@@ -84,5 +84,5 @@ class Upkeep:
                 subresource="status",
                 type=Unread,
             )
-        except (NotFound, Conflict):
-            return  # it is gone, or another of its name is there: the event of that wakes the controller
+        except NotFound:
+            return
