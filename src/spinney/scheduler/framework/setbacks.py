@@ -20,11 +20,16 @@ LONGEST_SECONDS: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Setback:
-    """Why a gang is left alone, until when, and how often in a row that was so."""
+    """Why a gang is left alone, from when until when, and how often in a row that was so."""
 
     said: str
+    since: datetime
     until: datetime
     times: int
+
+    def is_over(self, now: datetime) -> bool:
+        """Tell whether the gang has rested. A clock that was set back ends it, else it would last so much longer."""
+        return not self.since <= now < self.until
 
     @property
     def error(self) -> FitError:
@@ -45,20 +50,20 @@ class Setbacks:
         known = self._known.get(gang)
         times = 1 if known is None else known.times + (gang not in self._fresh)
         rest = exponential(times - 1, first=FIRST_SECONDS, longest=LONGEST_SECONDS)
-        setback = self._known[gang] = Setback(said, now + timedelta(seconds=rest), times)
+        setback = self._known[gang] = Setback(said, now, now + timedelta(seconds=rest), times)
         self._fresh.add(gang)
         return setback
 
     def of(self, gang: GangKey, now: datetime) -> Setback | None:
         """Return the setback a gang still rests after."""
         known = self._known.get(gang)
-        return known if known is not None and (known.until > now or gang in self._fresh) else None
+        return known if known is not None and (gang in self._fresh or not known.is_over(now)) else None
 
     def end(self, gangs: Collection[GangKey], now: datetime) -> None:
         """End a cycle: gangs that are gone, and those that were looked at without an error, are forgotten."""
         self._known = {
             gang: setback
             for gang, setback in self._known.items()
-            if gang in gangs and (setback.until > now or gang in self._fresh)
+            if gang in gangs and (gang in self._fresh or not setback.is_over(now))
         }
         self._fresh.clear()
