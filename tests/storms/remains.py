@@ -45,7 +45,7 @@ class Remains:
         for name, wanted in sorted(wanted_sets.items()):
             mine = [pod for pod in pods.values() if pod.metadata.labels.get(marks.PART_OF) == name]
             unready = sorted(pod.metadata.name for pod in mine if not pod.is_true("Ready") or pod.metadata.deleting)
-            if len(mine) != wanted.pods or unready:
+            if len(mine) not in wanted.pods or unready:
                 found.append(f"set {name} ({wanted}) has {len(mine)} pods of {wanted.pods}, not ready: {unready}")
             images = {container.image for pod in mine for container in pod.spec.containers}
             if mine and images != {f"registry.example/worker:{wanted.image}"}:

@@ -238,8 +238,7 @@ class Story:
 
     async def _scale_set(self) -> None:
         name, wanted = self._any()
-        wanted.replicas = self.chance.randint(0, REPLICAS)
-        wanted.copies = {i: copies for i, copies in wanted.copies.items() if i < wanted.replicas}
+        wanted.scale(self.chance.randint(0, REPLICAS))
         await self._insist(lambda: self._apply(name, wanted))
 
     async def _scale_group(self) -> None:
@@ -251,7 +250,7 @@ class Story:
             await self._insist(lambda: self._resize(f"{name}-{i}-sg", copies))
         except NotFound:
             return  # not made yet: it will have what the template says
-        wanted.copies[i] = copies
+        wanted.scale_group(i, copies)
 
     async def _update(self) -> None:
         name, wanted = self._any()

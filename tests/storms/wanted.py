@@ -22,6 +22,8 @@ class Wanted:
     members: str = "bc"
     image: int = 1
     copies: dict[int, int] = field(default_factory=dict)  # of the scaling group, where somebody scaled it
+    former: dict[int, set[int]] = field(default_factory=dict)
+    """What copies were before somebody took the replica away: one that is wanted again at once may never have gone."""
 
     def manifest(self, name: str) -> PodCliqueSet:
         """Return what is applied."""
@@ -30,10 +32,25 @@ class Wanted:
         groups = [a_scaling_group("sg", list(self.members), 2, 1)] if self.members else []
         return a_pod_clique_set(name, cliques, groups, replicas=self.replicas, labels={QUEUE_LABEL: "team"})
 
+    def scale(self, replicas: int) -> None:
+        """Want so many replicas."""
+        for i in [i for i in self.copies if i >= replicas]:
+            self.former.setdefault(i, set()).add(self.copies.pop(i))
+        self.replicas = replicas
+
+    def scale_group(self, replica: int, copies: int) -> None:
+        """Want so many copies of the scaling group of one replica."""
+        self.copies[replica] = copies
+        self.former.pop(replica, None)
+
     @property
-    def pods(self) -> int:
-        """Return how many pods that makes."""
-        return sum(2 + len(self.members) * self.copies.get(i, 2) for i in range(self.replicas))
+    def pods(self) -> set[int]:
+        """Return how many pods that may make."""
+        counts = {0}
+        for i in range(self.replicas):
+            copies = {self.copies[i]} if i in self.copies else {2} | self.former.get(i, set())
+            counts = {count + 2 + len(self.members) * each for count in counts for each in copies}
+        return counts
 
 
 @dataclass
