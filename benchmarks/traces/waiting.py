@@ -44,7 +44,7 @@ def measure(directory: Path, layouts: Sequence[Layout], begin: str, until: str, 
                 "run times",
                 "mean wait s",
                 "mean above 8 GPUs",
-                "longest above 8",
+                "p99 above 8",
                 "starts inside 80 %",
                 "CPU s",
             ],
@@ -61,15 +61,17 @@ def measure(directory: Path, layouts: Sequence[Layout], begin: str, until: str, 
 
 def _replayed(trace: Trace, arguments: dict[str, str], every: float) -> tuple[list[float], str, float]:
     """Return the waits of a replay, how many starts lay in the interval that was told, and what it took."""
-    kept: list[Memory] = []
+    kept: dict[int, Memory] = {}
 
     class Keeping(Plugin):
+        """Holds on to what the scheduler of each pool remembers."""
+
         name = "keeping"
 
         def on_session_open(self, session: Session) -> None:
             memory = session.memory.get("backfill")
-            if isinstance(memory, Memory) and not kept:
-                kept.append(memory)
+            if isinstance(memory, Memory):
+                kept[id(memory)] = memory
 
     registry = default_registry()
     registry.register(Keeping.name, Keeping)
@@ -79,12 +81,13 @@ def _replayed(trace: Trace, arguments: dict[str, str], every: float) -> tuple[li
     if problems := problems_of(trace, history):
         raise SystemExit(problems[0])
     starts = {event.job: event.at for event in history.events if event.what == "started"}
-    judged = kept[0].forecasts.judged if kept else []
+    judged = [inside for memory in kept.values() for inside in memory.forecasts.judged]
     coverage = f"{100 * sum(judged) / len(judged):.1f} % of {len(judged)}" if judged else "none told"
     return [starts[number] - job.submitted for number, job in enumerate(trace.jobs)], coverage, history.seconds
 
 
 def _figures(trace: Trace, found: Sequence[float]) -> tuple[str, str, str]:
-    large = [wait for wait, job in zip(found, trace.jobs, strict=True) if job.pods * job.ask.gpus > _LARGE]
+    large = sorted(wait for wait, job in zip(found, trace.jobs, strict=True) if job.pods * job.ask.gpus > _LARGE)
     mean = math.fsum(found) / max(len(found), 1)
-    return f"{mean:,.0f}", f"{math.fsum(large) / max(len(large), 1):,.0f}", f"{max(large, default=0.0):,.0f}"
+    p99 = large[math.ceil(0.99 * len(large)) - 1] if large else 0.0
+    return f"{mean:,.0f}", f"{math.fsum(large) / max(len(large), 1):,.0f}", f"{p99:,.0f}"
