@@ -6,10 +6,27 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from spinney.api.labels import EXPECTED_DURATION
+from spinney.api.time import timestamp
+from spinney.cluster.pods import PodKey
+from spinney.gangs.tree import GangKey
 from spinney.scheduler.config import PluginOption, SchedulerConfig
+from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.fairshare import Queue
+from spinney.scheduler.fairshare.amounts import NO_BOUND
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins.backfill.memory import Memory
-from tests.scheduler.building import NOW, a_gang, a_node, a_pod, a_scheduler, an_inventory, placements, put_gang
+from tests.scheduler.building import (
+    NAMESPACE,
+    NOW,
+    QUEUE,
+    a_gang,
+    a_node,
+    a_pod,
+    a_scheduler,
+    an_inventory,
+    placements,
+    put_gang,
+)
 
 JUST_NOW = NOW - timedelta(seconds=5)
 A_MINUTE_AGO = NOW - timedelta(minutes=1)
@@ -22,12 +39,20 @@ def backfilling(**arguments: str) -> SchedulerConfig:
 
 
 def a_job(
-    inventory: Inventory, name: str, count: int, gpus: int, created: datetime, *, lasts: str = "", **about: object
+    inventory: Inventory,
+    name: str,
+    count: int,
+    gpus: int,
+    created: datetime,
+    *,
+    lasts: str = "",
+    queue: str = QUEUE,
+    **about: object,
 ) -> None:
     """Put a gang that waits into the inventory."""
     annotations = {EXPECTED_DURATION: lasts} if lasts else {}
     pods = (a_pod(f"{name}-{n}", gang=name, gpus=gpus, annotations=annotations, **about) for n in range(count))  # type: ignore[arg-type]
-    put_gang(inventory, a_gang(name, minimum=count, created=created), pods)
+    put_gang(inventory, a_gang(name, minimum=count, created=created, queue=queue), pods)
 
 
 def a_pair_with_a_running_job(*, lasts: str = "1h") -> Inventory:
@@ -45,8 +70,11 @@ def placed(inventory: Inventory, config: SchedulerConfig | None = None) -> Mappi
 
 
 def why(inventory: Inventory, name: str, config: SchedulerConfig | None = None) -> str:
-    result = a_scheduler(inventory, config=config if config is not None else backfilling()).run_cycle()
-    (found,) = [each for each in result.unschedulable if each.gang.name == name]
+    return message_of(a_scheduler(inventory, config=config if config is not None else backfilling()), name)
+
+
+def message_of(scheduler: Scheduler, name: str) -> str:
+    (found,) = [each for each in scheduler.run_cycle().unschedulable if each.gang.name == name]
     return found.message
 
 
@@ -137,6 +165,31 @@ def test_only_the_first_of_a_queue_is_given_a_place_unless_told_otherwise() -> N
     assert placed(inventory) == {"long-0": "left"}
     assert placed(inventory, backfilling(depth="2")) == {}
     assert placed(inventory, backfilling(depth="0")) == {}
+
+
+def test_a_place_is_kept_from_queues_whose_turn_comes_first() -> None:
+    """Once a gang was promised a place, a job of a queue that holds less does not take it."""
+    inventory = a_pair_with_a_running_job()
+    for name in (QUEUE, "other"):
+        inventory.put_queue(Queue(name=name, quota=NO_BOUND))
+    scheduler = a_scheduler(inventory, config=replace(backfilling(), actions=("allocate",)))
+    assert not scheduler.run_cycle().binds
+    a_job(inventory, "long", 1, 4, JUST_NOW, lasts="61m", queue="other")
+    assert not scheduler.run_cycle().binds
+    a_job(inventory, "short", 1, 4, JUST_NOW, lasts="59m", queue="other")
+    assert [bind.pod.name for bind in scheduler.run_cycle().binds] == ["short-0"]
+
+
+def test_a_place_is_brought_forward_when_an_earlier_one_is_there() -> None:
+    """Who was promised a place after another has the earlier one when the other is gone."""
+    inventory = a_pair_with_a_running_job()
+    a_job(inventory, "second", 2, 8, JUST_NOW, lasts="1h")
+    scheduler = a_scheduler(inventory, config=backfilling(depth="2"))
+    assert f"start at {timestamp(NOW + timedelta(hours=4))}" in message_of(scheduler, "second")
+    for number in range(2):
+        inventory.cluster.delete_pod(PodKey(NAMESPACE, f"large-{number}"))
+    inventory.remove_gang(GangKey("kai", NAMESPACE, "large"))
+    assert f"start at {timestamp(NOW + timedelta(hours=1))}" in message_of(scheduler, "second")
 
 
 def test_queues_opt_in() -> None:

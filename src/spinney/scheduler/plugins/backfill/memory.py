@@ -55,6 +55,8 @@ class Memory:
     """Of jobs that were placed in the session before."""
     evicted: set[GangKey] = field(default_factory=set)
     promises: dict[GangKey, Promise] = field(default_factory=dict)
+    aged: dict[GangKey, None] = field(default_factory=dict)
+    """Jobs for which nodes are kept though nobody knows when they are free, in the order that was found out."""
     _said: dict[GangKey, tuple[GangMembers, float | None]] = field(default_factory=dict)
 
     def begin(self, session: Session) -> None:
@@ -77,6 +79,8 @@ class Memory:
         for key in [key for key in self.promises if key not in waiting]:
             del self.promises[key]
             self.forecasts.forget(key)
+        for key in [key for key in self.aged if key not in waiting]:
+            del self.aged[key]
         if len(self._said) > 2 * len(waiting) + _KEPT:
             self._said = {key: said for key, said in self._said.items() if key in waiting}
 

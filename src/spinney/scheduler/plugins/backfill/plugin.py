@@ -5,14 +5,15 @@ When a job finds no room, the first moment is looked for at which it will, given
 nodes if they end before that moment, or if what they take is left there besides; all other nodes are free to them.
 
 ``depth`` jobs of each queue are given a place: one is EASY backfill, 0 (all) is conservative backfill. What was
-promised in one session stands in the next, unless an earlier place is found or somebody runs longer than expected.
+promised in one session is kept in the next before anybody is placed, also from jobs of queues whose turn comes first;
+it changes only if an earlier place is found, or if somebody runs longer than expected. Of jobs that give way to shorter
+ones (``shortestFirst``) it is kept when their turn comes.
 
 Where ends are not known, nothing is promised. Once the job has waited ``agingSeconds``, the nodes that need to empty
-least are kept for it alone; so nobody waits for ever.
+least are kept for it alone, likewise before anybody is placed; so no gang waits for ever.
 """
 
-from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from typing import Annotated, Final
@@ -21,7 +22,6 @@ import msgspec
 import numpy as np
 
 from spinney.api.durations import format_duration
-from spinney.api.time import timestamp
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Mask, Matrix
 from spinney.gangs.tree import GangKey
@@ -36,6 +36,7 @@ from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.plugins.backfill.forecasts import Interval
 from spinney.scheduler.plugins.backfill.memory import Memory, Promise
 from spinney.scheduler.plugins.backfill.outlook import Ends, Outlook, Place, Release
+from spinney.scheduler.plugins.backfill.reservations import Reservation, expected_start
 from spinney.scheduler.plugins.backfill.run_times import kind_of
 from spinney.scheduler.plugins.keeping import demands_of, needing_least, regions, waiting_since
 
@@ -60,20 +61,6 @@ class Terms(msgspec.Struct, frozen=True, rename="camel"):
     aging_seconds: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 3600.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reservation:
-    """A place that is kept: from ``at`` on, or from now on where that is not known."""
-
-    key: GangKey
-    at: float | None
-    """Seconds from now."""
-    rows: Rows
-    held: Matrix
-    left: Matrix
-    """What others may take of the rows for longer, ``[row, resource]``; kept up to date."""
-    slots: dict[int, int]
-
-
 class Backfill(Plugin):
     """Keeps those who come later from delaying those who wait."""
 
@@ -91,9 +78,12 @@ class Backfill(Plugin):
         memory.begin(session)
         self._memory = memory
         self._reservations: list[Reservation] = []
-        self._given: Counter[str] = Counter()
         self._lengths: dict[GangKey, float] = {}
         self._placed: dict[int, tuple[PodInfo, Release]] = {}
+        self._started: set[GangKey] = set()
+        """Jobs that have been placed since a place was kept for them."""
+        self._begun = False
+        session.add_pre_job_allocation_fn(self._begin)
         session.add_job_refused_fn(self._reserve)
         session.add_predicate_columns(self._leaves_room, stateful=True, applies_to=self._is_bound)
         session.add_job_distinction_fn(self._passes)
@@ -118,7 +108,7 @@ class Backfill(Plugin):
         return any(self._binds(kept, task.job) for kept in self._reservations) or self._due(task.job) is not None
 
     def _binds(self, kept: Reservation, job: PodGroupInfo) -> bool:
-        return job.key != kept.key and not self._ends_by(job, kept)
+        return job.key != kept.key and kept.key not in self._started and not self._ends_by(job, kept)
 
     def _ends_by(self, job: PodGroupInfo, kept: Reservation) -> bool:
         return kept.at is not None and self._length(job) <= kept.at
@@ -167,6 +157,7 @@ class Backfill(Plugin):
     def _took(self, event: BatchEvent, sign: int) -> None:
         """Follow what is placed and taken back in this session."""
         length = self._length(event.job)
+        (self._started.add if sign > 0 else self._started.discard)(event.job.key)
         for task in event.tasks:
             amounts = task.request.vector(self._width)
             if sign > 0 and np.isfinite(length):
@@ -184,22 +175,61 @@ class Backfill(Plugin):
 
     # -- whom places are kept for ------------------------------------------------------------------------------------
 
-    def _reserve(self, job: PodGroupInfo) -> None:
-        """Give a place to a job that was refused, if its queue has none left to give."""
-        if not self._may_reserve(job):
+    def _begin(self, job: PodGroupInfo) -> None:
+        """Keep the places that were given in earlier sessions, before the first job of this one is placed."""
+        del job
+        if self._begun or self._session.action in _ENTITLED:
             return
-        room = self._session.nodes.table.idle + self._session.nodes.table.releasing
-        for kept in self._reservations:
-            room[kept.rows] -= kept.held
-        placed = [release for _, release in self._placed.values()]
-        outlook = Outlook(room, [self._ends[0], *([Ends(placed, self._width)] if placed else [])])
-        place = self._stands(job, outlook) or outlook.earliest(
-            demands_of(self._session, job.tasks_to_allocate()), regions(self._session, job)
-        )
-        if place is not None and (self._ends[1] or not self._has_aged(job)):
+        self._begun = True
+        for key in [*self._memory.aged, *self._memory.promises]:
+            waiting = self._session.job(key)
+            if not (self._goes_first(waiting) and self._may_reserve(waiting)):
+                continue
+            if key in self._memory.aged:
+                self._keep_empty(waiting)
+            elif (place := self._stands(waiting, self._outlook())) is not None:
+                self._keep(waiting, place)
+        for kept in list(self._reservations):
+            if kept.at:
+                self._bring_forward(kept)
+
+    def _bring_forward(self, kept: Reservation) -> None:
+        """Give a job an earlier place than the one it was promised, if there is one beside all other places."""
+        job = self._session.job(kept.key)
+        self._reservations.remove(kept)
+        place = self._earliest(job, self._outlook())
+        if place is not None and kept.at is not None and place.at < kept.at - _SAME:
             self._keep(job, place)
-        elif self._has_aged(job):
-            self._keep_empty(job)
+        else:
+            self._reservations.append(kept)
+
+    def _earliest(self, job: PodGroupInfo, outlook: Outlook) -> Place | None:
+        return outlook.earliest(demands_of(self._session, job.tasks_to_allocate()), regions(self._session, job))
+
+    def _reserve(self, job: PodGroupInfo) -> None:
+        """Give a place to a job that was refused, if it has none and its queue has some left to give."""
+        if not any(kept.key == job.key for kept in self._reservations) and self._may_reserve(job):
+            outlook = self._outlook()
+            place = self._stands(job, outlook) or self._earliest(job, outlook)
+            if place is not None and (self._ends[1] or not self._has_aged(job)):
+                self._keep(job, place)
+            elif self._has_aged(job):
+                self._keep_empty(job)
+        if self._session.config.explain:
+            self._explain(job)
+
+    def _outlook(self) -> Outlook:
+        """Return what will be free beside the places that are kept, and after those that they are kept for."""
+        room = self._session.nodes.table.idle + self._session.nodes.table.releasing
+        coming = [release for _, release in self._placed.values()]
+        for kept in self._reservations:
+            if kept.key in self._started:
+                continue
+            room[kept.rows] -= kept.held
+            ends = kept.at + self._length(self._session.job(kept.key)) if kept.at is not None else np.inf
+            if np.isfinite(ends):
+                coming += [Release(ends, row, held) for row, held in zip(kept.rows.tolist(), kept.held, strict=True)]
+        return Outlook(room, [self._ends[0], *([Ends(coming, self._width)] if coming else [])])
 
     @cached_property
     def _ends(self) -> tuple[Ends, bool]:
@@ -207,11 +237,15 @@ class Backfill(Plugin):
         releases = list(self._memory.releases(self._session, self._width))
         return Ends((release for release, _ in releases), self._width), all(said for _, said in releases)
 
+    def _given(self, queue: str) -> int:
+        """Return for how many jobs of a queue places are kept."""
+        return sum(kept.queue == queue and kept.key not in self._started for kept in self._reservations)
+
     def _may_reserve(self, job: PodGroupInfo) -> bool:
         """Tell whether only room keeps a job from running; one that shares devices finds its gaps itself."""
         if self._queues and job.queue not in self._queues:
             return False
-        if self._terms.depth and self._given[job.queue] >= self._terms.depth:
+        if self._terms.depth and self._given(job.queue) >= self._terms.depth:
             return False
         if job.gang_satisfied or not job.ready or job.gang.problem:
             return False
@@ -225,9 +259,9 @@ class Backfill(Plugin):
         promise = self._memory.promises.get(job.key)
         if promise is None or promise.uid != job.uid:
             return None
-        at = (promise.at - self._session.now).total_seconds()
+        at = max((promise.at - self._session.now).total_seconds(), 0.0)
         room = outlook.room(at + _SAME)[promise.rows]
-        if at < 0 or not (room >= promise.held).all():
+        if not (room >= promise.held).all():
             return None
         return Place(at, promise.rows, promise.held, room - promise.held)
 
@@ -241,33 +275,38 @@ class Backfill(Plugin):
             shifted = Interval(found.low - place.at, found.high - place.at) if found is not None else None
             before = Promise(job.uid, moment, place.rows, place.held, shifted)
             forecasts.made(job.key, job.uid, job.queue, now, place.at)
-        self._memory.promises[job.key] = before = replace(before, rows=place.rows, held=place.held)
+        self._memory.promises[job.key] = replace(before, rows=place.rows, held=place.held)
+        self._memory.aged.pop(job.key, None)
         self._enter(job, place.at, place.rows, place.held, place.left)
-        if session.config.explain:
-            session.record_fit_error(job, FitError(RESERVED, _expected(session, before)))
 
     def _keep_empty(self, job: PodGroupInfo) -> None:
         """Keep the nodes that need to empty least: when that will be is not known."""
-        session = self._session
         self._memory.promises.pop(job.key, None)
         taken = {row for kept in self._reservations for row in kept.slots}
-        rows = needing_least(session, job, taken)
+        rows = needing_least(self._session, job, taken)
         if rows is None:
             return
+        self._memory.aged[job.key] = None
         nothing = np.zeros((len(rows), self._width), dtype=np.int64)
         self._enter(job, None, np.array(rows, dtype=np.intp), nothing, nothing.copy())
-        if session.config.explain:
-            waited = format_duration(self._waited(job))
-            message = (
-                f"{len(rows)} nodes are kept for it, which has waited {waited}; when they are free is not known, "
-                "because what runs there states no run time"
-            )
-            session.record_fit_error(job, FitError(RESERVED, message))
+
+    def _explain(self, job: PodGroupInfo) -> None:
+        """Say which place is kept for a job that was refused, if one is."""
+        session = self._session
+        kept = next((kept for kept in self._reservations if kept.key == job.key), None)
+        if kept is None:
+            return
+        message = (
+            expected_start(session, self._memory.promises[job.key])
+            if kept.at is not None
+            else f"{len(kept.rows)} nodes are kept for it, which has waited {format_duration(self._waited(job))}; when "
+            "they are free is not known, because what runs there states no run time"
+        )
+        session.record_fit_error(job, FitError(RESERVED, message))
 
     def _enter(self, job: PodGroupInfo, at: float | None, rows: Rows, held: Matrix, left: Matrix) -> None:
-        self._given[job.queue] += 1
         slots = {row: slot for slot, row in enumerate(rows.tolist())}
-        self._reservations.append(Reservation(job.key, at, rows, held, left, slots))
+        self._reservations.append(Reservation(job.key, job.queue, at, rows, held, left, slots))
 
     def _has_aged(self, job: PodGroupInfo) -> bool:
         return self._waited(job).total_seconds() >= self._terms.aging_seconds
@@ -279,16 +318,8 @@ class Backfill(Plugin):
 
     def _rank(self, job: PodGroupInfo) -> tuple[bool, float]:
         """Return the place of a job in its queue: gangs and those that have aged by age, all others by run time."""
-        if len(job.members.pods) > 1 or self._has_aged(job):
-            return False, 0.0
-        return True, self._length(job)
+        return (False, 0.0) if self._goes_first(job) else (True, self._length(job))
 
-
-def _expected(session: Session, promise: Promise) -> str:
-    names = sorted(session.nodes.info(row).name for row in promise.rows.tolist())
-    where = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    when = f"it is expected to start at {timestamp(promise.at)} on {where}"
-    if promise.interval is None:
-        return f"a place is kept for it: {when}; too few forecasts so far to say how sure that is"
-    low, high = (timestamp(promise.at + timedelta(seconds=round(each))) for each in promise.interval)
-    return f"a place is kept for it: {when} (80 % of such jobs start between {low} and {high})"
+    def _goes_first(self, job: PodGroupInfo) -> bool:
+        """Tell whether a job gives way to no shorter one."""
+        return not self._terms.shortest_first or len(job.members.pods) > 1 or self._has_aged(job)

@@ -1,0 +1,37 @@
+"""Places that are kept in a session for jobs that wait, and what is said about them."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from spinney.api.time import timestamp
+from spinney.cluster.journal import Rows
+from spinney.cluster.table import Matrix
+from spinney.gangs.tree import GangKey
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.plugins.backfill.memory import Promise
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reservation:
+    """A place that is kept: from ``at`` on, or from now on where that is not known."""
+
+    key: GangKey
+    queue: str
+    at: float | None
+    """Seconds from now."""
+    rows: Rows
+    held: Matrix
+    left: Matrix
+    """What others may take of the rows for longer, ``[row, resource]``; kept up to date."""
+    slots: dict[int, int]
+
+
+def expected_start(session: Session, promise: Promise) -> str:
+    """Return when and where a job is expected to start, in words."""
+    names = sorted(session.nodes.info(row).name for row in promise.rows.tolist())
+    where = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    when = f"it is expected to start at {timestamp(promise.at)} on {where}"
+    if promise.interval is None:
+        return f"a place is kept for it: {when}; too few forecasts so far to say how sure that is"
+    low, high = (timestamp(promise.at + timedelta(seconds=round(each))) for each in promise.interval)
+    return f"a place is kept for it: {when} (80 % of such jobs start between {low} and {high})"
