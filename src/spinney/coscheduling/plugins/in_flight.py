@@ -22,6 +22,8 @@ def awaits_victims(services: Services, record: PodRecord) -> bool:
 
 def asked_until(services: Services, records: Iterable[PodRecord]) -> datetime | None:
     """Return until when pods on the nodes nominated for ``records`` may checkpoint; ``None`` if none was asked."""
+    if not services.requests or not len(services.nominations):
+        return None
     asked = (services.requests.of(each.key) for record in records for each in _below(services, record))
     return max((found.by for found in asked if found is not None), default=None)
 
