@@ -116,7 +116,7 @@ COSCHEDULER: Final = (
     # Preemption deletes, as kube-scheduler's does; patched is what victims are asked before.
     Right("", ("pods",), (*READ, "patch", "delete")),
     Right("", ("nodes", "namespaces", "persistentvolumes", "persistentvolumeclaims"), READ),
-    Right("", ("pods/binding",), ("create",)),
+    Right("", ("pods/binding", "pods/eviction"), ("create",)),  # evicted is what is left of a group that is moved
     Right("", ("pods/status", "persistentvolumes", "persistentvolumeclaims"), ("patch",)),
     Right("storage.k8s.io", ("storageclasses",), READ),
     Right("scheduling.k8s.io", ("workloads", "podgroups", "compositepodgroups", "priorityclasses"), READ),

@@ -61,6 +61,10 @@ class CoschedulingMetrics:
         """Count pods that are taken away for others of higher priority."""
         self.gangs.evicted(pods, queue=NO_QUEUE, reason="preempt")
 
+    def relocated(self, pods: int) -> None:
+        """Count pods of broken groups that are moved whole."""
+        self.gangs.evicted(pods, queue=NO_QUEUE, reason="relocation")
+
     def started(self, seconds: float, *, pods: int) -> None:
         """Count a group, or a pod without one, that was bound after so long."""
         self.gangs.waited(seconds, queue=NO_QUEUE, pods=pods)

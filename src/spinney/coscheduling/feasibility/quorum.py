@@ -63,7 +63,8 @@ class MemberStates:
 class QuorumSearch:
     """Looks for a plan for one group. Mutable: it counts what it has tried. The cluster stays as it is.
 
-    Members that only wait at Permit may be ``giving_up`` their nodes. Without ``victims`` nobody else loses anything.
+    Members that only wait at Permit, or are to be moved, may be ``giving_up`` their nodes. Without ``victims`` nobody
+    else loses anything.
     """
 
     def __init__(
@@ -244,4 +245,8 @@ def waiting_members(services: Services, group: Group) -> list[PodRecord]:
 
 
 def _without_node(record: PodRecord) -> PodRecord:
-    return msgspec.structs.replace(record, status=PodStatus.PENDING, node="", gpu_groups=())
+    """Return a member, or the one that will be made in its place, as it is while it waits."""
+    replace_fields = msgspec.structs.replace
+    spec = replace_fields(record.pod.spec, node_name="")
+    pod = replace_fields(record.pod, spec=spec)
+    return replace_fields(record, pod=pod, status=PodStatus.PENDING, node="", gpu_groups=())

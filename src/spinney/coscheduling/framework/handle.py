@@ -60,6 +60,8 @@ class Services:
     """Victims that were asked to checkpoint and go."""
     longest_min_runtime: timedelta = timedelta(0)
     """Gangs that ask to run so long before they are disturbed are left alone for no longer than this."""
+    move: Callable[[Sequence[PodRecord], PodRecord, str], None] = lambda rest, lacking, why: None
+    """Evict what is left of a group, all or none of it, for the sake of a member that it lacks."""
     try_again_at: Callable[[datetime], None] = lambda moment: None
     """Have pods that wait tried again at a moment, whatever happens before."""
 

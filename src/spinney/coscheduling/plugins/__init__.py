@@ -11,6 +11,7 @@ from spinney.coscheduling.plugins.default_binder import DefaultBinder
 from spinney.coscheduling.plugins.default_preemption import DefaultPreemption
 from spinney.coscheduling.plugins.dynamic_resources import DynamicResources
 from spinney.coscheduling.plugins.group_preemption import GroupPreemption
+from spinney.coscheduling.plugins.group_relocation import GroupRelocation
 from spinney.coscheduling.plugins.group_topology import GroupTopology
 from spinney.coscheduling.plugins.kube_rules import KUBE_RULES
 from spinney.coscheduling.plugins.priority_sort import PrioritySort
@@ -25,6 +26,7 @@ DEFAULT_PLUGINS: Final = (
     DefaultPreemption.name,
     DefaultBinder.name,
     GroupTopology.name,
+    GroupRelocation.name,
     GroupPreemption.name,
     Coscheduling.name,
 )
@@ -50,6 +52,7 @@ BUILT_IN: Final[Mapping[str, Builder]] = {
     DefaultPreemption.name: DefaultPreemption,
     DefaultBinder.name: DefaultBinder,
     GroupTopology.name: GroupTopology,
+    GroupRelocation.name: GroupRelocation,
     GroupPreemption.name: GroupPreemption,
     Coscheduling.name: Coscheduling,
 }

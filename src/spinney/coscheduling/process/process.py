@@ -30,6 +30,9 @@ from spinney.api.workload_v1beta1 import COMPOSITE_POD_GROUP, CompositePodGroup
 from spinney.binding.asking import Asking
 from spinney.binding.binder import Binder
 from spinney.binding.device_claims import DeviceClaims
+from spinney.binding.evicting import Disruption as Eviction
+from spinney.binding.evicting import Evictor, Victim
+from spinney.binding.placement import pod_reference
 from spinney.binding.volumes import LateVolumes
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
@@ -141,6 +144,7 @@ class CoschedulerProcess:
             leaving=leaving,
             requests=EvictionRequests(lambda asked: asked.scheduler in configuration.scheduler_names),
             longest_min_runtime=timedelta(seconds=configuration.max_own_min_runtime_seconds),
+            move=self._move,
             try_again_at=self._try_again_at,
         )
         self._try_again: datetime | None = None
@@ -148,6 +152,7 @@ class CoschedulerProcess:
         self.queue = self._composed.queue(
             configuration, self.services, wake=self._woken.set, failed=self._could_not_ask
         )
+        self._evictor = Evictor(client, events)
         self._metrics = CoschedulingMetrics(self.manager.metrics.registry)
         for profile in self._composed.profiles.values():
             profile.faults.count = lambda *where: self._metrics.plugin_failures.labels(*where).inc()
@@ -308,6 +313,20 @@ class CoschedulerProcess:
         """Take away a victim that was asked to go, and had its time."""
         self._disruption.evict(victim, beneficiary, victim.node)
         self._metrics.preempted(1)
+
+    def _move(self, rest: Sequence[PodRecord], lacking: PodRecord, why: str) -> None:
+        for record in rest:
+            self.services.leaving[record.key] = None
+        self._disruption.in_background(self._evict_whole(rest, lacking, why))
+
+    async def _evict_whole(self, rest: Sequence[PodRecord], lacking: PodRecord, why: str) -> None:
+        victims = tuple(Victim(Key(*record.key), record.uid, why) for record in rest)
+        about = pod_reference(Key(*lacking.key), lacking.uid)
+        gone = await self._evictor.evict(Eviction(str(lacking.key), victims, about))
+        self._metrics.relocated(len(gone))
+        for record in rest:
+            if record.uid not in {victim.uid for victim in gone}:
+                self.services.leaving.pop(record.key, None)
 
     def _try_again_at(self, moment: datetime) -> None:
         self._try_again = moment if self._try_again is None else min(moment, self._try_again)
