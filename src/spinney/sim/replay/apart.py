@@ -1,4 +1,4 @@
-"""Parts of a trace replayed at once, each by a Python process of its own; ``python -m`` this module is one.
+"""Parts of a trace replayed at once, each by a Python process of its own, which runs :func:`main`.
 
 A process reads a part from its input and writes how far it is, and at last what happened, to its output.
 """
@@ -63,7 +63,7 @@ def replay_apart(
 
 def _run_process(place: int, work: object, told: SimpleQueue[tuple[int, Progress | History | Exception]]) -> None:
     """Have a process replay a part, and pass on what it says."""
-    command = [sys.executable, "-m", __name__]
+    command = [sys.executable, "-c", f"from {__name__} import main; main()"]
     try:
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # noqa: S603 - ourselves
             assert process.stdin is not None, "it was asked for"
@@ -102,7 +102,3 @@ def main() -> None:
     history = PartReplay(trace, config, stopwatch=time.process_time, seed=seed, every=every, progress=tell).run()
     pickle.dump(history, output)
     output.flush()
-
-
-if __name__ == "__main__":
-    main()
