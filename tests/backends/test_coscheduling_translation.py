@@ -1,5 +1,8 @@
 """What a gang becomes for the coscheduling plugin."""
 
+from msgspec.structs import replace
+
+from spinney.api import labels as marks
 from spinney.api.coscheduling import POD_GROUP, PodGroup
 from spinney.backends.coscheduling import Coscheduling, CoschedulingConfig
 from spinney.backends.interface import BackendContext
@@ -31,6 +34,20 @@ def test_the_group_has_the_sum_of_the_minimums_and_what_they_request() -> None:
         assert group.spec.min_member == 4
         assert group.spec.min_resources == {"cpu": "3000m", "nvidia.com/gpu": "4"}
         assert group.spec.schedule_timeout_seconds == 90
+
+    asking(made, story, sets=[PCS])
+
+
+def test_the_group_says_what_the_gang_declares_about_being_evicted() -> None:
+    """The scheduler reads PodGroups and no PodGangs: grace and minimum runtime are on the group, and nothing else."""
+
+    async def story(coscheduling: Coscheduling) -> None:
+        gang = a_gang(PCS)
+        said = {marks.CHECKPOINT_GRACE: "5m", marks.MIN_RUNTIME: "20m", "example.com/note": "mine"}
+        gang = replace(gang, metadata=replace(gang.metadata, annotations=said))
+        await coscheduling.sync_pod_gang(await stored(coscheduling, gang))
+        group = await coscheduling.context.client.get(POD_GROUP, "model-0", "test", type=PodGroup)
+        assert group.metadata.annotations == {marks.CHECKPOINT_GRACE: "5m", marks.MIN_RUNTIME: "20m"}
 
     asking(made, story, sets=[PCS])
 

@@ -124,7 +124,7 @@ LEFT_OUT = (
     LeftOut(
         ("failing_nodes/*", "draining_nodes/*", "checkpointing_sets/*"),
         (KAI, VOLCANO, COSCHEDULING, NATIVE),
-        "the session scheduler's affair, whoever its gangs come from; the coscheduler moves and asks nobody",
+        "the session scheduler's affair, whoever its gangs come from; the coscheduler's is tried in its own tests",
     ),
     *(
         ()

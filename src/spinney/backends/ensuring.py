@@ -82,10 +82,15 @@ def contains(existing: Any, desired: Any) -> bool:
 
 
 def metadata_for(gang: PodGang, name: str, *, labels: Mapping[str, str] | None = None) -> ObjectMeta:
-    """Return the metadata of an object that belongs to a gang and goes with it; its label names the gang."""
+    """Return the metadata of an object that belongs to a gang and goes with it; its label names the gang.
+
+    What the gang declares about being evicted is on it, too: its scheduler may read nothing else.
+    """
+    said = gang.metadata.annotations
     return ObjectMeta(
         name=name,
         namespace=gang.metadata.namespace,
         labels={marks.POD_GANG: gang.metadata.name} if labels is None else labels,
+        annotations={key: said[key] for key in (marks.CHECKPOINT_GRACE, marks.MIN_RUNTIME) if key in said},
         owner_references=(owner_reference(POD_GANG, gang.metadata),),
     )
