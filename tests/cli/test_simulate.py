@@ -44,6 +44,25 @@ def test_a_workload_is_placed_or_explained(snapshot: Path, tmp_path: Path) -> No
     assert "2 pods placed, 3 pending" in answer.output
 
 
+def test_a_victim_that_would_be_asked_first_has_its_time_beside_it(snapshot: Path, tmp_path: Path) -> None:
+    """Who checkpoints is shown as evicted, with how long it has; programs read it in seconds."""
+    gpus = {"resources": {"limits": {"nvidia.com/gpu": "4"}}, "name": "c", "image": "i"}
+
+    def pod(name: str, priority: int, **spec: object) -> dict[str, object]:
+        metadata = {"name": name, "annotations": {"spinney.dev/checkpoint-grace": "5m"}}
+        body = {"containers": [gpus], "schedulerName": "spinney-scheduler", "priority": priority, **spec}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": body}
+
+    file = tmp_path / "pods.yaml"
+    low = [pod(f"low-{number}", 10, nodeName=f"gpu-00{number}") for number in range(2)]
+    file.write_text(yaml.safe_dump_all([*low, pod("high", 90)]))
+
+    answer = simulate(snapshot, "-f", file)
+    assert "for default/high, asked first: it has up to 5m0s to checkpoint" in answer.output
+    (evicted,) = json.loads(simulate(snapshot, "-f", file, "-o", "json").output)["runs"][0]["evicted"]
+    assert evicted["checkpointSeconds"] == 300
+
+
 def test_the_file_may_be_named_as_in_other_commands(snapshot: Path) -> None:
     """``--from`` names the snapshot as for why and get; two files at once are refused."""
     assert simulate("--from", snapshot).exit_code == 0
