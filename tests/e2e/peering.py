@@ -48,6 +48,14 @@ async def _until_open(cluster: Cluster) -> None:
     """Wait until Volcano's controller has opened the default queue, as a set that names it is refused before that."""
     selector = f"metadata.name={volcano.DEFAULT_QUEUE}"
     async with asyncio.timeout(_OPEN_WITHIN):
-        async for event in cluster.client.watch(volcano.QUEUE, field_selector=selector):
-            if event.object.get("status", {}).get("state") == "Open":
+        listing = await cluster.client.list(volcano.QUEUE, field_selector=selector)  # tried again until it is served
+        if any(map(_is_open, listing.items)):
+            return
+        version = listing.resource_version
+        async for event in cluster.client.watch(volcano.QUEUE, field_selector=selector, resource_version=version):
+            if _is_open(event.object):
                 return
+
+
+def _is_open(queue: JSON) -> bool:
+    return bool(queue.get("status", {}).get("state") == "Open")
