@@ -3,7 +3,7 @@
 from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.api.scheduling import PRIORITY_CLASS
-from tests.e2e.backends import KAI, REAL_KAI, REAL_VOLCANO, SPINNEY, VOLCANO, everywhere
+from tests.e2e.backends import KAI, REAL_KAI, SPINNEY, VOLCANO, everywhere
 from tests.e2e.harness import Stage, Stages
 from tests.e2e.workloads.functional import ALL, ten_pods
 
@@ -11,7 +11,7 @@ PRIORITIES = {"modest": 50, "urgent": 90}
 """Both below 100, from where KAI takes a job for one that may not be preempted."""
 
 
-@everywhere(KAI, SPINNEY, VOLCANO, peers=(REAL_KAI, REAL_VOLCANO))
+@everywhere(KAI, SPINNEY, VOLCANO, peers=(REAL_KAI,))
 async def test_a_gang_of_higher_priority_takes_the_place_of_another(a_stage: Stages) -> None:
     """Ten nodes are full of a gang; another one of higher priority gets all ten, and the first waits whole."""
     async with a_stage(10) as stage:
