@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 
 from spinney.api.grove import PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.struct import JSON
-from tests.e2e.backends import BACKENDS, MINIMUMS_FIRST, REAL, everywhere, on
+from tests.e2e.backends import BACKENDS, MINIMUMS_FIRST, REAL, REAL_COSCHEDULING, REAL_KAI, everywhere, on
 from tests.e2e.harness import Stage, Stages
 from tests.e2e.workloads.functional import workload1, workload2
 
@@ -107,7 +107,7 @@ async def test_gs4_set_and_scaling_groups_are_scaled_in_turn(a_stage: Stages) ->
     )
 
 
-@everywhere(*BACKENDS, peers=REAL)
+@everywhere(*BACKENDS, peers=(REAL_KAI, REAL_COSCHEDULING))
 async def test_gs5_the_minimum_is_enough(a_stage: Stages) -> None:
     """Two nodes are too few; with three the minimum of the base gang runs and nothing else; with ten everything."""
     await play(
