@@ -113,9 +113,10 @@ class Backfill(Plugin):
     def _ends_by(self, job: PodGroupInfo, kept: Reservation) -> bool:
         return kept.at is not None and self._length(job) <= kept.at
 
-    def _passes(self, job: PodGroupInfo) -> tuple[bool, ...]:
-        """Return for which reservations a job is short enough: jobs that are alike in that are alike."""
-        return tuple([self._ends_by(job, kept) for kept in self._reservations])
+    def _passes(self, job: PodGroupInfo) -> tuple[object, ...]:
+        """Return for which reservations a job is short enough, and itself if it has to keep to its place."""
+        due = job.key if self._due(job) is not None else None
+        return (*[self._ends_by(job, kept) for kept in self._reservations], due)
 
     def _leaves_room(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
         fits = np.ones(self._session.nodes.table.capacity, dtype=np.bool_)
@@ -131,9 +132,9 @@ class Backfill(Plugin):
         return fits[nodes.rows]
 
     def _due(self, job: PodGroupInfo) -> Promise | None:
-        """Return the place that a job was promised, if it is free."""
+        """Return the place that is kept for a job, if it is free."""
         promise = self._memory.promises.get(job.key)
-        if promise is None or promise.uid != job.uid:
+        if promise is None or promise.uid != job.uid or not any(kept.key == job.key for kept in self._reservations):
             return None
         idle = self._session.nodes.table.idle
         return promise if (idle[promise.rows] >= promise.held).all() else None
@@ -204,7 +205,12 @@ class Backfill(Plugin):
             self._reservations.append(kept)
 
     def _earliest(self, job: PodGroupInfo, outlook: Outlook) -> Place | None:
-        return outlook.earliest(demands_of(self._session, job.tasks_to_allocate()), regions(self._session, job))
+        place = outlook.earliest(demands_of(self._session, job.tasks_to_allocate()), regions(self._session, job))
+        return place if place is not None and not self._is_for_another_alone(place.rows) else None
+
+    def _is_for_another_alone(self, rows: Rows) -> bool:
+        """Tell whether some rows are kept for a job alone: two that wait for each other's place would wait for ever."""
+        return any(kept.at is None and not kept.slots.keys().isdisjoint(rows.tolist()) for kept in self._reservations)
 
     def _reserve(self, job: PodGroupInfo) -> None:
         """Give a place to a job that was refused, if it has none and its queue has some left to give."""
@@ -261,7 +267,7 @@ class Backfill(Plugin):
             return None
         at = max((promise.at - self._session.now).total_seconds(), 0.0)
         room = outlook.room(at + _SAME)[promise.rows]
-        if not (room >= promise.held).all():
+        if not (room >= promise.held).all() or self._is_for_another_alone(promise.rows):
             return None
         return Place(at, promise.rows, promise.held, room - promise.held)
 
