@@ -20,7 +20,7 @@ from spinney.scheduler.fairshare.amounts import Amounts, total_of
 from spinney.scheduler.fairshare.bounds import Lot
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
-from spinney.scheduler.framework.tasks import NOWHERE, PodInfo
+from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.victims.own_runtime import can_give, is_within_own_runtime
 
 
@@ -128,7 +128,7 @@ class VictimPool:
                 members = gangs[key]
                 if members.pending:  # what was placed in this session is not in the snapshot
                     job = session.job(key)
-                    if any(task.row != NOWHERE and here[task.row] for task in job.tasks):
+                    if any(_is_on(task, here) for task in job.tasks):
                         yield job
                 elif any(record.node in names for _, record in members.pods.values()):
                     yield session.job(key)
@@ -143,7 +143,7 @@ class VictimPool:
         may_leave: dict[int, bool] = {}
         for job in self.present(queues, here):
             for task in job.tasks:
-                if task.row == NOWHERE or not here[task.row]:
+                if not _is_on(task, here):
                     continue
                 known = may_leave.get(task.request.number) if alike else None
                 if known is None:
@@ -266,6 +266,11 @@ class VictimPool:
                     amounts[-1] = task.row
                 amounts[:-1] += most_freed(task, width)
         return np.array(list(by_row.values()), dtype=np.int64).reshape(len(by_row), width + 1)
+
+
+def _is_on(task: PodInfo, here: Mask) -> bool:
+    """Tell whether a task holds a place on one of the nodes ``here``."""
+    return task.status in ACTIVE_ALLOCATED and bool(here[task.row])
 
 
 def is_just_bound(task: PodInfo) -> bool:

@@ -186,7 +186,12 @@ class Search:
     # -- one job -----------------------------------------------------------------------------------------------------
 
     def _has_neighbours(self, queues: Sequence[str], room: FreedRoom, demand: JobDemand) -> bool:
-        """Tell whether anybody could be a victim on the nodes that a job without room is bound to, if it is to some."""
+        """Tell whether anybody could be a victim on the nodes that a job without room is bound to, if it is to some.
+
+        A plugin that makes scenarios of its own is asked in any case.
+        """
+        if self._session.hooks.scenario_generators:
+            return True
         here = demand.anywhere()
         if here[self._session.nodes.all.rows].all() or demand.possible_in(room):
             return True
@@ -196,7 +201,8 @@ class Search:
         """Tell whether the job could be placed as far as sums tell, without looking at victims one by one."""
         if not demand.possible_in(FreedRoom.empty(self._session)):
             return self._reject(NO_ROOM)
-        if self.rule.loses_nothing and not self._is_within_reach(queues, room, demand):
+        generated = bool(self._session.hooks.scenario_generators)
+        if self.rule.loses_nothing and not generated and not self._is_within_reach(queues, room, demand):
             return self._reject(TOO_LITTLE)
         # What victims keep elsewhere is not free: demand is covered by what is free and what is lost for good.
         most = self.rule.most_lost(self._session, job, self._pool)
