@@ -76,6 +76,7 @@ def test_a_name_that_is_not_there_is_an_error(served: ServedCluster, kind: str) 
 
 def test_a_namespace_is_shown_only_where_there_are_several(served: ServedCluster) -> None:
     """As with kubectl the namespace is a column when all are listed; wide adds who places the gang, and where."""
+    served.call(lambda client: until_running(client, a_training_job("runs", workers=2), 2))
     here, everywhere, wide = (served.spinney("get", "gangs", *more).output for more in ([], ["-A"], ["-o", "wide"]))
 
     assert here.split()[0] == "NAME"
