@@ -98,12 +98,14 @@ class Evictor:
             try:
                 async with self._slots:
                     await self._client.evict(victim.pod.namespace, victim.pod.name, uid=victim.uid)
-            except (NotFound, Conflict):
+            except NotFound:
                 return None
             except KubeError as error:
-                again = is_outcome_unknown(error) or isinstance(error, TooManyRequests)
+                # A conflict may be two who write at once, or another pod of that name: one that lasts is the latter.
+                is_conflict = isinstance(error, Conflict)
+                again = is_outcome_unknown(error) or isinstance(error, TooManyRequests) or is_conflict
                 if attempt == ATTEMPTS - 1 or not again:
-                    return error
+                    return None if is_conflict else error
             else:
                 break
             delay = exponential(attempt, first=_FIRST_DELAY, longest=_LONGEST_DELAY)
