@@ -1,5 +1,7 @@
 """Consolidation: room is made by moving, and nobody loses anything."""
 
+from datetime import timedelta
+
 import pytest
 
 from tests.scheduler.victims.worlds import Job, World, evicted, promised, run
@@ -14,6 +16,15 @@ def test_a_job_is_moved_so_that_another_fits() -> None:
     ((moved, target),) = evicted(session).items()
     assert moved in {"left-0", "right-0"}
     assert promised(session) == {"large-0": {"n0": "n1", "n1": "n0"}[target], moved: target}
+
+
+def test_a_job_that_fits_without_anybody_moving_is_looked_at_again() -> None:
+    """What nobody leaves for is only promised, so another session must follow without an event."""
+    jobs = (Job("stays", places=("n0",)), Job("new"))
+    session = run(World((4, 4), ONE_QUEUE, jobs), "consolidation")
+    assert not session.evictions
+    assert promised(session).keys() == {"new-0"}
+    assert session.next_moment == session.now + timedelta(seconds=1)
 
 
 def test_nobody_is_moved_where_sums_do_not_suffice() -> None:

@@ -18,7 +18,9 @@ So the number of simulations is bounded by the number of victims, and most searc
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from operator import attrgetter
+from typing import Final
 
 import structlog
 
@@ -51,6 +53,8 @@ NO_VICTIM = "a plugin proposed victims that may not be taken"
 BROKEN_GANG = "a gang would be left below its minimum"
 NOT_PLACED = "the job was not placed in the simulation"
 OUT_OF_TIME = "the time for the search was over"
+_NOBODY_LEFT: Final = timedelta(seconds=1)
+"""When a job is looked at again that was given a place though nobody has to go for it."""
 _PREEMPTION_POLICY = attrgetter("record.pod.spec.preemption_policy")
 
 
@@ -333,6 +337,8 @@ class Search:
             return refusal is None or self._reject(refusal)
         statement.commit()
         session.snapshot.budgets.spend(evicted)
+        if not evicted:  # then nothing will happen that has the job looked at again, and its pods bound
+            session.wake_at(session.now + _NOBODY_LEFT)
         self._pool.look_again([job, *scenario.victims])
         log.info(
             "victims taken",
