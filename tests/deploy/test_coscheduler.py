@@ -50,7 +50,7 @@ def test_a_configuration_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     file.write_text("profils: []")
     answer = CliRunner().invoke(main, ["manifests", "--coscheduler-config", str(file)])
     assert answer.exit_code == 1
-    assert "did you mean profiles?" in answer.output
+    assert "did you mean 'profiles'?" in answer.output
     assert "add --coscheduler" in CliRunner().invoke(main, ["manifests", "--no-operator"]).output
 
 
