@@ -5,12 +5,13 @@ When a job finds no room, the first moment is looked for at which it will, given
 nodes if they end before that moment, or if what they take is left there besides; all other nodes are free to them.
 
 ``depth`` jobs of each queue are given a place: one is EASY backfill, 0 (all) is conservative backfill. What was
-promised in one session is kept in the next before anybody is placed, also from jobs of queues whose turn comes first;
-it changes only if an earlier place is found, or if somebody runs longer than expected. Of jobs that give way to shorter
-ones (``shortestFirst``) it is kept when their turn comes.
+promised in one session is kept in the next before anybody is placed, also from jobs of queues whose turn comes first,
+if all that runs states its run time: estimates are not worth that others wait. It changes only if an earlier place is
+found, or if somebody runs longer than expected. Of jobs that give way to shorter ones (``shortestFirst``) it is kept
+when their turn comes.
 
 Where ends are not known, nothing is promised. Once the job has waited ``agingSeconds``, the nodes that need to empty
-least are kept for it alone, likewise before anybody is placed; so no gang waits for ever.
+least are kept for it alone when its turn comes; so no gang waits for ever.
 """
 
 from dataclasses import replace
@@ -177,11 +178,17 @@ class Backfill(Plugin):
     # -- whom places are kept for ------------------------------------------------------------------------------------
 
     def _begin(self, job: PodGroupInfo) -> None:
-        """Keep the places that were given in earlier sessions, before the first job of this one is placed."""
+        """Keep the places that were given in earlier sessions, before the first job of this one is placed.
+
+        Where ends are estimated they are kept when their job's turn comes: kept first, they made the mean wait a sixth
+        longer and that of large gangs twice as long on Philly's October.
+        """
         del job
         if self._begun or self._session.action in _ENTITLED:
             return
         self._begun = True
+        if not self._ends[1]:
+            return
         for key in [*self._memory.aged, *self._memory.promises]:
             waiting = self._session.job(key)
             if not (self._goes_first(waiting) and self._may_reserve(waiting)):
