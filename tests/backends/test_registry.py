@@ -7,14 +7,14 @@ import pytest
 
 from spinney.api.podgang import PodGang
 from spinney.backends import (
-    BackendCatalogue,
-    BackendRegistry,
     BackendUnavailable,
     Capabilities,
+    Catalogue,
     InitializationFailed,
     PodManifest,
     Profile,
     Profiles,
+    Registry,
     SchedulerBackend,
     UnusableBackend,
     every_backend,
@@ -76,7 +76,7 @@ def test_the_built_in_backends_are_there() -> None:
 
 def test_an_installed_backend_is_found_by_its_entry_point() -> None:
     """A class named by an entry point is imported when it is asked for."""
-    catalogue = BackendCatalogue()
+    catalogue = Catalogue()
     catalogue.discover([entry_point("theirs", "tests.backends.test_registry:Theirs")])
     assert catalogue.get("theirs") is Theirs
 
@@ -92,7 +92,7 @@ def test_an_installed_backend_is_found_by_its_entry_point() -> None:
 )
 def test_an_unusable_backend_says_why(name: str, value: str, message: str) -> None:
     """A backend that cannot be imported, is misnamed, or is for another interface is refused when asked for."""
-    catalogue = BackendCatalogue()
+    catalogue = Catalogue()
     catalogue.discover([entry_point(name, value)])
     with pytest.raises(UnusableBackend, match=message):
         catalogue.get(name)
@@ -100,7 +100,7 @@ def test_an_unusable_backend_says_why(name: str, value: str, message: str) -> No
 
 def test_a_broken_package_does_not_disturb_others() -> None:
     """An installed backend that does not import stops nobody who does not enable it."""
-    catalogue = BackendCatalogue()
+    catalogue = Catalogue()
     catalogue.register(Theirs)
     catalogue.discover([entry_point("bad", "no.such:Thing")])
     assert catalogue.get("theirs") is Theirs
@@ -132,9 +132,9 @@ def test_what_is_deprecated_is_said_with_what_to_do() -> None:
 @on_virtual_time
 async def test_the_registry_is_initialised_once() -> None:
     """Enabled backends are found by name, others are not, and a second initialisation is refused."""
-    catalogue = BackendCatalogue()
+    catalogue = Catalogue()
     catalogue.register(Theirs)
-    registry = BackendRegistry()
+    registry = Registry()
     with pytest.raises(RuntimeError, match="not initialised"):
         registry.get("theirs")
     profiles = Profiles((Profile("theirs"),), "theirs")
@@ -150,7 +150,7 @@ async def test_the_registry_is_initialised_once() -> None:
 @on_virtual_time
 async def test_kube_scheduler_is_found_by_either_name() -> None:
     """``kube-scheduler`` and ``default-scheduler`` are one backend, which is always there."""
-    registry = BackendRegistry()
+    registry = Registry()
     await registry.initialize(every_backend(), None, Profiles())  # type: ignore[arg-type]
     assert registry.get("kube-scheduler") is registry.get("default-scheduler") is registry.get_default()
     assert registry.names() == ["default-scheduler"]
@@ -159,18 +159,18 @@ async def test_kube_scheduler_is_found_by_either_name() -> None:
 @on_virtual_time
 async def test_a_backend_that_cannot_be_made_names_its_profile() -> None:
     """A constructor that raises is reported as a failed initialisation, with the profile and its line."""
-    catalogue = BackendCatalogue()
+    catalogue = Catalogue()
     catalogue.register(Unfinished)
     profiles = Profiles((Profile("theirs", where="line 3"),), "theirs")
     with pytest.raises(InitializationFailed, match=r"'theirs' \(line 3\): TypeError: cannot be made yet"):
-        await BackendRegistry().initialize(catalogue, None, profiles)  # type: ignore[arg-type]
+        await Registry().initialize(catalogue, None, profiles)  # type: ignore[arg-type]
 
 
 @on_virtual_time
 async def test_a_backend_that_cannot_be_initialised_names_its_profile() -> None:
     """The error of a failed initialisation has the profile, its line and the reason."""
-    catalogue = BackendCatalogue()
+    catalogue = Catalogue()
     catalogue.register(Broken)
     profiles = Profiles((Profile("theirs", where="line 7"),), "theirs")
     with pytest.raises(InitializationFailed, match=r"'theirs' \(line 7\): .*run its installer"):
-        await BackendRegistry().initialize(catalogue, None, profiles)  # type: ignore[arg-type]
+        await Registry().initialize(catalogue, None, profiles)  # type: ignore[arg-type]

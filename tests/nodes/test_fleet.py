@@ -13,7 +13,7 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON, convert
 from spinney.kube.client import PatchKind
 from spinney.kube.errors import Conflict, Invalid, NotFound
-from spinney.nodes import ClusterSpec, Fleet, NodeGroup, NodeHealth
+from spinney.nodes import ClusterSpec, Fleet, Health, NodeGroup
 from spinney.nodes.pods import BoundPod
 from spinney.nodes.status import unready_patch
 from tests.conftest import Cluster
@@ -230,7 +230,7 @@ async def test_a_failed_node_is_tainted_and_its_pods_stand_still(cluster: Cluste
         assert (await cluster.client.get(POD, "lost", cluster.namespace))["status"]["phase"] == "Pending"
         await fleet.recover("n0")
         await until(cluster, "lost", is_ready)
-        assert fleet.health("n0") is NodeHealth.READY
+        assert fleet.health("n0") is Health.READY
         assert not (await cluster.client.get(NODE, "n0"))["spec"].get("taints")
 
 
@@ -282,7 +282,7 @@ async def test_foreign_taints_survive_a_failure(cluster: Cluster) -> None:
     async with a_fleet(cluster) as fleet:
         theirs = {"key": "example.com/maintenance", "effect": "PreferNoSchedule"}
         await cluster.client.patch(NODE, "n0", {"spec": {"taints": [theirs]}})
-        await fleet.fail("n0", health=NodeHealth.NOT_READY)
+        await fleet.fail("n0", health=Health.NOT_READY)
         await fleet.recover("n0")
         assert (await cluster.client.get(NODE, "n0"))["spec"]["taints"] == [theirs]
 

@@ -12,7 +12,7 @@ from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
-from spinney.backends.catalogue import BackendCatalogue
+from spinney.backends.catalogue import Catalogue
 from spinney.backends.profiles import Profile, Profiles
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
@@ -215,7 +215,7 @@ async def a_world(
     settings: Settings | None = None,
     *,
     placing: bool = True,
-    catalogue: BackendCatalogue | None = None,
+    catalogue: Catalogue | None = None,
     server: ApiServer | None = None,
     line: Callable[[ApiServer], InProcessTransport] = InProcessTransport,
 ) -> AsyncIterator[World]:

@@ -20,8 +20,8 @@ from spinney.api.podgang import PodGang
 from spinney.api.rbac import CLUSTER_ROLE
 from spinney.api.struct import JSON, convert
 from spinney.backends import (
-    BackendCatalogue,
     Capabilities,
+    Catalogue,
     Degradation,
     PodManifest,
     Profile,
@@ -87,7 +87,7 @@ class Thinker(SchedulerBackend):
 
 
 @asynccontextmanager
-async def a_guarded_cluster(settings: Settings, catalogue: BackendCatalogue | None = None) -> AsyncIterator[Client]:
+async def a_guarded_cluster(settings: Settings, catalogue: Catalogue | None = None) -> AsyncIterator[Client]:
     """Run an operator whose admission the embedded API server asks."""
     runtime, caller = Runtime.virtual(seed=5), InProcessCaller()
     server = ApiServer(runtime, webhooks=caller)
@@ -263,7 +263,7 @@ async def test_the_nvlink_group_of_a_set_stays() -> None:
 async def test_a_backend_that_gives_no_verdict_is_named(name: str, code: int, told: str) -> None:
     """A silent or broken backend costs its own sets a bounded wait and an error with its name; others go on."""
     profiles = Profiles((Profile("thinker"),), "thinker")
-    catalogue = BackendCatalogue()
+    catalogue = Catalogue()
     catalogue.register(Thinker)
     async with a_guarded_cluster(Settings(profiles=profiles), catalogue) as client:
         begun = client.runtime.clock.monotonic()

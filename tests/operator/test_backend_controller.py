@@ -9,7 +9,7 @@ from spinney.api.conditions import find_condition, is_true
 from spinney.api.core import EVENT, POD, Pod
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.podgang import BACKEND_READY, CONSTRAINT_NOT_HONOURED, INITIALIZED, POD_GANG, SCHEDULED, PodGang
-from spinney.backends import BackendCatalogue, Capabilities, PodManifest, Profile, Profiles, SchedulerBackend, additions
+from spinney.backends import Capabilities, Catalogue, PodManifest, Profile, Profiles, SchedulerBackend, additions
 from spinney.backends.builtin import BACKENDS
 from spinney.backends.interface import Degradation
 from spinney.backends.kube import KubeSchedulerConfig
@@ -66,11 +66,11 @@ class Recorder(SchedulerBackend):
         return [Degradation("gang_scheduling", "there are no gangs here")]
 
 
-def settings() -> tuple[Settings, BackendCatalogue]:
+def settings() -> tuple[Settings, Catalogue]:
     """Return settings with the recorder as default, and forget what it recorded."""
     Recorder.calls, Recorder.failing, Recorder.holding = [], False, False
     Recorder.hanging, Recorder.clumsy, Recorder.undecided, Recorder.writes_scheduled = (), (), (), False
-    catalogue = BackendCatalogue()
+    catalogue = Catalogue()
     backends: list[type[SchedulerBackend]] = [*BACKENDS, Recorder]
     for backend in backends:
         catalogue.register(backend)

@@ -9,7 +9,7 @@ from spinney.api.conditions import find_condition
 from spinney.api.core import EVENT, SERVICE
 from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.podgang import POD_GANG
-from spinney.backends import BackendCatalogue, Profile, Profiles
+from spinney.backends import Catalogue, Profile, Profiles
 from spinney.backends.builtin import BACKENDS
 from spinney.backends.interface import Degradation
 from spinney.backends.spinney_scheduler import SpinneyScheduler
@@ -71,7 +71,7 @@ class Undecided(SpinneyScheduler):
 @on_virtual_time
 async def test_a_backend_that_cannot_judge_does_not_stop_a_workload() -> None:
     """The set says that its capabilities are unknown, and its pods run."""
-    catalogue = BackendCatalogue()
+    catalogue = Catalogue()
     for backend in BACKENDS:
         catalogue.register(backend)
     catalogue.register(Undecided)

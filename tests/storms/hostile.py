@@ -15,7 +15,7 @@ from spinney.api.core import Pod
 from spinney.api.grove import PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.backends import every_backend
-from spinney.backends.catalogue import BackendCatalogue
+from spinney.backends.catalogue import Catalogue
 from spinney.backends.interface import Degradation, PodManifest, SchedulerBackend
 from spinney.backends.profiles import Profiles
 from spinney.cluster.scores import Scores
@@ -195,9 +195,9 @@ class HostileFirst(PostFilter, Bind):
 # -- backends ----------------------------------------------------------------------------------------------------------
 
 
-def hostile_backends(profiles: Profiles, hostility: Hostility) -> BackendCatalogue:
+def hostile_backends(profiles: Profiles, hostility: Hostility) -> Catalogue:
     """Return the backends of these profiles, each failing in what the operator asks it."""
-    known, catalogue = every_backend(), BackendCatalogue()
+    known, catalogue = every_backend(), Catalogue()
     for name in profiles.names():
         backend = known.get(name)
         assert backend is not None, "the profiles are of built-in backends"

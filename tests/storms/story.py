@@ -38,7 +38,7 @@ from spinney.kube.fencing import fenced
 from spinney.kube.lease import LeaderElection, LeaseTimes
 from spinney.kube.manager import Manager
 from spinney.nodes import ClusterSpec, Fleet, NodeGroup
-from spinney.nodes.node import NodeHealth
+from spinney.nodes.node import Health
 from spinney.nodes.spec import Heartbeats
 from spinney.operator.admission.webhooks import ServicePlace, configurations
 from spinney.operator.operator import Operator
@@ -396,7 +396,7 @@ class Story:
         return missing
 
 
-_UNWELL = (NodeHealth.UNREACHABLE, NodeHealth.NOT_READY)
+_UNWELL = (Health.UNREACHABLE, Health.NOT_READY)
 _OPEN = {"metadata": {"name": "default"}}
 _SERVICE = ServicePlace("grove-operator", "kube-system")
 

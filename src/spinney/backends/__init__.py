@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from spinney.backends.builtin import every_backend
-    from spinney.backends.catalogue import BackendCatalogue, UnusableBackend
+    from spinney.backends.catalogue import Catalogue, UnusableBackend
     from spinney.backends.interface import (
         INTERFACE_VERSION,
         BackendContext,
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
         TopologyState,
     )
     from spinney.backends.profiles import Profile, Profiles
-    from spinney.backends.registry import BackendRegistry, InitializationFailed
+    from spinney.backends.registry import InitializationFailed, Registry
 
 __all__ = [
     "INTERFACE_VERSION",
-    "BackendCatalogue",
     "BackendContext",
-    "BackendRegistry",
     "BackendUnavailable",
     "Capabilities",
+    "Catalogue",
     "Degradation",
     "GangLookup",
     "InitializationFailed",
     "PodManifest",
     "Profile",
     "Profiles",
+    "Registry",
     "Rejected",
     "Right",
     "SchedulerBackend",
@@ -55,14 +55,14 @@ _HOMES: Final = {
     "BackendContext": "interface",
     "BackendUnavailable": "interface",
     "Capabilities": "interface",
-    "BackendCatalogue": "catalogue",
+    "Catalogue": "catalogue",
     "Degradation": "interface",
     "GangLookup": "interface",
     "InitializationFailed": "registry",
     "PodManifest": "interface",
     "Profile": "profiles",
     "Profiles": "profiles",
-    "BackendRegistry": "registry",
+    "Registry": "registry",
     "Rejected": "interface",
     "Right": "interface",
     "SchedulerBackend": "interface",

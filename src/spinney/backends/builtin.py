@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from spinney.backends.catalogue import BackendCatalogue
+from spinney.backends.catalogue import Catalogue
 from spinney.backends.coscheduling import Coscheduling
 from spinney.backends.interface import SchedulerBackend
 from spinney.backends.kai import KaiScheduler
@@ -19,9 +19,9 @@ BACKENDS: Final[tuple[type[SchedulerBackend], ...]] = (
 )
 
 
-def every_backend() -> BackendCatalogue:
+def every_backend() -> Catalogue:
     """Return the built-in backends and those of installed packages."""
-    catalogue = BackendCatalogue()
+    catalogue = Catalogue()
     for backend in BACKENDS:
         catalogue.register(backend)
     catalogue.discover()

@@ -1,7 +1,7 @@
 """Which backends can be enabled: the built-in ones and those that installed packages bring.
 
 A package brings a backend by an entry point in the group ``spinney.backends`` whose object is the backend class. The
-built-in ones go through the same :meth:`BackendCatalogue.register`. An entry point is only imported when its name is
+built-in ones go through the same :meth:`Catalogue.register`. An entry point is only imported when its name is
 asked for, and a name that two packages claim is only refused then: what is wrong with an installed backend must not
 stop an operator that never enables it.
 """
@@ -23,7 +23,7 @@ class UnusableBackend(ValueError):
     """A backend is installed, and cannot be served."""
 
 
-class BackendCatalogue:
+class Catalogue:
     """Backend classes by profile name. Mutable while it is filled, at start; read-only afterwards by convention."""
 
     def __init__(self) -> None:

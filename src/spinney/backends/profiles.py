@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from spinney.api.struct import JSON, Struct
-from spinney.backends.catalogue import BackendCatalogue, UnusableBackend
+from spinney.backends.catalogue import Catalogue, UnusableBackend
 from spinney.backends.documents import Document, DocumentProblem, InvalidDocument, Step, decode, nearest, spelled
 
 ALWAYS_ENABLED = "default-scheduler"
@@ -80,7 +80,7 @@ class _Findings:
 
 def resolve(
     written: SchedulerConfiguration,
-    catalogue: BackendCatalogue,
+    catalogue: Catalogue,
     document: Document,
 ) -> Profiles:
     """Return the profiles in force, or raise :class:`InvalidDocument` with everything that is wrong.
@@ -105,7 +105,7 @@ def resolve(
 
 
 def _resolve_one(
-    profile: SchedulerProfile, index: int, catalogue: BackendCatalogue, enabled: dict[str, Profile], findings: _Findings
+    profile: SchedulerProfile, index: int, catalogue: Catalogue, enabled: dict[str, Profile], findings: _Findings
 ) -> Profile | None:
     path = ("profiles", index)
     line = findings.document.line(*path, "name")
@@ -139,7 +139,7 @@ def _resolve_one(
 
 
 def _default(
-    written: SchedulerConfiguration, catalogue: BackendCatalogue, enabled: dict[str, Profile], findings: _Findings
+    written: SchedulerConfiguration, catalogue: Catalogue, enabled: dict[str, Profile], findings: _Findings
 ) -> str:
     marked = [
         (index, catalogue.canonical(profile.name)) for index, profile in enumerate(written.profiles) if profile.default
@@ -164,6 +164,6 @@ def _default(
     return named or (marked[0][1] if marked else ALWAYS_ENABLED)
 
 
-def _default_config(catalogue: BackendCatalogue) -> msgspec.Struct | None:
+def _default_config(catalogue: Catalogue) -> msgspec.Struct | None:
     backend = catalogue.get(ALWAYS_ENABLED)
     return backend.config_type() if backend is not None and backend.config_type is not None else None

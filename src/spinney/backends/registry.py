@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import structlog
 
-from spinney.backends.catalogue import BackendCatalogue
+from spinney.backends.catalogue import Catalogue
 from spinney.backends.interface import BackendContext, SchedulerBackend, TopologyAware
 from spinney.backends.profiles import Profile, Profiles
 
@@ -15,7 +15,7 @@ class InitializationFailed(RuntimeError):
     """A backend could not be initialised; the message names the backend, its profile and the reason."""
 
 
-class BackendRegistry:
+class Registry:
     """Enabled backends by name. Filled once by :meth:`initialize`, read-only afterwards."""
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class BackendRegistry:
         self._aliases: Mapping[str, str] = {}
         self._default = ""
 
-    async def initialize(self, catalogue: BackendCatalogue, context: BackendContext, profiles: Profiles) -> None:
+    async def initialize(self, catalogue: Catalogue, context: BackendContext, profiles: Profiles) -> None:
         """Create and initialise every enabled backend, in the order listed."""
         if self._backends is not None:
             raise RuntimeError("the backend registry is already initialised; a process has one, made at its start")
@@ -65,7 +65,7 @@ class BackendRegistry:
         return self._backends
 
 
-async def _initialized(catalogue: BackendCatalogue, context: BackendContext, profile: Profile) -> SchedulerBackend:
+async def _initialized(catalogue: Catalogue, context: BackendContext, profile: Profile) -> SchedulerBackend:
     kind = catalogue.get(profile.name)
     if kind is None:
         raise InitializationFailed(f"profile {profile.name!r} ({profile.where}): no backend of that name is installed")

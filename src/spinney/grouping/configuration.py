@@ -8,7 +8,7 @@ from typing import Final
 from spinney.api import labels as marks
 from spinney.api.struct import Struct
 from spinney.backends.builtin import every_backend
-from spinney.backends.catalogue import BackendCatalogue
+from spinney.backends.catalogue import Catalogue
 from spinney.backends.documents import Document, DocumentProblem, InvalidDocument, Step, decode, parse
 from spinney.backends.profiles import Profiles, SchedulerConfiguration, resolve
 from spinney.gangs.sources.context import DEFAULT_QUEUE
@@ -80,12 +80,12 @@ class LoadedConfiguration:
     profiles: Profiles
 
 
-def load(path: Path, catalogue: BackendCatalogue | None = None) -> LoadedConfiguration:
+def load(path: Path, catalogue: Catalogue | None = None) -> LoadedConfiguration:
     """Read a file, or raise :class:`InvalidDocument` with everything that is wrong in it."""
     return check(path.read_text(encoding="utf-8"), str(path), catalogue)
 
 
-def check(text: str, source: str = "configuration", catalogue: BackendCatalogue | None = None) -> LoadedConfiguration:
+def check(text: str, source: str = "configuration", catalogue: Catalogue | None = None) -> LoadedConfiguration:
     """Read a configuration, or raise :class:`InvalidDocument` with everything that is wrong in it."""
     document = parse(text, source)
     written = decode(GrouperConfiguration, document)

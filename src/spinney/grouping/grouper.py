@@ -15,10 +15,10 @@ from spinney.api.scheduling import PRIORITY_CLASS, PriorityClass
 from spinney.api.struct import Struct
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.backends.builtin import every_backend
-from spinney.backends.catalogue import BackendCatalogue
+from spinney.backends.catalogue import Catalogue
 from spinney.backends.interface import BackendContext, SchedulerBackend
 from spinney.backends.profiles import ALWAYS_ENABLED
-from spinney.backends.registry import BackendRegistry
+from spinney.backends.registry import Registry
 from spinney.grouping.configuration import LoadedConfiguration
 from spinney.grouping.controller import STATUS_SECONDS, GroupingController
 from spinney.grouping.intake import Intake
@@ -90,10 +90,10 @@ class Grouper:
         configuration: LoadedConfiguration,
         *,
         manager: Manager | None = None,
-        catalogue: BackendCatalogue | None = None,
+        catalogue: Catalogue | None = None,
     ) -> None:
         self.manager = manager or Manager(client, client.runtime)
-        self.registry = BackendRegistry()
+        self.registry = Registry()
         self._configuration = configuration
         self._catalogue = catalogue or every_backend()
         self._client = client
@@ -225,7 +225,7 @@ class Grouper:
                 self._pod_queue.enqueue(key)
 
 
-def _by_scheduler_name(registry: BackendRegistry, configuration: LoadedConfiguration) -> dict[str, SchedulerBackend]:
+def _by_scheduler_name(registry: Registry, configuration: LoadedConfiguration) -> dict[str, SchedulerBackend]:
     """Return the backends by the scheduler names of their pods, as far as these are served."""
     found: dict[str, SchedulerBackend] = {}
     for name in registry.names():

@@ -6,16 +6,16 @@ evaluates start-up conditions, and takes its time to stop.
 """
 
 from spinney.nodes.fleet import Fleet, UnknownNode
-from spinney.nodes.node import NodeHealth
+from spinney.nodes.node import Health
 from spinney.nodes.spec import ClusterSpec, Heartbeats, InvalidClusterSpec, NodeGroup, NodeSpec, PodTimes, TopologyLevel
 
 __all__ = [
     "ClusterSpec",
     "Fleet",
+    "Health",
     "Heartbeats",
     "InvalidClusterSpec",
     "NodeGroup",
-    "NodeHealth",
     "NodeSpec",
     "PodTimes",
     "TopologyLevel",

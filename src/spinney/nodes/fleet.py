@@ -22,7 +22,7 @@ from spinney.nodes.behaviour import Latencies
 from spinney.nodes.heartbeats import LEASE_NAMESPACE, Heart
 from spinney.nodes.kubelet import Kubelets, unless_gone
 from spinney.nodes.node import (
-    NodeHealth,
+    Health,
     SimulatedNode,
     node_conditions,
     node_ip,
@@ -62,7 +62,7 @@ class Fleet:
         """Return the names of the nodes, in the order they joined."""
         return list(self._nodes)
 
-    def health(self, name: str) -> NodeHealth:
+    def health(self, name: str) -> Health:
         """Return how a node fares."""
         return self._node(name).health
 
@@ -153,7 +153,7 @@ class Fleet:
 
     # -- nodes fail and recover ---------------------------------------------------------------------------------------
 
-    async def fail(self, name: str, *, health: NodeHealth = NodeHealth.UNREACHABLE) -> None:
+    async def fail(self, name: str, *, health: Health = Health.UNREACHABLE) -> None:
         """Let a node fail: no heartbeats, no progress of its pods, and the cluster is told.
 
         Its pods are called unready at once, and deleted when they no longer tolerate the node's taint; they then stay,
@@ -163,9 +163,9 @@ class Fleet:
 
     async def recover(self, name: str) -> None:
         """Let a node come back: its pods go on where they are due to be."""
-        await self._change_health(self._node(name), NodeHealth.READY)
+        await self._change_health(self._node(name), Health.READY)
 
-    async def _change_health(self, node: SimulatedNode, health: NodeHealth) -> None:
+    async def _change_health(self, node: SimulatedNode, health: Health) -> None:
         if node.health is health:
             return
         now = self._runtime.clock.now()

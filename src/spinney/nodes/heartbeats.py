@@ -16,7 +16,7 @@ from spinney.api.struct import encode
 from spinney.api.time import micro_timestamp
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.errors import AlreadyExists, KubeError, NotFound
-from spinney.nodes.node import NodeHealth, SimulatedNode, node_conditions
+from spinney.nodes.node import Health, SimulatedNode, node_conditions
 from spinney.nodes.spec import Heartbeats
 from spinney.runtime import Runtime
 
@@ -80,7 +80,7 @@ class Heart:
             self._turn = (self._turn + 1) % turns
             names = list(self._nodes)[self._turn :: turns]
             await self._beat(
-                [self._nodes[name] for name in names if self._nodes[name].health is not NodeHealth.UNREACHABLE]
+                [self._nodes[name] for name in names if self._nodes[name].health is not Health.UNREACHABLE]
             )
 
     async def _beat(self, nodes: list[SimulatedNode]) -> None:

@@ -26,7 +26,7 @@ _UNREACHABLE = "node.kubernetes.io/unreachable"
 _NOT_READY = "node.kubernetes.io/not-ready"
 
 
-class NodeHealth(Enum):
+class Health(Enum):
     """How a node fares; the value is the status of its Ready condition."""
 
     READY = "True"
@@ -50,7 +50,7 @@ class SimulatedNode:
 
     spec: NodeSpec
     ip: str
-    health: NodeHealth = NodeHealth.READY
+    health: Health = Health.READY
     since: datetime | None = None  # since when the health is this
     tenants: dict[Key, Tenant] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
@@ -153,7 +153,7 @@ def node_conditions(node: SimulatedNode, *, now: datetime) -> list[JSON]:
         "lastHeartbeatTime": beat,
         "lastTransitionTime": since,
     }
-    silent = node.health is NodeHealth.UNREACHABLE
+    silent = node.health is Health.UNREACHABLE
     pressures = [
         {
             "type": kind,
@@ -184,15 +184,15 @@ def node_taints(node: SimulatedNode, present: list[JSON], *, now: datetime) -> l
 
 def failure_taint(node: SimulatedNode) -> Taint | None:
     """Return the taint by which pods are driven off a failed node, if it has failed."""
-    if node.health is NodeHealth.READY:
+    if node.health is Health.READY:
         return None
-    return Taint(key=_UNREACHABLE if node.health is NodeHealth.UNREACHABLE else _NOT_READY, effect="NoExecute")
+    return Taint(key=_UNREACHABLE if node.health is Health.UNREACHABLE else _NOT_READY, effect="NoExecute")
 
 
 _READY_REASONS = {
-    NodeHealth.READY: ("KubeletReady", "kubelet is posting ready status"),
-    NodeHealth.NOT_READY: ("KubeletNotReady", "the simulated node was told to fail"),
-    NodeHealth.UNREACHABLE: ("NodeStatusUnknown", "Kubelet stopped posting node status."),
+    Health.READY: ("KubeletReady", "kubelet is posting ready status"),
+    Health.NOT_READY: ("KubeletNotReady", "the simulated node was told to fail"),
+    Health.UNREACHABLE: ("NodeStatusUnknown", "Kubelet stopped posting node status."),
 }
 
 _PRESSURES = (

@@ -16,7 +16,7 @@ import yaml
 from spinney.api.durations import format_duration
 from spinney.api.schema.validate_size import DEFAULT_LIMITS
 from spinney.api.struct import JSON, Struct
-from spinney.backends.catalogue import BackendCatalogue
+from spinney.backends.catalogue import Catalogue
 from spinney.backends.documents import InvalidDocument, Step, decode, parse
 from spinney.backends.profiles import Profiles, SchedulerConfiguration, resolve
 
@@ -224,12 +224,12 @@ class LoadedConfiguration:
     profiles: Profiles
 
 
-def load(path: Path, catalogue: BackendCatalogue) -> LoadedConfiguration:
+def load(path: Path, catalogue: Catalogue) -> LoadedConfiguration:
     """Read a file, or raise :class:`InvalidDocument` with everything that is wrong in it."""
     return check(path.read_text(encoding="utf-8"), catalogue, source=str(path))
 
 
-def check(text: str, catalogue: BackendCatalogue, *, source: str = "configuration") -> LoadedConfiguration:
+def check(text: str, catalogue: Catalogue, *, source: str = "configuration") -> LoadedConfiguration:
     """Read a configuration, or raise :class:`InvalidDocument` with everything that is wrong in it."""
     document = parse(text, source)
     written = decode(OperatorConfiguration, document)

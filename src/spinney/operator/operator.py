@@ -9,11 +9,11 @@ from spinney.api.compute_domains import COMPUTE_DOMAIN
 from spinney.api.resource_claims import RESOURCE_CLAIM
 from spinney.api.schema.validate_size import DEFAULT_LIMITS, SizeLimits
 from spinney.backends.builtin import every_backend
-from spinney.backends.catalogue import BackendCatalogue
+from spinney.backends.catalogue import Catalogue
 from spinney.backends.ensuring import serves
 from spinney.backends.interface import BackendContext
 from spinney.backends.profiles import Profiles
-from spinney.backends.registry import BackendRegistry
+from spinney.backends.registry import Registry
 from spinney.kube.client import Client
 from spinney.kube.controller import Controller
 from spinney.kube.manager import Manager
@@ -102,10 +102,10 @@ class Operator:
         settings: Settings,
         *,
         manager: Manager | None = None,
-        catalogue: BackendCatalogue | None = None,
+        catalogue: Catalogue | None = None,
     ) -> None:
         self.manager = manager or Manager(client, client.runtime)
-        self.registry = BackendRegistry()
+        self.registry = Registry()
         self._settings = settings
         self._catalogue = catalogue or every_backend()
         self._events = self.manager.recorder(COMPONENT)

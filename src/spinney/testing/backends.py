@@ -30,12 +30,12 @@ from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang
 from spinney.api.schema.crd import manifests
 from spinney.api.struct import JSON, convert, to_json
 from spinney.backends import (
-    BackendCatalogue,
     BackendContext,
-    BackendRegistry,
     Capabilities,
+    Catalogue,
     Degradation,
     InitializationFailed,
+    Registry,
     Rejected,
     SchedulerBackend,
 )
@@ -81,7 +81,7 @@ class BackendContract:
 
     def test_registers_under_its_name_and_aliases(self) -> None:
         """The catalogue finds the backend under each of its names, and refuses a second one of the same name."""
-        catalogue = BackendCatalogue()
+        catalogue = Catalogue()
         catalogue.register(self.backend)
         assert {catalogue.get(name) for name in (self.backend.name, *self.backend.aliases)} == {self.backend}
         with pytest.raises(ValueError, match="two backends are called"):
@@ -270,7 +270,7 @@ class BackendContract:
         run_virtual(whole())
 
     def _profiles(self, profile: JSON) -> Profiles:
-        catalogue = BackendCatalogue()
+        catalogue = Catalogue()
         catalogue.register(self.backend)
         if catalogue.get("default-scheduler") is None:
             catalogue.register(_Kube)
@@ -297,8 +297,8 @@ class BackendContract:
             overheard = Overheard(client.transport)
             theirs = Client(overheard, runtime)
             context = BackendContext(theirs, EventRecorder(client, "contract"), runtime.clock, lookup)
-            registry = BackendRegistry()
-            catalogue = BackendCatalogue()
+            registry = Registry()
+            catalogue = Catalogue()
             catalogue.register(self.backend)
             profile: JSON = {"name": self.backend.name} | ({"config": dict(self.config)} if self.config else {})
             profiles = self._profiles(profile)

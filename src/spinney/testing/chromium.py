@@ -46,7 +46,7 @@ class Tab:
 
     async def open(self, url: str) -> None:
         """Go to an address and wait until it has loaded."""
-        await self._send("Tab.navigate", url=url)
+        await self._send("Page.navigate", url=url)
         await self.until("document.readyState === 'complete'")
 
     async def evaluate(self, expression: str) -> Any:
@@ -93,7 +93,7 @@ class Tab:
 
     async def screenshot(self) -> bytes:
         """Return what is visible, as PNG."""
-        answer = await self._send("Tab.captureScreenshot", format="png")
+        answer = await self._send("Page.captureScreenshot", format="png")
         return base64.b64decode(answer["data"])
 
     async def resize(self, width: int, height: int, *, dark: bool = False) -> None:
@@ -137,7 +137,7 @@ class Chromium:
         target = await self.send("Target.createTarget", {"url": "about:blank"})
         attached = await self.send("Target.attachToTarget", {"targetId": target["targetId"], "flatten": True})
         page = self._pages[attached["sessionId"]] = Tab(self, attached["sessionId"])
-        for domain in ("Tab", "Runtime", "Network", "Log", "DOM"):
+        for domain in ("Page", "Runtime", "Network", "Log", "DOM"):
             await self.send(f"{domain}.enable", {}, attached["sessionId"])
         await page.resize(width, height, dark=dark)
         return page

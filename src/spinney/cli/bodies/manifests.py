@@ -9,7 +9,7 @@ import yaml
 
 import spinney
 from spinney.api.struct import JSON
-from spinney.backends import BackendCatalogue, every_backend
+from spinney.backends import Catalogue, every_backend
 from spinney.backends.builtin import BACKENDS
 from spinney.backends.documents import InvalidDocument
 from spinney.cli.installing import Installation, installation
@@ -90,7 +90,7 @@ def _with_flags(values: JSON, image: str | None, *, operator: bool, coscheduler:
     return merged(values, changes)
 
 
-def _grouper(values: JSON, file: Path | None, catalogue: BackendCatalogue) -> JSON:
+def _grouper(values: JSON, file: Path | None, catalogue: Catalogue) -> JSON:
     """Return the grouper's values with a file's configuration, and the rights to read the kinds of its own rules."""
     if file is None:
         return {"enabled": True}

@@ -35,7 +35,7 @@ from spinney.api.schema.validate_size import DEFAULT_LIMITS, SizeLimits, validat
 from spinney.api.schema.validate_topology_binding import validate_topology_binding
 from spinney.api.struct import JSON, convert, decode, encode, to_json
 from spinney.backends.interface import Degradation, Rejected, SchedulerBackend
-from spinney.backends.registry import BackendRegistry
+from spinney.backends.registry import Registry
 from spinney.kube.keys import Key
 from spinney.operator.admission.authorization import Authorizer
 from spinney.operator.caches import Caches
@@ -85,7 +85,7 @@ class Admission:
     def __init__(
         self,
         caches: Caches,
-        registry: BackendRegistry,
+        registry: Registry,
         executor: Executor,
         *,
         limits: SizeLimits = DEFAULT_LIMITS,

@@ -8,7 +8,7 @@ from spinney.api.conditions import find_condition
 from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding, ClusterTopologyBindingStatus
 from spinney.api.meta import Condition
 from spinney.backends.interface import TopologyState
-from spinney.backends.registry import BackendRegistry
+from spinney.backends.registry import Registry
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.controller import Controller, Requeue
@@ -28,7 +28,7 @@ log = structlog.get_logger()
 class ClusterTopologyBindingController:
     """Reconciles ClusterTopologyBindings."""
 
-    def __init__(self, client: Client, caches: Caches, registry: BackendRegistry, events: EventRecorder) -> None:
+    def __init__(self, client: Client, caches: Caches, registry: Registry, events: EventRecorder) -> None:
         self._client = client
         self._clock = client.runtime.clock
         self._caches = caches

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spinney.backends.registry import BackendRegistry
+from spinney.backends.registry import Registry
 from spinney.kube.client import Client
 from spinney.kube.events import EventRecorder
 from spinney.operator.caches import Caches
@@ -17,7 +17,7 @@ class Shared:
 
     client: Client
     caches: Caches
-    registry: BackendRegistry
+    registry: Registry
     events: EventRecorder
     claims: ClaimKeeper
     growth: Growth
