@@ -161,18 +161,18 @@ class Search:
         def admits(victim: PodGroupInfo) -> bool:
             return rule.admits(session, job, victim)
 
+        if not self._pool.has_any(queues, lambda priority: rule.may_admit(job, priority), admits):
+            self._report(job, 0)
+            return False
         room = FreedRoom.of(session)
+        if rule.loses_nothing and not self._is_enough(tasks, room.total()):
+            self._reject(TOO_LITTLE)
+            self._report(job, self._pool.pods(queues))
+            return False
         demand = JobDemand(session, job, tasks)
         if not self._has_neighbours(queues, room, demand):
             self._reject(NO_ROOM)
             self._report(job, 0)
-            return False
-        if not self._pool.has_any(queues, lambda priority: rule.may_admit(job, priority), admits):
-            self._report(job, 0)
-            return False
-        if rule.loses_nothing and not self._is_enough(tasks, room.total()):
-            self._reject(TOO_LITTLE)
-            self._report(job, self._pool.pods(queues))
             return False
         if self._may_hold(job, queues, room, demand):
             order = VictimOrder(session, self._pool, queues, admits)
@@ -196,7 +196,7 @@ class Search:
         """
         if self._session.hooks.scenario_generators:
             return True
-        here = demand.anywhere()
+        here = demand.anywhere
         if here[self._session.nodes.all.rows].all() or demand.possible_in(room):
             return True
         return any(True for _ in self._pool.present(queues, here))
@@ -219,7 +219,7 @@ class Search:
 
         Nobody is lost, so what comes to these nodes is covered by what is free there and what leaves them for good.
         """
-        here = demand.anywhere()
+        here = demand.anywhere
         asked = self._asked(demand.tasks)
         if asked is None or _is_within(asked, free := room.total(here)):
             return True

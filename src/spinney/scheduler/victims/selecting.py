@@ -8,6 +8,7 @@ per domain, and the domain that needs the least important victims wins.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -53,9 +54,11 @@ class JobDemand:
         assert mask is not None, "every kind of tasks has its nodes"
         return mask if within is None else mask & within
 
+    @cached_property
     def anywhere(self) -> Mask:
-        """Return the nodes that at least one of the tasks may ever go to, ``[node]``."""
-        found: Mask = np.logical_or.reduce([self.suits(task, None) for task in self.tasks])
+        """The nodes that at least one of the tasks may ever go to, ``[node]``."""
+        usable = [kind.usable for kind in self._kinds.values() if kind.usable is not None]
+        found: Mask = np.logical_or.reduce(usable)
         return found
 
     def possible_in(self, room: FreedRoom, counts: Mapping[int, int] | None = None) -> list[Mask | None]:
