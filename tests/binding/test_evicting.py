@@ -4,11 +4,9 @@ from spinney.api.core import EVENT, NODE, POD, Pod
 from spinney.api.policy import POD_DISRUPTION_BUDGET
 from spinney.binding.evicting import Disruption, Evictor, Victim
 from spinney.binding.placement import pod_reference
-from spinney.kube.client import Client
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
 from tests.conftest import Cluster
-from tests.scheduler.process.world import FaultyTransport, status
 
 
 async def a_running_pod(cluster: Cluster, name: str, **labels: str) -> Victim:
@@ -53,20 +51,3 @@ async def test_nobody_is_evicted_unless_everybody_may_be(cluster: Cluster) -> No
         for each in (await cluster.client.list(EVENT, cluster.namespace)).items
     }
     assert said >= {("taker", "EvictRefused"), ("taker", "Evict"), ("free", "Evict"), ("kept", "Evict")}
-
-
-async def test_a_conflict_is_not_taken_for_another_pod(cluster: Cluster) -> None:
-    """A victim that somebody else writes at the same moment is evicted all the same: its place is waited for."""
-    await cluster.client.create(NODE, {"metadata": {"name": "n1"}})
-    victim = await a_running_pod(cluster, "victim")
-    line = FaultyTransport(cluster.client.transport)
-    conflicts = iter([status(409, "Conflict")])
-    line.fault = lambda method, path: next(conflicts, None)
-    events = EventRecorder(cluster.client, "test-scheduler")
-    taker = pod_reference(Key(cluster.namespace, "taker"), "taker-uid")
-
-    gone = await Evictor(Client(line, cluster.runtime), events).evict(Disruption("taker", (victim,), taker))
-    await events.flush()
-
-    assert gone == (victim,)
-    assert await left(cluster) == set()

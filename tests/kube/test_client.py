@@ -1,7 +1,7 @@
 """The client's verbs, against a real HTTP server: what is sent, and what comes back."""
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,6 +15,7 @@ from spinney.kube.errors import (
     ApiError,
     BadRequest,
     Conflict,
+    Contended,
     Expired,
     Forbidden,
     Invalid,
@@ -24,7 +25,7 @@ from spinney.kube.errors import (
     UndecodableResponse,
 )
 from spinney.kube.http import Endpoint, HttpTransport
-from spinney.kube.retrying import NEVER
+from spinney.kube.retrying import NEVER, RetryPolicy
 from spinney.kube.warning_headers import warnings_in
 from spinney.runtime import Runtime
 from tests.kube.model import status_body
@@ -34,10 +35,10 @@ A_POD = {"metadata": {"name": "a", "namespace": "x"}, "spec": {"nodeName": "n1",
 
 
 @asynccontextmanager
-async def connected() -> AsyncIterator[tuple[Client, TinyServer]]:
+async def connected(retry: RetryPolicy = NEVER) -> AsyncIterator[tuple[Client, TinyServer]]:
     """Yield a client and the server it talks to."""
     async with serving() as server:
-        client = Client(HttpTransport(Endpoint(server.url)), Runtime.virtual(), retry=NEVER)
+        client = Client(HttpTransport(Endpoint(server.url)), Runtime.virtual(), retry=retry)
         try:
             yield client, server
         finally:
@@ -257,6 +258,58 @@ async def test_an_answer_of_the_wrong_shape_is_named() -> None:
             await client.list(POD)
         with pytest.raises(UndecodableResponse, match="nodeName"):
             await client.list(POD, type=Pod)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda client: client.delete(POD, "a", "x", uid="mine"),
+        lambda client: client.evict("x", "a", uid="mine"),
+        lambda client: client.patch(POD, "a", {"metadata": {"uid": "mine"}, "status": {}}, "x", subresource="status"),
+    ],
+    ids=["delete", "evict", "patch"],
+)
+async def test_only_another_object_of_the_name_is_a_conflict(write: Callable[[Client], Awaitable[object]]) -> None:
+    """A write that names a uid and no version is sent again after somebody else wrote the object at the same moment."""
+    raced = (409, status_body(409, "Conflict", "raced"))
+    mine, other = (200, {"metadata": {"uid": "mine"}}), (200, {"metadata": {"uid": "other"}})
+    async with connected(RetryPolicy(attempts=3, first_delay=0.0)) as (client, server):
+        server.answer = answering(raced, mine, raced, mine, (200, {}))
+        await write(client)
+        sent = [(each.method, each.path) for each in server.requests]
+        assert sent[1] == ("GET", "/api/v1/namespaces/x/pods/a")
+        assert sent == [sent[0], sent[1], sent[0], sent[1], sent[0]]
+
+        server.answer = answering(raced, other)
+        with pytest.raises(Conflict):
+            await write(client)
+        server.answer = answering(raced, (404, status_body(404, "NotFound", "gone")))
+        with pytest.raises(NotFound):
+            await write(client)
+        server.answer = answering(raced, mine, raced, mine, raced, mine)
+        with pytest.raises(Contended):
+            await write(client)
+
+
+async def test_a_patch_of_another_object_of_the_name_is_a_conflict_however_the_server_says_it() -> None:
+    """API servers call the uid of another object an invalid field; other invalid fields stay what they are."""
+    patch = {"metadata": {"uid": "mine"}}
+    async with connected() as (client, server):
+        for field, error in (("metadata.uid", Conflict), ("spec.nodeName", Invalid)):
+            server.answer = answering((422, status_body(422, "Invalid", "no", causes=[{"field": field}])))
+            with pytest.raises(error):
+                await client.patch(POD, "a", patch, "x")
+
+
+async def test_a_stale_version_is_a_conflict_at_once() -> None:
+    """A write that names a version is for that version only."""
+    async with connected(RetryPolicy(first_delay=0.0)) as (client, server):
+        server.answer = answering(*[(409, status_body(409, "Conflict", "raced"))] * 2)
+        with pytest.raises(Conflict):
+            await client.delete(POD, "a", "x", uid="mine", resource_version="5")
+        with pytest.raises(Conflict):
+            await client.patch(POD, "a", {"metadata": {"uid": "mine", "resourceVersion": "5"}}, "x")
+        assert len(server.requests) == 2
 
 
 async def test_a_watch_yields_typed_events() -> None:

@@ -1,6 +1,5 @@
 """What is said about pods that wait: once, the latest, and never about another pod of the same name."""
 
-import asyncio
 from contextlib import AbstractAsyncContextManager
 
 from spinney.api.core import EVENT, POD, Pod
@@ -11,7 +10,6 @@ from spinney.kube.transport import Request, Response, StreamingResponse
 from spinney.reporting.pods import PodStatusWriter, PodVerdict
 from spinney.runtime import Runtime
 from tests.conftest import Cluster
-from tests.scheduler.process.world import FaultyTransport, status
 from tests.virtual_time import on_virtual_time
 
 MANIFEST = {
@@ -58,33 +56,6 @@ async def test_a_pod_that_took_the_name_is_not_told(cluster: Cluster) -> None:
     await events.flush()
 
     assert await message_on(cluster) == ""
-
-
-async def test_a_conflict_is_not_taken_for_another_pod(cluster: Cluster) -> None:
-    """What two write at once is written again; else nobody would read why the pod waits."""
-    line = FaultyTransport(cluster.client.transport)
-    tried, again = [0], asyncio.Event()
-
-    def first(_method: str, _path: str) -> Response | None:
-        tried[0] += 1
-        if tried[0] == 1:
-            return status(409, "Conflict")
-        again.set()
-        return None
-
-    line.fault = first
-    client = Client(line, cluster.runtime)
-    events = EventRecorder(cluster.client, "test-scheduler")
-    writer = PodStatusWriter(client, events, event_reason="Unschedulable")
-    pod = await cluster.client.create(POD, MANIFEST, cluster.namespace, type=Pod)
-
-    writer.all_wait([PodVerdict(Key(cluster.namespace, "waits"), pod.metadata.uid or "", "no room", "no room")])
-    async with asyncio.timeout(60):
-        await again.wait()
-    await writer.flush()
-    await events.flush()
-
-    assert await message_on(cluster) == "no room"
 
 
 class SlowServer:

@@ -39,9 +39,10 @@ from spinney.gangs.book import GangMembers
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.discovery import served
-from spinney.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
+from spinney.kube.errors import AlreadyExists, KubeError, NotFound
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
+from spinney.kube.reconciling import annotate_exactly
 from spinney.reporting.pods import WAITING_FOR_PROVISIONING
 from spinney.scheduler.config import NodeProvisioning, SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
@@ -201,9 +202,7 @@ class ProvisioningRequests:
             await self._client.create(PROVISIONING_REQUEST, wanted)
         marks = {CONSUMES: request.name.name, PROVISIONING_CLASS: settings.class_name}
         for record in (each for alike in classes for each in alike):
-            patch = {"metadata": {"uid": record.uid, "annotations": marks}}
-            with suppress(NotFound, Conflict):
-                await self._client.patch(POD, record.key.name, patch, record.key.namespace)
+            await annotate_exactly(self._client, POD, Key(*record.key), record.uid, marks)
 
     def _metadata(self, request: _Request) -> JSON:
         about = request.about

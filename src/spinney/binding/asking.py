@@ -18,9 +18,11 @@ from spinney.binding.placement import pod_reference
 from spinney.cluster.pods import PodKey
 from spinney.gangs.checkpoints import REQUESTED, Asked, EvictionRequest, Withdrawn, annotations_of
 from spinney.gangs.eviction_requests import EvictionRequests
-from spinney.kube.client import Client, PatchKind
-from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
+from spinney.kube.client import Client
+from spinney.kube.errors import KubeError
 from spinney.kube.events import EventRecorder
+from spinney.kube.keys import Key
+from spinney.kube.reconciling import annotate_exactly
 
 log = structlog.get_logger()
 
@@ -68,18 +70,17 @@ class Asking:
         await asyncio.gather(*(self._write(each.asked, None, each.why) for each in withdrawn))
 
     async def _write(self, asked: Asked, said: EvictionRequest | None, why: str = "") -> None:
-        # The uid makes the write fail for a pod of the same name that came later.
-        patch = {"metadata": {"uid": asked.uid, "annotations": annotations_of(said)}}
         try:
             async with self._slots:
-                await self._client.patch(POD, asked.pod.name, patch, asked.pod.namespace, kind=PatchKind.MERGE)
-        except (NotFound, Conflict, Invalid):
-            self._forget(asked.pod)  # gone, or another pod by now
+                is_written = await annotate_exactly(self._client, POD, Key(*asked.pod), asked.uid, annotations_of(said))
         except KubeError as error:
             log.warning("request not written, tried again later", pod=str(asked.pod), error=str(error))
             asyncio.get_running_loop().call_later(_ASK_AGAIN, self._forget, asked.pod)
         else:
-            self._tell(asked, said, why)
+            if is_written:
+                self._tell(asked, said, why)
+            else:
+                self._forget(asked.pod)
 
     def _forget(self, pod: PodKey) -> None:
         self._requests.forget(pod)

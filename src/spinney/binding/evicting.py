@@ -18,9 +18,10 @@ from spinney.binding.binder import is_outcome_unknown
 from spinney.binding.placement import pod_reference
 from spinney.kube.backoff import exponential
 from spinney.kube.client import Client
-from spinney.kube.errors import Conflict, KubeError, NotFound, TooManyRequests
+from spinney.kube.errors import KubeError, TooManyRequests
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
+from spinney.kube.reconciling import unless_gone
 
 log = structlog.get_logger()
 
@@ -86,9 +87,7 @@ class Evictor:
     async def _try(self, victim: Victim) -> KubeError | None:
         try:
             async with self._slots:
-                await self._client.evict(victim.pod.namespace, victim.pod.name, uid=victim.uid, dry_run=True)
-        except (NotFound, Conflict):
-            return None  # gone, or another pod by now: nothing of it is in the way
+                await unless_gone(self._eviction(victim, dry_run=True))
         except KubeError as error:
             return None if is_outcome_unknown(error) else error
         return None
@@ -97,21 +96,21 @@ class Evictor:
         for attempt in range(ATTEMPTS):
             try:
                 async with self._slots:
-                    await self._client.evict(victim.pod.namespace, victim.pod.name, uid=victim.uid)
-            except NotFound:
-                return None
+                    if not await unless_gone(self._eviction(victim)):
+                        return None
             except KubeError as error:
-                # A conflict may be two who write at once, or another pod of that name: one that lasts is the latter.
-                is_conflict = isinstance(error, Conflict)
-                again = is_outcome_unknown(error) or isinstance(error, TooManyRequests) or is_conflict
+                again = is_outcome_unknown(error) or isinstance(error, TooManyRequests)
                 if attempt == ATTEMPTS - 1 or not again:
-                    return None if is_conflict else error
+                    return error
             else:
                 break
             delay = exponential(attempt, first=_FIRST_DELAY, longest=_LONGEST_DELAY)
             await self._client.runtime.clock.sleep(delay)
         self._events.event(pod_reference(victim.pod, victim.uid), "Warning", reason, f"Evicted: {victim.message}")
         return None
+
+    def _eviction(self, victim: Victim, *, dry_run: bool = False) -> Awaitable[None]:
+        return self._client.evict(victim.pod.namespace, victim.pod.name, uid=victim.uid, dry_run=dry_run)
 
     def _say_refused(self, disruption: Disruption, message: str) -> None:
         log.warning("eviction refused", purpose=disruption.name, reason=message)

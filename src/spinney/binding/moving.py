@@ -13,19 +13,20 @@ from datetime import timedelta
 from functools import partial
 
 from spinney.api.core import POD
-from spinney.api.labels import CHECKPOINT_BY
 from spinney.api.time import timestamp
 from spinney.binding.evicting import shortened
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState
 from spinney.cluster.statuses import PLACED
 from spinney.gangs.book import GangBook, GangMembers
-from spinney.gangs.checkpoints import grace_of, is_ready, request
+from spinney.gangs.checkpoints import EvictionRequest, grace_of, is_ready, request, time_given
 from spinney.gangs.sources import bare
 from spinney.gangs.tree import GangKey, PodSet, is_satisfied
 from spinney.kube.backoff import Backoff
 from spinney.kube.client import Client
-from spinney.kube.errors import Conflict, Invalid, NotFound, TooManyRequests
+from spinney.kube.errors import TooManyRequests
+from spinney.kube.keys import Key
+from spinney.kube.reconciling import annotate_exactly, unless_gone
 
 
 class MoveStopped(Exception):
@@ -126,7 +127,7 @@ class GangMover:
             return found is None or is_ready(found, asked)
 
         self.tell(f"{leaving}: asked to checkpoint, until {timestamp(asked.by)}")
-        await self._say(pods, timestamp(asked.by))
+        await self._say(pods, asked)
         try:
             async with asyncio.timeout(grace.total_seconds()):
                 await self._until(ready)
@@ -135,20 +136,13 @@ class GangMover:
         finally:
             await self._say(pods, None)
 
-    async def _say(self, pods: Iterable[PodRecord], by: str | None) -> None:
+    async def _say(self, pods: Iterable[PodRecord], asked: EvictionRequest | None) -> None:
         """Write until when pods have time to checkpoint, or take it back."""
         for record in pods:
-            patch = {"metadata": {"uid": record.uid, "annotations": {CHECKPOINT_BY: by}}}
-            try:
-                await self.client.patch(POD, record.name, patch, record.namespace)
-            except (NotFound, Conflict, Invalid):
-                continue  # gone, or another pod by now
+            await annotate_exactly(self.client, POD, Key(*record.key), record.uid, time_given(asked))
 
     async def _evict_pod(self, record: PodRecord, *, dry_run: bool) -> None:
-        try:
-            await self.client.evict(record.namespace, record.name, uid=record.uid, dry_run=dry_run)
-        except (NotFound, Conflict):
-            return  # gone, or another pod by now
+        await unless_gone(self.client.evict(record.namespace, record.name, uid=record.uid, dry_run=dry_run))
 
     def _has_left(self, leaving: Leaving, remaining: Callable[[], list[PodKey]]) -> bool:
         return not remaining() and (not leaving.well or self._is_well(leaving.gang, avoiding=self.nodes))

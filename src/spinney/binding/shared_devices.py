@@ -12,7 +12,8 @@ from spinney.api.core import POD
 from spinney.binding.placement import Placement
 from spinney.cluster.pods import GPU_GROUP_LABEL
 from spinney.kube.client import Client, PatchKind
-from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
+from spinney.kube.errors import KubeError
+from spinney.kube.reconciling import unless_gone
 
 log = structlog.get_logger()
 
@@ -34,9 +35,7 @@ class SharedDeviceWriter:
     async def release(self, placement: Placement) -> None:
         """Take them off again."""
         try:
-            await self._label(placement, dict.fromkeys(group_labels(placement.gpu_groups)))
-        except (NotFound, Conflict, Invalid):
-            return  # gone, or another pod by now
+            await unless_gone(self._label(placement, dict.fromkeys(group_labels(placement.gpu_groups))))
         except KubeError as error:
             log.warning("devices not taken off the pod", pod=str(placement.pod), error=str(error))
 

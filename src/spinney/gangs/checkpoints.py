@@ -100,9 +100,14 @@ def request(
 def annotations_of(found: EvictionRequest | None) -> Mapping[str, str | None]:
     """Return the annotations that say a request, or, as a patch, that take any request back."""
     if found is None:
-        return {EVICTION_REQUEST: None, CHECKPOINT_BY: None}
-    by = {CHECKPOINT_BY: timestamp(found.by)} if found.waits else {}
+        return {EVICTION_REQUEST: None, **time_given(None)}
+    by = time_given(found) if found.waits else {}
     return {EVICTION_REQUEST: msgspec.json.encode(found).decode(), **by}
+
+
+def time_given(found: EvictionRequest | None) -> Mapping[str, str | None]:
+    """Return the annotation that says until when a pod has time: all that is said where no scheduler waits for it."""
+    return {CHECKPOINT_BY: timestamp(found.by) if found is not None else None}
 
 
 def request_of(annotations: Mapping[str, str]) -> EvictionRequest | None:

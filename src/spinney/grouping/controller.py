@@ -28,7 +28,7 @@ from spinney.kube.controller import Requeue
 from spinney.kube.errors import AlreadyExists, Conflict, NotFound
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key
-from spinney.kube.reconciling import Latest, Unread, delete_exactly, write_each
+from spinney.kube.reconciling import Latest, Unread, delete_exactly, unless_gone, write_each
 
 STATUS_SECONDS: Final = 5.0
 """How long changes of pods are gathered before the gang's status says so."""
@@ -219,10 +219,7 @@ class GroupingController:
 
     async def _patch(self, pod: Pod, metadata: JSON) -> None:
         patch = {"metadata": {"uid": pod.metadata.uid, **{key: each for key, each in metadata.items() if each}}}
-        try:
-            await self.client.patch(POD, pod.metadata.name, patch, pod.metadata.namespace, type=Unread)
-        except NotFound:
-            return
+        await unless_gone(self.client.patch(POD, pod.metadata.name, patch, pod.metadata.namespace, type=Unread))
 
     # -- the end, and what is said -------------------------------------------------------------------------------------
 

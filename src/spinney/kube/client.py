@@ -9,7 +9,7 @@ fields were dropped): write with :meth:`Client.apply` or :meth:`Client.patch`.
 
 import asyncio
 import builtins
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -17,7 +17,16 @@ import msgspec
 
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, encode, to_json
-from spinney.kube.errors import Expired, KubeError, UndecodableResponse, error_from_response
+from spinney.kube.errors import (
+    Conflict,
+    Contended,
+    Expired,
+    Invalid,
+    KubeError,
+    UndecodableResponse,
+    error_from_response,
+)
+from spinney.kube.keys import Identified
 from spinney.kube.pages import Listing, Page, T, decode_page, refuse
 from spinney.kube.request_metrics import RequestMetrics, code_of
 from spinney.kube.retrying import SAFE_METHODS, RetryPolicy
@@ -271,10 +280,18 @@ class Client:
         dry_run: bool = False,
         field_manager: str | None = None,
     ) -> T:
-        """Change parts of an object; a merge patch that names a stale ``resourceVersion`` fails with ``Conflict``."""
+        """Change parts of an object; a merge patch that names a stale ``resourceVersion`` fails with ``Conflict``.
+
+        So does one that names the ``uid`` of another object, and no version.
+        """
         path = resource.path(namespace, name, subresource)
         query = self._writing(dry_run, field_manager)
-        return await self._typed("PATCH", path, type, query=query, body=patch, content_type=kind.value)
+        metadata = patch.get("metadata") or {} if isinstance(patch, dict) else {}
+        return await self._exactly(
+            None if "resourceVersion" in metadata else metadata.get("uid"),
+            resource.path(namespace, name),
+            lambda: self._typed("PATCH", path, type, query=query, body=patch, content_type=kind.value),
+        )
 
     async def delete(
         self,
@@ -289,8 +306,10 @@ class Client:
         dry_run: bool = False,
     ) -> None:
         """Delete one object; ``uid`` and ``resource_version`` are preconditions (else ``Conflict``)."""
-        body = _delete_options(grace_period_seconds, propagation_policy, uid, resource_version, dry_run)
-        await self.raw("DELETE", resource.path(namespace, name), body=encode(body))
+        body = encode(_delete_options(grace_period_seconds, propagation_policy, uid, resource_version, dry_run))
+        path = resource.path(namespace, name)
+        precise = None if resource_version else uid
+        await self._exactly(precise, path, lambda: self.raw("DELETE", path, body=body))
 
     async def delete_collection(
         self,
@@ -331,7 +350,10 @@ class Client:
         grace_period_seconds: int | None = None,
         dry_run: bool = False,
     ) -> None:
-        """Ask for a pod's eviction; a disruption budget that forbids it raises ``TooManyRequests``."""
+        """Ask for a pod's eviction; a disruption budget that forbids it raises ``TooManyRequests``.
+
+        With ``uid`` only that incarnation of the pod (else ``Conflict``).
+        """
         eviction: JSON = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -339,8 +361,8 @@ class Client:
         }
         if options := _delete_options(grace_period_seconds, None, uid, None, dry_run):
             eviction["deleteOptions"] = options
-        query = self._writing(dry_run)
-        await self.raw("POST", _POD.path(namespace, pod, "eviction"), query=query, body=encode(eviction))
+        path, query, body = _POD.path(namespace, pod, "eviction"), self._writing(dry_run), encode(eviction)
+        await self._exactly(uid, _POD.path(namespace, pod), lambda: self.raw("POST", path, query=query, body=body))
 
     # ------------------------------------------------------------------------------------------------ raw
 
@@ -378,6 +400,31 @@ class Client:
                 for warning in warnings_in(response.headers):
                     self._on_warning(warning)
                 return response
+
+    async def _exactly(self, uid: str | None, path: str, send: Callable[[], Awaitable[T]]) -> T:
+        """Send a write that is for the object with this ``uid``, in whatever version it is.
+
+        ``Conflict`` means that another has its name, and nothing else. An API server answers so, too, where somebody
+        wrote the object at the same moment: who has the name is read then, and the write sent again. Of a patch for
+        another object it says instead that ``metadata.uid`` is invalid.
+        """
+        if not uid:
+            return await send()
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return await send()
+            except Invalid as error:
+                if [cause.field for cause in error.causes] != ["metadata.uid"]:
+                    raise
+                raise Conflict(error.status, error.reason, error.message, error.details) from error
+            except Conflict as error:
+                if (await self._typed("GET", path, Identified)).metadata.uid != uid:
+                    raise
+                if attempt >= self._retry.attempts:
+                    raise Contended(error.status, error.reason, error.message, error.details) from error
+            await self.runtime.clock.sleep(self._retry.backoff(attempt, self.runtime.random))
 
     async def _sent(self, request: Request) -> Response:
         """Send a request once, and count it with its answer."""

@@ -110,6 +110,10 @@ class Conflict(ApiError):
     """409: the object is not in the state the request assumed."""
 
 
+class Contended(ApiError):
+    """409 again and again: others write the object all the time; to be tried again later."""
+
+
 class AlreadyExists(Conflict):
     """409 with reason AlreadyExists: an object of this name is there."""
 

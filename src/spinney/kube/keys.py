@@ -4,9 +4,11 @@ import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import msgspec
+
 from spinney.api.keys import Key
 
-__all__ = ["Key", "ObjectIdentity", "identify", "key_of"]
+__all__ = ["Identified", "Key", "ObjectIdentity", "identify", "key_of"]
 
 
 class ObjectIdentity(NamedTuple):
@@ -15,6 +17,16 @@ class ObjectIdentity(NamedTuple):
     key: Key
     uid: str
     resource_version: str
+
+
+class _Uid(msgspec.Struct, frozen=True):
+    uid: str
+
+
+class Identified(msgspec.Struct, frozen=True):
+    """An object of which only the uid is read: which one was created, which one has the name now."""
+
+    metadata: _Uid
 
 
 def identify(obj: Any) -> ObjectIdentity:

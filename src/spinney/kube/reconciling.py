@@ -7,7 +7,7 @@ event takes; a controller that decided on that older version would undo, for a m
 # ruff: noqa: A002 - "type" is the word for what an answer is decoded as
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -18,7 +18,7 @@ from spinney.api.struct import JSON
 from spinney.kube.cache import Change
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.controller import Controller, Reconcile
-from spinney.kube.errors import AlreadyExists, NotFound
+from spinney.kube.errors import AlreadyExists, Conflict, NotFound
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.mapping import Mapper
@@ -33,16 +33,6 @@ COMING_UP_SECONDS_AT_MOST = 30.0
 
 Unread: TypeAlias = msgspec.Raw
 """What an answer that nobody reads is decoded as."""
-
-
-class _CreatedMetadata(msgspec.Struct, frozen=True):
-    uid: str
-
-
-class Created(msgspec.Struct, frozen=True):
-    """What is read of the answer to a creation: which object it is."""
-
-    metadata: _CreatedMetadata
 
 
 T = TypeVar("T")
@@ -146,15 +136,32 @@ async def create_once(client: Client, resource: Resource, wanted: Any) -> None:
         return
 
 
+async def unless_gone(request: Awaitable[object]) -> bool:
+    """Await a write for one incarnation of an object; ``False`` if that is gone, or another has its name by now.
+
+    The event of it is on the way.
+    """
+    try:
+        await request
+    except (NotFound, Conflict):
+        return False
+    return True
+
+
+async def annotate_exactly(
+    client: Client, resource: Resource, key: Key, uid: str, annotations: Mapping[str, str | None]
+) -> bool:
+    """Annotate this very object, ``None`` takes an annotation off; ``False`` if it is gone."""
+    patch = {"metadata": {"uid": uid, "annotations": dict(annotations)}}
+    return await unless_gone(client.patch(resource, key.name, patch, key.namespace, type=Unread))
+
+
 async def delete_exactly(client: Client, resource: Resource, found: Stored) -> None:
     """Delete this very object; one that is gone is fine, another of its name is not touched."""
     metadata = found.metadata
     if metadata.deleting:
         return
-    try:
-        await client.delete(resource, metadata.name, metadata.namespace, uid=metadata.uid)
-    except NotFound:
-        return
+    await unless_gone(client.delete(resource, metadata.name, metadata.namespace, uid=metadata.uid))
 
 
 async def patch_exactly(client: Client, resource: Resource, found: Stored, patch: list[JSON], *, type: type[T]) -> T:

@@ -44,8 +44,11 @@ class RetryPolicy:
         if attempt >= self.attempts or not _may_repeat(method, error):
             return None
         wanted = error.retry_after if isinstance(error, ApiError) else None
-        backoff = exponential(attempt - 1, first=self.first_delay, longest=self.longest_delay)
-        return max(wanted or 0.0, backoff * (0.5 + chance.random()))
+        return max(wanted or 0.0, self.backoff(attempt, chance))
+
+    def backoff(self, attempt: int, chance: random.Random) -> float:
+        """Return how long to wait after so many attempts, where the server says nothing of it."""
+        return exponential(attempt - 1, first=self.first_delay, longest=self.longest_delay) * (0.5 + chance.random())
 
 
 NEVER = RetryPolicy(attempts=1)

@@ -16,11 +16,12 @@ from spinney.api.core import NODE, POD
 from spinney.api.struct import JSON
 from spinney.kube.backoff import Backoff
 from spinney.kube.client import Client, PatchKind
-from spinney.kube.errors import AlreadyExists, Conflict, NotFound, TooManyRequests
+from spinney.kube.errors import AlreadyExists, Conflict, TooManyRequests
 from spinney.kube.keys import key_of
+from spinney.kube.reconciling import unless_gone
 from spinney.nodes.behaviour import Latencies
 from spinney.nodes.heartbeats import LEASE_NAMESPACE, Heart
-from spinney.nodes.kubelet import Kubelets, unless_gone
+from spinney.nodes.kubelet import Kubelets
 from spinney.nodes.node import (
     Health,
     SimulatedNode,
@@ -228,11 +229,9 @@ class Fleet:
         pauses = Backoff(self._runtime.random)
         while True:
             try:
-                await self._client.evict(key.namespace, key.name, uid=pod.metadata.uid)
+                await unless_gone(self._client.evict(key.namespace, key.name, uid=pod.metadata.uid))
             except TooManyRequests:
                 await self._runtime.clock.sleep(pauses.next())
-            except (NotFound, Conflict):
-                return
             else:
                 return
 

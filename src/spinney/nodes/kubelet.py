@@ -6,7 +6,7 @@ server. A node gives back what a pod used at the very event that ends or deletes
 looked at: events come in the order of their writes, so a pod that a scheduler placed on freed capacity always fits.
 """
 
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 import structlog
@@ -16,8 +16,8 @@ from spinney.api.core import POD
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.controller import Controller, Requeue
-from spinney.kube.errors import Conflict, Invalid, NotFound
 from spinney.kube.keys import Key
+from spinney.kube.reconciling import unless_gone
 from spinney.nodes.admission import Rejection, admit
 from spinney.nodes.behaviour import InvalidAnnotation, Latencies, behaviour_of
 from spinney.nodes.lifecycle import PodStage, adopt, advance, begin, lose_touch
@@ -224,18 +224,6 @@ class Kubelets:
             POD, key.name, patch, key.namespace, kind=PatchKind.STRATEGIC, subresource="status"
         )
         await unless_gone(writing)
-
-
-async def unless_gone(request: Awaitable[object]) -> None:
-    """Await a request about one incarnation of an object; if that is gone or replaced, its event is on the way."""
-    try:
-        await request
-    except (NotFound, Conflict) as gone:
-        log.debug("object gone", answer=str(gone))
-    except Invalid as refusal:
-        if not any(cause.field == "metadata.uid" for cause in refusal.causes):
-            raise
-        log.debug("object replaced", answer=str(refusal))
 
 
 def _ready_clique(pod: BoundPod) -> tuple[Clique, ...]:

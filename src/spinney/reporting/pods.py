@@ -50,8 +50,6 @@ _IN_FLIGHT: Final = 8
 _CLOSING_SECONDS: Final = 0.5
 """How long the writer goes on writing when the process stops."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0
-_CONFLICTS: Final = 3
-"""After how many conflicts in a row another pod is taken to have the name."""
 """Seconds after which what could not be written is written again, unless something else is to be said by then."""
 
 
@@ -179,13 +177,9 @@ class PodStatusWriter:
             await self._client.patch(
                 POD, key.name, patch, key.namespace, kind=PatchKind.STRATEGIC, subresource="status"
             )
-        except (NotFound, Invalid):
+        except (NotFound, Conflict, Invalid):
             self._said.pop(key, None)
         except KubeError as error:
-            # A conflict may be another uid, or two who wrote at once: one that lasts is the former.
-            if isinstance(error, Conflict) and news.failures >= _CONFLICTS:
-                self._said.pop(key, None)
-                return
             # Nothing need happen in the cluster that would have it said again, and of a gang all pods have to say it.
             again = self._unwritten[key] = replace(news, failures=news.failures + 1)
             pause = exponential(news.failures, first=_FIRST_PAUSE, longest=_LONGEST_PAUSE)

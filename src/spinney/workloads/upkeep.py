@@ -1,6 +1,7 @@
 """What the controllers share: pods made and deleted without ever counting one twice, and statuses that say so."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from spinney.api.core import POD, Pod
@@ -9,10 +10,10 @@ from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
-from spinney.kube.errors import NotFound
+from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.expectations import Expectations
-from spinney.kube.keys import Key, key_of
-from spinney.kube.reconciling import Created, Unread, write_each
+from spinney.kube.keys import Identified, Key, key_of
+from spinney.kube.reconciling import Unread, unless_gone, write_each
 from spinney.workloads.objects import BY_OWNER, JOB, Workload
 
 
@@ -50,21 +51,18 @@ class Upkeep:
 
         async def one(manifest: JSON) -> None:
             with self.expectations.creating(key_of(found)) as creation:
-                made = await self.client.create(POD, manifest, found.metadata.namespace, type=Created)
+                made = await self.client.create(POD, manifest, found.metadata.namespace, type=Identified)
                 creation.created(made.metadata.uid)
 
         await write_each(manifests, one)
 
     async def delete(self, found: Workload, pods: Iterable[Pod]) -> None:
-        """Delete pods of a workload; one that is gone is fine."""
+        """Delete pods of a workload; one that is gone is fine, another of its name is not touched."""
 
         async def one(pod: Pod) -> None:
             uid = pod.metadata.uid or ""
-            try:
-                with self.expectations.deleting(key_of(found), uid):
-                    await self.client.delete(POD, pod.metadata.name, pod.metadata.namespace, uid=uid)
-            except NotFound:
-                return
+            with suppress(NotFound, Conflict), self.expectations.deleting(key_of(found), uid):
+                await self.client.delete(POD, pod.metadata.name, pod.metadata.namespace, uid=uid)
 
         await write_each((pod for pod in pods if not pod.metadata.deleting), one)
 
@@ -75,14 +73,6 @@ class Upkeep:
         changed = {key: value for key, value in status.items() if (found.status.get(key) or None) != (value or None)}
         if not changed:
             return
-        try:
-            await self.client.patch(
-                self.resource,
-                found.metadata.name,
-                {"metadata": {"uid": found.metadata.uid}, "status": changed},
-                found.metadata.namespace,
-                subresource="status",
-                type=Unread,
-            )
-        except NotFound:
-            return
+        patch = {"metadata": {"uid": found.metadata.uid}, "status": changed}
+        name, namespace = found.metadata.name, found.metadata.namespace
+        await unless_gone(self.client.patch(self.resource, name, patch, namespace, subresource="status", type=Unread))

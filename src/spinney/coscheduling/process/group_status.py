@@ -19,10 +19,11 @@ from spinney.coscheduling.process.disruption import Disruption
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import WatchCache
-from spinney.kube.errors import Conflict, KubeError, NotFound
+from spinney.kube.errors import KubeError
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
+from spinney.kube.reconciling import unless_gone
 from spinney.reporting.controller import AnyStatusController, StatusController
 from spinney.reporting.pod_groups import GROUP_KINDS, ScheduledCondition
 from spinney.reporting.pods import UNSCHEDULABLE
@@ -53,9 +54,9 @@ class ScheduleStart:
     async def _write(self, key: Key, group: coscheduling.PodGroup, moment: str) -> None:
         patch = {"metadata": {"uid": group.metadata.uid}, "status": {"scheduleStartTime": moment}}
         try:
-            await self._client.patch(coscheduling.POD_GROUP, key.name, patch, key.namespace, subresource="status")
-        except (NotFound, Conflict):
-            return
+            await unless_gone(
+                self._client.patch(coscheduling.POD_GROUP, key.name, patch, key.namespace, subresource="status")
+            )
         except KubeError as error:
             log.warning("schedule start not written", group=str(key), error=str(error))
 

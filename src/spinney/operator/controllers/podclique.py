@@ -27,10 +27,10 @@ from spinney.kube.errors import AlreadyExists, ApiError, Invalid, NotFound
 from spinney.kube.events import reference
 from spinney.kube.expectations import Expectations
 from spinney.kube.finalizers import remove_finalizer
-from spinney.kube.keys import Key
+from spinney.kube.keys import Identified, Key
 from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_controller_of
-from spinney.kube.reconciling import Created, HeldBack, Latest, Unread, a_controller, gathering, write_each
+from spinney.kube.reconciling import HeldBack, Latest, Unread, a_controller, gathering, write_each
 from spinney.operator.caches import BY_BASE_GANG, BY_GANG, BY_SET
 from spinney.operator.configuration import InitContainer
 from spinney.operator.controllers.pod_names import PodNames
@@ -222,7 +222,7 @@ class PodCliqueController:
         backend.prepare_pod(manifest, gang)
         with self._expectations.creating(scene.key) as creation:
             try:
-                created = await self._client.create(POD, manifest, type=Created)
+                created = await self._client.create(POD, manifest, type=Identified)
             except AlreadyExists:
                 return  # made before, by a request whose answer was lost or whose event is still on its way
             except ApiError as error:

@@ -15,7 +15,7 @@ from spinney.api.meta import Metadata
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
-from spinney.kube.errors import Invalid, NotFound
+from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.keys import Key
 from spinney.kube.reconciling import Latest
 
@@ -70,12 +70,8 @@ async def write_status(
         return found
     try:
         stored = await patch_status(client, resource, found, keeping_errors(status, found.status), type=type)
-    except NotFound:
-        return found
-    except Invalid as error:
-        if [cause.field for cause in error.causes] == ["metadata.uid"]:
-            return found  # it is gone, and another has its name
-        raise
+    except (NotFound, Conflict):
+        return found  # it is gone, or another has its name
     return latest.wrote(Key(found.metadata.namespace or "", found.metadata.name), stored)
 
 
