@@ -7,7 +7,15 @@ import pytest
 
 from spinney.api.core import POD
 from spinney.api.coscheduling import POD_GROUP
-from spinney.api.labels import CHECKPOINT_BY, CHECKPOINT_GRACE, CHECKPOINT_READY, EVICTION_REQUEST, MIN_RUNTIME
+from spinney.api.labels import (
+    CHECKPOINT_BY,
+    CHECKPOINT_GRACE,
+    CHECKPOINT_READY,
+    EVICTION_REQUEST,
+    LAST_CHECKPOINT,
+    MIN_RUNTIME,
+)
+from spinney.api.time import timestamp
 from spinney.coscheduling.process.configuration import (
     CoschedulerConfiguration,
     InvalidConfiguration,
@@ -193,6 +201,49 @@ async def test_a_gang_gives_what_it_can_do_without_at_any_time(cluster: Cluster)
         await world.until(lambda: len(world.bound("urgent")) == 1)
         await world.settle(300)
         assert len(world.bound("train")) == 2
+
+
+async def test_of_equal_victims_those_go_that_lose_least(cluster: Cluster) -> None:
+    """The gang that started first goes, as it has checkpointed since; what it loses is counted from there."""
+    async with a_world(cluster) as world, world.scheduling():
+        for name in ("first", "second"):
+            await a_training_gang(world, name)
+            await world.settle(3600)
+            status = {"status": {"startTime": timestamp(world.client.runtime.clock.now())}}
+            for number in range(2):
+                await world.client.patch(POD, f"{name}-{number}", status, world.namespace, subresource="status")
+        await world.settle(3600)
+        await say(world, "first-1", **{LAST_CHECKPOINT: timestamp(world.client.runtime.clock.now())})
+        await world.settle(60)
+        await world.create(a_pod("urgent", cpu="2", priority_class="high"))
+        await world.until(lambda: bool(world.bound("urgent")))
+        assert world.bound() == ["second-0", "second-1", "urgent"]
+
+
+async def test_the_work_that_victims_lose_is_counted(cluster: Cluster) -> None:
+    """Two GPUs that are taken from a pod ten minutes after its last checkpoint are twenty minutes of work."""
+    async with a_world(cluster) as world, world.scheduling():
+        await world.priority("high", 1000)
+        node, gpus = a_node("n1"), {"limits": {"nvidia.com/gpu": "2"}}
+        for field in ("allocatable", "capacity"):
+            node["status"][field]["nvidia.com/gpu"] = "2"
+        await world.nodes(node)
+        low, high = a_pod("low"), a_pod("high", priority_class="high")
+        for pod in (low, high):
+            pod["spec"]["containers"][0]["resources"] = gpus
+        await world.create(low)
+        await world.until(lambda: world.bound() == ["low"])
+        await world.settle(3600)
+        await say(world, "low", **{LAST_CHECKPOINT: timestamp(world.client.runtime.clock.now())})
+        await world.settle(600)
+        await world.create(high)
+        await world.until(lambda: world.bound() == ["high"])
+        assert world.process is not None
+        lost = world.process.manager.metrics.registry.get_sample_value(
+            "spinney_lost_gpu_seconds_total", {"reason": "preempt"}
+        )
+        assert lost is not None
+        assert 1200 <= lost < 1210
 
 
 def test_negative_limits_are_refused(cluster_name: str) -> None:

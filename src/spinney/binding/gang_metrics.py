@@ -86,6 +86,13 @@ class GangMetrics:
         )
         for outcome in ("asked", "ready", "timed_out", "withdrawn"):
             self.checkpoints.labels(outcome)
+        self._lost = Counter(
+            "spinney_lost_gpu_seconds",
+            "Work that evicted pods lost: GPUs times the time since they were bound, or since the last checkpoint of "
+            "their gang, by what asked for the eviction.",
+            ["reason"],
+            registry=registry,
+        )
         self._series: dict[str, set[tuple[Histogram | Counter, str]]] = {}
         """By queue, the metrics that have series of it, and the other label of each."""
         for outcome in ("bound", "failed"):
@@ -106,6 +113,10 @@ class GangMetrics:
         label = self.queues.of(queue)
         self._series.setdefault(label, set()).add((self._victims, reason))
         self._victims.labels(label, reason).inc(pods)
+
+    def lost(self, gpu_seconds: float, *, reason: str) -> None:
+        """Count work that was lost by an eviction."""
+        self._lost.labels(reason).inc(gpu_seconds)
 
     def forget_queue(self, queue: str) -> None:
         """End the series of a queue that was deleted."""

@@ -142,6 +142,16 @@ class RequestClass:
         """Return the whole devices requested from the device plugin."""
         return int(self.requests[GPU])
 
+    def gpu_parts(self, gpu_memory: int) -> int:
+        """Return the parts of devices requested, :data:`DEVICE` for each whole one, of GPUs with ``gpu_memory`` MiB.
+
+        A MIG slice counts as many GPUs as its profile says, and a share of a device as that part of one.
+        """
+        parts = (self.gpus + self.mig_slices) * DEVICE
+        if self.share is not None:
+            parts += self.share.parts_on(gpu_memory) * self.share.devices
+        return parts
+
     @cached_property
     def requires_gpu(self) -> bool:
         """Tell whether whole devices or a share of one are requested."""

@@ -30,6 +30,8 @@ from spinney.gangs.tree import GangKey, PodSet, is_satisfied
 
 REQUESTED: Final = "CheckpointRequested"
 """The word for it in events and conditions."""
+EVICTED: Final = "EvictedByScheduler"
+"""The word in conditions for a gang that had to go."""
 ANSWERS: Final = (CHECKPOINT_READY, LAST_CHECKPOINT)
 """The annotations by which a gang says that it may go."""
 _SKEW: Final = timedelta(minutes=1)

@@ -1,16 +1,19 @@
 """The status of a PodGang that the grouper made: how far its pods have come, and what is odd about it.
 
-The scheduler writes Scheduled; where it does not know PodGangs it is derived from the pods, as the operator does it.
+The scheduler writes Scheduled and DisruptionTarget; where it does not know PodGangs they are derived from the pods, as
+the operator does it.
 """
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Final
 
 from spinney.api.conditions import find_condition, is_true, remove_condition, set_condition
 from spinney.api.core import Pod
 from spinney.api.meta import Condition
 from spinney.api.podgang import BACKEND_READY, INITIALIZED, READY, SCHEDULED, PodGang, PodGangStatus, written
+from spinney.gangs.disruptions import derived_disruption
 
 PROBLEM: Final = "GroupingProblem"
 """The condition that says what is odd about a gang; absent if nothing is."""
@@ -36,7 +39,11 @@ def status(
     ):
         conditions = set_condition(conditions, wanted, now)
     if derive_scheduled:
-        conditions = set_condition(conditions, _minimum(gang, placed, SCHEDULED, "placed", "Placed"), now)
+        scheduled = _minimum(gang, placed, SCHEDULED, "placed", "Placed")
+        conditions = set_condition(conditions, scheduled, now)
+        disruption = derived_disruption(conditions, chain(*pods.values()), placed=scheduled.status == "True")
+        if disruption is not None:
+            conditions = set_condition(conditions, disruption, now)
     if problem:
         said = Condition(type=PROBLEM, status="True", reason="Odd", message=problem)
         conditions = set_condition(conditions, said, now)

@@ -15,14 +15,14 @@ from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.book import GangMembers
-from spinney.gangs.checkpoints import REQUESTED, request_of
+from spinney.gangs.checkpoints import EVICTED, REQUESTED, request_of
 from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
 from spinney.kube.client import Client
 from spinney.kube.keys import Key, key_of
 from spinney.reporting.controller import ObjectEvent, StatusKind
 from spinney.reporting.pods import SCHEDULER_ERROR, UNSCHEDULABLE
-from spinney.reporting.verdicts import EVICTED, WAITING, GangStanding, GangVerdict
+from spinney.reporting.verdicts import WAITING, GangStanding, GangVerdict
 from spinney.runtime import Runtime
 
 BACKEND = "spinney-scheduler"

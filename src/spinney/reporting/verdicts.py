@@ -7,6 +7,7 @@ from typing import Final, NamedTuple, Protocol
 from spinney.api.podgang import SCHEDULED
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.book import GangMembers
+from spinney.gangs.checkpoints import EVICTED
 from spinney.gangs.tree import GangKey, PodSet, is_satisfied
 
 WAITING: Final = "Waiting"
@@ -14,7 +15,6 @@ WAITING: Final = "Waiting"
 
 WAITING_FOR_ROOM: Final = "WaitingForRoom"
 """The gang was promised nodes where others are leaving."""
-EVICTED: Final = "EvictedByScheduler"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from spinney.binding.repair import started_at
 from spinney.cluster.pods import PodRecord
 from spinney.coscheduling.framework.handle import Services
 from spinney.gangs.checkpoints import min_runtime_of
-from spinney.gangs.membership import membership
 from spinney.gangs.sources import bare
 from spinney.gangs.tree import GangKey
 
@@ -22,8 +21,7 @@ class OwnRuntimes:
         """Tell whether the gang of a pod is not to be disturbed yet; has those who wait tried again when it may be."""
         if self._services.longest_min_runtime <= timedelta(0):
             return False
-        group = self._services.groups.of(record.key)
-        key = group.key if group is not None else membership(record)[0]
+        key = self._services.groups.gang_key(record)
         if key.source == bare.SOURCE:
             return self._is_within(record)
         if key not in self._known:

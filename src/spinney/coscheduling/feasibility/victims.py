@@ -6,7 +6,8 @@ be given back are the victims. A group among them goes down to its minimum or go
 would be left of it below that could do nothing but hold its nodes. One that is only disrupted as a whole always does;
 one within the minimum runtime it asks for only loses what it can do without.
 Nodes are compared as kube-scheduler does: fewest broken budgets, least important top victim, smallest sum of
-priorities, fewest victims, the top victim that started last; then by name.
+priorities, fewest victims, the top victim that started last; then by name. A gang that checkpoints counts as started
+when it last did: what it has saved is not lost.
 
 For a pod that only lacks room this is arithmetic on one row of the ledger; for others every rule is asked again.
 """
@@ -14,7 +15,7 @@ For a pod that only lacks room this is arithmetic on one row of the ledger; for 
 from collections import Counter
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final, Protocol
 
 import numpy as np
@@ -29,6 +30,7 @@ from spinney.coscheduling.feasibility.own_runtimes import OwnRuntimes
 from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.feasibility.rows import TableRows
 from spinney.coscheduling.feasibility.trial import Trial
+from spinney.coscheduling.feasibility.unsaved_work import NOT_STARTED, UnsavedWork
 from spinney.coscheduling.framework import CycleState
 from spinney.coscheduling.framework.handle import Services
 from spinney.gangs.tree import is_satisfied
@@ -36,7 +38,6 @@ from spinney.gangs.tree import is_satisfied
 ROOM: Final = "NodeResourcesFit"
 _FEWEST_CANDIDATES: Final = 100
 _PRIORITY_SPAN: Final = 1 << 31
-_NOT_STARTED: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +48,20 @@ class Sacrifice:
     node: str
     victims: tuple[PodRecord, ...]
     violations: int = 0
+    unsaved_since: datetime = NOT_STARTED
+    """Since when the most important of the victims have done work that they would lose."""
 
     def cost(self) -> tuple[int, int, int, int, float, str]:
         """Return what nodes are compared by; the smallest is chosen."""
         if not self.victims:
             return (0, -_PRIORITY_SPAN, 0, 0, 0.0, self.node)
         top = priority_of(self.victims[0])
-        since = min(started(victim) for victim in self.victims if priority_of(victim) == top)
         return (
             self.violations,
             top,
             sum(priority_of(victim) + _PRIORITY_SPAN for victim in self.victims),
             len(self.victims),
-            -since.timestamp() if since is not _NOT_STARTED else float("-inf"),
+            -self.unsaved_since.timestamp() if self.unsaved_since is not NOT_STARTED else float("-inf"),
             self.node,
         )
 
@@ -73,6 +75,7 @@ class VictimSearch:
         self._budgets = services.budgets
         self._groups = services.groups
         self._runtimes = OwnRuntimes(services)
+        self._work = UnsavedWork(services)
 
     def cheapest(
         self, state: CycleState, record: PodRecord, priority: int, found: FilterResult, within: Mask | None = None
@@ -101,7 +104,9 @@ class VictimSearch:
     def _on(self, place: "_Place", row: int, priority: int, *, newcomer: PodRecord) -> Sacrifice | None:
         lower = [each for each in self._trial.pods_on(row).values() if priority_of(each) < priority]
         own = self._groups.of(newcomer.key)  # a group is not served by the loss of its own members
-        lower = sorted((each for each in lower if own is None or self._groups.of(each.key) is not own), key=importance)
+        lower = sorted(
+            (each for each in lower if own is None or self._groups.of(each.key) is not own), key=self._importance
+        )
         lower = self._disturbable(lower)
         while lower:
             victims = self._fewest(place, lower)
@@ -149,14 +154,16 @@ class VictimSearch:
             for each in here:
                 place.evict(each)
             single = [each for each in victims if not self._breaks(each, whole)]
-            kept = {each.key for each in _not_given_back(place, sorted(single, key=importance))}
+            kept = {each.key for each in _not_given_back(place, sorted(single, key=self._importance))}
             given_back = {each.key for each in single} - kept
             for each in here:
                 if each.key not in given_back:
                     place.restore(each)
             whole = {key: each for key, each in whole.items() if key not in given_back}
-        taken = sorted(whole.values(), key=importance)
-        return Sacrifice(row, name, tuple(taken), sum(self._budgets.violated_by(taken)))
+        taken = sorted(whole.values(), key=self._importance)
+        top = [self._work.since(each) for each in taken if priority_of(each) == priority_of(taken[0])]
+        violations = sum(self._budgets.violated_by(taken))
+        return Sacrifice(row, name, tuple(taken), violations, min(top, default=NOT_STARTED))
 
     def _with_groups(self, victims: list[PodRecord]) -> dict[PodKey, PodRecord]:
         """Return victims together with the pods that go where they go: those of groups that cannot do without them."""
@@ -182,6 +189,10 @@ class VictimSearch:
     def _is_spare(self, record: PodRecord, gone: set[PodKey]) -> bool:
         """Tell whether a group can do without a member when others are ``gone`` already."""
         return self._groups.of(record.key) is not None and not self._breaks(record, gone | {record.key})
+
+    def _importance(self, record: PodRecord) -> tuple[int, datetime, str]:
+        """Sort pods, the most important first: higher priority, then more work to lose, then by name."""
+        return -priority_of(record), self._work.since(record), str(record.key)
 
     def _is_there(self, record: PodRecord) -> bool:
         row = self._trial.view.table.find(record.node) if record.node else None
@@ -247,16 +258,6 @@ class _Rules:
 def priority_of(record: PodRecord) -> int:
     """Return a pod's priority; a pod without one counts as 0."""
     return record.pod.spec.priority or 0
-
-
-def started(record: PodRecord) -> datetime:
-    """Return when a pod started; one that has not counts as the latest."""
-    return record.pod.status.start_time or _NOT_STARTED
-
-
-def importance(record: PodRecord) -> tuple[int, datetime, str]:
-    """Sort pods, the most important first: higher priority, then longer running, then by name."""
-    return -priority_of(record), started(record), str(record.key)
 
 
 def _refused_only_for_room(found: FilterResult) -> Mask:

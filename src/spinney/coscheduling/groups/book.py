@@ -65,6 +65,11 @@ class Groups:
         """Return one group, or the one it is part of."""
         return self._groups.get(self._definitions.home(key))
 
+    def gang_key(self, record: PodRecord) -> GangKey:
+        """Return which gang a pod belongs to, whoever places it; a pod of its own is one."""
+        group = self.of(record.key)
+        return group.key if group is not None else any_membership(record)[0]
+
     def gang_members(self, record: PodRecord) -> GangMembers:
         """Return the gang of a pod. One that belongs to no group here stands for itself, as its gang declares."""
         group = self.of(record.key)

@@ -133,8 +133,8 @@ class AskedVictims:
         for outcome in _outcomes(asked):
             self._metrics.checkpoints.labels(outcome).inc()
         for record, _, _ in asked:
-            self._services.requests.assume(record.key, record.uid, None)  # it is leaving from now on
             evict(record, nominee)
+            self._services.requests.assume(record.key, record.uid, None)  # it is leaving from now on
 
 
 _Standing = list[tuple[PodRecord, GangMembers, EvictionRequest]]

@@ -1,8 +1,8 @@
 """Taking victims away: they are told why, then deleted with their grace period.
 
 The victims of one pod or group are known together at the end of its scheduling cycle. If one of them declares that it
-checkpoints they are asked first (``ask``), and go later. A victim that only waits at Permit loses its node at once;
-there is nothing to delete.
+checkpoints they are asked first (``ask``), and go later. What a victim loses is reckoned when it is to go (``reckon``)
+and counted once it is deleted. A victim that only waits at Permit loses its node at once; there is nothing to delete.
 """
 
 import asyncio
@@ -48,6 +48,7 @@ class Disruption:
         leaving: dict[PodKey, None],
         *,
         ask: Callable[[Sequence[PodRecord], PodRecord], bool],
+        reckon: Callable[[PodRecord], Callable[[], None]],
         parallel: int = 16,
     ) -> None:
         self._client = client
@@ -55,6 +56,7 @@ class Disruption:
         self._waiting = waiting
         self._leaving = leaving
         self._ask = ask
+        self._reckon = reckon
         self._chosen: dict[PodKey, _Victims] = {}
         self._slots = asyncio.Semaphore(parallel)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -77,7 +79,7 @@ class Disruption:
     def evict(self, victim: PodRecord, beneficiary: PodRecord, node: str) -> None:
         """Take one victim away now."""
         self._leaving[victim.key] = None
-        self.in_background(self._delete(victim, beneficiary, node))
+        self.in_background(self._delete(victim, beneficiary, node, self._reckon(victim)))
 
     def carry_out(self) -> None:
         """Ask the victims that were chosen since the last time, or take them away; at the latest between two bursts."""
@@ -100,7 +102,7 @@ class Disruption:
         """Wait for what is under way."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _delete(self, victim: PodRecord, beneficiary: PodRecord, node: str) -> None:
+    async def _delete(self, victim: PodRecord, beneficiary: PodRecord, node: str, count: Callable[[], None]) -> None:
         key = Key(*victim.key)
         scheduler = beneficiary.pod.spec.scheduler_name
         condition = {
@@ -124,5 +126,6 @@ class Disruption:
             self._leaving.pop(victim.key, None)
             log.warning("victim not deleted", pod=str(key), error=str(error))
             return
+        count()
         message = f"Preempted by pod {beneficiary.uid} on node {node}"
         self._events.event(pod_reference(key, victim.uid), "Normal", "Preempted", message)

@@ -5,7 +5,7 @@ binds and the lease get their turn; when nothing is ready, nothing runs.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -32,6 +32,7 @@ from spinney.binding.binder import Binder
 from spinney.binding.device_claims import DeviceClaims
 from spinney.binding.evicting import Disruption as Eviction
 from spinney.binding.evicting import Evictor, Victim
+from spinney.binding.lost_work import lost_gpu_seconds
 from spinney.binding.placement import pod_reference
 from spinney.binding.volumes import LateVolumes
 from spinney.cluster.pods import PodKey, PodRecord
@@ -51,7 +52,7 @@ from spinney.coscheduling.groups.book import Groups
 from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.groups.waiting import WaitingPods
 from spinney.coscheduling.plugins.in_flight import why_kept
-from spinney.coscheduling.process.asked_victims import AskedVictims
+from spinney.coscheduling.process.asked_victims import PREEMPT, AskedVictims
 from spinney.coscheduling.process.composing import ComposedProfiles
 from spinney.coscheduling.process.configuration import CoschedulerConfiguration
 from spinney.coscheduling.process.disruption import Disruption
@@ -121,7 +122,7 @@ class CoschedulerProcess:
         self._reports = Reports(self._pod_status, self.cluster)
         waiting = WaitingPods()
         leaving: dict[PodKey, None] = {}
-        self._disruption = Disruption(client, events, waiting, leaving, ask=self._ask)
+        self._disruption = Disruption(client, events, waiting, leaving, ask=self._ask, reckon=self._loss)
         self.services = Services(
             runtime=self._runtime,
             cluster=self.cluster,
@@ -314,6 +315,17 @@ class CoschedulerProcess:
         self._disruption.evict(victim, beneficiary, victim.node)
         self._metrics.preempted(1)
 
+    def _loss(self, victim: PodRecord, reason: str = PREEMPT) -> Callable[[], None]:
+        """Return how to count what a pod loses that is going to be evicted."""
+        services = self.services
+        lost = lost_gpu_seconds(
+            services.groups.gang_members(victim),
+            [victim],
+            now=self._runtime.clock.now(),
+            asked=services.requests.of(victim.key),
+        )
+        return partial(self._metrics.gangs.lost, lost, reason=reason)
+
     def _move(self, rest: Sequence[PodRecord], lacking: PodRecord, why: str) -> None:
         for record in rest:
             self.services.leaving[record.key] = None
@@ -322,8 +334,11 @@ class CoschedulerProcess:
     async def _evict_whole(self, rest: Sequence[PodRecord], lacking: PodRecord, why: str) -> None:
         victims = tuple(Victim(Key(*record.key), record.uid, why) for record in rest)
         about = pod_reference(Key(*lacking.key), lacking.uid)
+        losses = {record.uid: self._loss(record, "relocation") for record in rest}
         gone = await self._evictor.evict(Eviction(str(lacking.key), victims, about))
         self._metrics.relocated(len(gone))
+        for victim in gone:
+            losses[victim.uid]()
         for record in rest:
             if record.uid not in {victim.uid for victim in gone}:
                 self.services.leaving.pop(record.key, None)

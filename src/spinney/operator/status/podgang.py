@@ -2,12 +2,13 @@
 
 Operator: Initialized, BackendReady, Ready, Unhealthy, the phase, and how many pods are placed. The scheduler that
 places the gang writes Scheduled, DisruptionTarget and the placement score; for a scheduler that does not know gangs the
-operator derives Scheduled from the pods.
+operator derives Scheduled and DisruptionTarget from the pods.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import NamedTuple
 
 from spinney.api import labels as marks
@@ -27,6 +28,7 @@ from spinney.api.podgang import (
     PodGroup,
     written,
 )
+from spinney.gangs.disruptions import derived_disruption
 from spinney.operator.desired.gates import backend_ready_message, was_initialized
 from spinney.operator.desired.topologies import Untranslatable
 from spinney.operator.pod_states import is_active, is_ready, is_scheduled
@@ -114,6 +116,8 @@ def gang_status(
     wanted = [initialized, *_backend_ready(gang, backend), _ready(groups), _unhealthy(gang, members)]
     if derive_scheduled:
         wanted.append(_scheduled(groups, placed))
+        disruption = derived_disruption(gang.status.conditions, chain(*members.pods.values()), placed=placed)
+        wanted += [disruption] if disruption is not None else []
     else:
         placed = is_true(gang.status.conditions, SCHEDULED)
     conditions = written(gang.status.conditions)

@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from spinney.binding.lost_work import lost_seconds
 from spinney.binding.repair import started_at
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED, ALIVE, PodStatus
@@ -17,7 +18,6 @@ from spinney.gangs.book import GangMembers
 from spinney.gangs.checkpoints import last_checkpoint_of
 from spinney.gangs.selection import everything, tasks_to_allocate, tasks_to_evict
 from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet, is_satisfied
-from spinney.scheduler.framework.lost_work import lost_seconds
 from spinney.scheduler.framework.task_lists import tasks_of
 from spinney.scheduler.framework.tasks import REQUEST, STATUS, PodInfo
 

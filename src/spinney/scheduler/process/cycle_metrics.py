@@ -65,13 +65,6 @@ class CycleMetrics:
         )
         self._causes = LabelValues(MOST_CAUSES, other="Other")
         self.gangs = GangMetrics(registry)
-        self.lost_gpu_seconds = Counter(
-            "spinney_lost_gpu_seconds",
-            "Work that evicted pods lost: GPUs times the time since they were bound, or since the last checkpoint of "
-            "their gang, by what asked for the eviction.",
-            ["reason"],
-            registry=registry,
-        )
         self.released = Counter(
             "spinney_scheduling_released_gangs",
             "Gangs that stayed part-bound and were released by evicting what was bound.",

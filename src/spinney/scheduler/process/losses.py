@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import structlog
 
+from spinney.binding.lost_work import lost_gpu_seconds
 from spinney.cluster.pods import PodKey
 from spinney.gangs.checkpoints import outcome_of
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Clock
-from spinney.scheduler.framework.lost_work import lost_gpu_seconds
 from spinney.scheduler.framework.results import Eviction
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
@@ -58,4 +58,4 @@ class Losses:
                 self._metrics.gangs.checkpoints.labels(outcome).inc()
                 log.info("asked gang evicted", gang=str(gang), outcome=outcome)
         for loss in listed:
-            self._metrics.lost_gpu_seconds.labels(loss.action).inc(loss.gpu_seconds)
+            self._metrics.gangs.lost(loss.gpu_seconds, reason=loss.action)

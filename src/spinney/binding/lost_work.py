@@ -4,11 +4,10 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from spinney.binding.repair import bound_at
+from spinney.cluster.devices import DEVICE
 from spinney.cluster.pods import PodRecord
 from spinney.gangs.book import GangMembers
 from spinney.gangs.checkpoints import EvictionRequest, is_ready, last_checkpoint_of
-from spinney.scheduler.fairshare.amounts import GPU
-from spinney.scheduler.fairshare.charging import charge_of
 
 
 def lost_seconds(started: datetime | None, checkpoint: datetime | None, now: datetime) -> float:
@@ -26,6 +25,5 @@ def lost_gpu_seconds(
     if asked is not None and asked.waits and is_ready(members, asked):
         checkpoint = max(asked.asked, checkpoint or asked.asked)
     return sum(
-        charge_of(record.request, 0).gpu / GPU * lost_seconds(bound_at(record.pod), checkpoint, now)
-        for record in records
+        record.request.gpu_parts(0) / DEVICE * lost_seconds(bound_at(record.pod), checkpoint, now) for record in records
     )
