@@ -85,6 +85,24 @@ def test_a_recycled_gang_gets_a_new_group() -> None:
     asking(native, story, sets=[PCS])
 
 
+@pytest.mark.parametrize("release", ["1.35", "1.36", "1.37"])
+def test_a_pod_of_a_former_life_is_told_from_one_of_this(release: str) -> None:
+    """A member that names the group of a former life is of no use; one of this life and one beyond the minimum are."""
+
+    async def story(kube: KubeScheduler) -> None:
+        gang = await stored(kube, a_gang(PCS))
+        reborn = _in_life(gang, "x7k2p")
+        (worker,) = [group for group in gang.spec.pod_groups if group.name.endswith("worker")]
+        for index, is_member in ((1, True), (2, False)):
+            manifest = a_pod(gang, worker, index)
+            kube.prepare_pod(manifest, gang)
+            pod = convert(Pod, manifest)
+            assert kube.is_prepared_for(pod, gang)
+            assert kube.is_prepared_for(pod, reborn) is not is_member
+
+    asking(native, story, sets=[PCS], options=ServerOptions(kubernetes_version=release))
+
+
 def test_after_an_upgrade_the_new_form_is_used() -> None:
     """A form of native gangs that is no longer served is exchanged for the one that is, at the next sync."""
 

@@ -87,7 +87,7 @@ def test_an_installed_backend_is_found_by_its_entry_point() -> None:
         ("theirs", "tests.backends.no_such_module:Theirs", "importing tests.backends.no_such_module:Theirs failed"),
         ("other", "tests.backends.test_registry:Theirs", "calls itself 'theirs'"),
         ("theirs", "tests.backends.test_registry:entry_point", "expected a subclass"),
-        ("theirs", "tests.backends.test_registry:FromTheFuture", "interface 2.0, this operator serves 1.0"),
+        ("theirs", "tests.backends.test_registry:FromTheFuture", "interface 2.0, this operator serves 1.1"),
     ],
 )
 def test_an_unusable_backend_says_why(name: str, value: str, message: str) -> None:

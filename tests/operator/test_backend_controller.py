@@ -345,3 +345,28 @@ async def test_pods_beyond_a_native_gang_follow_it() -> None:
         await world.client.patch(POD_CLIQUE, "model-0-worker", {"spec": {"replicas": 2}}, "test")
         await world.settle()
         assert sorted(pod.spec.hostname for pod in await world.pods()) == ["model-0-worker-0", "model-0-worker-1"]
+
+
+@on_virtual_time
+async def test_a_gang_that_was_deleted_is_made_anew_with_its_waiting_pods() -> None:
+    """Pods that wait for a node name the native group of the new gang; those that run are left alone."""
+    native = Profile("default-scheduler", KubeSchedulerConfig(gang_scheduling=True))
+    async with a_world(Settings(profiles=Profiles((native,)))) as world:
+        world.place = lambda pod: pod.metadata.labels[marks.POD_GANG] == "runs-0"
+        spec = a_pod_spec(scheduler="default-scheduler")
+        for name in ("runs", "waits"):
+            await world.apply(a_pod_clique_set(name, [a_clique("worker", 2, pod_spec=spec)]))
+        await world.settle()
+        before = {pod.metadata.uid for pod in await world.pods()}
+        for name in ("runs-0", "waits-0"):
+            await world.client.delete(POD_GANG, name, "test")
+        await world.settle()
+        gang, found = await world.gang("waits-0"), await world.pods()
+        groups = {pod.metadata.name: pod.spec.scheduling_group for pod in found}
+        mended = {name: group.pod_group_name for name, group in groups.items() if group and name.startswith("waits")}
+        assert len(mended) == 2
+        assert set(mended.values()) == {f"waits-0-{(gang.metadata.uid or '')[:5]}"}
+        assert sum(pod.metadata.uid in before for pod in found if pod.metadata.name.startswith("runs")) == 2
+        await world.now_place()
+        await world.settle()
+        assert all(pod.is_true("Ready") for pod in await world.pods())

@@ -63,8 +63,9 @@ class Coscheduling(SchedulerBackend):
 
     def prepare_pod(self, pod: PodManifest, gang: PodGang) -> None:
         pod["spec"]["schedulerName"] = self.config.scheduler_name
-        if is_member(pod, gang):
-            pod["metadata"]["labels"][marks.COSCHEDULING_GROUP] = gang.metadata.name
+        labels = pod["metadata"]["labels"]
+        if is_member(labels, gang):
+            labels[marks.COSCHEDULING_GROUP] = gang.metadata.name
 
     def may_release(self, pod: Pod, gang: PodGang) -> bool:
         return may_release_beyond(pod, gang)

@@ -27,7 +27,7 @@ from spinney.kube.client import Client
 from spinney.kube.events import EventRecorder
 from spinney.runtime import Clock
 
-INTERFACE_VERSION = "1.0"
+INTERFACE_VERSION = "1.1"
 
 DEPRECATED: Final[Mapping[str, str]] = {}
 """Methods that are to go, and what to implement instead. Each stays for a minor version at least; there is none."""
@@ -176,6 +176,13 @@ class SchedulerBackend(ABC):
     @abstractmethod
     def prepare_pod(self, pod: PodManifest, gang: PodGang) -> None:
         """Set what the scheduler wants on a pod before it is created: scheduler name, labels, a group reference."""
+
+    def is_prepared_for(self, pod: Pod, gang: PodGang) -> bool:
+        """Say whether what ``prepare_pod`` set on a pod that has no node yet is still of use in this life of its gang.
+
+        A pod for which it is not is deleted and made anew. New in 1.1.
+        """
+        return True
 
     def may_release(self, pod: Pod, gang: PodGang) -> bool:
         """Say whether the gate of a pod may be opened, once the operator would."""

@@ -8,6 +8,7 @@ switched on can only be tried, which ``verifyGangScheduling`` does (:mod:`spinne
 """
 
 import contextlib
+from collections.abc import Mapping
 from typing import ClassVar
 
 import msgspec
@@ -124,13 +125,15 @@ class KubeScheduler(SchedulerBackend):
 
     def prepare_pod(self, pod: PodManifest, gang: PodGang) -> None:
         pod["spec"]["schedulerName"] = self.name
-        if self._native is None:
-            return
-        if self._is_tree(gang):
-            group = pod["metadata"]["labels"][marks.POD_CLIQUE]
-            self._native.join(pod["spec"], composites.name_in_tree(group, gang))
-        elif is_member(pod, gang):
-            self._native.join(pod["spec"], self._native.group_name(gang))
+        if self._native is not None and (group := self._group_name(self._native, pod["metadata"]["labels"], gang)):
+            self._native.join(pod["spec"], group)
+
+    def is_prepared_for(self, pod: Pod, gang: PodGang) -> bool:
+        """Which group a pod names is fixed, and the group of a former life is gone."""
+        joined = None if self._native is None else self._native.joined(pod.spec)
+        if self._native is None or joined is None:
+            return True
+        return joined == (self._group_name(self._native, pod.metadata.labels, gang) or joined)
 
     def may_release(self, pod: Pod, gang: PodGang) -> bool:
         return self._native is None or self._is_tree(gang) or may_release_beyond(pod, gang)
@@ -235,6 +238,12 @@ class KubeScheduler(SchedulerBackend):
                 )
 
     # -- writing -------------------------------------------------------------------------------------------------------
+
+    def _group_name(self, native: NativeGangs, labels: Mapping[str, str], gang: PodGang) -> str | None:
+        """Return the native group of a pod with these labels, unless it is in none."""
+        if self._is_tree(gang):
+            return composites.name_in_tree(labels[marks.POD_CLIQUE], gang)
+        return native.group_name(gang) if is_member(labels, gang) else None
 
     def _is_tree(self, gang: PodGang) -> bool:
         return bool(self.config.composites) and composites.fits(gang)

@@ -12,7 +12,6 @@ from spinney.api import labels as marks
 from spinney.api.conditions import is_true
 from spinney.api.core import Pod
 from spinney.api.podgang import SCHEDULED, PodGang
-from spinney.backends.interface import PodManifest
 
 
 def minimum_count(gang: PodGang) -> int:
@@ -20,17 +19,13 @@ def minimum_count(gang: PodGang) -> int:
     return sum(group.min_replicas for group in gang.spec.pod_groups)
 
 
-def is_member(pod: PodManifest, gang: PodGang) -> bool:
-    """Say whether a pod to be belongs to the minimum of its group."""
-    return _is_member(pod["metadata"].get("labels", {}), gang)
-
-
 def may_release_beyond(pod: Pod, gang: PodGang) -> bool:
     """Release members at once, and the pods beyond the minimum when the gang is scheduled."""
-    return _is_member(pod.metadata.labels, gang) or is_true(gang.status.conditions, SCHEDULED)
+    return is_member(pod.metadata.labels, gang) or is_true(gang.status.conditions, SCHEDULED)
 
 
-def _is_member(labels: Mapping[str, str], gang: PodGang) -> bool:
+def is_member(labels: Mapping[str, str], gang: PodGang) -> bool:
+    """Say whether a pod with these labels belongs to the minimum of its group."""
     name, index = labels.get(marks.POD_CLIQUE), labels.get(marks.POD_INDEX, "")
     group = next((group for group in gang.spec.pod_groups if group.name == name), None)
     return group is not None and index.isdecimal() and int(index) < group.min_replicas

@@ -13,6 +13,7 @@ from typing import Any, Final
 from spinney.api import workload_v1alpha1 as v1alpha1
 from spinney.api import workload_v1alpha2 as v1alpha2
 from spinney.api import workload_v1beta1 as v1beta1
+from spinney.api.core import PodSpec
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct
@@ -68,6 +69,10 @@ class NativeGangs(ABC):
         """Make a pod a member."""
 
     @abstractmethod
+    def joined(self, pod_spec: PodSpec) -> str | None:
+        """Return the group that a pod names."""
+
+    @abstractmethod
     def has_joined(self, pod_spec: JSON) -> bool:
         """Say whether a pod that was sent as a member came back as one."""
 
@@ -97,6 +102,9 @@ class PodGroups(NativeGangs):
     def join(self, pod_spec: JSON, group: str) -> None:
         pod_spec["schedulingGroup"] = {"podGroupName": group}
 
+    def joined(self, pod_spec: PodSpec) -> str | None:
+        return None if pod_spec.scheduling_group is None else pod_spec.scheduling_group.pod_group_name
+
     def has_joined(self, pod_spec: JSON) -> bool:
         return "schedulingGroup" in pod_spec
 
@@ -121,6 +129,9 @@ class Workloads(NativeGangs):
 
     def join(self, pod_spec: JSON, group: str) -> None:
         pod_spec["workloadRef"] = {"name": group, "podGroup": GROUP_NAME}
+
+    def joined(self, pod_spec: PodSpec) -> str | None:
+        return None if pod_spec.workload_ref is None else pod_spec.workload_ref.name
 
     def has_joined(self, pod_spec: JSON) -> bool:
         return "workloadRef" in pod_spec

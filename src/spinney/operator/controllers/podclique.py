@@ -38,7 +38,7 @@ from spinney.operator.controllers.shared import Shared
 from spinney.operator.desired import gates, pods
 from spinney.operator.desired.claims import claims_of_clique
 from spinney.operator.desired.layout import CliquePlace, Layout
-from spinney.operator.pod_states import deletion_order, free_indexes, has_gate, is_active
+from spinney.operator.pod_states import deletion_order, free_indexes, has_gate, is_active, is_scheduled
 from spinney.operator.status.last_errors import ErrorReports
 from spinney.operator.status.podclique import clique_status
 from spinney.operator.status.writing import says_the_same, write_status
@@ -124,7 +124,8 @@ class PodCliqueController:
             scene = replace(scene, clique=await self._write_status(scene, self._status(scene, update)))
             if _template(scene.clique) != _template(clique):
                 return Requeue()  # it has changed meanwhile: the step was decided for another one
-        doomed = {pod.metadata.uid: pod for pod in (*update.delete, *_failed(scene.pods), *self._excess(scene, update))}
+        going = (*update.delete, *_failed(scene.pods), *_of_a_former_life(scene), *self._excess(scene, update))
+        doomed = {pod.metadata.uid: pod for pod in going}
         await write_each(doomed.values(), lambda pod: self._delete(scene, pod))
         owner = owner_reference(POD_CLIQUE, clique.metadata)
         staying = [pod for pod in scene.pods if pod.metadata.uid not in doomed]
@@ -363,6 +364,15 @@ def _is_coming_up(clique: PodClique, status: PodCliqueStatus) -> bool:
 def _failed(found: Iterable[Pod]) -> list[Pod]:
     """Return pods that failed for good; they are replaced, and their names and claims given back."""
     return [pod for pod in found if pod.status.phase == "Failed" and not pod.metadata.deleting]
+
+
+def _of_a_former_life(scene: CliqueObservation) -> list[Pod]:
+    """Return pods that wait for a node as members of what their gang was before it was deleted and made anew."""
+    gang, backend = scene.gang, scene.backend
+    if gang is None or gang.metadata.deleting or backend is None:
+        return []
+    waiting = [pod for pod in scene.pods if is_active(pod) and not is_scheduled(pod)]
+    return [pod for pod in waiting if not backend.is_prepared_for(pod, gang)]
 
 
 def _same_for_cliques(old: PodGang, new: PodGang) -> bool:
