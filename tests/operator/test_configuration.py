@@ -318,7 +318,7 @@ BROKEN = {
     "another major version": (
         "scheduler:\n  profiles:\n    - name: theirs\n",
         "3: scheduler.profiles[0].name: backend 'theirs' (tests.backends.test_registry.FromTheFuture) is written for "
-        "backend interface 2.0, this operator serves 1.0",
+        "backend interface 2.0, this operator serves 1.1",
     ),
     "a name that two packages claim": (
         "scheduler:\n  profiles:\n    - name: volcano\n",
