@@ -230,6 +230,29 @@ def test_our_gate_says_what_the_gang_waits_for(tmp_path: Path) -> None:
     assert "waits for its scheduler's backend (BackendReady): the KAI webhook refused the PodGroup" in output
 
 
+def test_gates_that_are_opening_are_open_in_the_simulation(tmp_path: Path) -> None:
+    """While the gates of a complete gang open one by one, the reason is that of the whole gang."""
+    clique, gate = "train-0-w", {"name": "grove.io/podgang-pending-creation"}
+    names = ["m0", "m1", "m2"]
+    references = [{"namespace": "default", "name": name} for name in names]
+    gang = {
+        "apiVersion": "scheduler.grove.io/v1alpha1",
+        "kind": "PodGang",
+        "metadata": {"name": "train-0"},
+        "spec": {"podgroups": [{"name": clique, "minReplicas": 3, "podReferences": references}]},
+        "status": {"conditions": [{"type": "Initialized", "status": "True"}]},
+    }
+    labels = {"grove.io/podgang": "train-0", "grove.io/podclique": clique}
+    pods = [
+        a_pod(name, cpu="2", labels=labels, schedulerName="spinney-scheduler", schedulingGates=[gate] * (name != "m0"))
+        for name in names
+    ]
+    output = why(tmp_path, "train-0", NODE, gang, *pods)
+
+    assert "3 pods: 1 pending and 2 gated" in output
+    assert "2 of 3 pods found room" in output
+
+
 def test_a_native_group_counts_together(tmp_path: Path) -> None:
     """Members of a native PodGroup are all left pending when its minimum does not fit."""
     group = {

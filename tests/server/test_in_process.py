@@ -1,7 +1,9 @@
 """The in-process transport: the client's contract, without sockets."""
 
 import asyncio
+from itertools import pairwise
 
+import msgspec
 import pytest
 
 from spinney.api.core import CONFIG_MAP, POD
@@ -12,6 +14,7 @@ from spinney.kube.transport import Request
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
+from spinney.sim.embedded.turns import Turns
 from tests.server.api import CONFIG_MAPS, a_config_map, a_pod
 from tests.virtual_time import on_virtual_time
 
@@ -73,3 +76,29 @@ async def test_time_runs_out_as_for_any_transport() -> None:
     await transport.close()
     with pytest.raises(ConnectionRefused):
         await transport.request(Request("GET", CONFIG_MAPS))
+
+
+@on_virtual_time
+async def test_many_writes_at_once_leave_room_for_others() -> None:
+    """Writers that share turns are let in a few at a time, in order; one that gives up takes nobody's turn."""
+    server = ApiServer(Runtime.virtual())
+    turns = Turns(at_once=4)
+    made: list[int] = []
+    seen: list[int] = []
+
+    async def write(number: int) -> None:
+        await InProcessTransport(server, turns).request(
+            Request("POST", CONFIG_MAPS, body=msgspec.json.encode(a_config_map(f"c{number}")))
+        )
+        made.append(number)
+
+    writers = [asyncio.create_task(write(number)) for number in range(100)]
+    while len(made) < 99:
+        await asyncio.sleep(0)
+        seen.append(len(made))
+        if len(seen) == 5:
+            writers[90].cancel()
+
+    assert made == [number for number in range(100) if number != 90]
+    assert max(after - before for before, after in pairwise(seen)) <= 4
+    await asyncio.gather(*writers, return_exceptions=True)

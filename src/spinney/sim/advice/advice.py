@@ -124,8 +124,9 @@ class Advisor:
 
     @cached_property
     def cycle(self) -> CycleOutcome:
-        """Return what one cycle decides; simulated once."""
+        """Return what one cycle decides, once the gates that are opening are open; simulated once."""
         _ = self.queues  # the cycle changes the books
+        self.simulation.release_gates()
         return self.simulation.cycle()
 
     def answer(self, subject: Subject) -> Answer:

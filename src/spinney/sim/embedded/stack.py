@@ -46,6 +46,7 @@ from spinney.scheduler.process.process import SchedulerProcess
 from spinney.server import ApiServer, ServerOptions
 from spinney.sim.embedded.parts import Part, running, stop
 from spinney.sim.embedded.transport import InProcessTransport
+from spinney.sim.embedded.turns import Turns
 from spinney.workloads import WorkloadControllers
 
 _WEBHOOKS = ServicePlace("grove-operator", "kube-system")
@@ -210,6 +211,7 @@ class EmbeddedCluster:
         self, runtime: Runtime, options: StackOptions | None = None, *, server: ServerOptions | None = None
     ) -> None:
         self.runtime = runtime
+        self._turns = Turns()
         self._services = dict(server.service_addresses) if server is not None else {}
         options_with_services = replace(server or ServerOptions(), service_addresses=self._services)
         self.server = ApiServer(runtime, options_with_services)
@@ -218,7 +220,7 @@ class EmbeddedCluster:
 
     def connect(self, field_manager: str) -> Client:
         """Return a further client of the cluster, without sockets."""
-        return Client(InProcessTransport(self.server), self.runtime, field_manager=field_manager)
+        return Client(InProcessTransport(self.server, self._turns), self.runtime, field_manager=field_manager)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["EmbeddedCluster"]:

@@ -1,17 +1,19 @@
 """The client's transport without sockets: a call into the embedded server in the same process.
 
 Every request lets other tasks run once, so that a loop of writes cannot starve the watchers that follow it, and so
-that what happens under virtual time happens in one order.
+that what happens under virtual time happens in one order. Transports that share :class:`Turns` let sockets have theirs.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Protocol
 
 from spinney import server
 from spinney.kube.errors import ConnectionRefused, ConnectionTimedOut
 from spinney.kube.transport import Request, Response
+from spinney.sim.embedded.turns import Turns
 
 
 class Answering(Protocol):
@@ -25,13 +27,14 @@ class Answering(Protocol):
 class InProcessTransport:
     """Carries a client's requests to a server in this process; fills ``kube.transport.Transport``."""
 
-    def __init__(self, answering: Answering) -> None:
+    def __init__(self, answering: Answering, turns: Turns | None = None) -> None:
         self._server = answering
+        self._turn = turns.taken if turns is not None else partial(asyncio.sleep, 0)
         self._closed = False
 
     async def request(self, request: Request) -> Response:
         """Send one request and return its complete answer, whatever its status."""
-        await asyncio.sleep(0)
+        await self._turn()
         asked = self._asked(request)
         try:
             async with asyncio.timeout(request.timeout):
@@ -45,7 +48,7 @@ class InProcessTransport:
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator["InProcessStream"]:
         """Send one request and hand out its answer as it arrives."""
-        await asyncio.sleep(0)
+        await self._turn()
         asked = self._asked(request)
         try:
             async with asyncio.timeout(request.timeout):
