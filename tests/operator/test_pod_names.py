@@ -19,7 +19,7 @@ def a_pod(name: str, index: int = 0) -> Pod:
 
 def begin(names: PodNames, index: int = 0, *, there: tuple[str, ...] = (), referenced: tuple[str, ...] = ()) -> str:
     """Begin the creation of a pod."""
-    return names.begin(CLIQUE, index, there=set(there), referenced=set(referenced))
+    return names.begin(CLIQUE, index, there=set(there), taken={*there, *referenced})
 
 
 def test_an_attempt_keeps_its_name_whatever_else_is_learnt() -> None:

@@ -22,6 +22,7 @@ from spinney.api.core import (
 from spinney.api.grove import PodClique, PodCliqueSpec
 from spinney.api.grove_status import PodCliqueUpdateProgress
 from spinney.api.meta import Metadata, ObjectMeta
+from spinney.operator.headcounts import Headcount
 from spinney.operator.pod_states import DuplicateIndex, PodState, deletion_order, free_indexes, state
 from spinney.operator.status.podclique import (
     MIN_AVAILABLE_BREACHED,
@@ -108,7 +109,9 @@ def a_podclique(replicas: int, minimum: int, *, template: str = "new", recorded:
 )
 def test_conditions_of_a_clique(pods: list[Pod], breach: tuple[str, str], scheduled: tuple[str, str]) -> None:
     """The conditions follow the table; a pod that is starting counts, one that is ready counts despite its past."""
-    status = clique_status(a_podclique(3, 2), pods, generation_hash="g", progress=None, settled=True, now=NOW)
+    status = clique_status(
+        a_podclique(3, 2), Headcount.of(pods), generation_hash="g", progress=None, settled=True, now=NOW
+    )
     for kind, expected in ((MIN_AVAILABLE_BREACHED, breach), (POD_CLIQUE_SCHEDULED, scheduled)):
         condition = find_condition(status.conditions, kind)
         assert condition is not None
@@ -120,7 +123,9 @@ def test_an_open_update_makes_the_breach_unknown() -> None:
     progress = PodCliqueUpdateProgress(
         update_started_at=NOW, pod_clique_set_generation_hash="g", pod_template_hash="new"
     )
-    status = clique_status(a_podclique(2, 2), [], generation_hash="g", progress=progress, settled=False, now=NOW)
+    status = clique_status(
+        a_podclique(2, 2), Headcount(), generation_hash="g", progress=progress, settled=False, now=NOW
+    )
     condition = find_condition(status.conditions, MIN_AVAILABLE_BREACHED)
     assert condition is not None
     assert (condition.status, condition.reason) == ("Unknown", "UpdateInProgress")
@@ -129,12 +134,14 @@ def test_an_open_update_makes_the_breach_unknown() -> None:
 def test_never_having_run_is_told_from_having_broken() -> None:
     """A clique that has never been scheduled says so since its creation; one that lost its pods, since then."""
     fresh = a_podclique(2, 2)
-    status = clique_status(fresh, [], generation_hash="g", progress=None, settled=True, now=NOW)
+    status = clique_status(fresh, Headcount(), generation_hash="g", progress=None, settled=True, now=NOW)
     assert not was_well_before(status.conditions, POD_CLIQUE_SCHEDULED, CREATED)
-    running = clique_status(fresh, [a_pod(0), a_pod(1)], generation_hash="g", progress=None, settled=True, now=NOW)
+    running = clique_status(
+        fresh, Headcount.of([a_pod(0), a_pod(1)]), generation_hash="g", progress=None, settled=True, now=NOW
+    )
     later = clique_status(
         msgspec.structs.replace(fresh, status=running),
-        [],
+        Headcount(),
         generation_hash="g",
         progress=None,
         settled=True,
@@ -155,7 +162,9 @@ def test_counts_of_a_clique() -> None:
         gone,
         dead,
     ]
-    status = clique_status(a_podclique(4, 2), pods, generation_hash="g", progress=None, settled=True, now=NOW)
+    status = clique_status(
+        a_podclique(4, 2), Headcount.of(pods), generation_hash="g", progress=None, settled=True, now=NOW
+    )
     assert (status.replicas, status.ready_replicas, status.scheduled_replicas) == (4, 2, 3)
     assert (status.schedule_gated_replicas, status.updated_replicas) == (1, 3)
 

@@ -117,3 +117,8 @@ class PodGang(Struct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodGangSpec = PodGangSpec()
     status: Annotated[PodGangStatus, schema({"default": {"conditions": [UNWRITTEN]}})] = PodGangStatus()
+
+    @property
+    def size(self) -> int:
+        """Return how many pods it refers to, or needs at least."""
+        return sum(max(group.min_replicas, len(group.pod_references)) for group in self.spec.pod_groups)

@@ -23,6 +23,7 @@ from spinney.kube.manager import Manager
 from spinney.operator.desired import topologies
 from spinney.operator.desired.layout import Layout
 from spinney.operator.desired.topologies import SetTopology
+from spinney.operator.headcounts import Headcount, Headcounts
 
 MANAGED = f"{marks.MANAGED_BY}={marks.MANAGED_BY_GROVE}"
 
@@ -48,6 +49,7 @@ class Caches:
     pods: WatchCache[Pod]
     bindings: WatchCache[ClusterTopologyBinding]
     topology_enabled: bool
+    _headcounts: Headcounts = field(default_factory=Headcounts)
     _layouts: dict[Key, Layout] = field(default_factory=dict)
 
     @classmethod
@@ -70,6 +72,7 @@ class Caches:
             topology_enabled=topology_enabled,
         )
         caches.sets.subscribe(caches._forget_layout)
+        caches.pods.subscribe(caches._headcounts.observe)
         return caches
 
     def layout(self, pcs: PodCliqueSet) -> Layout:
@@ -115,6 +118,10 @@ class Caches:
     def pods_of(self, clique: PodClique) -> list[Pod]:
         """Return the pods that a PodClique controls, by name."""
         return self.pods.index(BY_OWNER, clique.metadata.uid)
+
+    def headcount(self, clique: PodClique) -> Headcount:
+        """Return how many pods a PodClique controls, without a look at each."""
+        return self._headcounts.of(clique.metadata.uid)
 
     def clique(self, namespace: str | None, name: str) -> PodClique | None:
         """Return a PodClique by name."""

@@ -56,6 +56,11 @@ class StatusKind(ABC, Generic[T]):
         del standings
         return [Key(gang.namespace, gang.name)]
 
+    def gathering_seconds(self, found: T) -> float:
+        """Return how long changes of pods are gathered before the object of their gang is looked at."""
+        del found
+        return 0.0
+
     def event_with(self, found: T, standing: GangStanding, patch: JSON) -> ObjectEvent | None:
         """Return what an event tells beside a patch."""
         del found, standing, patch
@@ -88,14 +93,15 @@ class StatusController(Generic[T]):
         if self.kind.follows_objects:
             self.controller.watch(objects)
 
-    def look_at(self, gang: GangKey) -> None:
-        """Look at the objects of a gang soon."""
+    def look_at(self, gang: GangKey, *, gather: bool = False) -> None:
+        """Look at the objects of a gang now, or when some more of its pods may have changed."""
         if self._objects is not None and gang.source in self.kind.sources:
             for key in self.kind.keys(gang, self._standings):
-                if self._objects.get(key) is not None:
-                    self.controller.enqueue(key)
-                else:
+                found = self._objects.get(key)
+                if found is None:
                     self.kind.gone(key)
+                else:
+                    self.controller.enqueue_after(key, self.kind.gathering_seconds(found) if gather else 0.0)
 
     async def _reconcile(self, key: Key) -> Requeue | None:
         found = self._objects.get(key) if self._objects is not None else None

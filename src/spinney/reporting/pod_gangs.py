@@ -29,6 +29,14 @@ BACKEND = "spinney-scheduler"
 _REFUSED = frozenset({UNSCHEDULABLE, SCHEDULER_ERROR, CONSTRAINT_NOT_HONOURED})
 
 
+GATHERING_SECONDS = 0.02
+GATHERING_SECONDS_PER_POD = 0.0002
+"""How long changes of pods are gathered.
+
+The pods of a gang are placed one after the other, and what refers to thousands of pods is expensive to write.
+"""
+
+
 class PodGangStatus(StatusKind[PodGang]):
     """The scheduler's part of the status of PodGangs. Mutable: it remembers for whom gangs were disrupted."""
 
@@ -60,6 +68,10 @@ class PodGangStatus(StatusKind[PodGang]):
         if standing.said.reason == WAITING and find_condition(found.status.conditions, SCHEDULED) is None:
             return None
         return gang_status(found, self._completed(standing.said, standing.members), now=runtime.clock.now())
+
+    def gathering_seconds(self, found: PodGang) -> float:
+        """Return a moment, and more for a large gang."""
+        return GATHERING_SECONDS + GATHERING_SECONDS_PER_POD * found.size
 
     def event_with(self, found: PodGang, standing: GangStanding, patch: JSON) -> ObjectEvent | None:
         """Tell that a gang is scheduled now, or why it is not."""

@@ -20,16 +20,16 @@ class PodNames:
         self._gone: dict[str, dict[int, int]] = {}
         self._open: dict[tuple[str, int], str] = {}
 
-    def begin(self, clique: PodClique, index: int, *, there: AbstractSet[str], referenced: AbstractSet[str]) -> str:
+    def begin(self, clique: PodClique, index: int, *, there: AbstractSet[str], taken: AbstractSet[str]) -> str:
         """Return the name under which a pod is created now: a new one, unless the last creation is still open.
 
-        Pods of the names ``there`` are known, so they are not open; to those ``referenced`` a gang still refers.
+        Pods of the names ``there`` are known, so they are not open; those ``taken`` are not given to a new pod.
         """
         uid = clique.metadata.uid or ""
         attempted = self._open.get((uid, index))
         if attempted is None or attempted in there:
             life = self._gone.get(uid, {}).get(index, 0)
-            attempted = self._open[uid, index] = pod_name(clique, index, life, there | referenced)
+            attempted = self._open[uid, index] = pod_name(clique, index, life, taken)
         return attempted
 
     def made(self, clique: PodClique, index: int) -> None:

@@ -7,6 +7,7 @@ index have come and gone, so a creation that is repeated finds the pod already t
 """
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -38,11 +39,12 @@ from spinney.operator.controllers.shared import Shared
 from spinney.operator.desired import gates, pods
 from spinney.operator.desired.claims import claims_of_clique
 from spinney.operator.desired.layout import CliquePlace, Layout
+from spinney.operator.headcounts import Headcount
 from spinney.operator.pod_states import deletion_order, free_indexes, has_gate, is_active, is_scheduled
 from spinney.operator.status.last_errors import ErrorReports
 from spinney.operator.status.podclique import clique_status
 from spinney.operator.status.writing import says_the_same, write_status
-from spinney.operator.updates.podclique import CliqueUpdate, clique_update
+from spinney.operator.updates.podclique import CliqueUpdate, clique_update, is_due
 from spinney.operator.updates.podcliqueset import is_on_delete, is_selected
 
 log = structlog.get_logger()
@@ -51,7 +53,7 @@ GATHERING_SECONDS = 0.1
 GATHERING_SECONDS_PER_POD = 0.00005
 """How long changes of pods are gathered before their PodClique is looked at: most only change its status.
 
-A reconcile looks at every pod, so a large PodClique is looked at less often.
+Until all pods are there and placed a reconcile looks at each, so a large PodClique waits longer.
 """
 
 
@@ -65,7 +67,9 @@ class CliqueObservation:
     place: CliquePlace
     gang: PodGang | None
     backend: SchedulerBackend | None
+    counted: Headcount
     pods: Sequence[Pod]
+    """Empty where the headcount says that nothing is to be done to any of them."""
 
 
 class PodCliqueController:
@@ -129,11 +133,12 @@ class PodCliqueController:
         await write_each(doomed.values(), lambda pod: self._delete(scene, pod))
         owner = owner_reference(POD_CLIQUE, clique.metadata)
         staying = [pod for pod in scene.pods if pod.metadata.uid not in doomed]
-        granted = self._growth.pods(clique, scene.layout, scene.place, there=sum(map(is_active, staying)))
+        there = scene.counted.active - sum(map(is_active, doomed.values()))
+        granted = self._growth.pods(clique, scene.layout, scene.place, there=there)
         await self._claims.keep(scene.layout.pcs, owner, claims_of_clique(scene.place, range(granted)))
         failure: Exception | None = None
         try:
-            await self._create_missing(scene, staying, granted)
+            await self._create_missing(scene, staying, granted - there)
         except Exception as error:  # noqa: BLE001 - raised below: pods that are there do not wait for those that are not
             failure = error
         refused = await self._open_gates(scene)
@@ -161,7 +166,10 @@ class PodCliqueController:
             return None
         gang = self._caches.gang_of(pcs, place.gang)
         backend = None if gang is None else self._registry.get(gang.metadata.labels.get(marks.SCHEDULER_NAME, ""))
-        return CliqueObservation(key, clique, layout, place, gang, backend, self._caches.pods_of(clique))
+        counted = self._caches.headcount(clique)
+        settled = counted.is_settled(clique.spec.replicas or 0, _template(clique)) and not is_due(clique)
+        found = () if settled else self._caches.pods_of(clique)
+        return CliqueObservation(key, clique, layout, place, gang, backend, counted, found)
 
     def _update(self, scene: CliqueObservation) -> CliqueUpdate:
         pcs = scene.layout.pcs
@@ -190,15 +198,20 @@ class PodCliqueController:
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    async def _create_missing(self, scene: CliqueObservation, staying: Sequence[Pod], granted: int) -> None:
+    async def _create_missing(self, scene: CliqueObservation, staying: Sequence[Pod], wanted: int) -> None:
         if (
-            not gates.may_create_pods(scene.clique, scene.gang, backend_ready=self._interlock.is_backend_ready)
+            wanted <= 0
+            or not gates.may_create_pods(scene.clique, scene.gang, backend_ready=self._interlock.is_backend_ready)
+            or scene.gang is None
             or scene.backend is None
         ):
             return
-        wanted = granted - sum(map(is_active, staying))
-        if wanted > 0 and (not self._has_lost_pods(scene) or await self._is_there(scene.clique)):
-            await write_each(free_indexes(staying, wanted), lambda index: self._create(scene, index))
+        if not self._has_lost_pods(scene) or await self._is_there(scene.clique):
+            there = {pod.metadata.name for pod in scene.pods}
+            # A name the gang still refers to is not used again: the reference is to the pod that had it.
+            taken = there | gates.referenced(scene.clique, scene.gang)
+            create = partial(self._create, scene, scene.gang, scene.backend, there=there, taken=taken)
+            await write_each(free_indexes(staying, wanted), create)
 
     def _has_lost_pods(self, scene: CliqueObservation) -> bool:
         return self._names.has_lost(scene.clique) or not all(map(is_active, scene.pods))
@@ -212,13 +225,18 @@ class PodCliqueController:
             return False
         return found.metadata.uid == metadata.uid and not found.metadata.deleting
 
-    async def _create(self, scene: CliqueObservation, index: int) -> None:
-        clique, gang, backend = scene.clique, scene.gang, scene.backend
-        assert gang is not None
-        assert backend is not None
-        # A name the gang still refers to is not used again: the reference is to the pod that had it, not to this one.
-        there, referenced = {pod.metadata.name for pod in scene.pods}, gates.referenced(clique, gang)
-        name = self._names.begin(clique, index, there=there, referenced=referenced)
+    async def _create(
+        self,
+        scene: CliqueObservation,
+        gang: PodGang,
+        backend: SchedulerBackend,
+        index: int,
+        *,
+        there: AbstractSet[str],
+        taken: AbstractSet[str],
+    ) -> None:
+        clique = scene.clique
+        name = self._names.begin(clique, index, there=there, taken=taken)
         manifest = pods.pod_manifest(clique, scene.layout, scene.place, index, name=name, waiting=self._waiting)
         backend.prepare_pod(manifest, gang)
         with self._expectations.creating(scene.key) as creation:
@@ -251,7 +269,7 @@ class PodCliqueController:
             base = self._caches.gang_of(scene.layout.pcs, scene.place.base_gang)
             cliques = partial(self._caches.clique, scene.key.namespace)
             base_scheduled = base is not None and gates.is_scheduled(base, cliques)
-            if base is not None and base_scheduled and gates.has_lost_minimum(base, cliques, self._caches.pods_of):
+            if base is not None and base_scheduled and gates.has_lost_minimum(base, cliques, self._caches.headcount):
                 return any(map(has_gate, scene.pods))
         released = gates.releasable(
             scene.clique,
@@ -293,7 +311,7 @@ class PodCliqueController:
     def _status(self, scene: CliqueObservation, update: CliqueUpdate) -> PodCliqueStatus:
         return clique_status(
             scene.clique,
-            scene.pods,
+            scene.counted,
             generation_hash=scene.layout.hashes.generation,
             progress=update.progress,
             settled=update.settled,

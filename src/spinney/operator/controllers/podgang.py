@@ -6,7 +6,7 @@ order of writes is the order others rely on: a recycled gang loses Initialized b
 are in the spec before Initialized is True.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -14,7 +14,8 @@ import structlog
 
 from spinney.api import labels as marks
 from spinney.api.conditions import find_condition, is_false, is_true
-from spinney.api.grove import POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
+from spinney.api.core import Pod
+from spinney.api.grove import POD_CLIQUE_SET, ClusterTopologyBinding, PodClique, PodCliqueSet
 from spinney.api.meta import Condition
 from spinney.api.podgang import (
     BACKEND_READY,
@@ -55,11 +56,12 @@ from spinney.operator.status.writing import patch_status
 log = structlog.get_logger()
 
 GATHERING_SECONDS = 0.02
-STATUS_GATHERING_SECONDS = 0.1
 GATHERING_SECONDS_PER_POD = 0.00005
+STATUS_GATHERING_SECONDS = 0.1
+STATUS_GATHERING_SECONDS_PER_POD = 0.0002
 """How long changes of members are gathered: shortly while the gang is being brought up, longer for its status.
 
-A reconcile looks at every pod, so a large gang is looked at less often.
+A gang refers to every pod, so a large one is expensive to write.
 """
 
 SyncToken = tuple[str | None, str, PodGangSpec, bool, bool]
@@ -150,7 +152,12 @@ class PodGangController:
     def _members(self, plan: GangPlan, namespace: str | None) -> Members:
         found = ((place.name, self._caches.clique(namespace, place.name)) for place in plan.places)
         cliques = {name: clique for name, clique in found if clique is not None}
-        return Members(cliques, {name: self._caches.pods_of(clique) for name, clique in cliques.items()})
+        return Members(cliques, {name: self._caches.headcount(clique) for name, clique in cliques.items()})
+
+    def _parts(self, members: Members) -> Iterator[PodClique | Pod]:
+        for clique in members.cliques.values():
+            yield clique
+            yield from self._caches.pods_of(clique)
 
     def _desired(self, layout: Layout, plan: GangPlan, gang: PodGang, members: Members) -> Desired:
         topology = self._caches.topology_of(layout.pcs)
@@ -248,7 +255,7 @@ class PodGangController:
     async def _complete(self, key: Key, gang: PodGang, status: PodGangStatus, plan: GangPlan) -> bool:
         """Write that a gang is Initialized, unless something of it has gone meanwhile or is going."""
         members = self._members(plan, gang.metadata.namespace)
-        if gang_status.missing(gang, members) is not None or await self._interlock.is_any_deleted(members.parts()):
+        if gang_status.missing(gang, members) is not None or await self._interlock.is_any_deleted(self._parts(members)):
             return False
         with self._interlock.initializing(key):
             await self._write_status(key, gang, status)
@@ -287,9 +294,9 @@ class PodGangController:
         gang = self._caches.gangs.get(key)
         if gang is None:
             return GATHERING_SECONDS
-        pods = sum(max(group.min_replicas, len(group.pod_references)) for group in gang.spec.pod_groups)
-        settled = STATUS_GATHERING_SECONDS if was_initialized(gang) else GATHERING_SECONDS
-        return settled + GATHERING_SECONDS_PER_POD * pods
+        if was_initialized(gang):
+            return STATUS_GATHERING_SECONDS + STATUS_GATHERING_SECONDS_PER_POD * gang.size
+        return GATHERING_SECONDS + GATHERING_SECONDS_PER_POD * gang.size
 
     def _gangs_of_set(self, change: Change[PodCliqueSet]) -> Iterable[Key]:
         old, new = change.old, change.new

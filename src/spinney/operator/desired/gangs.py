@@ -6,7 +6,7 @@ PodCliques; a group's references are its live pods.
 """
 
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Final
@@ -14,7 +14,6 @@ from typing import Final
 import msgspec
 
 from spinney.api import labels as marks
-from spinney.api.core import Pod
 from spinney.api.grove import PodCliqueScalingGroupConfig, TopologyConstraint
 from spinney.api.podgang import (
     GangTopologyConstraint,
@@ -28,7 +27,7 @@ from spinney.backends import additions
 from spinney.operator.desired import hashes, labels, names
 from spinney.operator.desired.layout import CliquePlace, GroupPlace, Layout, min_available
 from spinney.operator.desired.topologies import SetTopology, Untranslatable
-from spinney.operator.pod_states import is_active
+from spinney.operator.headcounts import Headcount
 
 _INDEX: Final = re.compile("0|[1-9][0-9]{0,9}")
 
@@ -105,7 +104,7 @@ def _copies(config: PodCliqueScalingGroupConfig, name: str, live_replicas: Mappi
     return live_replicas.get(name, 1 if config.replicas is None else config.replicas)
 
 
-def content(plan: GangPlan, layout: Layout, topology: SetTopology, pods: Mapping[str, Iterable[Pod]]) -> GangContent:
+def content(plan: GangPlan, layout: Layout, topology: SetTopology, pods: Mapping[str, Headcount]) -> GangContent:
     """Return the spec of a gang; ``pods`` are those of each PodClique by its name."""
     template = layout.pcs.spec.template
     held: list[Untranslatable] = []
@@ -124,7 +123,7 @@ def content(plan: GangPlan, layout: Layout, topology: SetTopology, pods: Mapping
             PodGroup(
                 name=place.name,
                 min_replicas=place.minimum,
-                pod_references=references(plan.name, pods.get(place.name, ())),
+                pod_references=references(plan.name, pods.get(place.name)),
                 topology_constraint=translated(place.template.topology_constraint),
             )
             for place in plan.places
@@ -166,13 +165,9 @@ def with_constraints_of(spec: PodGangSpec, other: PodGangSpec) -> PodGangSpec:
     )
 
 
-def references(gang: str, pods: Iterable[Pod]) -> tuple[NamespacedName, ...]:
+def references(gang: str, pods: Headcount | None) -> tuple[NamespacedName, ...]:
     """Return references to the live pods that are labelled as the gang's, by name."""
-    live = [pod for pod in pods if is_active(pod) and pod.metadata.labels.get(marks.POD_GANG) == gang]
-    return tuple(
-        NamespacedName(namespace=pod.metadata.namespace or "", name=pod.metadata.name)
-        for pod in sorted(live, key=lambda pod: pod.metadata.name)
-    )
+    return pods.references.get(gang, ()) if pods is not None else ()
 
 
 def gang_labels(layout: Layout, plan: GangPlan, scheduler: str) -> dict[str, str]:

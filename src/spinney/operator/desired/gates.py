@@ -15,8 +15,8 @@ from spinney.api.core import Pod
 from spinney.api.grove import PodClique
 from spinney.api.podgang import BACKEND_READY, INITIALIZED, PODS_MISSING, PodGang
 from spinney.operator.desired import gangs, incarnations
+from spinney.operator.headcounts import Headcount
 from spinney.operator.pod_states import has_gate, is_active
-from spinney.operator.pod_states import is_scheduled as is_placed
 
 MayRelease = Callable[[Pod, PodGang], bool]
 
@@ -59,13 +59,12 @@ def is_scheduled(gang: PodGang, cliques: Callable[[str], PodClique | None]) -> b
 
 
 def has_lost_minimum(
-    gang: PodGang, cliques: Callable[[str], PodClique | None], pods: Callable[[PodClique], Iterable[Pod]]
+    gang: PodGang, cliques: Callable[[str], PodClique | None], pods: Callable[[PodClique], Headcount]
 ) -> bool:
     """Say whether pods of a gang have gone that the status of their PodCliques, which lags behind, still counts."""
     for group in gang.spec.pod_groups:
         clique = cliques(group.name)
-        there = pods(clique) if clique is not None else ()
-        if sum(is_active(pod) and is_placed(pod) for pod in there) < group.min_replicas:
+        if (pods(clique).scheduled if clique is not None else 0) < group.min_replicas:
             return True
     return False
 

@@ -1,19 +1,17 @@
 """The status of a PodClique, computed from its pods."""
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 
 from spinney.api import labels as marks
 from spinney.api.conditions import find_condition, set_condition
-from spinney.api.core import Pod
 from spinney.api.grove import PodClique, PodCliqueStatus
 from spinney.api.grove_status import PodCliqueUpdateProgress
 from spinney.api.meta import Condition, ConditionStatus
 from spinney.api.time import to_seconds
 from spinney.operator.desired import labels
-from spinney.operator.pod_states import PodState, has_gate, is_active, is_ready, is_scheduled, state
+from spinney.operator.headcounts import Headcount
 
 MIN_AVAILABLE_BREACHED = "MinAvailableBreached"
 POD_CLIQUE_SCHEDULED = "PodCliqueScheduled"
@@ -21,7 +19,7 @@ POD_CLIQUE_SCHEDULED = "PodCliqueScheduled"
 
 def clique_status(
     clique: PodClique,
-    pods: Sequence[Pod],
+    pods: Headcount,
     *,
     generation_hash: str,
     progress: PodCliqueUpdateProgress | None,
@@ -33,15 +31,14 @@ def clique_status(
     Until the update is ``settled`` the hashes on record remain.
     """
     template_hash = clique.metadata.labels.get(marks.POD_TEMPLATE_HASH)
-    active = [pod for pod in pods if is_active(pod)]
     updating = progress is not None and progress.update_ended_at is None
     status = PodCliqueStatus(
         observed_generation=clique.metadata.generation,
-        replicas=len(active),
-        ready_replicas=sum(map(is_ready, active)),
-        scheduled_replicas=sum(map(is_scheduled, active)),
-        schedule_gated_replicas=sum(map(has_gate, active)),
-        updated_replicas=sum(pod.metadata.labels.get(marks.POD_TEMPLATE_HASH) == template_hash for pod in active),
+        replicas=pods.active,
+        ready_replicas=pods.ready,
+        scheduled_replicas=pods.scheduled,
+        schedule_gated_replicas=pods.gated,
+        updated_replicas=pods.made_from(template_hash),
         hpa_pod_selector=_selector(clique),
         conditions=clique.status.conditions,
         current_pod_clique_set_generation_hash=(
@@ -51,7 +48,7 @@ def clique_status(
         update_progress=progress,
     )
     conditions = status.conditions
-    for condition in _conditions(clique, active, updating):
+    for condition in _conditions(clique, pods, updating):
         conditions = set_since(conditions, condition, now, clique.metadata.creation_timestamp)
     return msgspec.structs.replace(status, conditions=conditions)
 
@@ -91,24 +88,22 @@ def minimum(clique: PodClique) -> int:
     return clique.spec.min_available if clique.spec.min_available is not None else (clique.spec.replicas or 1)
 
 
-def _conditions(clique: PodClique, active: Sequence[Pod], updating: bool) -> list[Condition]:
-    least = minimum(clique)
-    scheduled = [pod for pod in active if is_scheduled(pod)]
-    unhealthy = [pod for pod in scheduled if state(pod) in {PodState.FAILED_BEFORE, PodState.NOT_READY}]
-    enough = len(scheduled) >= least
+def _conditions(clique: PodClique, pods: Headcount, updating: bool) -> list[Condition]:
+    least, scheduled = minimum(clique), pods.scheduled
+    enough = scheduled >= least
     conditions = [
         _condition(
             POD_CLIQUE_SCHEDULED,
             "True" if enough else "False",
             "SufficientScheduledPods" if enough else "InsufficientScheduledPods",
-            f"{len(scheduled)} of at least {least} pods are scheduled",
+            f"{scheduled} of at least {least} pods are scheduled",
         )
     ]
-    healthy = len(scheduled) - len(unhealthy)
+    healthy = scheduled - pods.unhealthy
     if updating:
         breach = _condition(MIN_AVAILABLE_BREACHED, "Unknown", "UpdateInProgress", "the PodClique is being updated")
     elif not enough:
-        text = f"{len(scheduled)} of at least {least} pods are scheduled"
+        text = f"{scheduled} of at least {least} pods are scheduled"
         breach = _condition(MIN_AVAILABLE_BREACHED, "True", "ScheduledReplicasBelowMinAvailable", text)
     elif healthy < least:
         text = f"{healthy} of at least {least} pods are ready or starting"

@@ -5,15 +5,13 @@ places the gang writes Scheduled, DisruptionTarget and the placement score; for 
 operator derives Scheduled and DisruptionTarget from the pods.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from typing import NamedTuple
 
-from spinney.api import labels as marks
 from spinney.api.conditions import find_condition, is_true, set_condition
-from spinney.api.core import Pod
 from spinney.api.grove import PodClique
 from spinney.api.meta import Condition
 from spinney.api.podgang import (
@@ -31,7 +29,7 @@ from spinney.api.podgang import (
 from spinney.gangs.disruptions import derived_disruption
 from spinney.operator.desired.gates import backend_ready_message, was_initialized
 from spinney.operator.desired.topologies import Untranslatable
-from spinney.operator.pod_states import is_active, is_ready, is_scheduled
+from spinney.operator.headcounts import Headcount
 from spinney.operator.status.podclique import POD_CLIQUE_SCHEDULED, was_well_before
 from spinney.operator.status.podcliquescalinggroup import is_breached
 
@@ -40,20 +38,14 @@ WRITTEN = (INITIALIZED, BACKEND_READY, READY, UNHEALTHY)
 
 @dataclass(frozen=True)
 class Members:
-    """What exists of a gang: its PodCliques, and the pods of each, by PodClique name."""
+    """What exists of a gang: its PodCliques, and how many pods of each, by PodClique name."""
 
     cliques: Mapping[str, PodClique]
-    pods: Mapping[str, Sequence[Pod]]
+    pods: Mapping[str, Headcount]
 
-    def active(self, group: str) -> list[Pod]:
-        """Return the pods of a group that count."""
-        return [pod for pod in self.pods.get(group, ()) if is_active(pod)]
-
-    def parts(self) -> Iterator[PodClique | Pod]:
-        """Return every PodClique and every pod."""
-        yield from self.cliques.values()
-        for pods in self.pods.values():
-            yield from pods
+    def counted(self, group: str) -> Headcount:
+        """Return the pods of a group."""
+        return self.pods.get(group) or Headcount()
 
 
 @dataclass(frozen=True)
@@ -75,14 +67,16 @@ def missing(gang: PodGang, members: Members) -> str | None:
         clique = members.cliques.get(group.name)
         if clique is None or clique.metadata.deleting:
             return f"PodClique {group.name} does not exist yet"
-        pods = members.active(group.name)
         wanted = clique.spec.replicas or 0
-        labelled = {pod.metadata.name for pod in pods if pod.metadata.labels.get(marks.POD_GANG) == gang.metadata.name}
+        labelled = members.counted(group.name).references.get(gang.metadata.name, ())
         if len(labelled) < wanted:
             return f"{len(labelled)} of {wanted} pods of PodClique {group.name} exist"
-        referenced = {reference.name for reference in group.pod_references}
-        if not labelled <= referenced:
-            return f"{len(labelled & referenced)} of {len(labelled)} pods of PodClique {group.name} are referred to"
+        if labelled == group.pod_references:
+            continue
+        known = {reference.name for reference in group.pod_references}
+        referenced = sum(pod.name in known for pod in labelled)
+        if referenced < len(labelled):
+            return f"{referenced} of {len(labelled)} pods of PodClique {group.name} are referred to"
     return None
 
 
@@ -111,7 +105,7 @@ def gang_status(
     now: datetime,
 ) -> PodGangStatus:
     """Return the operator's part of a gang's status; without an answer BackendReady stays as it is."""
-    groups = [_Counted.of(group, members.active(group.name)) for group in gang.spec.pod_groups]
+    groups = [_Counted.of(group, members.counted(group.name)) for group in gang.spec.pod_groups]
     placed = all(each.scheduled >= each.group.min_replicas for each in groups) and bool(groups)
     wanted = [initialized, *_backend_ready(gang, backend), _ready(groups), _unhealthy(gang, members)]
     if derive_scheduled:
@@ -132,15 +126,15 @@ def gang_status(
 
 
 class _Counted(NamedTuple):
-    """A group of a gang and how many of its pods are placed and ready: a gang may have tens of thousands."""
+    """A group of a gang and how many of its pods are placed and ready."""
 
     group: PodGroup
     scheduled: int
     ready: int
 
     @classmethod
-    def of(cls, group: PodGroup, pods: Sequence[Pod]) -> "_Counted":
-        return cls(group, sum(map(is_scheduled, pods)), sum(map(is_ready, pods)))
+    def of(cls, group: PodGroup, pods: Headcount) -> "_Counted":
+        return cls(group, pods.scheduled, pods.ready)
 
 
 def _backend_ready(gang: PodGang, backend: BackendAnswer | None) -> list[Condition]:

@@ -31,6 +31,14 @@ class CliqueUpdate:
     settled: bool = True
 
 
+def is_due(clique: PodClique) -> bool:
+    """Say whether an update is under way, or another template than the present one is on record."""
+    progress, recorded = clique.status.update_progress, clique.status.current_pod_template_hash
+    if progress is not None and progress.update_ended_at is None:
+        return True
+    return recorded is not None and recorded != clique.metadata.labels.get(marks.POD_TEMPLATE_HASH, "")
+
+
 def clique_update(
     clique: PodClique, pods: Sequence[Pod], *, generation_hash: str, selected: bool, on_delete: bool, now: datetime
 ) -> CliqueUpdate:
@@ -39,7 +47,7 @@ def clique_update(
     recorded = clique.status.current_pod_template_hash
     progress = clique.status.update_progress
     under_way = progress is not None and progress.update_ended_at is None
-    if not under_way and (recorded == expected or (recorded is None and not _has_old(pods, expected))):
+    if not is_due(clique) and (recorded == expected or not _has_old(pods, expected)):
         return CliqueUpdate(progress)
     if on_delete:
         return CliqueUpdate(_opened(generation_hash, expected, now, ended=now))

@@ -78,7 +78,7 @@ class Verdicts:
         for writer in self._writers:
             if writer.kind.follows_pods:
                 for gang in gangs:
-                    writer.look_at(gang)
+                    writer.look_at(gang, gather=True)
 
 
 def _aspects(record: PodRecord) -> tuple[object, ...]:

@@ -33,6 +33,7 @@ from spinney.operator.desired import gangs, podcliques, pods
 from spinney.operator.desired.hashes import template_hashes
 from spinney.operator.desired.layout import Layout
 from spinney.operator.desired.topologies import SetTopology, topology_name
+from spinney.operator.headcounts import Headcount
 from spinney.sim.snapshots.files import completed
 from spinney.sim.snapshots.foreign_workloads import made_of
 from spinney.sim.snapshots.snapshot import BY_NAME, Objects, projected
@@ -200,7 +201,8 @@ def _gangs_of(pcs: PodCliqueSet, surroundings: ExpansionContext, born: datetime)
                     manifest["spec"]["schedulingGates"] = manifest["spec"]["schedulingGates"][1:]
                 pod = _aged(_decoded(POD, manifest), surroundings, born)
                 members.setdefault(place.name, []).append(pod)
-        content = gangs.content(plan, layout, topology, members)
+        counted = {name: Headcount.of(each) for name, each in members.items()}
+        content = gangs.content(plan, layout, topology, counted)
         scheduler = next((pod.spec.scheduler_name for each in members.values() for pod in each), DEFAULT_SCHEDULER)
         initialized = Condition(
             type=INITIALIZED,

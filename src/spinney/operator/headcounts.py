@@ -1,0 +1,172 @@
+"""How many pods of a PodClique are in which state, counted as they change.
+
+A PodClique may have thousands of pods, and is looked at many times while they come up: to count them all at each look
+would take a time that grows with the square of their number. Pods that count alike are counted together.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from spinney.api import labels as marks
+from spinney.api.core import Pod
+from spinney.api.podgang import NamespacedName
+from spinney.kube.cache import Change
+from spinney.operator.pod_states import PodState, has_gate, is_active, is_ready, is_scheduled, state
+
+
+class PodKind(NamedTuple):
+    """What a pod counts as."""
+
+    active: bool
+    scheduled: bool
+    ready: bool
+    unhealthy: bool  # started, and does not serve
+    gated: bool
+    template: str | None  # the hash of the one it was made from
+    gang: str | None
+
+
+@dataclass(frozen=True)
+class Headcount:
+    """The pods of one PodClique at one moment: how many of each kind, and references to those of each gang."""
+
+    kinds: Mapping[PodKind, int] = field(default_factory=dict)
+    references: Mapping[str, tuple[NamespacedName, ...]] = field(default_factory=dict)
+    """Active pods by the gang that they are labelled as part of, each by name."""
+
+    @classmethod
+    def of(cls, pods: Iterable[Pod]) -> "Headcount":
+        """Count pods one by one."""
+        tally = _Tally()
+        for pod in pods:
+            tally.replace(None, pod)
+        return tally.counted()
+
+    @property
+    def pods(self) -> int:
+        """Return how many there are, also of those that count no longer."""
+        return sum(self.kinds.values())
+
+    @property
+    def active(self) -> int:
+        """Return how many count."""
+        return sum(count for kind, count in self.kinds.items() if kind.active)
+
+    @property
+    def scheduled(self) -> int:
+        """Return how many of those that count have a node."""
+        return sum(count for kind, count in self.kinds.items() if kind.active and kind.scheduled)
+
+    @property
+    def unhealthy(self) -> int:
+        """Return how many of those that count have a node, have started, and do not serve."""
+        return sum(count for kind, count in self.kinds.items() if kind.active and kind.scheduled and kind.unhealthy)
+
+    @property
+    def ready(self) -> int:
+        """Return how many of those that count serve."""
+        return sum(count for kind, count in self.kinds.items() if kind.active and kind.ready)
+
+    @property
+    def gated(self) -> int:
+        """Return how many of those that count our gate holds."""
+        return sum(count for kind, count in self.kinds.items() if kind.active and kind.gated)
+
+    def made_from(self, template: str | None) -> int:
+        """Return how many of those that count were made from a template."""
+        return sum(count for kind, count in self.kinds.items() if kind.active and kind.template == template)
+
+    def is_settled(self, replicas: int, template: str | None) -> bool:
+        """Say whether there are as many pods as wanted, all made from this template, with a node, and none failed."""
+        return self.pods == replicas and all(
+            kind.active and kind.scheduled and not kind.gated and kind.template == template for kind in self.kinds
+        )
+
+
+class Headcounts:
+    """The pods of every PodClique, by its uid. Mutable: follows a cache of pods."""
+
+    def __init__(self) -> None:
+        self._tallies: dict[str, _Tally] = {}
+
+    def of(self, clique: str | None) -> Headcount:
+        """Return the pods that a PodClique controls now."""
+        tally = self._tallies.get(clique or "")
+        return tally.counted() if tally is not None else Headcount()
+
+    def observe(self, change: Change[Pod]) -> None:
+        """Take a change of a pod in."""
+        old, new = change.old, change.new
+        if _owner(old) == _owner(new):
+            self._count(_owner(new), old, new)
+        else:
+            self._count(_owner(old), old, None)
+            self._count(_owner(new), None, new)
+
+    def _count(self, owner: str | None, old: Pod | None, new: Pod | None) -> None:
+        if owner is not None:
+            tally = self._tallies.setdefault(owner, _Tally())
+            tally.replace(old, new)
+            if not tally.kinds:
+                del self._tallies[owner]
+
+
+class _Tally:
+    """The pods of one PodClique. Mutable."""
+
+    def __init__(self) -> None:
+        self.kinds: Counter[PodKind] = Counter()
+        self._members: dict[str, dict[str, NamespacedName]] = {}
+        self._references: dict[str, tuple[NamespacedName, ...]] | None = None
+
+    def replace(self, old: Pod | None, new: Pod | None) -> None:
+        before, after = _kind(old) if old is not None else None, _kind(new) if new is not None else None
+        if before == after:
+            return
+        if before is not None:
+            self.kinds[before] -= 1
+            if not self.kinds[before]:
+                del self.kinds[before]
+        if after is not None:
+            self.kinds[after] += 1
+        left, joined = _gang(before), _gang(after)
+        if left != joined:
+            self._references = None
+            if old is not None and left is not None:
+                del self._members[left][old.metadata.name]
+            if new is not None and joined is not None:
+                metadata = new.metadata
+                reference = NamespacedName(namespace=metadata.namespace or "", name=metadata.name)
+                self._members.setdefault(joined, {})[metadata.name] = reference
+
+    def counted(self) -> Headcount:
+        if self._references is None:
+            self._references = {
+                gang: tuple(members[name] for name in sorted(members)) for gang, members in self._members.items()
+            }
+        return Headcount(dict(self.kinds), self._references)
+
+
+def _owner(pod: Pod | None) -> str | None:
+    controller = pod.metadata.controller if pod is not None else None
+    return None if controller is None else controller.uid
+
+
+def _gang(kind: PodKind | None) -> str | None:
+    """Return the gang that refers to a pod of a kind: none to pods that do not count."""
+    return kind.gang if kind is not None and kind.active else None
+
+
+def _kind(pod: Pod) -> PodKind:
+    labels = pod.metadata.labels
+    return PodKind(
+        active=is_active(pod),
+        scheduled=is_scheduled(pod),
+        ready=is_ready(pod),
+        unhealthy=state(pod) in {PodState.FAILED_BEFORE, PodState.NOT_READY},
+        gated=has_gate(pod),
+        template=labels.get(marks.POD_TEMPLATE_HASH),
+        gang=labels.get(marks.POD_GANG),
+    )
