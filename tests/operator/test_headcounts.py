@@ -19,7 +19,7 @@ CLIQUES = ("uid-a", "uid-b")
 @st.composite
 def pods(draw: st.DrawFn, name: str) -> Pod:
     """Draw a pod of either PodClique or of none, in any state."""
-    owner, flags = draw(st.sampled_from((*CLIQUES, None))), draw(st.sets(st.sampled_from("dfsrgu")))
+    owner, flags = draw(st.sampled_from((*CLIQUES, None))), draw(st.sets(st.sampled_from("dfsrgua")))
     controllers = (
         (OwnerReference(api_version="grove.io/v1alpha1", kind="PodClique", name="c", uid=owner, controller=True),)
         if owner is not None
@@ -38,6 +38,7 @@ def pods(draw: st.DrawFn, name: str) -> Pod:
                 marks.POD_GANG: draw(st.sampled_from(("gang-0", "gang-1"))),
                 marks.POD_TEMPLATE_HASH: draw(st.sampled_from(("old", "new"))),
             },
+            annotations={marks.EVICTION_REQUEST: "{}"} if "a" in flags else {},
             owner_references=controllers,
             deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC) if "d" in flags else None,
         ),
@@ -70,6 +71,8 @@ def test_counts_follow_every_change(data: st.DataObject) -> None:
             assert counted.scheduled == sum(map(is_scheduled, active))
             assert counted.ready == sum(map(is_ready, active))
             assert counted.gated == sum(map(has_gate, active))
+            asked = sorted(each.metadata.name for each in owned if each.metadata.annotations)
+            assert [each.metadata.name for each in counted.disrupted] == asked
             assert counted.kinds == Headcount.of(owned).kinds
             for gang in ("gang-0", "gang-1"):
                 named = sorted(each.metadata.name for each in active if each.metadata.labels[marks.POD_GANG] == gang)

@@ -4,9 +4,15 @@ from collections.abc import Iterable
 
 from spinney.api.conditions import find_condition
 from spinney.api.core import Pod
+from spinney.api.labels import EVICTION_REQUEST
 from spinney.api.meta import Condition
 from spinney.api.podgang import DISRUPTION_TARGET
 from spinney.gangs.checkpoints import EVICTED, REQUESTED, request_of
+
+
+def is_disrupted(pod: Pod) -> bool:
+    """Say whether a pod is asked to go, or says that it is being evicted."""
+    return pod.is_true(DISRUPTION_TARGET) or EVICTION_REQUEST in pod.metadata.annotations
 
 
 def derived_disruption(present: Iterable[Condition], pods: Iterable[Pod], *, placed: bool) -> Condition | None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.api.podgang import NamespacedName
+from spinney.gangs.disruptions import is_disrupted
 from spinney.kube.cache import Change
 from spinney.operator.pod_states import PodState, has_gate, is_active, is_ready, is_scheduled, state
 
@@ -35,6 +36,8 @@ class Headcount:
     kinds: Mapping[PodKind, int] = field(default_factory=dict)
     references: Mapping[str, tuple[NamespacedName, ...]] = field(default_factory=dict)
     """Active pods by the gang that they are labelled as part of, each by name."""
+    disrupted: tuple[Pod, ...] = ()
+    """Pods that are asked to go, or are being evicted, by name."""
 
     @classmethod
     def of(cls, pods: Iterable[Pod]) -> "Headcount":
@@ -120,9 +123,14 @@ class _Tally:
         self.kinds: Counter[PodKind] = Counter()
         self._members: dict[str, dict[str, NamespacedName]] = {}
         self._references: dict[str, tuple[NamespacedName, ...]] | None = None
+        self._disrupted: dict[str, Pod] = {}
 
     def replace(self, old: Pod | None, new: Pod | None) -> None:
         before, after = _kind(old) if old is not None else None, _kind(new) if new is not None else None
+        if old is not None:
+            self._disrupted.pop(old.metadata.name, None)
+        if new is not None and is_disrupted(new):
+            self._disrupted[new.metadata.name] = new
         if before == after:
             return
         if before is not None:
@@ -146,7 +154,8 @@ class _Tally:
             self._references = {
                 gang: tuple(members[name] for name in sorted(members)) for gang, members in self._members.items()
             }
-        return Headcount(dict(self.kinds), self._references)
+        disrupted = tuple(self._disrupted[name] for name in sorted(self._disrupted))
+        return Headcount(dict(self.kinds), self._references, disrupted)
 
 
 def _owner(pod: Pod | None) -> str | None:

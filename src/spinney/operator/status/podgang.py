@@ -110,7 +110,8 @@ def gang_status(
     wanted = [initialized, *_backend_ready(gang, backend), _ready(groups), _unhealthy(gang, members)]
     if derive_scheduled:
         wanted.append(_scheduled(groups, placed))
-        disruption = derived_disruption(gang.status.conditions, chain(*members.pods.values()), placed=placed)
+        disrupted = chain.from_iterable(pods.disrupted for pods in members.pods.values())
+        disruption = derived_disruption(gang.status.conditions, disrupted, placed=placed)
         wanted += [disruption] if disruption is not None else []
     else:
         placed = is_true(gang.status.conditions, SCHEDULED)
