@@ -1,5 +1,6 @@
 """Whose turn it is: queues by their order, jobs by theirs."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from spinney.scheduler.evaluation.job_order import JobOrder
@@ -19,6 +20,10 @@ class ByHolding:
     def job_key(self, job: PodGroupInfo) -> Any:
         """Order by name."""
         return job.name
+
+    def job_keys(self, jobs: Sequence[PodGroupInfo]) -> list[Any]:
+        """Order by name."""
+        return list(map(self.job_key, jobs))
 
     def compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
         """Let the queue that was given less go first."""

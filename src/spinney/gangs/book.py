@@ -380,6 +380,8 @@ def _view_of(entry: _Entry, gang: Gang) -> GangMembers:
 
 def _is_broken(gang: Gang, counts: Mapping[tuple[str, PodStatus], int]) -> bool:
     """Tell whether a gang holds something, none of it has succeeded, and what it holds is below its minimum."""
+    if len(counts) == 1 and next(iter(counts))[1] is PodStatus.PENDING:
+        return False
     used: dict[str, int] = {}
     for (name, status), count in counts.items():
         if name not in gang.pod_sets:

@@ -9,7 +9,7 @@ from spinney.scheduler.framework.arguments import read_arguments
 from spinney.scheduler.framework.events import BatchEvent, CapacityVerdict, Event, EventHandler, Scenario
 from spinney.scheduler.framework.extension_points import DoesNotFit
 from spinney.scheduler.framework.jobs import PodGroupInfo
-from spinney.scheduler.framework.nodes import NodeInfo, NodeSet, Scores
+from spinney.scheduler.framework.nodes import FirstChoice, NodeInfo, NodeSet, Scores
 from spinney.scheduler.framework.plugin import (
     Builder,
     Constraint,
@@ -33,6 +33,7 @@ __all__ = [
     "DoesNotFit",
     "Event",
     "EventHandler",
+    "FirstChoice",
     "Inventory",
     "NodeInfo",
     "NodeSet",

@@ -12,6 +12,7 @@ from spinney.scheduler.evaluation.turns import ALLOCATE, Turns
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.results import OUT_OF_TIME, FitError
 from spinney.scheduler.framework.session import Session
+from spinney.scheduler.placement.alike_jobs import AlikeJobs
 from spinney.scheduler.placement.failed_jobs import FailedSignatures
 from spinney.scheduler.placement.placing import place_job
 from spinney.scheduler.victims.requests import honour_requests, waiting_jobs
@@ -35,6 +36,7 @@ class Allocate:
         end = session.monotonic() + session.config.allocate_seconds
         shared = session.config.use_scheduling_signatures and session.hooks.place_alike
         failed = FailedSignatures() if shared else None
+        alike = AlikeJobs(session)
         for job in turns:
             known = failed.find(job) if failed is not None else None
             if known is not None:
@@ -45,7 +47,7 @@ class Allocate:
             placed: bool | None = None
             failures = session.failures.total
             with session.bulkhead(job.key, "placing"):
-                placed = _allocate(session, job)
+                placed = _follow(session, alike, job) or _allocate(session, job)
                 if not placed:
                     session.record_failures(job, failures)
                     session.ask.job_refused(job)
@@ -71,6 +73,14 @@ def _serve_waiting(session: Session) -> None:
     honour_requests(session)
 
 
+def _follow(session: Session, alike: AlikeJobs, job: PodGroupInfo) -> bool:
+    """Place a job where others like it left off; return whether that was done."""
+    if not alike.place(job):
+        return False
+    _started(session, job)
+    return True
+
+
 def _allocate(session: Session, job: PodGroupInfo) -> bool:
     """Try to place the next tasks of a job; return whether that was done."""
     had_placed = any(job.active(pod_set) for pod_set in job.gang.pod_sets.values())
@@ -83,8 +93,15 @@ def _allocate(session: Session, job: PodGroupInfo) -> bool:
     if job.should_pipeline:
         statement.convert_all_allocated_to_pipelined(job)
     statement.commit()
-    session.fit_errors.pop(job.key, None)
-    if not job.has_pipelined and not had_placed:
-        job.last_start = session.now
-        session.started.append(job.key)
+    if job.has_pipelined or had_placed:
+        session.fit_errors.pop(job.key, None)
+    else:
+        _started(session, job)
     return True
+
+
+def _started(session: Session, job: PodGroupInfo) -> None:
+    """Note that a job got its first pods."""
+    session.fit_errors.pop(job.key, None)
+    job.last_start = session.now
+    session.started.append(job.key)

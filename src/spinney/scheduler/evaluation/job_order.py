@@ -7,7 +7,7 @@ next is taken. Where an order of a plugin may have changed otherwise, everything
 
 import heapq
 from bisect import insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from spinney.scheduler.fairshare import Queue, QueueTree
@@ -25,6 +25,10 @@ class Orders(Protocol):
 
     def job_key(self, job: PodGroupInfo) -> Any:
         """Return what orders jobs of one queue, smallest first."""
+        ...
+
+    def job_keys(self, jobs: Sequence[PodGroupInfo]) -> Sequence[Any]:
+        """Return the same of many jobs."""
         ...
 
     def compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
@@ -58,11 +62,14 @@ class JobOrder:
         self._length = 0
         self._version = orders.job_order_version()
         leaves: dict[int, _QueueNode] = {}
-        for job in jobs:
+        listed = list(jobs)
+        for job, key in zip(listed, orders.job_keys(listed), strict=True):
             position = orders.queues.index[job.queue]
-            leaf = leaves.setdefault(position, self._node(position))
-            leaf.jobs.append(leaf.entry(job))
-            self._length += 1
+            leaf = leaves.get(position)
+            if leaf is None:
+                leaf = leaves[position] = self._node(position)
+            leaf.jobs.append(_JobEntry(key, job))
+        self._length = len(listed)
         for leaf in leaves.values():
             leaf.jobs.sort()
         for leaf in leaves.values():

@@ -7,13 +7,24 @@ for as long as nothing else changes: the usage journal tells.
 """
 
 from collections.abc import Hashable
-from typing import Final
+from typing import Final, NamedTuple
 
 from spinney.cluster.journal import RowJournal, Rows
 from spinney.cluster.resources import Vector
+from spinney.scheduler.evaluation.rule_sets import TaskRules
+from spinney.scheduler.framework.nodes import NodeSet
+from spinney.scheduler.framework.tasks import PodInfo
 
 AHEAD: Final = 64
 """How many nodes of a ranking are kept."""
+
+
+class Leader(NamedTuple):
+    """A task for which nodes were ranked, by which rules and out of which nodes."""
+
+    task: PodInfo
+    rules: TaskRules
+    nodes: NodeSet
 
 
 class KeptRanking:
@@ -24,23 +35,30 @@ class KeptRanking:
         self._position = -1
         self._kind: Hashable = None
         self._left: list[tuple[int, int]] = []
+        self.leader: Leader | None = None
+        """Who was ranked for."""
 
-    def begin(self, kind: Hashable, rows: Rows, room: Vector) -> None:
+    def begin(self, kind: Hashable, rows: Rows, room: Vector, leader: "Leader") -> None:
         """Keep a ranking of nodes, each with room for so many pods of ``kind``."""
         self._kind = kind
+        self.leader = leader
         self._position = self._usage.position
         self._left = [each for each in zip(reversed(rows.tolist()), reversed(room.tolist()), strict=True) if each[1]]
 
     def forget(self) -> None:
         """Have nodes ranked anew: they are seen differently now."""
-        self._kind = None
+        self._kind = self.leader = None
 
     def next_rows(self, kind: Hashable, pods: int) -> list[tuple[int, int]] | None:
         """Return the rows for the next ``pods``, each with how many go there.
 
         ``None``: nothing is known, or no longer, or there is too little room on what is kept.
         """
-        if kind != self._kind or self._usage.position != self._position:
+        return self.following(pods) if kind == self._kind else None
+
+    def following(self, pods: int) -> list[tuple[int, int]] | None:
+        """Return the same for the next ``pods`` of the kind that is kept."""
+        if self._usage.position != self._position:
             return None
         found: list[tuple[int, int]] = []
         for row, room in reversed(self._left):

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
+from spinney.cluster.classes import RequestClass
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Mask
 from spinney.gangs.tree import GangKey
@@ -69,6 +70,10 @@ class Candidates(NamedTuple):
     score: Scores
 
 
+_Conditions = tuple[tuple[Callable[[PodInfo], bool], ...], dict[tuple[bool, ...], TaskRules]]
+"""What has to be asked about every task, and the rules that have a say, by what is answered."""
+
+
 class NodeRules:
     """Judges nodes for tasks by the rules plugins have registered. Mutable: it remembers verdicts."""
 
@@ -81,9 +86,11 @@ class NodeRules:
         self._failures = failures
         self._classes: dict[tuple[int, tuple[int, ...]], tuple[Judged, Judged]] = {}
         self._pod_sets: dict[tuple[GangKey, str, int, tuple[int, ...]], Judged] = {}
-        self._rule_sets: dict[tuple[bool, ...], TaskRules] = {}
+        self._alike_conditions: dict[tuple[bool, ...], _Conditions] = {}
         rules: list[Predicate | Score] = [*hooks.predicates, *hooks.scores]
-        self._conditions = [rule.applies_to for rule in rules if rule.applies_to is not None]
+        self._rules = rules
+        self._conditions: dict[int, _Conditions] = {}
+        """By request class."""
         self._particular = any(rule.particular for rule in rules if rule.applies_to is not None)
         self._learned = {id(rule): self._knowledge_of(rule, moment) for rule in rules if _scope(rule) == _IN_TURN}
 
@@ -105,11 +112,23 @@ class NodeRules:
 
     def rules(self, task: PodInfo) -> TaskRules:
         """Return the rules that have a say about ``task``."""
-        applying = tuple([condition(task) for condition in self._conditions])
-        known = self._rule_sets.get(applying)
+        number = task.request.number
+        known = self._conditions.get(number)
         if known is None:
-            known = self._rule_sets[applying] = self._sorted(task)
-        return known
+            known = self._conditions[number] = self._conditions_for(task.request)
+        conditions, by_answers = known
+        answers = tuple([condition(task) for condition in conditions])
+        rules = by_answers.get(answers)
+        if rules is None:
+            rules = by_answers[answers] = self._sorted(task)
+        return rules
+
+    def _conditions_for(self, request: RequestClass) -> _Conditions:
+        """Return the conditions of rules that may have a say about tasks which make the request, shared by many."""
+        concerned = tuple([rule.for_requests is None or rule.for_requests(request) for rule in self._rules])
+        asked = zip(self._rules, concerned, strict=True)
+        conditions = tuple([rule.applies_to for rule, has_say in asked if has_say and rule.applies_to is not None])
+        return self._alike_conditions.setdefault(concerned, (conditions, {}))
 
     def candidates(self, task: PodInfo, nodes: NodeSet, rules: TaskRules | None = None) -> Candidates:
         """Return the nodes of ``nodes`` that may take ``task``, now or after what is terminating is gone.

@@ -4,7 +4,7 @@ An order is a sort key. Where every plugin gave a key, it is their tuple, comput
 it compares on demand. A plugin that raises counts as saying *equal*. Time is measured per plugin.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cmp_to_key
 from typing import Any, Final, Generic, TypeVar
 
@@ -114,6 +114,24 @@ class Ordering(Generic[T]):
 
         return cmp_to_key(compare)
 
+    def keys(self, items: Sequence[T], last: Callable[[T], Any]) -> Sequence[Any]:
+        """Return what :meth:`key` gives of each item: in columns, where all orders promise to treat alike what is."""
+        if not self._orders or not self._by_keys or not all(order.alike for order in self._orders):
+            return list(map(self.key(last), items))
+        columns = [self._column(order, items) for order in self._orders]
+        incomparable = self._incomparable
+        return [_Keys(values, incomparable) for values in zip(*columns, map(last, items), strict=True)]
+
+    def _column(self, order: Order[Callable[[T, T], int]], items: Sequence[T]) -> list[Any]:
+        """Return the keys that one order gives."""
+        key = order.key
+        assert key is not None, "only orders by key are asked for values"
+        try:
+            with self._timings.measure(order.plugin, self._hook):
+                return [validation.comparable(key(item)) for item in items]
+        except Exception:  # noqa: BLE001 - which item it was is found by asking one by one
+            return list(map(self._measured_key(order), items))
+
     def sort(
         self, items: list[T], labels: Callable[[], set[str]], last: Sequence[Callable[[Sequence[T]], list[Any]]]
     ) -> None:
@@ -128,7 +146,7 @@ class Ordering(Generic[T]):
         present: set[str] | None = None
         # Stable sorts from the least to the most important key; a key that tells nothing apart is skipped.
         for keys in reversed(last):
-            _sort(items, keys(items))
+            sort_by(items, keys(items))
         for order in reversed(self._orders):
             if order.labels is not None:
                 present = labels() if present is None else present
@@ -137,10 +155,18 @@ class Ordering(Generic[T]):
             values = self._values(order, items)
             if values is not None:
                 try:
-                    _sort(items, values)
+                    sort_by(items, values)
                 except Exception as error:  # noqa: BLE001 - an order that fails says equal
                     assert order.key is not None, "only orders by key have values"
                     self._failed(order.plugin, order.key, error)
+
+    def is_silent_about(self, labels: Iterable[Collection[str]]) -> bool:
+        """Tell whether no order has anything to say about items with ``labels``, given for each."""
+        read = [order.labels for order in self._orders]
+        if not self._by_keys or None in read:
+            return False
+        names = frozenset[str]().union(*(each for each in read if each is not None))
+        return all(names.isdisjoint(each) for each in labels)
 
     def _values(self, order: Order[Callable[[T, T], int]], items: Sequence[T]) -> list[Any] | None:
         key = order.key
@@ -206,7 +232,7 @@ def three_way(left: Any, right: Any) -> int:
     return int(left > right) - int(left < right)
 
 
-def _sort(items: list[T], values: list[Any]) -> None:
+def sort_by(items: list[T], values: list[Any]) -> None:
     """Sort ``items`` by ``values``, which are aligned with them; nothing is moved that is in order."""
     if values.count(values[0]) == len(values) or values == sorted(values):
         return

@@ -1,7 +1,8 @@
 """Whether a task can be placed at all, before any node is looked at.
 
-Functions of plugins that treat alike what is alike are asked once per job and request class. Then come the others, in
-the order of plugins, about every task; what is known about them (:mod:`spinney.scheduler.knowledge`) spares questions.
+Functions that promise to answer by request class are asked once for each. Those of plugins that treat alike what is
+alike are asked once per job and request class. Then come the others, in the order of plugins, about every task; what is
+known about them (:mod:`spinney.scheduler.knowledge`) spares questions.
 """
 
 from collections.abc import Callable
@@ -36,12 +37,17 @@ class PrePredicates:
     ) -> None:
         self._timings = timings
         self._failures = failures
+        self._by_class: list[_Asked] = []
         self._promised: list[_Asked] = []
         self._others: list[_Asked] = []
+        self._class_answers: dict[int, str | None] = {}
         self._answers: dict[tuple[GangKey, int], str | None] = {}
         self._last: tuple[PodInfo, str | None] | None = None
         for hook in hooks.pre_predicates:
             ask = _asking(hook)
+            if not hook.per_job:
+                self._by_class.append(_Asked(hook, ask, None))
+                continue
             if hook.alike and not hook.stateful:
                 self._promised.append(_Asked(hook, ask, None))
                 continue
@@ -64,12 +70,18 @@ class PrePredicates:
         known = [each.learned for each in self._others]
         return all(each is not None and not each.listens and not each.trace.moves for each in known)
 
+    def depend_on_job(self, task: PodInfo) -> bool:
+        """Tell whether more than what a task requests may have it refused."""
+        return bool(self._others) or any(hook.applies(task) for hook, _, _ in self._promised)
+
     def refusal(self, task: PodInfo) -> str | None:
         """Return why ``task`` cannot be placed whatever the node, or ``None``."""
-        key = (task.job.key, task.request.number)
-        if key not in self._answers:
-            self._answers[key] = self._ask(self._promised, task)
-        refused = self._answers[key]
+        refused = self._of_class(task)
+        if refused is None and any(hook.applies(task) for hook, _, _ in self._promised):
+            key = (task.job.key, task.request.number)
+            if key not in self._answers:
+                self._answers[key] = self._ask(self._promised, task)
+            refused = self._answers[key]
         if self._others:
             if refused is None:
                 refused = self._ask(self._others, task)
@@ -82,8 +94,21 @@ class PrePredicates:
             return self._last[1]
         return None if self._others else self.refusal(task)
 
+    def _of_class(self, task: PodInfo) -> str | None:
+        """Return why no task of the request class can be placed."""
+        number = task.request.number
+        if number in self._class_answers:
+            return self._class_answers[number]
+        failures = self._failures.total
+        refused = self._ask(self._by_class, task)
+        if self._failures.total == failures:
+            self._class_answers[number] = refused
+        return refused
+
     def _ask(self, asked: list[_Asked], task: PodInfo) -> str | None:
         for hook, ask, learned in asked:
+            if not hook.applies(task):
+                continue
             try:
                 with self._timings.measure(hook.plugin, PRE_PREDICATE):
                     refused = learned.about_pod(task) if learned is not None else ask(task, task.job, None)

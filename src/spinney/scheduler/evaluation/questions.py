@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 import structlog
 
+from spinney.cluster.pods import PodRecord
 from spinney.gangs.tree import GroupSet, Member
 from spinney.scheduler.evaluation.kept_ranking import KeptRanking
 from spinney.scheduler.evaluation.node_rules import NodeRules
-from spinney.scheduler.evaluation.ordering import Ordering, three_way
+from spinney.scheduler.evaluation.ordering import Ordering, sort_by, three_way
 from spinney.scheduler.evaluation.pre_predicates import PrePredicates
 from spinney.scheduler.fairshare import Amounts, Queue
 from spinney.scheduler.fairshare.bounds import Lot, least_of
@@ -21,6 +22,7 @@ from spinney.scheduler.framework.events import WITHIN_CAPACITY, BatchEvent, Capa
 from spinney.scheduler.framework.extension_points import Hook, Order, QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo, NodeSet
+from spinney.scheduler.framework.plain_jobs import TaskRun
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.knowledge.steadiness import View, job_view, task_view
@@ -55,6 +57,8 @@ class Questions:
         self.moment = 0
         """Counts what was announced to event handlers: what a plugin that listens has answered holds until the next."""
         self.kept_ranking = KeptRanking(session.nodes.table.usage)
+        self._lasting: dict[tuple[str, str, bool, str], CapacityVerdict] = {}
+        """What was said about the capacity of queues that holds for the session."""
         self._nodes = session.nodes
         self._numbers = count(1 << 32)
 
@@ -112,6 +116,10 @@ class Questions:
         """Return what orders jobs of one queue, smallest first: plugins, then age, then uid."""
         return self._job_key(job)
 
+    def job_keys(self, jobs: Sequence[PodGroupInfo]) -> Sequence[Any]:
+        """Return the same of many jobs."""
+        return self._job_order.keys(jobs, _job_age)
+
     def victim_key(self, job: PodGroupInfo) -> Any:
         """Return the same for jobs that may have to go, largest first: before age, how much work each would lose."""
         return self._victim_key(job)
@@ -131,6 +139,16 @@ class Questions:
         if len(tasks) < 2:
             return
         self._task_order.sort(tasks, lambda: _labels_of(tasks), (_ages, _uids))
+
+    def sort_records(self, records: list[PodRecord]) -> bool:
+        """Put pods of one job into task order; ``False`` if plugins have to be asked about tasks for that."""
+        if len(records) < 2:
+            return True
+        if not self._task_order.is_silent_about(record.pod.metadata.labels for record in records):
+            return False
+        sort_by(records, [record.uid for record in records])
+        sort_by(records, [record.pod.metadata.creation_timestamp or _EPOCH for record in records])
+        return True
 
     def compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
         """Return a negative number if the left queue goes first: plugins, then age."""
@@ -174,6 +192,8 @@ class Questions:
         """
         sets: Sequence[NodeSet] = [node_set]
         for hook in self.hooks.subset_nodes:
+            if not hook.applies(group):
+                continue
             if self.verbosity >= 4:
                 log.info(f"Performing {hook.plugin} logic", v=4, job=str(job.key))
             divided: list[Sequence[NodeSet]] = []
@@ -219,15 +239,28 @@ class Questions:
 
     def is_job_over_capacity(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
         """Judge whether placing ``tasks`` would exceed what the job's queue allows."""
-        return self._first_capacity(self.hooks.job_over_capacity, "job_over_capacity", job, tuple(tasks))
+        return self._first_capacity(job, self.hooks.job_over_capacity, "job_over_capacity", job, tuple(tasks))
 
     def is_non_preemptible_job_over_queue_quota(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
         """Judge whether placing ``tasks`` of a non-preemptible job would exceed a quota."""
-        return self._first_capacity(self.hooks.non_preemptible_over_quota, "over_quota", job, tuple(tasks))
+        return self._first_capacity(job, self.hooks.non_preemptible_over_quota, "over_quota", job, tuple(tasks))
 
     def is_task_allocation_on_node_over_capacity(self, task: PodInfo, node: NodeInfo) -> CapacityVerdict:
         """Judge whether placing ``task`` on ``node`` would exceed what its queue allows."""
-        return self._first_capacity(self.hooks.task_on_node_over_capacity, "node_over_capacity", task, task.job, node)
+        job, hooks = task.job, self.hooks.task_on_node_over_capacity
+        return self._first_capacity(job, hooks, "node_over_capacity", task, job, node)
+
+    def has_lasting_capacity(self, job: PodGroupInfo) -> bool:
+        """Tell whether nothing bounds what the job's queue may be given for it, as far as was said so far."""
+        gang = job.gang
+        kind = (gang.queue, gang.preemptible, gang.priority_class)
+        return all(
+            not hooks or ((found := self._lasting.get((what, *kind))) is not None and found.ok)
+            for what, hooks in (
+                ("job_over_capacity", self.hooks.job_over_capacity),
+                ("node_over_capacity", self.hooks.task_on_node_over_capacity),
+            )
+        )
 
     def can_reclaim_resources(self, job: PodGroupInfo) -> bool:
         """Tell whether a job may take from other queues; without a plugin that says so it may not."""
@@ -292,9 +325,24 @@ class Questions:
     def announce_allocation(self, tasks: Sequence[PodInfo]) -> None:
         """Tell handlers that ``tasks``, all of one job, were virtually placed."""
         self.moment += 1
+        if isinstance(tasks, TaskRun):
+            self._announce_run(tasks)
+            return
         for hook in self.hooks.events:
             handler = hook.fn
             self._announce(hook.plugin, "allocate", handler.allocate, handler.allocate_many, tasks)
+
+    def _announce_run(self, run: TaskRun) -> None:
+        """Tell handlers, all of which can be told of many at once, that the pods of a plain job were placed."""
+        event = BatchEvent(run.job, run)
+        for hook in self.hooks.events:
+            many = hook.fn.allocate_many
+            if many is not None:
+                try:
+                    with self.timings.measure(hook.plugin, "allocate"):
+                        many(event)
+                except Exception as error:  # noqa: BLE001 - a handler that fails changes nothing
+                    self._handler_failed(hook.plugin, "allocate", many, error)
 
     def announce_deallocation(self, tasks: Sequence[PodInfo]) -> None:
         """Tell handlers that ``tasks``, all of one job, were virtually taken off their nodes."""
@@ -325,8 +373,10 @@ class Questions:
                 for task in tasks:
                     single(Event(task))
             except Exception as error:  # noqa: BLE001 - a handler that fails changes nothing
-                event = "plugin event handler failed; the operation stands"
-                self.failures.add(event, plugin, what, asked, error)
+                self._handler_failed(plugin, what, asked, error)
+
+    def _handler_failed(self, plugin: str, what: str, handler: Callable[..., None], error: Exception) -> None:
+        self.failures.add("plugin event handler failed; the operation stands", plugin, what, handler, error)
 
     def _scenario_refusal(self, hooks: Sequence[Hook[Any]], what: str, scenario: Scenario) -> str | None:
         for hook in hooks:
@@ -335,16 +385,23 @@ class Questions:
                 return refusal or f"refused by plugin {hook.plugin}"
         return None
 
-    def _first_capacity(self, hooks: Sequence[Hook[Any]], what: str, *args: Any) -> CapacityVerdict:
+    def _first_capacity(self, job: PodGroupInfo, hooks: Sequence[Hook[Any]], what: str, *args: Any) -> CapacityVerdict:
         if not hooks:
             return WITHIN_CAPACITY
-        hook = hooks[0]
+        gang, hook = job.gang, hooks[0]
+        kind = (what, gang.queue, gang.preemptible, gang.priority_class)
+        lasting = self._lasting.get(kind)
+        if lasting is not None:
+            return lasting
         try:
             with self.timings.measure(hook.plugin, what):
-                return validation.verdict(hook.fn(*args))
+                verdict = validation.verdict(hook.fn(*args))
         except Exception as error:  # noqa: BLE001 - a check that fails says no
             said = self._failed("plugin capacity check failed, so there is no capacity", hook, what, error)
             return CapacityVerdict(ok=False, reason="PluginError", message=f"plugin {hook.plugin} failed: {said}")
+        if verdict.lasting:
+            self._lasting[kind] = verdict
+        return verdict
 
     def _first_amounts(self, hooks: Sequence[Hook[Any]], what: str, queue: str) -> Amounts | None:
         return self._asked(hooks[0], what, validation.amounts, None, queue) if hooks else None

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from spinney.cluster.classes import RequestClass
 from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.plain_jobs import TaskRun
 from spinney.scheduler.framework.tasks import PodInfo
 
 
@@ -26,6 +28,18 @@ class BatchEvent(msgspec.Struct, frozen=True):
 
     job: PodGroupInfo
     tasks: Sequence[PodInfo]
+    """They may be made when somebody looks at one."""
+
+    @property
+    def request(self) -> RequestClass:
+        """Return what each of them requests."""
+        tasks = self.tasks
+        return tasks.pods.request if isinstance(tasks, TaskRun) else tasks[0].request
+
+    @property
+    def count(self) -> int:
+        """Return how many they are."""
+        return len(self.tasks)
 
 
 class EventHandler(msgspec.Struct, frozen=True):
@@ -56,9 +70,12 @@ class CapacityVerdict:
     reason: str = ""
     message: str = ""
     details: object = None
+    lasting: bool = False
+    """It holds in this session, whatever is placed, for every job of the queue that is as preemptible as this one."""
 
 
 WITHIN_CAPACITY = CapacityVerdict(ok=True)
+UNBOUNDED = CapacityVerdict(ok=True, lasting=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,12 +6,13 @@ and the operation stands. Nothing a plugin does ever skips somebody else's filte
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Generic, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from spinney.cluster.classes import RequestClass
 from spinney.gangs.tree import Member
 from spinney.scheduler.fairshare import Amounts, Queue
 from spinney.scheduler.fairshare.bounds import Lot
@@ -94,6 +95,14 @@ class Hook(msgspec.Struct, Generic[F], frozen=True):
     """The plugin promises to treat alike what is alike (:attr:`.Plugin.treats_alike`)."""
     stateful: bool = False
     """It is to be asked each time."""
+    per_job: bool = True
+    """False promises that the answer is the same for every task of a request class, whatever is placed."""
+    applies_to: Callable[[Any], bool] | None = None
+    """It has a say only about tasks, or groups, for which this is true."""
+
+    def applies(self, asked_about: Any) -> bool:
+        """Tell whether the function has a say about a task, or a group."""
+        return self.applies_to is None or self.applies_to(asked_about)
 
 
 class Order(msgspec.Struct, Generic[F], frozen=True):
@@ -114,6 +123,7 @@ class NodeTraits(TypedDict, total=False):
     stateful: bool
     only_pod_rules: bool
     monotone: bool
+    for_requests: Callable[[RequestClass], bool] | None
     applies_to: Callable[[PodInfo], bool] | None
 
 
@@ -133,7 +143,8 @@ class NodeRule(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
     not depend on what is on the node. ``stateful`` has every question asked. ``only_pod_rules`` promises of a stateful
     rule that it depends on nothing but what pods say about each other (affinity, spreading, host ports, volumes): a
     placed task without such rules then changes nothing for others. ``monotone`` promises of a score that placing a task
-    on a node never lowers the node's score. ``applies_to`` limits the rule to some tasks.
+    on a node never lowers the node's score. ``for_requests`` limits the rule to tasks that make some requests, and is
+    asked once about each; ``applies_to`` limits it to some tasks, and is asked about every one.
     """
 
     plugin: str
@@ -145,6 +156,7 @@ class NodeRule(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
     stateful: bool = False
     only_pod_rules: bool = False
     monotone: bool = False
+    for_requests: Callable[[RequestClass], bool] | None = None
     applies_to: Callable[[PodInfo], bool] | None = None
     alike: bool = False
 
@@ -155,6 +167,8 @@ class NodeRule(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
 
     def applies(self, task: PodInfo) -> bool:
         """Tell whether the rule has a say about ``task``."""
+        if self.for_requests is not None and not self.for_requests(task.request):
+            return False
         return self.applies_to is None or self.applies_to(task)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar, Unpack
 
+from spinney.gangs.tree import Member
 from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.events import EventHandler
 from spinney.scheduler.framework.extension_points import (
@@ -46,7 +47,7 @@ from spinney.scheduler.framework.failures import Failures
 from spinney.scheduler.framework.tasks import PodInfo
 
 F = TypeVar("F")
-
+T = TypeVar("T")
 
 APPLIES_TO: Final = "applies_to"
 
@@ -136,9 +137,22 @@ class Hooks:
 
     # -- filtering ---------------------------------------------------------------------------------------------------
 
-    def add_pre_predicate_fn(self, fn: PrePredicateFn, *, stateful: bool = False) -> None:
-        """Refuse a task before any node is looked at; ``stateful`` has the function asked every time."""
-        self.pre_predicates.append(Hook(self._plugin, fn, alike=self._alike, stateful=stateful))
+    def add_pre_predicate_fn(
+        self,
+        fn: PrePredicateFn,
+        *,
+        stateful: bool = False,
+        per_job: bool = True,
+        applies_to: Callable[[PodInfo], bool] | None = None,
+    ) -> None:
+        """Refuse a task before any node is looked at; ``stateful`` has the function asked every time.
+
+        ``per_job=False`` promises that the answer is the same for every task of a request class, whatever is placed;
+        ``applies_to`` limits the function to some tasks.
+        """
+        condition = None if applies_to is None else self._guarded(self._plugin, applies_to)
+        promised = {"alike": self._alike, "stateful": stateful, "per_job": per_job or stateful}
+        self.pre_predicates.append(Hook(self._plugin, fn, **promised, applies_to=condition))
 
     def add_predicate_fn(self, fn: PredicateFn, **traits: Unpack[NodeTraits]) -> None:
         """Refuse a node for a task, node by node."""
@@ -152,13 +166,14 @@ class Hooks:
         """Name what keeps a task from being placed whoever is evicted, or ``None``."""
         self.invariants.append(self._hook(fn))
 
-    def add_subset_nodes_fn(self, fn: SubsetNodesFn) -> None:
+    def add_subset_nodes_fn(self, fn: SubsetNodesFn, *, applies_to: Callable[[Member], bool] | None = None) -> None:
         """Divide nodes into the sets to try a (part of a) job on, in order.
 
         ``None`` means the plugin has no say about this job; an empty list that nothing fits. Several plugins nest: each
-        divides every set of the one before.
+        divides every set of the one before. ``applies_to`` limits the function to some groups.
         """
-        self.subset_nodes.append(self._hook(fn))
+        condition = None if applies_to is None else self._guarded(self._plugin, applies_to)
+        self.subset_nodes.append(Hook(self._plugin, fn, alike=self._alike, applies_to=condition))
 
     # -- scoring -----------------------------------------------------------------------------------------------------
 
@@ -327,18 +342,20 @@ class Hooks:
         return Hook(self._plugin, fn, alike=self._alike)
 
     def _rule(self, fn: F, *, columns: bool, traits: ColumnTraits | NodeTraits) -> NodeRule[F]:
-        condition = traits.get("applies_to")
+        traits = traits.copy()
+        condition, kinds = traits.get("applies_to"), traits.get("for_requests")
         if condition is not None:
-            traits = traits.copy()
             traits["applies_to"] = self._guarded(self._plugin, condition)
+        if kinds is not None:
+            traits["for_requests"] = self._guarded(self._plugin, kinds)
         return NodeRule(plugin=self._plugin, fn=fn, columns=columns, alike=self._alike, **traits)
 
-    def _guarded(self, plugin: str, condition: Callable[[PodInfo], bool]) -> Callable[[PodInfo], bool]:
+    def _guarded(self, plugin: str, condition: Callable[[T], bool]) -> Callable[[T], bool]:
         """Return a condition that says that its rule applies where it cannot tell."""
 
-        def applies(task: PodInfo) -> bool:
+        def applies(asked_about: T) -> bool:
             try:
-                return validation.truth(condition(task))
+                return validation.truth(condition(asked_about))
             except Exception as error:  # noqa: BLE001 - the rule then has its say
                 self._failures.add("plugin condition failed, so its rule applies", plugin, APPLIES_TO, condition, error)
                 return True

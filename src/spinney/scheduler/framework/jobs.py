@@ -18,6 +18,7 @@ from spinney.gangs.book import GangMembers
 from spinney.gangs.checkpoints import last_checkpoint_of
 from spinney.gangs.selection import everything, tasks_to_allocate, tasks_to_evict
 from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet, is_satisfied
+from spinney.scheduler.framework.plain_jobs import Places, PlainPods, plain_pods
 from spinney.scheduler.framework.task_lists import tasks_of
 from spinney.scheduler.framework.tasks import REQUEST, STATUS, PodInfo
 
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
 _READY: Final = ALIVE - {PodStatus.GATED}
 _SUCCEEDED: Final = frozenset({PodStatus.SUCCEEDED})
 _GIVEN: Final = ACTIVE_ALLOCATED - {PodStatus.PIPELINED}
+
+
+def _none(pod_set: PodSet) -> int:
+    """Return how many tasks are placed where none are."""
+    del pod_set
+    return 0
 
 
 class PodGroupInfo:
@@ -44,6 +51,11 @@ class PodGroupInfo:
         self._asked: Mapping[RequestClass, int] | None = None
         self._placed_first: dict[str, int] = {}
         """How many tasks at the beginning of each pod set are known not to wait."""
+        self._is_plain = True
+        """Whether it may be plain; found out when somebody asks."""
+        self._plain: PlainPods | None = None
+        self.places: Places | None = None
+        """Where all its pods were put at once, without making tasks of them."""
         self._version = 0
         """Of the order that the tasks are in."""
 
@@ -133,7 +145,7 @@ class PodGroupInfo:
     @property
     def pending(self) -> int:
         """Return how many tasks are to be placed."""
-        if "by_pod_set" not in self.__dict__:
+        if "by_pod_set" not in self.__dict__ and self.places is None:
             return self.members.pending
         counts = self._status_counts()
         names = self.gang.pod_sets
@@ -147,9 +159,26 @@ class PodGroupInfo:
         self._pipelined += (task.status is PodStatus.PIPELINED) - (before is PodStatus.PIPELINED)
         self.moved_many(task.pod_set, before, task.status, 1)
 
+    @property
+    def plain(self) -> PlainPods | None:
+        """Return its pods, where all wait, are of one pod set and request, and go together or not at all."""
+        if self._plain is None and self._is_plain:
+            self._plain = plain_pods(self, self._session)
+            self._is_plain = self._plain is not None
+        return self._plain
+
+    def put_all(self, places: Places) -> None:
+        """Note that all pods of a plain job were given nodes."""
+        count, name = len(places.rows), places.pods.pod_set.name
+        self.places = places
+        self._counts = {(name, PodStatus.PENDING): count}
+        places.carry_over(self.__dict__.get("by_pod_set"))
+        self.moved_many(places.pods.pod_set, PodStatus.PENDING, places.status, count)
+
     def moved_many(self, pod_set: PodSet, before: PodStatus, after: PodStatus, count: int) -> None:
         """Note that the status of ``count`` tasks of a pod set, none of them promised a node, changed."""
-        self._next = self._asked = None
+        self._next = self._asked = self._plain = None
+        self._is_plain = False
         name = pod_set.name
         if after in (PodStatus.PENDING, PodStatus.RELEASING):
             self._placed_first.pop(name, None)
@@ -167,6 +196,7 @@ class PodGroupInfo:
         """Return the job as it would be without ``tasks``: a view to ask, which does not follow later moves."""
         view = PodGroupInfo(self.members, self._session)
         view._last_start = self._last_start
+        view._is_plain = False
         gone = set(map(id, tasks))
         view.__dict__["by_pod_set"] = {
             name: [task for task in members if id(task) not in gone] for name, members in self.by_pod_set.items()
@@ -210,12 +240,22 @@ class PodGroupInfo:
     @property
     def gang_satisfied(self) -> bool:
         """Tell whether enough tasks are placed."""
+        if self._counts is None and "by_pod_set" not in self.__dict__ and self._only_pending:
+            return is_satisfied(self.root, _none)
         return is_satisfied(self.root, self.active)
 
     @property
     def ready(self) -> bool:
         """Tell whether enough tasks exist that no gate holds back."""
+        if self._counts is None and "by_pod_set" not in self.__dict__ and self._only_pending:
+            counts = self.members.counts
+            return is_satisfied(self.root, lambda pod_set: counts.get((pod_set.name, PodStatus.PENDING), 0))
         return is_satisfied(self.root, self.count_in(_READY))
+
+    @property
+    def _only_pending(self) -> bool:
+        """Tell whether all pods of the gang were pending when the session began."""
+        return self.members.pending == len(self.members.pods)
 
     @property
     def stale(self) -> bool:
@@ -260,7 +300,11 @@ class PodGroupInfo:
     def asked(self) -> Mapping[RequestClass, int]:
         """Return how many of the tasks to place next make each request, in the order in which each first comes."""
         if self._asked is None:
-            self._asked = Counter(map(REQUEST, self.tasks_to_allocate()))
+            plain = self.plain
+            if plain is not None:
+                self._asked = {plain.request: len(plain.records)}
+            else:
+                self._asked = Counter(map(REQUEST, self.tasks_to_allocate()))
         return self._asked
 
     def requests_of(self, tasks: Sequence[PodInfo]) -> Mapping[RequestClass, int]:

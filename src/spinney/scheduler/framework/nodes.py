@@ -52,8 +52,8 @@ class Nodes:
         self.ledger = ledger
         self.table = ledger.table
         self._pods = pods
-        self._arrivals: list[tuple[Sequence[PodInfo], list[int]]] = []
-        """Batches of tasks and their rows that are not in the index of pods yet."""
+        self._arrivals: list[tuple[Sequence[PodInfo | PodRecord], list[int]]] = []
+        """Batches of tasks, or pods, and their rows that are not in the index of pods yet."""
         self.all = NodeSet(self, ledger.table.rows())
         self._view = view
         self.rule_carriers = rule_carriers
@@ -70,9 +70,9 @@ class Nodes:
         """Return who is on which row, every placement of this session included."""
         if self._arrivals:
             arrivals, self._arrivals = self._arrivals, []
-            for tasks, rows in arrivals:
-                for task, row in zip(tasks, rows, strict=True):
-                    self.put(task.record, row)
+            for batch, rows in arrivals:
+                for each, row in zip(batch, rows, strict=True):
+                    self.put(each if isinstance(each, PodRecord) else each.record, row)
         return self._pods
 
     @property
@@ -118,6 +118,10 @@ class Nodes:
         if not mask.all():
             known = self._last_fit = known._replace(rows=known.rows[mask], later=known.later[mask], now=known.now[mask])
         return known.rows
+
+    def put_records(self, records: Sequence[PodRecord], rows: list[int]) -> None:
+        """Note that pending pods without rules about others are on rows, for good."""
+        self._arrivals.append((records, rows))
 
     def put_many(self, tasks: Sequence["PodInfo"], rows: list[int]) -> None:
         """Note that pending tasks, all of one request class, are on rows."""
@@ -395,3 +399,13 @@ class NodeSet(Sequence[NodeInfo]):
             return np.zeros(len(self.rows), dtype=np.int64)
         here: Vector = matrix[self.rows, column]
         return here
+
+
+class FirstChoice(NodeSet):
+    """The set to try first, which stays the first for jobs like this one.
+
+    Whoever divides nodes promises that with it: as long as it has room for such a job, and nothing but such jobs is
+    placed on it, it would be the first again.
+    """
+
+    __slots__ = ()

@@ -6,7 +6,6 @@ order, try placements in statements, and commit them; what was committed is the 
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cached_property, update_wrapper
 from typing import TYPE_CHECKING, ClassVar, Concatenate, Final, ParamSpec
@@ -24,6 +23,7 @@ from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.fairshare import QueueTree
+from spinney.scheduler.framework.bulkheads import Bulkhead
 from spinney.scheduler.framework.charges import Charges
 from spinney.scheduler.framework.device_claims import ClaimedDevices
 from spinney.scheduler.framework.failures import Failures
@@ -31,11 +31,12 @@ from spinney.scheduler.framework.hooks import Hooks
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.moves import Moves
 from spinney.scheduler.framework.nodes import NodeInfo, Nodes
+from spinney.scheduler.framework.plain_jobs import Places
 from spinney.scheduler.framework.plugin import Constraint, Plugin, PluginRegistry
 from spinney.scheduler.framework.results import PLUGIN_ERROR, Bind, Eviction, FitError, Pipeline
 from spinney.scheduler.framework.setbacks import Setbacks
 from spinney.scheduler.framework.snapshot import Snapshot
-from spinney.scheduler.framework.statement import Statement, UnsoundSession
+from spinney.scheduler.framework.statement import Statement
 from spinney.scheduler.framework.task_lists import settle_stuck
 from spinney.scheduler.framework.tasks import STATUS, PodInfo
 from spinney.scheduler.framework.timing import Timings
@@ -248,33 +249,21 @@ class Session:
         self._statements.append(statement)
         return statement
 
-    @contextmanager
-    def bulkhead(self, gang: GangKey, doing: str) -> Iterator[None]:
+    def bulkhead(self, gang: GangKey, doing: str) -> Bulkhead:
         """Keep what raises while one gang is looked at from all others.
 
         What was begun for the gang is undone, and the gang has an error that says so; it is left alone for a while,
         longer each time. Where undoing fails too, the session is of no use any more: :class:`UnsoundSession`.
         """
-        self._go_on()
-        begun = len(self._statements)
-        before, self.failures.about = self.failures.about, gang
-        try:
-            yield
-        except UnsoundSession as error:
-            self._set_back(gang, doing, error.cause)
-            raise
-        except Exception as error:  # noqa: BLE001 - one gang, one failure
-            self._set_back(gang, doing, error)
-            try:
-                for statement in reversed(self._statements[begun:]):
-                    statement.discard()
-            except Exception as second:  # noqa: BLE001 - nor may what is left be trusted
-                raise UnsoundSession(f"{doing} {gang}", second) from error
-        finally:
-            self.failures.about = before
-            del self._statements[begun:]
+        return Bulkhead(self, self._statements, gang, doing)
 
-    def _set_back(self, gang: GangKey, doing: str, error: Exception) -> None:
+    def go_on(self) -> None:
+        """Raise :class:`SessionAbandoned` if nobody waits for the session any more."""
+        if self.abandoned:
+            raise SessionAbandoned
+
+    def set_back(self, gang: GangKey, doing: str, error: Exception) -> None:
+        """Leave a gang alone for a while, because looking at it failed."""
         log.exception("gang set back", gang=str(gang), doing=doing)
         self.errors[doing] += 1
         said = f"the scheduler failed while {doing} it: {type(error).__name__}: {error}"
@@ -301,12 +290,8 @@ class Session:
 
     def monotonic(self) -> float:
         """Return seconds that never go back, for budgets."""
-        self._go_on()
+        self.go_on()
         return self._runtime.clock.monotonic()
-
-    def _go_on(self) -> None:
-        if self.abandoned:
-            raise SessionAbandoned
 
     def new_gpu_group(self) -> str:
         """Return the id of a GPU that begins to be shared."""
@@ -348,6 +333,19 @@ class Session:
                 binds.append(bind)
         if len(binds) > before:
             job.moved_many(tasks[0].pod_set, PodStatus.ALLOCATED, PodStatus.BINDING, len(binds) - before)
+
+    def record_plain(self, job: PodGroupInfo, places: Places) -> None:
+        """Make the placement of a plain job, which only waits to be bound now, part of the result."""
+        pod_set, count = places.pods.pod_set, len(places.rows)
+        places.status = PodStatus.BINDING
+        if "by_pod_set" in vars(job):
+            places.carry_over(job.by_pod_set)
+        gang = job.key
+        self.binds += [
+            Bind(record.key, record.uid, node, gang)
+            for record, node in zip(places.pods.records, places.names, strict=True)
+        ]
+        job.moved_many(pod_set, PodStatus.ALLOCATED, PodStatus.BINDING, count)
 
     def record_eviction(self, task: PodInfo, node: str, message: str, beneficiary: GangKey | None) -> None:
         """Make a virtual eviction part of the result."""

@@ -29,7 +29,10 @@ def tasks_of(job: "PodGroupInfo", session: "Session") -> dict[str, list[PodInfo]
         ]
         if not any(request.constraints.claims for request in set(map(REQUEST, alike))):
             session.ask.sort_tasks(alike)
-            return {name: alike}
+            tasks = {name: alike}
+            if job.places is not None:
+                job.places.carry_over(tasks)
+            return tasks
     for set_name, record in members.pods.values():
         pod_set = pod_sets.get(set_name)
         if pod_set is None:

@@ -21,10 +21,10 @@ from spinney.api.labels import HOSTNAME
 from spinney.cluster.fitting import pods_per_node
 from spinney.cluster.journal import Rows, distinct
 from spinney.cluster.resources import Vector
-from spinney.scheduler.evaluation.kept_ranking import AHEAD
+from spinney.scheduler.evaluation.kept_ranking import AHEAD, Leader
 from spinney.scheduler.evaluation.node_rules import Candidates
 from spinney.scheduler.evaluation.rule_sets import TaskRules
-from spinney.scheduler.framework.nodes import NodeInfo, NodeSet, Scores
+from spinney.scheduler.framework.nodes import FirstChoice, NodeInfo, NodeSet, Scores
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.statement import Statement
 from spinney.scheduler.framework.tasks import PodInfo
@@ -169,14 +169,14 @@ def _place_next(
 ) -> bool:
     """Put tasks where the last ones like them left off; return whether all found room there."""
     first, kept = tasks[0], session.ask.kept_ranking
-    kind = (first.request.number, rules.signature)
+    kind = (first.request.number, rules.signature, None if nodes is session.nodes.all else nodes)
     places = kept.next_rows(kind, len(tasks))
     if places is None:
         candidates = session.ask.node_rules.candidates(first, nodes, rules)
         if _may_pipeline(session, first, candidates.rows):
             return False
         best = candidates.rows[np.argsort(-candidates.score, kind="stable")[: max(AHEAD, len(tasks))]]
-        kept.begin(kind, best, _room_for(session, first, best))
+        kept.begin(kind, best, _room_for(session, first, best), Leader(first, rules, nodes))
         places = kept.next_rows(kind, len(tasks))
     if places is None:
         return False
@@ -295,7 +295,9 @@ def _are_only_apart(session: Session, tasks: Sequence[PodInfo], rules: TaskRules
 
 def _follows_others(session: Session, tasks: Sequence[PodInfo], nodes: NodeSet, rules: TaskRules) -> bool:
     """Tell whether tasks go where any other of their class would, and leave everything as it is for the next."""
-    if nodes is not session.nodes.all or not rules.by_class or not rules.only_room_limits or not rules.monotone:
+    if nodes is not session.nodes.all and not isinstance(nodes, FirstChoice):
+        return False
+    if not rules.by_class or not rules.only_room_limits or not rules.monotone:
         return False
     if len(tasks) == 1:
         return True

@@ -47,9 +47,9 @@ class DynamicResources(Plugin):
         """Register the filters and the handler that keeps claims; nothing where there are no claims."""
         self._session = session
         if not session.claims.claims:
-            session.add_pre_predicate_fn(self._may_use_claims)
+            session.add_pre_predicate_fn(self._may_use_claims, applies_to=_uses_claims)
             return
-        session.add_pre_predicate_fn(self._may_use_claims, stateful=True)
+        session.add_pre_predicate_fn(self._may_use_claims, stateful=True, applies_to=_uses_claims)
         session.add_predicate_columns(self._reaches_devices, stateful=True, applies_to=_uses_claims)
         session.add_event_handler(EventHandler(allocate=self._allocated, deallocate=self._deallocated))
 

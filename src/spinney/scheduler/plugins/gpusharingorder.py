@@ -40,5 +40,5 @@ class GpuSharingOrder(Plugin):
 
         # Tasks that take whole devices need a shared one least of all.
         session.add_node_order_columns(
-            score, per_job=False, monotone=True, applies_to=lambda task: task.request.gpus == 0
+            score, per_job=False, monotone=True, for_requests=lambda request: request.gpus == 0
         )

@@ -72,5 +72,5 @@ class NodePlacement(Plugin):
             packed if strategy == "binpack" else spread,
             per_job=False,
             monotone=strategy == "binpack",
-            applies_to=lambda task: needs_no_gpu(task) != wants_gpu,
+            for_requests=lambda request: needs_no_gpu(request) != wants_gpu,
         )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from spinney.cluster.classes import RequestClass
 from spinney.cluster.device_modes import in_usable_mode
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.framework import LIVE_FILTERS, NODE_FILTERS
@@ -36,12 +37,11 @@ class Predicates(Plugin):
         """Register the filters."""
         self._session = session
         self._largest = session.nodes.table.allocatable[session.nodes.all.rows].max(axis=0, initial=0)
-        self._alone: dict[int, str | None] = {}
-        """What keeps pods of a request class off every node, whatever is on them."""
-        session.add_pre_predicate_fn(self._is_not_ruled_out)
+        session.add_pre_predicate_fn(self._suits_some_node, per_job=False)
+        session.add_pre_predicate_fn(self._suits_pods_somewhere, applies_to=self._looks_at_pods)
         session.add_victim_invariant_pre_predicate_fn(lambda task: self._fits_some_node(task, task.job))
         session.add_predicate_columns(self._suits_node, per_job=False, reads_usage=False)
-        session.add_predicate_columns(self._suits_devices, per_job=False, applies_to=_is_particular_about_devices)
+        session.add_predicate_columns(self._suits_devices, per_job=False, for_requests=_is_particular_about_devices)
         session.add_predicate_columns(
             self._suits_pods, stateful=True, only_pod_rules=True, applies_to=self._looks_at_pods
         )
@@ -61,15 +61,14 @@ class Predicates(Plugin):
                 return f"the pod requests {amount} of {name}, but the largest node offers {offered}"
         return None
 
-    def _is_not_ruled_out(self, task: PodInfo, job: PodGroupInfo) -> str | None:
-        """Refuse a pod that can be ruled out before looking at nodes."""
-        kind = task.request.number
-        if kind not in self._alone:
-            self._alone[kind] = self._fits_some_node(task, job) or self._refusal(NODE_FILTERS, task)
-        refused = self._alone[kind]
-        if refused is None and self._looks_at_pods(task):
-            refused = self._refusal(LIVE_FILTERS, task)
-        return refused
+    def _suits_some_node(self, task: PodInfo, job: PodGroupInfo) -> str | None:
+        """Refuse a pod that no node takes, whatever is on it, as far as can be told before looking at nodes."""
+        return self._fits_some_node(task, job) or self._refusal(NODE_FILTERS, task)
+
+    def _suits_pods_somewhere(self, task: PodInfo, job: PodGroupInfo) -> str | None:
+        """Refuse a pod that other pods, or its volumes, keep off all nodes."""
+        del job
+        return self._refusal(LIVE_FILTERS, task)
 
     def _refusal(self, filters: Sequence[Filter], task: PodInfo) -> str | None:
         view, candidate = self._view(filters), _candidate(task)
@@ -142,5 +141,5 @@ def _candidate(task: PodInfo) -> Candidate:
     return Candidate(pod, task.request.requests)
 
 
-def _is_particular_about_devices(task: PodInfo) -> bool:
-    return task.request.share is not None or task.request.mig_slices > 0
+def _is_particular_about_devices(request: RequestClass) -> bool:
+    return request.share is not None or request.mig_slices > 0

@@ -27,7 +27,14 @@ from spinney.scheduler.fairshare.order import QueueStanding, compare_standings, 
 from spinney.scheduler.fairshare.reclaim import Reclaimer, Victims, can_reclaim, judge, may_be_victim
 from spinney.scheduler.fairshare.totals import cluster_total
 from spinney.scheduler.framework.arguments import read_arguments
-from spinney.scheduler.framework.events import WITHIN_CAPACITY, BatchEvent, CapacityVerdict, EventHandler, Scenario
+from spinney.scheduler.framework.events import (
+    UNBOUNDED,
+    WITHIN_CAPACITY,
+    BatchEvent,
+    CapacityVerdict,
+    EventHandler,
+    Scenario,
+)
 from spinney.scheduler.framework.extension_points import QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo
@@ -61,7 +68,7 @@ class ProportionPlugin(Plugin):
 
     def __init__(self, arguments: Mapping[str, str]) -> None:
         self._weights = read_arguments(Weights, arguments)
-        self._requests: dict[PodGroupInfo, tuple[Sequence[PodInfo], Amounts]] = {}
+        self._requests: dict[PodGroupInfo, tuple[Mapping[RequestClass, int], Amounts]] = {}
         self._standings: dict[QueueBook, tuple[Amounts, Amounts, QueueStanding]] = {}
 
     def on_session_open(self, session: "Session") -> None:
@@ -138,13 +145,13 @@ class ProportionPlugin(Plugin):
                     self.books.charge(gang.queue, amounts, preemptible=True)
 
     def _post(self, event: BatchEvent, sign: int) -> None:
-        job, tasks = event.job, event.tasks
+        job, request = event.job, event.request
         if job.queue not in self.books.tree:
             return
-        if tasks[0].request.share is None:  # tasks of a batch are alike, and cost the same everywhere
-            amounts = self._session.charges.of(tasks[0]).times(len(tasks))
+        if request.share is None:  # tasks of a batch are alike, and cost the same everywhere
+            amounts = self._charge(request, 0).times(event.count)
         else:
-            amounts = total_of(map(self._session.charges.of, tasks))
+            amounts = total_of(map(self._session.charges.of, event.tasks))
         self.books.charge(job.queue, amounts.times(sign), preemptible=self._is_preemptible(job))
 
     def _charge(self, request: RequestClass, memory: int) -> Amounts:
@@ -163,10 +170,10 @@ class ProportionPlugin(Plugin):
 
     def _next_request(self, job: PodGroupInfo) -> Amounts:
         """Return what the tasks to place next ask for; kept until the job's next tasks are others."""
-        tasks = job.tasks_to_allocate()
+        asked = job.asked
         known = self._requests.get(job)
-        if known is None or known[0] is not tasks:
-            known = self._requests[job] = (tasks, self._cost(job.asked, self._sizes.smallest))
+        if known is None or known[0] is not asked:
+            known = self._requests[job] = (asked, self._cost(asked, self._sizes.smallest))
         return known[1]
 
     def _is_preemptible(self, job: PodGroupInfo) -> bool:
@@ -196,19 +203,19 @@ class ProportionPlugin(Plugin):
 
     def _job_over_capacity(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
         if self._is_unbounded(job):
-            return WITHIN_CAPACITY
+            return UNBOUNDED
         request = self._cost(job.requests_of(tasks), self._sizes.largest)
         return _verdict(over_capacity(self.books, job.queue, request, preemptible=self._is_preemptible(job)))
 
     def _non_preemptible_over_quota(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
         if self._is_preemptible(job):
-            return WITHIN_CAPACITY
+            return UNBOUNDED
         request = self._ask(tasks, self._sizes.largest)
         return _verdict(non_preemptible_over_quota(self.books, job.queue, request))
 
     def _task_over_capacity(self, task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> CapacityVerdict:
         if self._is_unbounded(job):
-            return WITHIN_CAPACITY
+            return UNBOUNDED
         request = self._charge(task.request, node.gpu_memory)
         return _verdict(over_capacity(self.books, job.queue, request, preemptible=self._is_preemptible(job)))
 

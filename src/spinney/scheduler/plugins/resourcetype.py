@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from spinney.cluster.classes import RequestClass
 from spinney.cluster.resources import GPU, is_mig
 from spinney.scheduler import scores
 from spinney.scheduler.framework.arguments import NoArguments
@@ -30,9 +31,11 @@ class ResourceType(Plugin):
             found: Scores = without[nodes.rows]
             return found
 
-        session.add_node_order_columns(score, per_job=False, reads_usage=False, monotone=True, applies_to=needs_no_gpu)
+        session.add_node_order_columns(
+            score, per_job=False, reads_usage=False, monotone=True, for_requests=needs_no_gpu
+        )
 
 
-def needs_no_gpu(task: PodInfo) -> bool:
-    """Tell whether a task asks for no GPU in any form."""
-    return not task.requires_gpu and task.request.mig_slices == 0
+def needs_no_gpu(request: RequestClass) -> bool:
+    """Tell whether tasks that make a request ask for no GPU in any form."""
+    return not request.requires_gpu and request.mig_slices == 0

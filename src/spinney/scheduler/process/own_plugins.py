@@ -61,7 +61,7 @@ class WholeDevices(Plugin):
 
     def on_session_open(self, session: Session) -> None:
         """Register the refusal, also as one that no eviction can lift."""
-        session.add_pre_predicate_fn(_refuse_shares)
+        session.add_pre_predicate_fn(_refuse_shares, per_job=False)
         session.add_victim_invariant_pre_predicate_fn(lambda task: _refuse_shares(task, task.job))
 
 

@@ -93,8 +93,8 @@ class Packing(Plugin):
         self._scale = scores.MAX_DENSITY / (2 * (largest * (1 + _FREE_GPU) + _SPACE + _OPENING))
         self._largest_cpu = float(max(offered[everything, CPU].max(initial=0), 1))
         self._recall()
-        session.add_node_order_columns(self._fullness, per_job=False, monotone=True, applies_to=_shares_nothing)
-        session.add_node_order_columns(self._leftover, per_job=False, applies_to=_shares_device)
+        session.add_node_order_columns(self._fullness, per_job=False, monotone=True, for_requests=_shares_nothing)
+        session.add_node_order_columns(self._leftover, per_job=False, for_requests=_shares_device)
         session.add_node_order_columns(self._stranding, per_job=False, applies_to=self._may_strand)
         session.add_gpu_order_fn(self._device)
         session.add_event_handler(
@@ -126,9 +126,9 @@ class Packing(Plugin):
     def _count(self, event: BatchEvent, sign: int) -> None:
         """Follow what is placed in this session; learn anew when that is much."""
         if not self._waiting_too:
-            self._counts[event.tasks[0].request] += sign * len(event.tasks)
-        self._placed += sign * len(event.tasks)
-        if sign < 0 or self._is_demanding(event.tasks[0].request):
+            self._counts[event.request] += sign * event.count
+        self._placed += sign * event.count
+        if sign < 0 or self._is_demanding(event.request):
             self._none_stranded = False
         if sign > 0 and not self._known.holds_for(self._placed):
             before = self._known
@@ -142,7 +142,7 @@ class Packing(Plugin):
         del job
         rows, table = nodes.rows, self._table
         lost = _FREE_GPU * (self._follow()[_GPUS][rows] - task.request.gpus)
-        if needs_no_gpu(task):
+        if needs_no_gpu(task.request):
             free = table.idle[:, CPU][rows] + table.releasing[:, CPU][rows]
             without = table.allocatable[:, GPU][rows] == 0
             lost = np.where(without, np.clip(free / self._largest_cpu, 0.0, 1.0), lost)
@@ -247,9 +247,9 @@ class Packing(Plugin):
         return found
 
 
-def _shares_device(task: PodInfo) -> bool:
-    return task.request.share is not None
+def _shares_device(request: RequestClass) -> bool:
+    return request.share is not None
 
 
-def _shares_nothing(task: PodInfo) -> bool:
-    return task.request.share is None
+def _shares_nothing(request: RequestClass) -> bool:
+    return request.share is None

@@ -22,7 +22,7 @@ from spinney.scheduler.framework.results import TOPOLOGY_CONSTRAINT, FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.plugins.topology.demand import GroupDemand
-from spinney.scheduler.plugins.topology.subsetting import InvalidConstraint, Subsetting, TopologyRefusal
+from spinney.scheduler.plugins.topology.subsetting import DomainSets, InvalidConstraint, Subsetting, TopologyRefusal
 from spinney.scheduler.topology.domains import Domains, Numbers
 
 Steps = tuple[Numbers, npt.NDArray[np.float64]]
@@ -37,19 +37,25 @@ class TopologyPlugin(Plugin):
     treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
-        """Register the division, the score, and forgetting scores between jobs."""
+        """Register the division and the score."""
         self._session = session
         self._domains: dict[tuple[str, str, tuple[str, ...]], Domains] = {}
         self._demands: dict[tuple[tuple[int, int], ...], GroupDemand] = {}
-        self._steps: dict[str, Steps] = {}
+        self._job: PodGroupInfo | None = None
+        """The job that is being placed; what is below is about it."""
+        self._steps: dict[str, Steps | None] = {}
+        """By group; ``None`` while a set is tried in which all nodes score the same."""
         self._parents: dict[str, str] = {}
-        session.add_pre_job_allocation_fn(self._begin)
-        session.add_subset_nodes_fn(self._subset)
+        session.add_subset_nodes_fn(self._subset, applies_to=lambda group: group.topology is not None)
         session.add_node_order_columns(
-            self._score, stateful=True, monotone=True, applies_to=lambda task: bool(self._steps)
+            self._score,
+            stateful=True,
+            monotone=True,
+            applies_to=lambda task: task.job is self._job and self._steps_for(task) is not None,
         )
 
     def _begin(self, job: PodGroupInfo) -> None:
+        self._job = job
         self._steps.clear()
         self._parents = _parents(job.root)
 
@@ -60,6 +66,8 @@ class TopologyPlugin(Plugin):
         if constraint is None:
             return None
         session = self._session
+        if job is not self._job:
+            self._begin(job)
         domains = self._find(constraint)
         if domains is None:
             message = f"topology {constraint.topology} that {group.name or 'the job'} requires does not exist"
@@ -76,8 +84,14 @@ class TopologyPlugin(Plugin):
             for line, message in enumerate(refusal.messages(job.name)):
                 rewrite = partial(_line, refusal, line)
                 session.record_fit_error(job, FitError(TOPOLOGY_CONSTRAINT, message, refusal, rewrite))
-        if division.level_scores is not None:
-            self._steps[_label(group)] = division.level_scores
+        label, steps = _label(group), division.level_scores
+        if steps is not None and isinstance(division.sets, DomainSets):
+            preferred = subsetting.preferred
+
+            def try_level(depth: int) -> None:
+                self._steps[label] = steps if depth < preferred else None
+
+            division.sets.try_level = try_level
         return division.sets
 
     def _demand(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> GroupDemand:
@@ -91,15 +105,22 @@ class TopologyPlugin(Plugin):
 
     def _score(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         del job
+        found = self._steps_for(task)
+        if found is None:
+            return np.zeros(len(nodes))
+        of_row, steps = found
+        domain = of_row[nodes.rows]
+        return np.where(domain >= 0, steps[domain], 0.0) * scores.TOPOLOGY
+
+    def _steps_for(self, task: PodInfo) -> Steps | None:
+        """Return the steps of the nearest group around a task that has some."""
         label = task.pod_set.name
         while label not in self._steps:
             above = self._parents.get(label)
             if above is None:
-                return np.zeros(len(nodes))
+                return None
             label = above
-        of_row, steps = self._steps[label]
-        domain = of_row[nodes.rows]
-        return np.where(domain >= 0, steps[domain], 0.0) * scores.TOPOLOGY
+        return self._steps[label]
 
     def _find(self, constraint: TopologyConstraint) -> Domains | None:
         """Return the domains of the topology a constraint means, if it exists."""

@@ -5,7 +5,7 @@ fits to the loosest, below the tightest parent first. So a group lands in the sm
 domains stay free for large groups.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import overload
@@ -17,7 +17,7 @@ from spinney.cluster.journal import Rows, distinct
 from spinney.cluster.resources import Vector
 from spinney.cluster.table import Mask
 from spinney.gangs.tree import TopologyConstraint
-from spinney.scheduler.framework.nodes import Nodes, NodeSet
+from spinney.scheduler.framework.nodes import FirstChoice, Nodes, NodeSet
 from spinney.scheduler.plugins.topology.demand import GroupDemand
 from spinney.scheduler.topology.domains import Domains, Numbers, Sums, sum_by
 
@@ -112,6 +112,11 @@ class Subsetting:
         self._rows: Rows = domains.rows if whole else node_set.rows[domains.inside[node_set.rows]]
         self._whole = whole
 
+    @property
+    def preferred(self) -> int:
+        """Return the depth of the preferred level; -1 if there is none."""
+        return self._bounds.preferred
+
     def divide(self, occupied: Rows) -> NodeSubsets:
         """Return the sets to try; ``occupied`` are rows the group already has pods on."""
         bounds = self._bounds
@@ -134,9 +139,10 @@ class Subsetting:
             sets.append((-1, np.zeros(1, dtype=np.int64)))
         if not sets:
             return NodeSubsets((), refusal=self._refusal(self._fitting_pods(), lacking=False))
-        return NodeSubsets(
-            DomainSets(self._nodes, self._domains, self._rows, sets, whole=self._whole), self._scores(order)
-        )
+        # Placing in the first domain that fits makes it, and those around it, tighter, and changes no other.
+        lasting = self._room is not None and allowed is None
+        found = DomainSets(self._nodes, self._domains, self._rows, sets, whole=self._whole, lasting=lasting)
+        return NodeSubsets(found, self._scores(order))
 
     # -- judging domains ---------------------------------------------------------------------------------------------
 
@@ -274,21 +280,36 @@ class DomainSets(Sequence[NodeSet]):
     """Node sets by domain, each made when it is looked at: the first is mostly the last that anybody needs."""
 
     def __init__(
-        self, nodes: Nodes, domains: Domains, rows: Rows, sets: list[tuple[int, Numbers]], *, whole: bool
+        self,
+        nodes: Nodes,
+        domains: Domains,
+        rows: Rows,
+        sets: list[tuple[int, Numbers]],
+        *,
+        whole: bool,
+        lasting: bool,
     ) -> None:
         self._nodes = nodes
         self._domains = domains
         self._rows = rows
         self._sets = sets
         self._whole = whole
+        self._lasting = lasting
+        self.try_level: Callable[[int], None] | None = None
+        """Is told the level of each set, -1 for one that is no domain, before the set is tried."""
 
     def __len__(self) -> int:
         return sum(len(domains) for _, domains in self._sets)
 
     def __iter__(self) -> Iterator[NodeSet]:
+        lasting = self._lasting
         for depth, domains in self._sets:
             for domain in domains:
-                yield self._make(depth, int(domain))
+                if self.try_level is not None:
+                    self.try_level(depth)
+                found = self._make(depth, int(domain))
+                yield FirstChoice(self._nodes, found.rows) if lasting and depth >= 0 else found
+                lasting = False
 
     @overload
     def __getitem__(self, index: int) -> NodeSet: ...

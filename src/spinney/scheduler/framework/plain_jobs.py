@@ -1,0 +1,95 @@
+"""Plain jobs: all pods wait, are of one pod set and make one request, and go together or not at all.
+
+Most jobs of a busy cluster are plain, and most of those are like the one before. What is decided about such a job needs
+its pods as the book of gangs has them, in order, and nothing else; tasks are made of them when somebody looks.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple, overload
+
+import msgspec
+
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.statuses import PodStatus
+from spinney.gangs.tree import PodSet
+from spinney.scheduler.framework.tasks import REQUEST, PodInfo
+
+if TYPE_CHECKING:
+    from spinney.scheduler.framework.jobs import PodGroupInfo
+    from spinney.scheduler.framework.session import Session
+
+_NOMINATED: Final = attrgetter("pod.status.nominated_node_name")
+
+
+class PlainPods(NamedTuple):
+    """The pods of a plain job, in task order."""
+
+    pod_set: PodSet
+    request: RequestClass
+    records: Sequence[PodRecord]
+
+
+def plain_pods(job: "PodGroupInfo", session: "Session") -> PlainPods | None:
+    """Return the pods of a job that nothing was done about yet; ``None`` if it is not plain."""
+    members, root = job.members, job.gang.root
+    pods = members.pods
+    if len(root.members) != 1 or members.pending != len(pods) or len(members.counts) != 1 or root.minimum != 1:
+        return None
+    pod_set = root.members[0]
+    if not isinstance(pod_set, PodSet) or pod_set.min_member != len(pods):
+        return None
+    ((name, _),) = members.counts
+    if name != pod_set.name:
+        return None
+    records = [record for _, record in pods.values()]
+    request = records[0].request
+    if len(records) > 1 and len(set(map(REQUEST, records))) > 1:
+        return None
+    if request.constraints.claims or any(map(_NOMINATED, records)) or not session.ask.sort_records(records):
+        return None
+    return PlainPods(pod_set, request, records)
+
+
+class Places(msgspec.Struct):
+    """Where the pods of a plain job were put. Mutable: the status changes once, from given to being bound."""
+
+    pods: PlainPods
+    rows: list[int]
+    names: list[str]
+    """The nodes."""
+    status: PodStatus = PodStatus.ALLOCATED
+
+    def carry_over(self, by_pod_set: Mapping[str, Sequence[PodInfo]] | None) -> None:
+        """Have the tasks of the job, if they were made, say the same."""
+        if by_pod_set is None:
+            return
+        places = dict(zip(map(id, self.pods.records), zip(self.rows, self.names, strict=True), strict=True))
+        virtual = self.status is PodStatus.ALLOCATED
+        for task in by_pod_set[self.pods.pod_set.name]:
+            task.row, task.node_name = places[id(task.record)]
+            task.status, task.virtual = self.status, virtual
+
+
+class TaskRun(Sequence[PodInfo]):
+    """The tasks of a plain job, made when somebody looks at one."""
+
+    __slots__ = ("job", "pods")
+
+    def __init__(self, job: "PodGroupInfo", pods: PlainPods) -> None:
+        self.job = job
+        self.pods = pods
+
+    def __len__(self) -> int:
+        return len(self.pods.records)
+
+    @overload
+    def __getitem__(self, index: int) -> PodInfo: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[PodInfo]: ...
+    def __getitem__(self, index: int | slice) -> PodInfo | Sequence[PodInfo]:
+        return self.job.by_pod_set[self.pods.pod_set.name][index]
+
+    def __iter__(self) -> Iterator[PodInfo]:
+        return iter(self.job.by_pod_set[self.pods.pod_set.name])

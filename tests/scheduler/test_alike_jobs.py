@@ -1,0 +1,191 @@
+"""Jobs like the one before are placed where it left off, and end up exactly where they would if each were tried."""
+
+from typing import ClassVar, NamedTuple
+from unittest.mock import patch
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spinney.cluster.statuses import PodStatus
+from spinney.gangs.tree import TopologyConstraint
+from spinney.scheduler.actions import allocate
+from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.fairshare import GPU, Amounts, Queue
+from spinney.scheduler.framework.events import BatchEvent, EventHandler
+from spinney.scheduler.framework.plugin import Plugin
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.placement.alike_jobs import AlikeJobs
+from spinney.scheduler.topology.levels import Topology
+from tests.scheduler.building import RACK, ZONE, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang, put_job
+
+CONSTRAINTS = (
+    None,
+    None,
+    TopologyConstraint("t", preferred=RACK),
+    TopologyConstraint("t", required=ZONE, preferred=RACK),
+    TopologyConstraint("t", required=RACK),
+)
+
+
+class Streak(NamedTuple):
+    """Jobs that are alike, one after the other."""
+
+    jobs: int
+    pods: int
+    gpus: int
+    constraint: int
+    queue: int
+    releasing: bool
+
+
+streaks = st.lists(
+    st.builds(
+        Streak,
+        st.integers(1, 6),
+        st.sampled_from([1, 1, 2, 3]),
+        st.integers(0, 2),
+        st.integers(0, len(CONSTRAINTS) - 1),
+        st.integers(0, 2),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=6,
+)
+clusters = st.lists(st.integers(1, 5), min_size=2, max_size=9)
+
+
+def a_world(nodes: list[int], work: list[Streak]) -> Inventory:
+    """Return nodes in racks and zones, three queues of which one is limited, and jobs in streaks."""
+    inventory = an_inventory(
+        *(a_node(f"n{i}", gpus=gpus, labels={RACK: f"r{i // 2}", ZONE: f"z{i // 4}"}) for i, gpus in enumerate(nodes))
+    )
+    inventory.put_topology(Topology("t", (ZONE, RACK)))
+    inventory.put_queue(Queue(name="q0", quota=Amounts(gpu=4 * GPU)))
+    inventory.put_queue(Queue(name="q1", limit=Amounts(gpu=5 * GPU)))
+    inventory.put_queue(Queue(name="q2", parent="q0"))
+    inventory.put_queue(Queue(name="q3", parent="q0"))
+    for number, streak in enumerate(work):
+        if streak.releasing:
+            inventory.apply(a_pod(f"old-{number}", gpus=1, node=f"n{number % len(nodes)}", terminating=True))
+        for job in range(streak.jobs):
+            name = f"job-{number}-{job}"
+            queue = ("default-queue", "q1", "q2")[streak.queue]
+            gang = a_gang(name, minimum=streak.pods, queue=queue, topology=CONSTRAINTS[streak.constraint])
+            pods = (a_pod(f"{name}-{each}", gang=name, gpus=streak.gpus) for each in range(streak.pods))
+            put_gang(inventory, gang, pods)
+    return inventory
+
+
+def decided(inventory: Inventory) -> dict[str, object]:
+    """Return everything that a cycle leaves behind."""
+    scheduler = a_scheduler(inventory, config=SchedulerConfig(explain=False))
+    session = scheduler.open_session()
+    scheduler.run_actions(session)
+    return {
+        "binds": session.binds,
+        "promises": session.pipelines,
+        "evictions": session.evictions,
+        "started": session.started,
+        "refused": {key: [error.message for error in errors] for key, errors in session.fit_errors.items()},
+        "held": {queue.name: session.ask.queue_allocated(queue.name) for queue in session.queues.queues},
+        "idle": session.nodes.table.idle.tolist(),
+        "pods": [sorted(str(pod.key) for pod in node.pods) for node in session.nodes.all],
+        "tasks": [
+            (job.name, job.pending, job.holds_anything, job.gang_satisfied, task.name, task.status, task.node_name)
+            for job in session.jobs
+            for task in job.tasks
+        ],
+    }
+
+
+@settings(max_examples=40, deadline=None)
+@given(clusters, streaks)
+def test_following_others_changes_nothing(nodes: list[int], work: list[Streak]) -> None:
+    """Binds, their order, refusals, books and tasks are those of trying every job from the beginning."""
+    quick = decided(a_world(nodes, work))
+    with patch.object(AlikeJobs, "place", lambda self, job: False):
+        assert quick == decided(a_world(nodes, work))
+
+
+def tried(inventory: Inventory, *plugins: type[Plugin]) -> list[str]:
+    """Run a cycle; return the jobs that were tried from the beginning."""
+    with patch.object(allocate, "place_job", wraps=allocate.place_job) as trying:
+        a_scheduler(inventory, *plugins).run_cycle()
+        return [call.args[2].name for call in trying.call_args_list]
+
+
+def test_only_the_first_of_alike_jobs_is_tried() -> None:
+    """Those that follow go on where it left off."""
+    inventory = an_inventory(*(a_node(f"n{i}", gpus=8) for i in range(3)))
+    for number in range(3):
+        put_job(inventory, f"job{number}", 2)
+
+    assert tried(inventory) == ["job0"]
+
+
+def test_alike_jobs_fill_one_domain_after_the_other() -> None:
+    """Jobs that need a rack are tried from the beginning when the rack of those before them is full."""
+    inventory = an_inventory(*(a_node(f"n{i}", gpus=2, labels={RACK: f"r{i // 2}"}) for i in range(4)))
+    inventory.put_topology(Topology("t", (RACK,)))
+    for number in range(5):
+        name = f"job{number}"
+        gang = a_gang(name, minimum=2, topology=TopologyConstraint("t", required=RACK))
+        put_gang(inventory, gang, (a_pod(f"{name}-{each}", gang=name, gpus=1) for each in range(2)))
+
+    assert tried(inventory) == ["job0", "job2", "job4"]
+
+
+class Refuses(Plugin):
+    """Refuses pods before nodes are looked at, without promising anything about the next."""
+
+    name = "refuses"
+
+    def on_session_open(self, session: Session) -> None:
+        """Refuse every second pod."""
+        self._asked = 0
+        session.add_pre_predicate_fn(self._refuses, stateful=True)
+
+    def _refuses(self, task: object, job: object) -> bool:
+        del task, job
+        self._asked += 1
+        return self._asked % 2 == 1
+
+
+def test_a_plugin_that_promises_nothing_is_asked_about_every_job() -> None:
+    """What it says about one job is not taken for what it would say about the next."""
+    inventory = an_inventory(a_node("n", gpus=8))
+    for number in range(4):
+        put_job(inventory, f"job{number}", 1)
+
+    assert tried(inventory, Refuses) == [f"job{number}" for number in range(4)]
+
+
+class Listens(Plugin):
+    """Looks at tasks when it hears of them."""
+
+    name = "listens"
+    treats_alike = True
+    heard: ClassVar[list[tuple[str, PodStatus, str, bool]]] = []
+
+    def on_session_open(self, session: Session) -> None:
+        """Hear of many at once."""
+        self.heard.clear()
+        session.add_event_handler(EventHandler(allocate_many=self._hear))
+
+    def _hear(self, event: BatchEvent) -> None:
+        self.heard.extend((task.name, task.status, task.node_name, task.virtual) for task in event.tasks)
+
+
+def test_whoever_listens_sees_the_tasks_as_they_are_placed() -> None:
+    """Tasks that nobody had looked at are there for a handler, given a node but not bound yet."""
+    inventory = an_inventory(a_node("n", gpus=8))
+    for number in range(2):
+        put_job(inventory, f"job{number}", 2)
+    scheduler = a_scheduler(inventory, Listens)
+    session = scheduler.open_session()
+    scheduler.run_actions(session)
+
+    names = [f"job{number}-{pod}" for number in range(2) for pod in range(2)]
+    assert Listens.heard == [(name, PodStatus.ALLOCATED, "n", True) for name in names]
+    assert [task.status for job in session.jobs for task in job.tasks] == [PodStatus.BINDING] * 4
