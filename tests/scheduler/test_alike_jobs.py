@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import TopologyConstraint
-from spinney.scheduler.actions import allocate
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.fairshare import GPU, Amounts, Queue
 from spinney.scheduler.framework.events import BatchEvent, EventHandler
@@ -16,6 +15,7 @@ from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.placement.alike_jobs import AlikeJobs
+from spinney.scheduler.placement.placing import place_job
 from spinney.scheduler.topology.levels import Topology
 from tests.scheduler.building import RACK, ZONE, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang, put_job
 
@@ -110,7 +110,7 @@ def test_following_others_changes_nothing(nodes: list[int], work: list[Streak]) 
 
 def tried(inventory: Inventory, *plugins: type[Plugin]) -> list[str]:
     """Run a cycle; return the jobs that were tried from the beginning."""
-    with patch.object(allocate, "place_job", wraps=allocate.place_job) as trying:
+    with patch("spinney.scheduler.actions.allocate.place_job", wraps=place_job) as trying:
         a_scheduler(inventory, *plugins).run_cycle()
         return [call.args[2].name for call in trying.call_args_list]
 

@@ -31,10 +31,12 @@ def _ready(session: Session, key: GangKey, *, recorded: bool) -> PodGroupInfo | 
         session.wake_at(setback.until)
         return None
     job = session.job(key)
-    obstacle = _obstacle(session, job) if job.pending else None
+    if not job.pending:
+        return None
+    obstacle = _obstacle(session, job)
     if obstacle is not None and recorded:
         session.record_fit_error(job, obstacle)
-    return job if job.pending and obstacle is None else None
+    return job if obstacle is None else None
 
 
 def _obstacle(session: Session, job: PodGroupInfo) -> FitError | None:

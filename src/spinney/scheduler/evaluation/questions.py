@@ -334,7 +334,7 @@ class Questions:
 
     def _announce_run(self, run: TaskRun) -> None:
         """Tell handlers, all of which can be told of many at once, that the pods of a plain job were placed."""
-        event = BatchEvent(run.job, run)
+        event = BatchEvent(run.job, run, run.pods.request, len(run.pods.records))
         for hook in self.hooks.events:
             many = hook.fn.allocate_many
             if many is not None:
@@ -367,7 +367,7 @@ class Questions:
         with self.timings.measure(plugin, what):
             try:
                 if many is not None:
-                    many(BatchEvent(tasks[0].job, tuple(tasks)))
+                    many(BatchEvent(tasks[0].job, tuple(tasks), tasks[0].request, len(tasks)))
                     return
                 assert single is not None, "one of the two forms is there"
                 for task in tasks:

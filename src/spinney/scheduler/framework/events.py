@@ -7,7 +7,6 @@ import msgspec
 
 from spinney.cluster.classes import RequestClass
 from spinney.scheduler.framework.jobs import PodGroupInfo
-from spinney.scheduler.framework.plain_jobs import TaskRun
 from spinney.scheduler.framework.tasks import PodInfo
 
 
@@ -29,17 +28,10 @@ class BatchEvent(msgspec.Struct, frozen=True):
     job: PodGroupInfo
     tasks: Sequence[PodInfo]
     """They may be made when somebody looks at one."""
-
-    @property
-    def request(self) -> RequestClass:
-        """Return what each of them requests."""
-        tasks = self.tasks
-        return tasks.pods.request if isinstance(tasks, TaskRun) else tasks[0].request
-
-    @property
-    def count(self) -> int:
-        """Return how many they are."""
-        return len(self.tasks)
+    request: RequestClass
+    """What each of them requests."""
+    count: int
+    """How many they are."""
 
 
 class EventHandler(msgspec.Struct, frozen=True):

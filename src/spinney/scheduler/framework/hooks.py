@@ -355,7 +355,8 @@ class Hooks:
 
         def applies(asked_about: T) -> bool:
             try:
-                return validation.truth(condition(asked_about))
+                answer = condition(asked_about)
+                return answer if answer is True or answer is False else validation.truth(answer)
             except Exception as error:  # noqa: BLE001 - the rule then has its say
                 self._failures.add("plugin condition failed, so its rule applies", plugin, APPLIES_TO, condition, error)
                 return True

@@ -145,8 +145,8 @@ class PodGroupInfo:
     @property
     def pending(self) -> int:
         """Return how many tasks are to be placed."""
-        if "by_pod_set" not in self.__dict__ and self.places is None:
-            return self.members.pending
+        if "by_pod_set" not in self.__dict__:
+            return self.members.pending if self.places is None else 0
         counts = self._status_counts()
         names = self.gang.pod_sets
         if any(counts.get((name, PodStatus.RELEASING)) for name in names):
@@ -168,12 +168,13 @@ class PodGroupInfo:
         return self._plain
 
     def put_all(self, places: Places) -> None:
-        """Note that all pods of a plain job were given nodes."""
-        count, name = len(places.rows), places.pods.pod_set.name
+        """Note that all pods of a plain job were given nodes, or are being bound to them now."""
         self.places = places
-        self._counts = {(name, PodStatus.PENDING): count}
-        places.carry_over(self.__dict__.get("by_pod_set"))
-        self.moved_many(places.pods.pod_set, PodStatus.PENDING, places.status, count)
+        self._next = self._asked = self._plain = self._counts = self._active = None
+        self._is_plain = False
+        self._placed_first.clear()
+        if "by_pod_set" in self.__dict__:
+            places.carry_over(self.by_pod_set)
 
     def moved_many(self, pod_set: PodSet, before: PodStatus, after: PodStatus, count: int) -> None:
         """Note that the status of ``count`` tasks of a pod set, none of them promised a node, changed."""
@@ -240,22 +241,23 @@ class PodGroupInfo:
     @property
     def gang_satisfied(self) -> bool:
         """Tell whether enough tasks are placed."""
-        if self._counts is None and "by_pod_set" not in self.__dict__ and self._only_pending:
+        if self._is_untouched:
             return is_satisfied(self.root, _none)
         return is_satisfied(self.root, self.active)
 
     @property
     def ready(self) -> bool:
         """Tell whether enough tasks exist that no gate holds back."""
-        if self._counts is None and "by_pod_set" not in self.__dict__ and self._only_pending:
+        if self._is_untouched:
             counts = self.members.counts
             return is_satisfied(self.root, lambda pod_set: counts.get((pod_set.name, PodStatus.PENDING), 0))
         return is_satisfied(self.root, self.count_in(_READY))
 
     @property
-    def _only_pending(self) -> bool:
-        """Tell whether all pods of the gang were pending when the session began."""
-        return self.members.pending == len(self.members.pods)
+    def _is_untouched(self) -> bool:
+        """Tell whether all pods of the gang are pending, and nobody has looked at them."""
+        members = self.members
+        return "by_pod_set" not in self.__dict__ and self.places is None and members.pending == len(members.pods)
 
     @property
     def stale(self) -> bool:
@@ -331,7 +333,9 @@ class PodGroupInfo:
     def _status_counts(self) -> dict[tuple[str, PodStatus], int]:
         """Return how many tasks of each pod set have each status, as it is now."""
         if self._counts is None:
-            if "by_pod_set" not in self.__dict__ and self._session.are_counts_exact:
+            if "by_pod_set" not in self.__dict__ and self.places is not None:
+                self._counts = {(self.places.pods.pod_set.name, self.places.status): len(self.places.rows)}
+            elif "by_pod_set" not in self.__dict__ and self._session.are_counts_exact:
                 self._counts = dict(self.members.counts)
             else:
                 self._counts = {

@@ -45,9 +45,9 @@ def plain_pods(job: "PodGroupInfo", session: "Session") -> PlainPods | None:
         return None
     records = [record for _, record in pods.values()]
     request = records[0].request
-    if len(records) > 1 and len(set(map(REQUEST, records))) > 1:
+    if request.constraints.claims or any(map(_NOMINATED, records)):
         return None
-    if request.constraints.claims or any(map(_NOMINATED, records)) or not session.ask.sort_records(records):
+    if len(records) > 1 and (len(set(map(REQUEST, records))) > 1 or not session.ask.sort_records(records)):
         return None
     return PlainPods(pod_set, request, records)
 
@@ -61,10 +61,8 @@ class Places(msgspec.Struct):
     """The nodes."""
     status: PodStatus = PodStatus.ALLOCATED
 
-    def carry_over(self, by_pod_set: Mapping[str, Sequence[PodInfo]] | None) -> None:
-        """Have the tasks of the job, if they were made, say the same."""
-        if by_pod_set is None:
-            return
+    def carry_over(self, by_pod_set: Mapping[str, Sequence[PodInfo]]) -> None:
+        """Have the tasks of the job say the same."""
         places = dict(zip(map(id, self.pods.records), zip(self.rows, self.names, strict=True), strict=True))
         virtual = self.status is PodStatus.ALLOCATED
         for task in by_pod_set[self.pods.pod_set.name]:

@@ -336,16 +336,13 @@ class Session:
 
     def record_plain(self, job: PodGroupInfo, places: Places) -> None:
         """Make the placement of a plain job, which only waits to be bound now, part of the result."""
-        pod_set, count = places.pods.pod_set, len(places.rows)
         places.status = PodStatus.BINDING
-        if "by_pod_set" in vars(job):
-            places.carry_over(job.by_pod_set)
-        gang = job.key
+        job.put_all(places)
+        gang = job.gang.key
         self.binds += [
             Bind(record.key, record.uid, node, gang)
             for record, node in zip(places.pods.records, places.names, strict=True)
         ]
-        job.moved_many(pod_set, PodStatus.ALLOCATED, PodStatus.BINDING, count)
 
     def record_eviction(self, task: PodInfo, node: str, message: str, beneficiary: GangKey | None) -> None:
         """Make a virtual eviction part of the result."""

@@ -31,6 +31,8 @@ class AlikeJobs:
         self._usable = _keeps_promises(session)
         self._leader: Leader | None = None
         self._followed = False
+        self._unbounded = False
+        """Whether nothing bounds what jobs like that of the leader may be given."""
 
     def place(self, job: PodGroupInfo) -> bool:
         """Place a job for good; ``False`` if it has to be tried as any other."""
@@ -39,6 +41,7 @@ class AlikeJobs:
             return False
         if leader is not self._leader:
             self._leader, self._followed = leader, self._can_be_followed(leader)
+            self._unbounded = session.ask.has_lasting_capacity(leader.task.job)
         if not self._followed:
             return False
         pods = job.plain
@@ -65,9 +68,9 @@ class AlikeJobs:
         return dividing == 1 if isinstance(nodes, FirstChoice) else dividing == 0
 
     def _has_capacity(self, job: PodGroupInfo, row: int) -> bool:
-        ask = self._session.ask
-        if ask.has_lasting_capacity(job):
+        if self._unbounded:
             return True
+        ask = self._session.ask
         tasks = job.tasks_to_allocate()
         if not ask.is_job_over_capacity(job, tasks).ok:
             return False

@@ -68,6 +68,8 @@ class ProportionPlugin(Plugin):
 
     def __init__(self, arguments: Mapping[str, str]) -> None:
         self._weights = read_arguments(Weights, arguments)
+        self._batches: dict[tuple[int, int], Amounts] = {}
+        """What so many pods of a request class cost, where that is the same everywhere."""
         self._requests: dict[PodGroupInfo, tuple[Mapping[RequestClass, int], Amounts]] = {}
         self._standings: dict[QueueBook, tuple[Amounts, Amounts, QueueStanding]] = {}
 
@@ -149,10 +151,13 @@ class ProportionPlugin(Plugin):
         if job.queue not in self.books.tree:
             return
         if request.share is None:  # tasks of a batch are alike, and cost the same everywhere
-            amounts = self._charge(request, 0).times(event.count)
+            kind = (request.number, sign * event.count)
+            amounts = self._batches.get(kind)
+            if amounts is None:
+                amounts = self._batches[kind] = self._charge(request, 0).times(sign * event.count)
         else:
-            amounts = total_of(map(self._session.charges.of, event.tasks))
-        self.books.charge(job.queue, amounts.times(sign), preemptible=self._is_preemptible(job))
+            amounts = total_of(map(self._session.charges.of, event.tasks)).times(sign)
+        self.books.charge(job.queue, amounts, preemptible=self._is_preemptible(job))
 
     def _charge(self, request: RequestClass, memory: int) -> Amounts:
         return self._session.charges.of_request(request, memory)
