@@ -18,9 +18,11 @@ from spinney.api.workload_v1beta1 import (
     PodGroupSpec,
     WorkloadReference,
 )
+from spinney.cluster.pods import PodKey
 from spinney.coscheduling.groups.book import Groups
 from spinney.gangs.intake import ClusterIntake
 from spinney.gangs.tree import GangKey
+from spinney.kube.keys import Key
 from spinney.scheduler.intake.inventory import Inventory
 from tests.scheduler.building import NAMESPACE, a_node, a_pod, a_scheduler, placements
 
@@ -101,6 +103,31 @@ def is_complete(groups: Groups) -> bool:
     """Tell whether the coscheduler would try the pods of the Workload."""
     group = groups.get(OF_WORKLOAD)
     return group is not None and group.complete
+
+
+def test_a_group_that_joins_a_composite_while_members_wait_holds_no_node_there() -> None:
+    """Members that give their nodes back because their group changes count in the composite as pods without one."""
+    shared = ClusterIntake()
+    groups = Groups(shared.gangs)
+    shared.gangs.subscribe(groups)
+    shared.cluster.subscribe(groups.pod_changed)
+    composite, left, *rest = a_composite_of_two()
+    alone = PodGroup(metadata=left.metadata, spec=PodGroupSpec(scheduling_policy=left.spec.scheduling_policy))
+    for each in (a_node("n1", gpus=8), composite, alone, *rest):
+        shared.apply(each)
+    member = PodKey(NAMESPACE, "left-0")
+    shared.cluster.assume(member, "n1")
+    own = groups.of(member)
+    assert own is not None
+    own.waiting[Key(*member)] = None
+    groups.broken = lambda group: shared.cluster.forget(member)
+
+    shared.apply(left)
+
+    joined = groups.get(COMPOSITE)
+    assert joined is groups.of(member)
+    assert joined is not None
+    assert (len(joined.pending()), joined.assigned, joined.complete) == (4, 0, True)
 
 
 def test_a_book_that_comes_late_learns_what_there_is() -> None:

@@ -71,18 +71,20 @@ class GangSnapshot(msgspec.Struct, frozen=True, eq=False):
     """Pods that cannot be scheduled because the gang they name is not there, and why."""
 
 
-class _Entry:
-    """A gang being kept. ``gang`` is ``None`` while pods name it and its object has not been seen."""
+class GangEntry:
+    """A gang being kept. Mutable, written to by its book alone; others read it, as it is at the moment."""
 
     __slots__ = ("context", "counts", "gang", "lasting", "pending", "pods", "shared", "view")
 
     def __init__(self) -> None:
         self.gang: Gang | None = None
+        """``None`` while pods name it and its object has not been seen."""
         self.lasting = False
         """Whether the gang is there without pods, until it is removed."""
         self.context: SourceContext | None = None
         """What the gang of a single pod was made in."""
         self.pods: dict[PodKey, tuple[str, PodRecord]] = {}
+        """Pod set and record by pod."""
         self.pending = 0
         self.counts: dict[tuple[str, PodStatus], int] = {}
         self.shared = False
@@ -95,6 +97,10 @@ class _Entry:
             self.counts[key] = count
         else:
             del self.counts[key]
+
+    def number(self, statuses: Collection[PodStatus]) -> dict[str, int]:
+        """Return how many pods of each pod set have one of these statuses."""
+        return number_of_pods(self.counts, statuses)
 
     def writable(self) -> dict[PodKey, tuple[str, PodRecord]]:
         if self.shared:
@@ -116,7 +122,7 @@ class GangBook:
         self._definitions = definitions if definitions is not None else GangDefinitions()
         self._of_workload: dict[Key, dict[GangKey, None]] = {}
         """The gangs of each Workload that pods name."""
-        self._entries: dict[GangKey, _Entry] = {}
+        self._entries: dict[GangKey, GangEntry] = {}
         self._views: dict[GangKey, GangMembers] = {}
         self._dirty: dict[GangKey, None] = {}
         self._pending: dict[GangKey, None] = {}
@@ -133,7 +139,7 @@ class GangBook:
         entry.lasting = True
         self._become(entry, gang)
 
-    def _become(self, entry: _Entry, gang: Gang) -> None:
+    def _become(self, entry: GangEntry, gang: Gang) -> None:
         if entry.gang == gang:
             return
         self._charge_all(entry, -1)
@@ -153,8 +159,7 @@ class GangBook:
 
     def derive_again(self, workload: Key | None) -> list[GangKey]:
         """Look again at the gangs of a Workload that pods name, or of all, and return them."""
-        workloads = list(self._of_workload) if workload is None else [workload]
-        keys = [key for each in workloads for key in self._of_workload.get(each, ())]
+        keys = self.named(workload)
         for key in keys:
             entry = self._entries[key]
             derived = self._definitions.derive(key)
@@ -172,7 +177,7 @@ class GangBook:
             entry.lasting = False
             self._lose(key, entry)
 
-    def _lose(self, key: GangKey, entry: _Entry) -> None:
+    def _lose(self, key: GangKey, entry: GangEntry) -> None:
         if entry.gang is None:
             return
         self._dirty[key] = None
@@ -188,7 +193,14 @@ class GangBook:
         """Take in what happened to a pod that this scheduler serves."""
         before, after = change.old, change.new
         old = self.membership(before) if before is not None else None
-        new = self.membership(after) if after is not None else None
+        is_same = before is not None and after is not None and before.pod is after.pod
+        new = old if is_same else self.membership(after) if after is not None else None
+        self.move(before, old, after, new)
+
+    def move(
+        self, before: PodRecord | None, old: Membership | None, after: PodRecord | None, new: Membership | None
+    ) -> None:
+        """Take in what happened to a pod, where it is known what it belonged to and belongs to now."""
         if before is not None and after is not None and old == new and self._update(before, after, new):
             return
         if before is not None and old is not None:
@@ -196,13 +208,26 @@ class GangBook:
         if after is not None and new is not None:
             self._put_in(after, new)
 
-    # -- snapshots ---------------------------------------------------------------------------------------------------
+    # -- reading ----------------------------------------------------------------------------------------------------
 
     def membership(self, record: PodRecord) -> Membership:
         """Return the gang and pod set of a pod; what is part of a composite counts for the composite."""
         found = self._membership(record)
         home = self._definitions.homes.get(found[0]) if self._definitions.homes else None
         return found if home is None else (home, found[0].name)
+
+    def __contains__(self, key: GangKey) -> bool:
+        return key in self._entries
+
+    def entry(self, key: GangKey) -> GangEntry:
+        """Return a gang to be read from now on, for as long as it is in the book; one that is not begins to be."""
+        found = self._entries.get(key)
+        return found if found is not None else self._entry(key)
+
+    def named(self, workload: Key | None) -> list[GangKey]:
+        """Return the gangs of a Workload that pods name, or of every Workload."""
+        workloads = self._of_workload if workload is None else (workload,)
+        return [key for each in workloads for key in self._of_workload.get(each, ())]
 
     def members(self, key: GangKey) -> GangMembers | None:
         """Return one gang as it is now, if it is known."""
@@ -240,7 +265,7 @@ class GangBook:
         """Return what queues hold and want as it is now, by queue; not to be written to."""
         return self._holdings
 
-    def _list(self, key: GangKey, entry: _Entry, gang: Gang) -> None:
+    def _list(self, key: GangKey, entry: GangEntry, gang: Gang) -> None:
         """Put a gang into the lists that it belongs to, and take it out of the others."""
         if entry.pending:
             self._pending[key] = None
@@ -267,17 +292,19 @@ class GangBook:
     def _context(self) -> SourceContext:
         return self._definitions.context
 
-    def _entry(self, key: GangKey) -> _Entry:
+    def _entry(self, key: GangKey) -> GangEntry:
         self._dirty[key] = None
         entry = self._entries.get(key)
         if entry is None:
-            entry = self._entries[key] = _Entry()
+            entry = self._entries[key] = GangEntry()
             if key.source == native.WORKLOAD_SOURCE:
                 self._of_workload.setdefault(Key(*native.workload_of(key)), {})[key] = None
         return entry
 
     def _drop(self, key: GangKey) -> None:
         del self._entries[key]
+        if key not in self._views:
+            self._dirty.pop(key, None)  # it came and went, and no snapshot has shown it
         if key.source == native.WORKLOAD_SOURCE:
             workload = Key(*native.workload_of(key))
             named = self._of_workload[workload]
@@ -340,7 +367,7 @@ class GangBook:
         if not entry.pods and not entry.lasting:
             self._drop(key)
 
-    def _charge_all(self, entry: _Entry, sign: int) -> None:
+    def _charge_all(self, entry: GangEntry, sign: int) -> None:
         if entry.gang is not None:
             for _, record in entry.pods.values():
                 self._charge(entry.gang, record, sign)
@@ -361,6 +388,15 @@ class GangBook:
                 del self._holdings[gang.queue]
 
 
+def number_of_pods(counts: Mapping[tuple[str, PodStatus], int], statuses: Collection[PodStatus]) -> dict[str, int]:
+    """Return how many pods of each pod set have one of these statuses."""
+    found: dict[str, int] = {}
+    for (pod_set, status), count in counts.items():
+        if status in statuses:
+            found[pod_set] = found.get(pod_set, 0) + count
+    return found
+
+
 def _kind_of(gang: Gang, record: PodRecord) -> HoldingKind | None:
     """Return as what a pod counts in its queue's books; ``None`` if it does not."""
     charged = record.status in CHARGED
@@ -370,7 +406,7 @@ def _kind_of(gang: Gang, record: PodRecord) -> HoldingKind | None:
     return HoldingKind(record.request, gang.preemptible, charged, record.node if by_node else "")
 
 
-def _view_of(entry: _Entry, gang: Gang) -> GangMembers:
+def _view_of(entry: GangEntry, gang: Gang) -> GangMembers:
     """Return the members of an entry as a value, shared until the next event changes them."""
     if entry.view is None:
         entry.view = GangMembers(gang, entry.pods, entry.pending, dict(entry.counts))

@@ -24,9 +24,9 @@ from spinney.api.labels import (
 from spinney.api.time import timestamp, to_seconds
 from spinney.cluster.pods import PodKey
 from spinney.cluster.statuses import PLACED
-from spinney.gangs.book import GangMembers
+from spinney.gangs.book import GangMembers, number_of_pods
 from spinney.gangs.sources.context import duration_of, timestamp_of
-from spinney.gangs.tree import GangKey, PodSet, is_satisfied
+from spinney.gangs.tree import GangKey, is_satisfied
 
 REQUESTED: Final = "CheckpointRequested"
 """The word for it in events and conditions."""
@@ -178,11 +178,8 @@ def may_go(members: GangMembers, asked: EvictionRequest, *, now: datetime, most:
     """Tell whether a gang has had its time, says that it is ready, or is broken and has nothing to save."""
     if not asked.waits or now >= end_of(asked, now=now, most=most) or is_ready(members, asked):
         return True
-
-    def placed(pod_set: PodSet) -> int:
-        return sum(members.counts.get((pod_set.name, status), 0) for status in PLACED)
-
-    return not is_satisfied(members.gang.root, placed)
+    placed = number_of_pods(members.counts, PLACED)
+    return not is_satisfied(members.gang.root, lambda pod_set: placed.get(pod_set.name, 0))
 
 
 def _said(members: GangMembers) -> Iterator[Mapping[str, str]]:

@@ -344,7 +344,8 @@ class Scheduler:
         identity = group.key if group is not None else flight.queued.key
         found = self._freed.get(identity)
         if found is None:
-            own = frozenset(Key(*key) for key in group.members) if group is not None else frozenset({flight.queued.key})
+            together = [each.key for each in group.members] if group is not None else [flight.queued.key]
+            own = frozenset(Key(*key) for key in together)
             self._freed[identity] = _Freed(room_freed(flight.pod, flight.node), flight.since, self.queue.moment, own)
         else:
             self._freed[identity] = replace(found, since=min(found.since, flight.since), until=self.queue.moment)

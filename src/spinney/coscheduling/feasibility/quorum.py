@@ -26,7 +26,7 @@ from spinney.coscheduling.feasibility.trial import Trial
 from spinney.coscheduling.feasibility.victims import VictimSearch, priority_of
 from spinney.coscheduling.framework.handle import Services
 from spinney.coscheduling.framework.points import CycleState
-from spinney.coscheduling.groups.domains import confined, domain, members_in, value_on, values_in
+from spinney.coscheduling.groups.domains import confined, domain, value_on, values_in
 from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.groups.needs import Scope
 from spinney.kube.keys import Key
@@ -96,7 +96,7 @@ class QuorumSearch:
         """Return a plan for all that the group lacks, or ``None``."""
         group = self._group
         before = group.domains
-        self._left = _IN_VAIN + len(group.members)
+        self._left = _IN_VAIN + group.size
         try:
             for members in group.quorums(map(_without_node, self._holders.values())):
                 found = self._place_all(members) if members else None
@@ -196,7 +196,7 @@ class QuorumSearch:
         """Return the domains in which members are that stay."""
         staying = (
             each.node
-            for each in members_in(self._group, scope)
+            for each in self._group.members_of(scope.parts)
             if each.status in ACTIVE_ALLOCATED and each.key not in self._holders
         )
         return {value for node in staying if (value := value_on(self._table, scope.key, node)) is not None}

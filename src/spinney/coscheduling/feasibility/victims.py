@@ -171,7 +171,7 @@ class VictimSearch:
         for victim in victims:
             group = self._groups.of(victim.key)
             if group is not None and self._breaks(victim, found):
-                found |= {key: each for key, each in group.members.items() if self._is_there(each)}
+                found |= {each.key: each for each in group.members if self._is_there(each)}
         return found
 
     def _breaks(self, victim: PodRecord, gone: Container[PodKey]) -> bool:
@@ -180,9 +180,9 @@ class VictimSearch:
         if group is None or group.gang is None:
             return False
         left = Counter(
-            group.part_of(key)
-            for key, each in group.members.items()
-            if key not in gone and each.status in ACTIVE_ALLOCATED and self._is_there(each)
+            group.part_of(each.key)
+            for each in group.members
+            if each.key not in gone and each.status in ACTIVE_ALLOCATED and self._is_there(each)
         )
         return group.terms.disrupted_whole or not is_satisfied(group.gang.root, lambda part: left[part.name])
 

@@ -1,21 +1,21 @@
 """The groups whose pods are scheduled together: all of them, which hold nodes, and which are backing off.
 
-Groups come from scheduler-plugins' PodGroups and from Kubernetes' own (:mod:`spinney.gangs.sources`). The book follows
-the pods in the ledger, where a pod that holds a node without being bound to it counts as placed, so that counting a
-group's progress costs nothing when it is asked for.
+Groups come from scheduler-plugins' PodGroups and from Kubernetes' own (:mod:`spinney.gangs.sources`). Who is in them is
+kept by a book of gangs, which follows the pods in the ledger: a pod that holds a node without being bound to it counts
+as placed. Here is who hears of what changed, and what Permit needs beside.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from spinney.api.core import Pod
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PLACED, PodStatus
-from spinney.coscheduling.groups.group import Group, GroupOrder, terms_of
+from spinney.coscheduling.groups.group import Group, GroupOrder, Terms, terms_of
 from spinney.gangs import composites
-from spinney.gangs.book import GangMembers
+from spinney.gangs.book import GangBook, GangMembers, Membership
 from spinney.gangs.definitions import GangDefinitions
 from spinney.gangs.membership import membership as any_membership
 from spinney.gangs.sources import bare, coscheduling, native
@@ -31,6 +31,7 @@ class Groups:
 
     def __init__(self, definitions: GangDefinitions) -> None:
         self._definitions = definitions
+        self._book = GangBook(membership, definitions)
         self.completed: Callable[[Group], None] = lambda group: None
         """Hears when a group has become complete, so that its members may be tried."""
         self.fulfilled: Callable[[Group], None] = lambda group: None
@@ -73,8 +74,9 @@ class Groups:
     def gang_members(self, record: PodRecord) -> GangMembers:
         """Return the gang of a pod. One that belongs to no group here stands for itself, as its gang declares."""
         group = self.of(record.key)
-        if group is not None and group.gang is not None:
-            return group.gang_members(group.gang)
+        members = self._book.members(group.key) if group is not None else None
+        if members is not None:
+            return members
         definitions = self._definitions
         gang = definitions.gang(any_membership(record)[0]) or bare.gang(record, definitions.context)
         gang = replace(gang, root=single(PodSet(DEFAULT_POD_SET)))
@@ -89,83 +91,52 @@ class Groups:
 
     def put_gang(self, gang: Gang) -> None:
         """Take in a group's object that appeared or changed."""
-        if gang.key.source not in SOURCES:
-            return
-        group, terms = self._group(gang.key), terms_of(self._definitions.object_of(gang.key))
-        if group.gang == gang and group.terms == terms:
-            return
-        was_complete = could_be_tried = group.complete
-        was, needed, tree = group.order, group.minimum, group.gang.root if group.gang is not None else None
-        new_terms = group.gang is None or group.terms != terms
-        group.define(gang, terms)
-        group.resources_checked = False
-        if group.minimum < needed or new_terms or (group.has_choices and gang.root != tree):
-            # A smaller quorum, another choice or total, or a new object is a new chance, whatever failed before.
-            self._resting.pop(group.key, None)
-            was_complete = False
-        self._after_change(group, was_complete, was)
-        if could_be_tried and not group.complete:
-            self.withdrawn(group)
-        if group.waiting:
-            if group.satisfied:
-                self.fulfilled(group)
-            elif not group.complete:
-                self.broken(group)
+        if gang.key.source in SOURCES:
+            self._redefine([gang.key], lambda: self._book.put(gang))
 
     def remove_gang(self, key: GangKey) -> None:
         """Take out a group's object; its pods wait for it to come back."""
-        group = self._groups.get(key)
-        if group is None:
-            return
-        group.define(None, group.terms)
-        self._holding.pop(key, None)
-        if group.waiting:
-            self.broken(group)
-        self.withdrawn(group)
-        if group.members:
-            self.incomplete(group)
-        self._drop_if_empty(group)
-
-    def attach(self, part: GangKey, before: GangKey, home: GangKey) -> None:
-        """Have pods that name ``part`` belong to the group ``home`` and no longer to ``before``."""
-        group = self._groups.get(before)
-        moving = [each for each in group.members.values() if membership(each) == part] if group is not None else []
-        if group is not None and moving and group.waiting:
-            self.broken(group)
-        for record in moving:
-            self.pod_changed(PodChange(record, record))
+        if key in self._groups:
+            self._redefine([key], lambda: self._book.remove(key))
 
     def derive_again(self, workload: Key | None) -> None:
         """Take in that a Workload appeared, changed or is gone, or that every one may have changed."""
-        for key in [key for key in self._groups if key.source == native.WORKLOAD_SOURCE]:
-            if workload is None or native.workload_of(key) == workload:
-                self._derive(key)
+        self._redefine(self._book.named(workload), lambda: self._book.derive_again(workload))
+
+    def attach(self, part: GangKey, before: GangKey, home: GangKey) -> None:
+        """Have pods that name ``part`` belong to the group ``home`` and no longer to ``before``."""
+        left = self._groups.get(before)
+        if left is None or not _naming(left, part):
+            return
+        if left.waiting:
+            self.broken(left)
+        joined = self._group(home)
+        was = [_Before.of(left), _Before.of(joined)]
+        moving = _naming(left, part)
+        self._book.attach(part, before)
+        for record in moving:
+            self._move(record, left, record, joined)
+        for each in was:
+            self._after_change(each)
 
     def pod_changed(self, change: PodChange) -> None:
         """Take in what happened to a pod in the ledger."""
-        new = change.new
-        old_group = self._of_pod.get(change.old.key) if change.old is not None else None
-        key = membership(new) if new is not None and new.status in ALIVE else None
-        if key is None and old_group is None:
+        old, new = change
+        left = self._of_pod.get(old.key) if old is not None else None
+        belonged = (left.key, left.part_of(old.key)) if left is not None and old is not None else None
+        belongs = self._belongs(new, belonged if old is not None and new is not None and old.pod is new.pod else None)
+        if belonged is None and belongs is None:
             return
-        new_group = self._group(self._definitions.home(key)) if key is not None else None
-        groups = [group for group in dict.fromkeys((old_group, new_group)) if group is not None]
-        before = [(group, group.complete, group.order) for group in groups]
-        if old_group is not None and change.old is not None:
-            old_group.take_out(change.old)
-            del self._of_pod[change.old.key]
-        if new_group is not None and new is not None and key is not None:
-            new_group.put_in(new, key.name if key in self._definitions.homes else DEFAULT_POD_SET)
-            self._of_pod[new.key] = new_group
-        if old_group is not None and old_group is not new_group and change.old is not None:
-            self._lose_chosen(old_group, change.old.key)
-        for group, was_complete, was in before:
-            self._after_change(group, was_complete, was)
-            self._drop_if_empty(group)
-        if new_group is not None and new_group.gang is None and new_group.key.source == native.WORKLOAD_SOURCE:
-            self._derive(new_group.key)
-        if new_group is not None and new_group.waiting and new_group.satisfied and _is_news(change):
-            self.fulfilled(new_group)
+        joined = self._group(belongs[0]) if belongs is not None else None
+        was = [_Before.of(group) for group in dict.fromkeys((left, joined)) if group is not None]
+        self._book.move(old, belonged, new, belongs)
+        if joined is not None and joined.gang is not was[-1].gang:
+            joined.define(Terms())  # in the Workload that the pod names
+        self._move(old, left, new, joined)
+        for each in was:
+            self._after_change(each)
+        if joined is not None and joined.waiting and joined.satisfied and _is_news(change):
+            self.fulfilled(joined)
 
     def forget_domains(self) -> None:
         """Have the domains of groups found anew, from where their members are: nodes have moved between domains."""
@@ -202,20 +173,78 @@ class Groups:
 
     # -- bookkeeping -------------------------------------------------------------------------------------------------
 
-    def _derive(self, key: GangKey) -> None:
-        gang = self._definitions.derive(key)
-        if gang is None:
-            self.remove_gang(key)
-        else:
-            self.put_gang(gang)
-
     def _group(self, key: GangKey) -> Group:
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = Group(key)
+            group = self._groups[key] = Group(key, self._book.entry(key))
         return group
 
-    def _after_change(self, group: Group, was_complete: bool, was: GroupOrder) -> None:
+    def _belongs(self, record: PodRecord | None, known: Membership | None) -> Membership | None:
+        """Return the group and part of a pod, ``known`` if that cannot have changed; ``None`` if it is in none."""
+        if record is None or record.status not in ALIVE:
+            return None
+        found = known or self._book.membership(record)
+        return found if found[0].source in SOURCES else None
+
+    def _redefine(self, keys: list[GangKey], change: Callable[[], object]) -> None:
+        """Carry out a change of what defines groups."""
+        was = [_Before.of(self._group(key)) for key in keys]
+        change()
+        for before in was:
+            self._defined(before)
+
+    def _defined(self, was: "_Before") -> None:
+        group, terms = was.group, terms_of(self._definitions.object_of(was.group.key))
+        if group.gang == was.gang and (group.terms == terms or group.gang is None):
+            return
+        if group.gang is None:
+            group.define(group.terms)
+            self._undefined(group)
+            return
+        new_terms = was.gang is None or group.terms != terms
+        needed = group.minimum
+        group.define(terms)
+        group.resources_checked = False
+        tree = was.gang.root if was.gang is not None else None
+        if group.minimum < needed or new_terms or (group.has_choices and group.gang.root != tree):
+            # A smaller quorum, another choice or total, or a new object is a new chance, whatever failed before.
+            self._resting.pop(group.key, None)
+            self._after_change(was._replace(complete=False))
+        else:
+            self._after_change(was)
+        if was.complete and not group.complete:
+            self.withdrawn(group)
+        if group.waiting:
+            if group.satisfied:
+                self.fulfilled(group)
+            elif not group.complete:
+                self.broken(group)
+
+    def _undefined(self, group: Group) -> None:
+        self._holding.pop(group.key, None)
+        if group.waiting:
+            self.broken(group)
+        self.withdrawn(group)
+        if group.size:
+            self.incomplete(group)
+        self._drop_if_gone(group)
+
+    def _move(self, old: PodRecord | None, left: Group | None, new: PodRecord | None, joined: Group | None) -> None:
+        """Count a pod, which the book of gangs has moved already, where it is and no longer where it was."""
+        if old is not None and left is not None:
+            left.take_out(old)
+            del self._of_pod[old.key]
+        if new is not None and joined is not None:
+            joined.put_in(new)
+            self._of_pod[new.key] = joined
+        if old is not None and left is not None and left is not joined and old.key in left.chosen:
+            # It was meant to be part of the quorum: all members are tried again.
+            left.chosen = frozenset()
+            if left.complete:
+                self.completed(left)
+
+    def _after_change(self, was: "_Before") -> None:
+        group = was.group
         if group.assigned and not group.satisfied and group.gang is not None:
             self._holding[group.key] = group
         else:
@@ -223,32 +252,42 @@ class Groups:
         if not group.assigned:
             group.domains.clear()
         complete = group.complete
-        if was_complete and not complete:
+        if was.complete and not complete:
             self.withdrawn(group)
-        if not complete and group.members:
+        if not complete and group.size:
             self.incomplete(group)
-        if complete and not was_complete:
+        if complete and not was.complete:
             self.completed(group)
-        elif group.order != was and group.members:
+        elif group.order != was.order and group.size:
             self.reordered(group)
+        self._drop_if_gone(group)
 
-    def _lose_chosen(self, group: Group, member: PodKey) -> None:
-        """Have all members of a group tried again when one is gone that was meant to be part of its quorum."""
-        if member in group.chosen:
-            group.chosen = frozenset()
-            if group.complete:
-                self.completed(group)
-
-    def _drop_if_empty(self, group: Group) -> None:
-        if group.gang is None and not group.members:
+    def _drop_if_gone(self, group: Group) -> None:
+        if group.key not in self._book:
             self._groups.pop(group.key, None)
             self._resting.pop(group.key, None)
 
 
-def membership(record: PodRecord) -> GangKey | None:
-    """Return the group a pod names, if it names one."""
-    found = native.membership(record) or coscheduling.membership(record)
-    return found[0] if found is not None else None
+class _Before(NamedTuple):
+    """What a group was before something happened to it."""
+
+    group: Group
+    gang: Gang | None
+    complete: bool
+    order: GroupOrder
+
+    @classmethod
+    def of(cls, group: Group) -> "_Before":
+        return cls(group, group.gang, group.complete, group.order)
+
+
+def membership(record: PodRecord) -> Membership:
+    """Return the group and pod set of a pod; one that names no group is alone."""
+    return native.membership(record) or coscheduling.membership(record) or bare.membership(record)
+
+
+def _naming(group: Group, part: GangKey) -> list[PodRecord]:
+    return [record for record in group.members if membership(record)[0] == part]
 
 
 def _is_news(change: PodChange) -> bool:

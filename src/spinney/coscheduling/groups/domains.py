@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from spinney.cluster.pods import PodRecord
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.groups.needs import Scope
@@ -36,8 +35,3 @@ def confined(table: NodeTable, group: Group, scopes: list[Scope]) -> Mask:
         if scope.name in group.domains:
             mask = mask & domain(table, scope.key, group.domains[scope.name])
     return mask
-
-
-def members_in(group: Group, scope: Scope) -> list[PodRecord]:
-    """Return the members of a part of a group."""
-    return [record for key, record in group.members.items() if group.part_of(key) in scope.parts]

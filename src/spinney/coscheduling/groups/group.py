@@ -1,13 +1,14 @@
-"""A group of pods that are scheduled together: who is in it and how far it has come.
+"""A group of pods that are scheduled together: how far it has come, and what Permit remembers of it.
 
-A group may have several parts with a minimum each (:mod:`spinney.gangs.composites`). What makes it complete, and
-what satisfies it, is decided by :func:`spinney.gangs.tree.is_satisfied` alone.
+Who is in it, and what its object says of minimums and parts, is kept by the book of gangs (:mod:`spinney.gangs.book`).
+What makes it complete, and what satisfies it, is decided by :func:`spinney.gangs.tree.is_satisfied` alone.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from spinney.api import coscheduling, workload_v1beta1
 from spinney.api.core import Pod
@@ -15,7 +16,7 @@ from spinney.api.quantity import RawQuantity
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PLACED, PodStatus
 from spinney.coscheduling.groups.needs import Scope, choices, scopes_in, shortfall
-from spinney.gangs.book import GangMembers
+from spinney.gangs.book import GangEntry
 from spinney.gangs.sources import native
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, Member, PodSet, is_satisfied
 from spinney.kube.keys import Key
@@ -48,35 +49,29 @@ GroupOrder = tuple[int, bool, float, GangKey]
 """Sorts groups, the first to be served first: priority, whether interrupted, creation, identity."""
 
 
-@dataclass(slots=True)
-class _Tally:
-    """How many pods one part of a group has. Mutable."""
-
-    available: int = 0
-    """Those that are placed or could be: without a scheduling gate."""
-    assigned: int = 0
+_AVAILABLE: Final = ALIVE - {PodStatus.GATED}
+"""Placed, or could be: without a scheduling gate."""
 
 
 class Group:
     """Pods that are scheduled together. Mutable; the counts are its book's, the rest the coscheduling plugin's."""
 
-    def __init__(self, key: GangKey) -> None:
+    def __init__(self, key: GangKey, entry: GangEntry) -> None:
         self.key = key
-        self.gang: Gang | None = None
+        self._entry = entry
         self.created = 0.0
         """When the group's object was created, in seconds."""
         self.terms = Terms()
         self.minimum = 0
         """How many members must be placed before any is bound."""
-        self.members: dict[PodKey, PodRecord] = {}
-        """Pods that exist and have not ended or been deleted."""
         self.assigned = 0
         """Members that have a node, bound to it or waiting at Permit."""
         self.bound = 0
         """Members that are bound to a node."""
         self.gated = 0
-        self._parts: dict[str, _Tally] = {}
-        self._part_of: dict[PodKey, str] = {}
+        self._assigned_by_part: dict[str, int] | None = None
+        self._available_by_part: dict[str, int] | None = None
+        """Counted when they are asked for; ``None`` after a change."""
         self._priorities: Counter[int] = Counter()
         self._last_priority = 0
         self.waiting: dict[Key, None] = {}
@@ -105,6 +100,32 @@ class Group:
         self.chosen: frozenset[PodKey] = frozenset()
         """The members that were told where to go; until they have their nodes the others stay out of their way."""
 
+    # -- what the book of gangs says ---------------------------------------------------------------------------------
+
+    @property
+    def gang(self) -> Gang | None:
+        """Return what its object says; ``None`` while that is not there."""
+        return self._entry.gang
+
+    @property
+    def size(self) -> int:
+        """Return how many members it has."""
+        return len(self._entry.pods)
+
+    @property
+    def members(self) -> list[PodRecord]:
+        """Return the pods that exist and have not ended or been deleted."""
+        return [record for _, record in self._entry.pods.values()]
+
+    def members_of(self, parts: Container[str]) -> list[PodRecord]:
+        """Return the members of some of its parts."""
+        return [record for part, record in self._entry.pods.values() if part in parts]
+
+    def part_of(self, pod: PodKey | Key) -> str:
+        """Return the pod set a member belongs to."""
+        found = self._entry.pods.get(PodKey(*pod))
+        return found[0] if found is not None else ""
+
     # -- how far it has come -----------------------------------------------------------------------------------------
 
     @property
@@ -122,7 +143,7 @@ class Group:
     @property
     def complete(self) -> bool:
         """Tell whether enough members exist for the group to be tried."""
-        return self.gang is not None and is_satisfied(self.gang.root, lambda part: self._tally(part.name).available)
+        return self.gang is not None and is_satisfied(self.gang.root, self._available)
 
     @property
     def satisfied(self) -> bool:
@@ -156,7 +177,7 @@ class Group:
 
     def pending(self) -> list[PodRecord]:
         """Return the members that want a node, in the order in which they are tried."""
-        return sorted((each for each in self.members.values() if each.status is PodStatus.PENDING), key=_turn)
+        return sorted((each for each in self.members if each.status is PodStatus.PENDING), key=_turn)
 
     def lacking(self) -> list[PodRecord]:
         """Return pending members, as many as must still be placed; fewer if there are not enough."""
@@ -167,12 +188,8 @@ class Group:
         if self.gang is None:
             return []
         free = list(giving_up)
-        lost = Counter(self._part_of[record.key] for record in free)
-        ways = choices(
-            self.gang.root,
-            lambda part: self._placed(part) - lost[part.name],
-            lambda part: self._tally(part.name).available,
-        )
+        lost = Counter(self.part_of(record.key) for record in free)
+        ways = choices(self.gang.root, lambda part: self._placed(part) - lost[part.name], self._available)
         candidates = sorted((*self.pending(), *free), key=_turn)
         return [self._some_of(candidates, wanted) for wanted in ways]
 
@@ -181,7 +198,7 @@ class Group:
         left = dict(wanted)
         found = []
         for record in candidates:
-            part = self._part_of[record.key]
+            part = self.part_of(record.key)
             if left.get(part, 0) > 0:
                 left[part] -= 1
                 found.append(record)
@@ -199,26 +216,15 @@ class Group:
         """
 
         def own(record: PodRecord) -> Hashable:
-            return self._part_of[record.key], kind(record)
+            return self.part_of(record.key), kind(record)
 
         self.refused_kinds.add(own(refused))
-        pending = (record for record in self.members.values() if record.status is PodStatus.PENDING)
+        pending = (record for record in self.members if record.status is PodStatus.PENDING)
         others = [record for record in pending if own(record) not in self.refused_kinds]
-        hopeful = Counter(self._part_of[record.key] for record in others)
+        hopeful = Counter(self.part_of(record.key) for record in others)
         if self.gang is None or not is_satisfied(self.gang.root, lambda part: self._placed(part) + hopeful[part.name]):
             return []
         return others
-
-    def gang_members(self, gang: Gang) -> GangMembers:
-        """Return ``gang``, which is the group's own, with its members: what everybody else knows a gang as."""
-        counts = Counter((self._part_of[key], record.status) for key, record in self.members.items())
-        pods = {key: (self._part_of[key], record) for key, record in self.members.items()}
-        pending = sum(record.status is PodStatus.PENDING for record in self.members.values())
-        return GangMembers(gang, pods, pending, counts)
-
-    def part_of(self, pod: PodKey | Key) -> str:
-        """Return the pod set a member belongs to."""
-        return self._part_of.get(PodKey(*pod), "")
 
     def scopes_of(self, pod: PodKey | Key) -> list[Scope]:
         """Return the scopes a member is in, the widest first."""
@@ -234,10 +240,10 @@ class Group:
 
     def leave_domains(self) -> None:
         """Forget the domains in which no member has a node: another one may be better the next time."""
-        held = {self._part_of[key] for key, each in self.members.items() if each.status in ACTIVE_ALLOCATED}
+        held = self._entry.number(ACTIVE_ALLOCATED).keys()
         self.domains = {scope.name: self.domains[scope.name] for scope in self.scopes if self._keeps(scope, held)}
 
-    def _keeps(self, scope: Scope, held: set[str]) -> bool:
+    def _keeps(self, scope: Scope, held: Set[str]) -> bool:
         return scope.name in self.domains and bool(scope.parts & held)
 
     def start(self) -> list[Pod]:
@@ -245,7 +251,7 @@ class Group:
         if self._started:
             return []
         self._started = True
-        return [record.pod for record in self.members.values() if record.status in ACTIVE_ALLOCATED]
+        return [record.pod for record in self.members if record.status in ACTIVE_ALLOCATED]
 
     def begin_anew(self) -> None:
         """Forget what was tried: it was rejected, or has what it needs."""
@@ -255,24 +261,23 @@ class Group:
         self.chosen = frozenset()
 
     def _placed(self, part: PodSet) -> int:
-        return self._tally(part.name).assigned
+        if self._assigned_by_part is None:
+            self._assigned_by_part = self._entry.number(ACTIVE_ALLOCATED)
+        return self._assigned_by_part.get(part.name, 0)
 
-    def _tally(self, part: str) -> _Tally:
-        found = self._parts.get(part)
-        if found is None:
-            found = self._parts[part] = _Tally()
-        return found
+    def _available(self, part: PodSet) -> int:
+        if self._available_by_part is None:
+            self._available_by_part = self._entry.number(_AVAILABLE)
+        return self._available_by_part.get(part.name, 0)
 
     def _shortfall(self) -> dict[str, int]:
-        if self.gang is None:
-            return {}
-        return shortfall(self.gang.root, self._placed, lambda part: self._tally(part.name).available)
+        return shortfall(self.gang.root, self._placed, self._available) if self.gang is not None else {}
 
     # -- kept by the book --------------------------------------------------------------------------------------------
 
-    def define(self, gang: Gang | None, terms: Terms) -> None:
-        """Take in what the group's object says, ``None`` if it is gone."""
-        self.gang, self.terms = gang, terms
+    def define(self, terms: Terms) -> None:
+        """Take in that the group's object appeared, changed or is gone."""
+        gang, self.terms = self.gang, terms
         self.refusal = self.refusal if gang is not None else ""
         self.created = seconds(gang.created) if gang is not None else self.created
         self.minimum = sum(shortfall(gang.root, lambda _: 0).values()) if gang is not None else 0
@@ -280,9 +285,8 @@ class Group:
 
     def take_out(self, record: PodRecord) -> None:
         """Stop counting a pod as it was."""
-        if self.members.pop(record.key, None) is None:
-            return
-        self._count(record, self._part_of.pop(record.key), -1)
+        self._assigned_by_part = self._available_by_part = None
+        self.assigned -= record.status in ACTIVE_ALLOCATED
         self.bound -= record.status in PLACED
         self.gated -= record.status is PodStatus.GATED
         if record.status is PodStatus.PENDING:
@@ -292,27 +296,16 @@ class Group:
             if not self._priorities[priority]:
                 del self._priorities[priority]
 
-    def put_in(self, record: PodRecord, part: str = DEFAULT_POD_SET) -> None:
-        """Count a pod as it is, in one part of the group."""
-        if record.status not in ALIVE:
-            return
+    def put_in(self, record: PodRecord) -> None:
+        """Count a pod as it is."""
+        self._assigned_by_part = self._available_by_part = None
         if not self.assigned and record.status in ACTIVE_ALLOCATED - PLACED:
             self._started = False  # the first member that is given a node
-        self.members[record.key] = record
-        self._part_of[record.key] = part
-        self._count(record, part, 1)
+        self.assigned += record.status in ACTIVE_ALLOCATED
         self.bound += record.status in PLACED
         self.gated += record.status is PodStatus.GATED
         if record.status is PodStatus.PENDING:
             self._priorities[record.pod.spec.priority or 0] += 1
-
-    def _count(self, record: PodRecord, part: str, by: int) -> None:
-        tally = self._tally(part)
-        if record.status in ACTIVE_ALLOCATED:
-            self.assigned += by
-            tally.assigned += by
-        if record.status is not PodStatus.GATED:
-            tally.available += by
 
 
 def _turn(record: PodRecord) -> tuple[int, float, PodKey]:

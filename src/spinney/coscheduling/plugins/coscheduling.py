@@ -176,7 +176,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         if not group.complete:
             gated = f", {group.gated} of them gated" if group.gated else ""
             return Status.unresolvable(
-                f"cannot find enough sibling pods, current pods number: {len(group.members)}{gated}, "
+                f"cannot find enough sibling pods, current pods number: {group.size}{gated}, "
                 f"minMember of group: {group.minimum}",
                 waits=WAITING_FOR_PODS,
             )
@@ -193,7 +193,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         wanted = table.axis.vector(asked)
         usable = table.alive & ~table.unschedulable
         free = np.maximum(table.idle[usable], 0).sum(axis=0)
-        for record in group.members.values():
+        for record in group.members:
             if record.status in ACTIVE_ALLOCATED:
                 free += padded(record.request.requests, len(free))
         short = np.maximum(wanted - free, 0)
@@ -243,7 +243,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         if group is None or group.satisfied:
             return PostFilterResult(Status.unschedulable())
         if preempting(self._services, group):
-            why = why_kept(self._services, group.members.values(), otherwise="victims are still terminating")
+            why = why_kept(self._services, group.members, otherwise="victims are still terminating")
             return PostFilterResult(Status.unschedulable(why), keep=True)
         others = group.others_than(self._record(pod), self._handle.ranking.kind)
         if others:
@@ -325,8 +325,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         if first:
             self._services.activate(Key(*record.key) for record in group.pending())
         timeout = group.terms.timeout or self.arguments.permit_waiting_time_seconds
-        asked = asked_until(self._services, group.members.values())
-        if asked is not None:
+        if self._services.requests and (asked := asked_until(self._services, group.members)) is not None:
             timeout += max((asked - self._services.runtime.clock.now()).total_seconds(), 0.0)
         return Status(Code.WAIT, (f"waiting for {group.missing} more pods of pod group {group.name}",)), timeout
 
@@ -402,7 +401,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
     def _withdraw(self, group: Group) -> None:
         """Keep no node for the members of a group."""
         group.chosen = frozenset()
-        for record in list(group.members.values()):
+        for record in group.members:
             if self._services.nominations.node_of(Key(*record.key)):
                 self._services.nominate(record, "")
 

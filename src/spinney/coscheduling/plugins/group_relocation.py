@@ -43,7 +43,7 @@ class GroupRelocation(PostFilter):
         ranking = self._handle.ranking
         if group.others_than(record, ranking.kind):
             return PostFilterResult(Status.unschedulable())
-        rest = [each for each in group.members.values() if each.status in PLACED]
+        rest = [each for each in group.members if each.status in PLACED]
         states = MemberStates(ranking, record, state)
         search = QuorumSearch(self._services, ranking, states, group, giving_up=rest, victims=False)
         if search.plan() is None:
@@ -60,7 +60,7 @@ class GroupRelocation(PostFilter):
         """Tell whether a group that must share domains has too few members, none on its way, and no place soon."""
         if not (group.scopes and group.interrupted) or group.assigned > group.bound:
             return False
-        rest = [each for each in group.members.values() if each.status in PLACED]
+        rest = [each for each in group.members if each.status in PLACED]
         if any(each.pod.metadata.controller is None or each.key in self._services.leaving for each in rest):
             return False
         return not preempting(self._services, group) and not self._is_about_to_have_room(group, record)

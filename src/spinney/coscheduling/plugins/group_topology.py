@@ -21,7 +21,7 @@ from spinney.coscheduling.framework.events import Action, EventHint
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import CycleState, Filter, PostFilter, PostFilterResult, PreFilter
 from spinney.coscheduling.framework.status import SUCCESS, Status
-from spinney.coscheduling.groups.domains import confined, domain, members_in, value_on, values_in
+from spinney.coscheduling.groups.domains import confined, domain, value_on, values_in
 from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.groups.needs import Scope
 from spinney.coscheduling.plugins.arguments import NoArguments, read
@@ -124,17 +124,17 @@ class GroupTopology(PreFilter, Filter, PostFilter):
 
     def _is_held(self, group: Group, scope: Scope) -> bool:
         """Tell whether bound members hold a part of a group where it is."""
-        members = members_in(group, scope)
+        members = group.members_of(scope.parts)
         return any(each.status in ACTIVE_ALLOCATED and Key(*each.key) not in group.waiting for each in members)
 
     def _occupied(self, group: Group, scope: Scope) -> set[str]:
         return self._domains_of(
-            scope, (each.node for each in members_in(group, scope) if each.status in ACTIVE_ALLOCATED)
+            scope, (each.node for each in group.members_of(scope.parts) if each.status in ACTIVE_ALLOCATED)
         )
 
     def _promised(self, group: Group, scope: Scope) -> set[str]:
         node_of = self._services.nominations.node_of
-        return self._domains_of(scope, (node_of(Key(*each.key)) for each in members_in(group, scope)))
+        return self._domains_of(scope, (node_of(Key(*each.key)) for each in group.members_of(scope.parts)))
 
     def _domains_of(self, scope: Scope, nodes: Iterable[str]) -> set[str]:
         table = self._services.cluster.table
@@ -160,6 +160,6 @@ class GroupTopology(PreFilter, Filter, PostFilter):
         """Return the pods that go where the domain is: those without a node, and those that would give up theirs."""
         return [
             each
-            for each in members_in(group, scope)
+            for each in group.members_of(scope.parts)
             if each.status is PodStatus.PENDING or Key(*each.key) in group.waiting
         ]

@@ -49,4 +49,4 @@ def preempting(services: Services, group: Group) -> bool:
     """Tell whether some member of a group waits for victims to go."""
     if not len(services.nominations):
         return False
-    return any(awaits_victims(services, record) for record in group.members.values())
+    return any(awaits_victims(services, record) for record in group.members)

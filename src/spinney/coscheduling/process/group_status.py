@@ -100,7 +100,7 @@ class GroupConditions:
         group = self._groups.get(gang)
         if group is None:
             return GangStanding(None)
-        placed = sum(record.status in having_nodes for record in group.members.values())
+        placed = sum(record.status in having_nodes for record in group.members)
         if group.satisfied and placed >= group.minimum and not group.waiting:
             group.refusal = ""
             message = f"{group.minimum} pods, as many as must run together, have their nodes"

@@ -44,8 +44,7 @@ class PodRefusal:
 
 def group_of(record: PodRecord, shared: ClusterIntake) -> GangKey:
     """Return the group whose minimum decides about a pod; a pod without one is its own."""
-    named = membership(record)
-    return shared.gangs.home(named) if named is not None else bare.membership(record)[0]
+    return shared.gangs.home(membership(record)[0])
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,7 @@ class Refusals:
         elif group is not None:
             needed = max(group.minimum - group.bound, 1)
             if not group.complete:
-                exist = len(group.members) - group.gated
+                exist = group.size - group.gated
                 others = (f"{exist} of the {group.minimum} pods that the group needs exist",)
         return Explanation(
             subject=str(unit),
@@ -180,12 +179,12 @@ def _beside_its_own(report: PodReport) -> PodReport:
 
 
 def _alike(record: PodRecord, group: Group | None) -> int:
-    members = group.members.values() if group is not None else (record,)
+    members = group.members if group is not None else (record,)
     number = record.request.number
     return sum(each.request.number == number and each.status is PodStatus.PENDING for each in members)
 
 
 def _members(record: PodRecord, group: Group | None) -> tuple[int, ...]:
     """Return what tells one refusal of a group from another: which class of pods, and how many of them wait."""
-    states = (len(group.members), group.assigned, group.bound, group.gated) if group is not None else ()
+    states = (group.size, group.assigned, group.bound, group.gated) if group is not None else ()
     return (record.request.number, *states)
