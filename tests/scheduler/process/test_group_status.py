@@ -15,6 +15,7 @@ from spinney.gangs.tree import GroupSet, PodSet, TopologyConstraint
 from spinney.kube.transport import Response
 from spinney.reporting.pod_gangs import gang_status
 from spinney.reporting.verdicts import GangVerdict
+from spinney.scheduler.framework.results import NOT_READY
 from spinney.scheduler.topology.levels import Topology
 from spinney.scheduler.topology.resolving import Topologies
 from spinney.scheduler.topology.scoring import placement_score
@@ -28,6 +29,19 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 async def group(world: World, name: str) -> kai.PodGroup:
     """Return a PodGroup as it is."""
     return await world.client.get(kai.POD_GROUP, name, NS, type=kai.PodGroup)
+
+
+async def a_gated_mate(world: World) -> None:
+    """Create a pod of the group "pair" that a gate holds back."""
+    mate = {
+        "metadata": {"name": "mate", "namespace": NS, "annotations": {KAI_POD_GROUP: "pair"}},
+        "spec": {
+            "schedulerName": "kai-scheduler",
+            "schedulingGates": [{"name": "example.com/later"}],
+            "containers": [{"name": "main", "image": "pause", "resources": {"limits": {"nvidia.com/gpu": "1"}}}],
+        },
+    }
+    await world.client.create(POD, mate)
 
 
 @given_a_world
@@ -56,15 +70,7 @@ async def test_no_reason_is_published_while_gates_are_still_opening(world: World
     """Of a gang that only lacks pods which are still gated nothing is said; once all are there, it is."""
     await a_contest(world)
     async with world.scheduler():
-        mate = {
-            "metadata": {"name": "mate", "namespace": NS, "annotations": {KAI_POD_GROUP: "pair"}},
-            "spec": {
-                "schedulerName": "kai-scheduler",
-                "schedulingGates": [{"name": "example.com/later"}],
-                "containers": [{"name": "main", "image": "pause", "resources": {"limits": {"nvidia.com/gpu": "1"}}}],
-            },
-        }
-        await world.client.create(POD, mate)
+        await a_gated_mate(world)
         await a_job(world, "pair", "low", minMember=2)
         first = await world.client.get(POD, "pair", NS, type=Pod)
         await world.settle(60)
@@ -77,6 +83,24 @@ async def test_no_reason_is_published_while_gates_are_still_opening(world: World
         refused = (await world.client.get(POD, "pair", NS, type=Pod)).condition("PodScheduled")
         assert refused is not None
         assert refused.status == "False"
+
+
+@given_a_world
+async def test_no_reason_is_published_that_gates_opened_meanwhile_have_settled(world: World) -> None:
+    """A cycle that began before the last gate was opened says nothing of the pods it missed: they are there now."""
+    await a_contest(world)
+    async with world.scheduler() as process:
+        await a_gated_mate(world)
+        await a_job(world, "pair", "low", minMember=2)
+        await world.settle(5)
+        before = process._scheduler.run_cycle()
+        assert [each.errors[0].reason for each in before.unschedulable] == [NOT_READY]
+        await world.client.patch(POD, "mate", {"spec": {"schedulingGates": None}}, NS)
+        await world.settle(60)
+        said = (await world.client.get(POD, "pair", NS, type=Pod)).condition("PodScheduled")
+        process._effects.conclude(before)
+        await world.settle(0.01)
+        assert (await world.client.get(POD, "pair", NS, type=Pod)).condition("PodScheduled") == said
 
 
 @given_a_world

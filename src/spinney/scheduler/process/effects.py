@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Protocol
 
 import structlog
@@ -18,8 +19,8 @@ from spinney.binding.asking import Asking
 from spinney.binding.binder import Binder
 from spinney.binding.evicting import Disruption, Evictor, Victim
 from spinney.binding.placement import BindFailure, ChosenDevice, ClaimAllocation, GangPlacement, Placement
-from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
-from spinney.gangs.tree import GangKey
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, TERMINAL, PodStatus
+from spinney.gangs.tree import GangKey, PodSet, is_satisfied
 from spinney.kube.backoff import exponential
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
@@ -354,7 +355,21 @@ class ClusterEffects:
             self._pod_status.waits(PodVerdict(record.key, record.uid, message, message, reason=WAITING_FOR_ROOM))
 
     def _is_opening(self, refused: Unschedulable) -> bool:
-        """Tell whether a gang only lacks pods whose gates are still to be opened: there is no reason to publish yet."""
+        """Tell whether a gang only lacked pods whose gates are opened one by one: there is no reason to publish yet.
+
+        The last gates may have been opened since the cycle began; then the next one decides about all pods.
+        """
         found = self._inventory.gangs.members(refused.gang)
-        gated = found is not None and any(status is PodStatus.GATED for _, status in found.counts)
-        return gated and all(error.reason == NOT_READY for error in refused.errors)
+        if found is None or any(error.reason != NOT_READY for error in refused.errors):
+            return False
+        gated = any(status is PodStatus.GATED for _, status in found.counts)
+        return gated or is_satisfied(found.gang.root, partial(_waiting_or_placed, found.counts))
+
+
+def _waiting_or_placed(counts: Mapping[tuple[str, PodStatus], int], pod_set: PodSet) -> int:
+    """Return how many pods of a set are neither held back by a gate nor over."""
+    return sum(
+        count
+        for (name, status), count in counts.items()
+        if name == pod_set.name and status is not PodStatus.GATED and status not in TERMINAL
+    )
