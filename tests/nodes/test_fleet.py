@@ -75,6 +75,17 @@ def phase_is(phase: str) -> Callable[[JSON], bool]:
     return lambda pod: bool(pod["status"].get("phase") == phase)
 
 
+async def test_a_label_that_a_node_was_given_later_counts(cluster: Cluster) -> None:
+    """A pod that selects it runs there; a pod that selects another label is rejected as before."""
+    async with a_fleet(cluster, count=1):
+        await cluster.client.patch(NODE, "n0", {"metadata": {"labels": {"pool": "mine"}}})
+        for name, pool in (("fits", "mine"), ("strays", "other")):
+            pod = a_pod_manifest(name, node="n0", nodeSelector={"pool": pool})
+            await cluster.client.create(POD, pod, cluster.namespace)
+        await until(cluster, "fits", phase_is("Running"))
+        assert (await until(cluster, "strays", phase_is("Failed")))["status"]["reason"] == "NodeAffinity"
+
+
 async def test_nodes_are_registered_ready_and_with_what_they_have(cluster: Cluster) -> None:
     """Each node of the description is there, Ready, with its capacity, labels and a lease, and without taints."""
     async with a_fleet(cluster) as fleet:

@@ -6,12 +6,14 @@ resource that the node has never heard of is ignored, as kubelets do: it may be 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from spinney.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
 from spinney.api.pod_requests import Amounts
 from spinney.api.selectors import Operator, Requirement
 from spinney.nodes.pods import BoundPod
 
+NODE_AFFINITY: Final = "NodeAffinity"
 _OWN_RESOURCES = ("pods", "cpu", "memory", "ephemeral-storage")  # others are handed out by device plugins
 
 
@@ -67,7 +69,7 @@ def _resources(wanted: Amounts, allocatable: Amounts, used: Amounts) -> Rejectio
 def _affinity(pod: BoundPod, *, node: str, labels: Mapping[str, str]) -> Rejection | None:
     if _is_selected(pod, node=node, labels=labels):
         return None
-    return Rejection("NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector")
+    return Rejection(NODE_AFFINITY, "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector")
 
 
 def _is_selected(pod: BoundPod, *, node: str, labels: Mapping[str, str]) -> bool:

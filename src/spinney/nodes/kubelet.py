@@ -12,13 +12,14 @@ from datetime import datetime
 import structlog
 
 from spinney.api.affinity import Taint
-from spinney.api.core import POD
+from spinney.api.core import NODE, POD
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.controller import Controller, Requeue
+from spinney.kube.errors import NotFound
 from spinney.kube.keys import Key
 from spinney.kube.reconciling import unless_gone
-from spinney.nodes.admission import Rejection, admit
+from spinney.nodes.admission import NODE_AFFINITY, Rejection, admit
 from spinney.nodes.behaviour import InvalidAnnotation, Latencies, behaviour_of
 from spinney.nodes.lifecycle import PodStage, adopt, advance, begin, lose_touch
 from spinney.nodes.node import Addresses, SimulatedNode, Tenant, failure_taint
@@ -126,6 +127,8 @@ class Kubelets:
         tenant = node.tenants.get(key)
         if tenant is None:
             arrival = self._arrive(key, pod, node)
+            if isinstance(arrival, Rejection) and arrival.reason == NODE_AFFINITY and await self._is_relabelled(node):
+                arrival = self._arrive(key, pod, node)
             if isinstance(arrival, Rejection):
                 log.info("pod rejected", pod=str(key), node=node.name, reason=arrival.reason)
                 await self._write(key, rejected_patch(pod, arrival, now=self._runtime.clock.now()))
@@ -178,7 +181,7 @@ class Kubelets:
                 pod,
                 wanted,
                 node=node.name,
-                labels=node.spec.labels,
+                labels=node.labels,
                 allocatable=node.allocatable,
                 used=node.used,
             )
@@ -187,6 +190,15 @@ class Kubelets:
             tenant = Tenant(wanted, begin(behaviour, ip=self._addresses.pod(), now=now))
         node.take(key, tenant)
         return tenant
+
+    async def _is_relabelled(self, node: SimulatedNode) -> bool:
+        """Look at the Node object, whose labels anybody may change; tell whether they differ from what was known."""
+        try:
+            found = await self._client.get(NODE, node.name)
+        except NotFound:
+            return False
+        known, node.labels = node.labels, found["metadata"].get("labels") or {}
+        return node.labels != known
 
     def _wait_for(self, key: Key, tenant: Tenant, waits: tuple[Parent, ...]) -> None:
         """Remember whose readiness wakes this pod."""

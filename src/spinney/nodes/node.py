@@ -1,5 +1,6 @@
 """One simulated node: what it has, which pods it runs, and the Node object that says so."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -54,6 +55,11 @@ class SimulatedNode:
     since: datetime | None = None  # since when the health is this
     tenants: dict[Key, Tenant] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """As its Node object had them when last looked at; at first as the node was described."""
+
+    def __post_init__(self) -> None:
+        self.labels = self.labels or self.spec.labels
 
     @property
     def name(self) -> str:
