@@ -59,6 +59,15 @@ async def test_defaults_are_filled_at_every_level() -> None:
     assert made["spec"] == {"size": 1, "color": "red", "parts": [{"name": "a", "count": 1}], "note": None}
 
 
+@pytest.mark.parametrize("pattern", ["^(?i)[a-z]+$", "(?i)^[a-z]+$", "^x(?i)y|[a-z]+$"])
+async def test_a_pattern_may_ignore_case_from_somewhere_on(pattern: str) -> None:
+    """Go's regular expressions take flags in the middle, which many projects' definitions have."""
+    text = {"type": "object", "properties": {"word": {"type": "string", "pattern": pattern}}}
+    api = await _with_widgets(text)
+    assert (await api.send("POST", WIDGETS, a_widget("good", word="WORD"))).status == 201
+    assert (await api.send("POST", WIDGETS, a_widget("bad", word="1"))).status == 422
+
+
 async def test_unknown_fields_are_pruned() -> None:
     """What the schema does not have is dropped with a warning, or refused if the client is strict."""
     api = await _with_widgets()

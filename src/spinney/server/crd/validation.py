@@ -12,6 +12,7 @@ import jsonschema_rs
 from spinney.api.field_error import shown
 from spinney.api.struct import JSON
 from spinney.server.crd.formats import BOUNDS, CALLED, STRINGS
+from spinney.server.crd.patterns import grouped_flags
 from spinney.server.exchange.status import (
     Cause,
     bad_request,
@@ -68,7 +69,7 @@ def json_schema(schema: JSON) -> JSON:
         elif name in {"allOf", "anyOf", "oneOf"}:
             translated[name] = [json_schema(each) for each in value]
         elif name != "format":
-            translated[name] = value
+            translated[name] = grouped_flags(value) if name == "pattern" else value
     if "format" in schema:
         _add_format(translated, schema["format"])
     if schema.get("x-kubernetes-int-or-string"):
