@@ -33,6 +33,15 @@ class Ground:
         """Install an operator and run its controller; both stay for the tests that follow on this cluster."""
         await self.operators.install(name, self.cluster.client)
 
+    @asynccontextmanager
+    async def visited_by(self, name: str) -> AsyncIterator[None]:
+        """Have an operator for the time of the block alone, as it concerns what all others make."""
+        await self.install(name)
+        try:
+            yield
+        finally:
+            await self.operators.remove(name, self.cluster.client)
+
 
 @pytest.fixture(scope="session")
 def operated() -> Iterator[tuple[ControlPlane, Installation]]:

@@ -100,6 +100,15 @@ RECIPES: Mapping[str, Recipe] = {
         configuration=_manager("config.trainer.kubeflow.org/v1alpha1", "certManagement"),
         needs=("jobset",),
     ),
+    "kueue": Recipe(
+        crds="config/components/crd/bases",
+        webhooks="config/components/webhook/manifests.yaml",
+        configuration=lambda ports: {
+            **_manager("config.kueue.x-k8s.io/v1beta2", "internalCertManagement", certDir=_CERTIFICATES)(ports),
+            "integrations": {"frameworks": ["batch/job", "jobset.x-k8s.io/jobset", "pod"]},
+        },
+        needs=("jobset",),
+    ),
     "mpi": Recipe(
         crds="manifests/base/kubeflow.org_mpijobs.yaml",
         flags=lambda ports, kubeconfig: [f"--kubeConfig={kubeconfig}", "--kube-api-qps=500", "--kube-api-burst=500"],
@@ -125,6 +134,8 @@ class Installation:
     directory: Path
     _clock: SystemClock = field(default_factory=SystemClock)
     _running: dict[str, Process] = field(default_factory=dict)
+    _webhooks: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    """Kind and name of the webhook configurations of each operator."""
     _tether: Tether = field(default_factory=Tether)
 
     async def install(self, name: str, client: Client) -> None:
@@ -145,6 +156,13 @@ class Installation:
             reached = self._reached(webhooks, operator, ports)
             await asyncio.to_thread(self._wait_until_served, process, reached)
             await client.apply(_WEBHOOKS[webhooks["kind"]], reached)
+            self._webhooks.setdefault(name, []).append((webhooks["kind"], reached["metadata"]["name"]))
+
+    async def remove(self, name: str, client: Client) -> None:
+        """Take an operator's webhooks away and end its controller; its CRDs stay."""
+        for kind, webhooks in self._webhooks.pop(name, ()):
+            await client.delete(_WEBHOOKS[kind], webhooks)
+        await asyncio.to_thread(self._running.pop(name).stop)
 
     def logs(self) -> str:
         """Return what the controllers have logged last."""
@@ -158,7 +176,7 @@ class Installation:
 
     def _start(self, operator: Published, recipe: Recipe, ports: Ports) -> Process:
         home, certificates = self.directory / operator.name, self._certificates(operator.name)
-        certificates.mkdir(parents=True)
+        certificates.mkdir(parents=True, exist_ok=True)
         authority = Authority("spinney-test-operators", now=self._clock.now())
         pair = authority.serving([_LOOPBACK])
         for file, content in (("tls.crt", pair.certificate), ("tls.key", pair.key), ("ca.crt", authority.pem)):

@@ -39,11 +39,11 @@ class Published:
 
 def published(name: str) -> Published:
     """Return an operator, built if need be; a machine without Go skips the test."""
-    build = subprocess.run([str(_BUILD)], stdout=subprocess.PIPE, text=True, check=False)
+    build = subprocess.run([str(_BUILD), name], stdout=subprocess.PIPE, text=True, check=False)
     if build.returncode == _NO_GO:
         pytest.skip(f"NO OPERATORS: {name} has to be built from source and `go` is not on PATH")
     assert build.returncode == 0, f"`{_BUILD}` failed with exit code {build.returncode}; its output is above"
-    return Published(name, Path(build.stdout.strip()) / name)
+    return Published(name, Path(build.stdout.strip()))
 
 
 def for_our_nodes(example: JSON, *, gpus: int = 8) -> JSON:

@@ -12,6 +12,7 @@ import pytest
 from spinney.api.core import NODE, POD
 from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.kai import QUEUE, Queue
+from spinney.api.kueue import CLUSTER_QUEUE, ClusterQueue
 from spinney.api.struct import JSON, to_json
 from spinney.kube.crds import install_crds
 from spinney.runtime import Runtime
@@ -210,6 +211,28 @@ def test_what_was_not_seen_survives_the_file(tmp_path: Path) -> None:
     write_snapshot(replace(snapshot, unseen=unseen), tmp_path / "s")
 
     assert read_snapshot(tmp_path / "s").unseen == unseen
+
+
+@pytest.mark.parametrize(("version", "field"), [("v1beta1", "cohort"), ("v1beta2", "cohortName")])
+async def test_the_queues_of_either_version_of_kueue_are_seen(version: str, field: str) -> None:
+    """A cluster that serves only one of them has its ClusterQueues in the snapshot, with the cohort each is in."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": anything}}
+    names = {"plural": "clusterqueues", "kind": "ClusterQueue"}
+    definition = {
+        "metadata": {"name": "clusterqueues.kueue.x-k8s.io"},
+        "spec": {"group": "kueue.x-k8s.io", "scope": "Cluster", "names": names, "versions": [served]},
+    }
+    runtime = Runtime.system()
+    cluster = EmbeddedCluster(runtime)
+    async with cluster.server.running():
+        await install_crds(cluster.client, [definition])
+        queue = replace(CLUSTER_QUEUE, version=version)
+        await cluster.client.create(queue, {"metadata": {"name": "team"}, "spec": {field: "lab"}})
+        (found,) = (await take(cluster.client)).of(CLUSTER_QUEUE, ClusterQueue)
+    runtime.executor.close()
+
+    assert (found.metadata.name, found.spec.shares_with) == ("team", "lab")
 
 
 async def test_objects_of_an_older_crd_are_named() -> None:

@@ -5,6 +5,7 @@ package main
 import (
 	"flag"
 	"log"
+	"time"
 
 	configapi "github.com/ray-project/kuberay/ray-operator/apis/config/v1alpha1"
 	rayv1 "github.com/ray-project/kuberay/ray-operator/apis/ray/v1"
@@ -18,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -37,6 +39,7 @@ func main() {
 		Scheme:                 scheme,
 		Metrics:                server.Options{BindAddress: "0"},
 		HealthProbeBindAddress: *probes,
+		Controller:             controllerconfig.Controller{CacheSyncTimeout: 10 * time.Minute}, // on a busy machine
 		Cache:                  cache.Options{ByObject: map[client.Object]cache.ByObject{&batchv1.Job{}: {Label: made}}},
 	})
 	must(err)

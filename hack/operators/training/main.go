@@ -6,6 +6,7 @@ package main
 import (
 	"flag"
 	"log"
+	"time"
 
 	kubeflowv1 "github.com/kubeflow/training-operator/pkg/apis/kubeflow.org/v1"
 	"github.com/kubeflow/training-operator/pkg/config"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
+	controllerconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -35,6 +37,7 @@ func main() {
 		Scheme:                 scheme,
 		Metrics:                server.Options{BindAddress: "0"},
 		HealthProbeBindAddress: *probes,
+		Controller:             controllerconfig.Controller{CacheSyncTimeout: 10 * time.Minute}, // on a busy machine
 	})
 	must(err)
 	for kind, setup := range controllerv1.SupportedSchemeReconciler {

@@ -1,5 +1,9 @@
-"""Kueue's queues and Workloads (``kueue.x-k8s.io/v1beta1``), as far as the advisor reads them."""
+"""Kueue's queues and Workloads (``kueue.x-k8s.io/v1beta2``), as far as the advisor reads them.
 
+Kueue before 0.15 serves ``v1beta1`` alone. What is read here differs in one field: the cohort of a ClusterQueue.
+"""
+
+from dataclasses import replace
 from typing import Final
 
 from spinney.api.meta import Condition, Metadata
@@ -7,12 +11,16 @@ from spinney.api.quantity import RawQuantity
 from spinney.api.resource import Resource
 from spinney.api.struct import Struct, constant
 
-_VERSION: Final = "kueue.x-k8s.io/v1beta1"
+_VERSION: Final = "kueue.x-k8s.io/v1beta2"
 
-CLUSTER_QUEUE: Final = Resource("kueue.x-k8s.io", "v1beta1", "ClusterQueue", "clusterqueues", namespaced=False)
-COHORT: Final = Resource("kueue.x-k8s.io", "v1beta1", "Cohort", "cohorts", namespaced=False)
-LOCAL_QUEUE: Final = Resource("kueue.x-k8s.io", "v1beta1", "LocalQueue", "localqueues")
-WORKLOAD: Final = Resource("kueue.x-k8s.io", "v1beta1", "Workload", "workloads")
+CLUSTER_QUEUE: Final = Resource("kueue.x-k8s.io", "v1beta2", "ClusterQueue", "clusterqueues", namespaced=False)
+COHORT: Final = Resource("kueue.x-k8s.io", "v1beta2", "Cohort", "cohorts", namespaced=False)
+LOCAL_QUEUE: Final = Resource("kueue.x-k8s.io", "v1beta2", "LocalQueue", "localqueues")
+WORKLOAD: Final = Resource("kueue.x-k8s.io", "v1beta2", "Workload", "workloads")
+FORMER: Final = {
+    current: replace(current, version="v1beta1") for current in (CLUSTER_QUEUE, COHORT, LOCAL_QUEUE, WORKLOAD)
+}
+"""Each kind as older releases serve it."""
 
 QUOTA_RESERVED: Final = "QuotaReserved"
 ADMITTED: Final = "Admitted"
@@ -44,7 +52,14 @@ class ClusterQueueSpec(Struct, frozen=True, kw_only=True):
     """What a ClusterQueue may give, and with whom it shares."""
 
     resource_groups: tuple[ResourceGroup, ...] = ()
+    cohort_name: str = ""
     cohort: str = ""
+    """The same in ``v1beta1``."""
+
+    @property
+    def shares_with(self) -> str:
+        """Return the name of the cohort; empty if it is in none."""
+        return self.cohort_name or self.cohort
 
 
 class ClusterQueue(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What Kueue says of the workload that a gated pod belongs to."""
+"""What Kueue says of a workload that it has not admitted: one that is suspended, or whose pods are gated."""
 
 from collections.abc import Iterable
 
@@ -10,8 +10,22 @@ from spinney.api.labels import KUEUE_POD_GROUP, KUEUE_WORKLOAD
 
 def kueue_says(workloads: Iterable[Workload], pod: Pod) -> str:
     """Return why Kueue has not let a pod go, in its own words; empty if its Workload is not there or says nothing."""
-    found = next((each for each in workloads if _has(each, pod)), None)
-    conditions = found.status.conditions if found is not None else ()
+    return _said(next((each for each in workloads if _has(each, pod)), None))
+
+
+def kueue_says_of(workloads: Iterable[Workload], kind: str, name: str, namespace: str | None) -> str:
+    """Return why Kueue has not admitted what a user calls ``KIND/NAME``; empty if it is not Kueue's, or admitted."""
+
+    def owns(workload: Workload) -> bool:
+        owners = workload.metadata.owner_references
+        here = namespace is None or workload.metadata.namespace == namespace
+        return here and any((each.kind.lower(), each.name) == (kind.lower(), name) for each in owners)
+
+    return _said(next(filter(owns, workloads), None))
+
+
+def _said(workload: Workload | None) -> str:
+    conditions = workload.status.conditions if workload is not None else ()
     words = [word for word in (QUOTA_RESERVED, ADMITTED) if not is_true(conditions, word)]
     if is_true(conditions, EVICTED) and QUOTA_RESERVED in words:
         words.insert(0, EVICTED)

@@ -96,6 +96,8 @@ def find(
     if (made := _made_for(snapshot, text, namespace)) is not None:
         return made
     if _is_workload(text):
+        if said := _said_by_kueue(snapshot, text, namespace):
+            raise NoSuchSubject(f"{text} has no pods yet: Kueue has not admitted it: {said}")
         raise NoSuchSubject(
             f"no gang was made for {text}: it has no pods, perhaps because it is suspended; 'kubectl describe' shows "
             "what it waits for, and 'spinney simulate -f' whether its gang would start"
@@ -115,6 +117,15 @@ def find(
     if len(distinct) > 1:
         raise AmbiguousSubject(name, distinct)
     return distinct[0]
+
+
+def _said_by_kueue(snapshot: "ClusterSnapshot", text: str, namespace: str | None) -> str:
+    """Return what Kueue says of a workload that it has not admitted."""
+    from spinney.api.kueue import WORKLOAD, Workload  # noqa: PLC0415 - shells that complete a name do not wait for it
+    from spinney.sim.advice.kueue_workloads import kueue_says_of  # noqa: PLC0415
+
+    kind, _, name = text.rpartition("/")
+    return kueue_says_of(snapshot.of(WORKLOAD, Workload), kind, name, namespace)
 
 
 def _made_for(snapshot: "ClusterSnapshot", text: str, namespace: str | None) -> Subject | None:

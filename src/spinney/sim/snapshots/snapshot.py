@@ -46,8 +46,11 @@ KINDS: Final[Mapping[Resource, type[Any]]] = {
 }
 """Every kind a snapshot may hold, in the order it is taken."""
 
-BY_NAME: Final[Mapping[tuple[str, str], Resource]] = {(each.api_version, each.kind): each for each in KINDS}
-"""The same by ``apiVersion`` and ``kind``."""
+BY_NAME: Final[Mapping[tuple[str, str], Resource]] = {
+    **{(each.api_version, each.kind): each for each in KINDS},
+    **{(former.api_version, former.kind): each for each, former in kueue.FORMER.items()},
+}
+"""The same by ``apiVersion`` and ``kind``; an object of an older version is held among those of the current one."""
 
 
 FORBIDDEN: Final = "may not be listed"
@@ -200,10 +203,14 @@ async def take(
     async def look(resource: Resource) -> _Seen:
         async with turns:
             on_kind(resource)
-            return await _seen(client, resource, namespace)
+            return await _seen(client, resource, KINDS[resource], namespace)
 
-    known, answers = await asyncio.gather(served(client, KINDS), asyncio.gather(*map(look, KINDS)))
+    asked = served(client, (*KINDS, *kueue.FORMER.values()))
+    known, answers = await asyncio.gather(asked, asyncio.gather(*map(look, KINDS)))
     seen = {resource: each for resource, each in zip(KINDS, answers, strict=True) if resource in known}
+    for resource, former in kueue.FORMER.items():
+        if resource not in known and former in known:
+            seen[resource] = await _seen(client, former, KINDS[resource], namespace)
     return ClusterSnapshot(
         objects={resource: each.objects for resource, each in seen.items() if each.objects is not None},
         unseen=tuple(unseen for each in seen.values() for unseen in each.unseen),
@@ -221,17 +228,17 @@ class _Seen:
     unseen: tuple[Unseen, ...] = ()
 
 
-async def _seen(client: Client, resource: Resource, namespace: str | None) -> _Seen:
+async def _seen(client: Client, resource: Resource, kind: type[Any], namespace: str | None) -> _Seen:
     """List one kind: everywhere, or where that may not be, in ``namespace``."""
     try:
-        return await _listed(client, resource, None)
+        return await _listed(client, resource, kind, None)
     except NotFound:
         return _Seen(None)  # its CRD went while we looked
     except Forbidden as refusal:
         if namespace is None or not resource.namespaced:
             return _Seen(None, (_forbidden(resource, refusal),))
     try:
-        here = await _listed(client, resource, namespace)
+        here = await _listed(client, resource, kind, namespace)
     except Forbidden as refusal:
         return _Seen(None, (_forbidden(resource, refusal),))
     elsewhere = Unseen(what=str(resource), reason=f"{FORBIDDEN} outside namespace {namespace}")
@@ -242,11 +249,11 @@ def _forbidden(resource: Resource, refusal: Forbidden) -> Unseen:
     return Unseen(what=str(resource), reason=FORBIDDEN, detail=" ".join(str(refusal).split()))
 
 
-async def _listed(client: Client, resource: Resource, namespace: str | None) -> _Seen:
+async def _listed(client: Client, resource: Resource, kind: type[Any], namespace: str | None) -> _Seen:
     try:
-        return await _read(client.pages(resource, namespace, type=KINDS[resource], limit=_PAGE), resource)
+        return await _read(client.pages(resource, namespace, type=kind, limit=_PAGE), resource)
     except Expired:  # between two pages; one request for everything cannot expire
-        return await _read(client.pages(resource, namespace, type=KINDS[resource], limit=0), resource)
+        return await _read(client.pages(resource, namespace, type=kind, limit=0), resource)
 
 
 async def _read(pages: AsyncIterator[Page[Any]], resource: Resource) -> _Seen:

@@ -66,11 +66,11 @@ def _queue(found: ClusterQueue) -> Queue:
     created = found.metadata.creation_timestamp
     return Queue(
         name=found.metadata.name,
-        parent=_cohort_name(found.spec.cohort) if found.spec.cohort else None,
+        parent=_cohort_name(found.spec.shares_with) if found.spec.shares_with else None,
         quota=_amounts(nominal),
         limit=_amounts(
             {name: amount + borrowing[name] if name in borrowing else UNLIMITED for name, amount in nominal.items()}
-            if found.spec.cohort
+            if found.spec.shares_with
             else nominal
         ),
         created=created.timestamp() if created is not None else 0.0,
@@ -86,8 +86,8 @@ def _cohorts(members: Iterable[ClusterQueue], described: Iterable[Cohort]) -> It
         own[cohort.metadata.name] = _quotas(cohort.spec.resource_groups)[0]
         parents[cohort.metadata.name] = cohort.spec.parent_name
     for each in members:
-        if each.spec.cohort:
-            _add(own[each.spec.cohort], _quotas(each.spec.resource_groups)[0])
+        if each.spec.shares_with:
+            _add(own[each.spec.shares_with], _quotas(each.spec.resource_groups)[0])
     total = {name: dict(amounts) for name, amounts in own.items()}
     for name, amounts in own.items():
         above, seen = parents.get(name, ""), {name}
