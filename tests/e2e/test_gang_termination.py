@@ -1,7 +1,12 @@
 """A gang that lost its minimum for longer than it may is recycled, as little of it as will do (Grove's GT scenarios).
 
-To kill is to close the node and delete the pod, so that nothing can take its place. The delay is ten seconds.
+To kill is to close the node and delete the pod, so that nothing can take its place. The delay is ten seconds. Each row
+of a scenario is how many pods of which PodClique are killed, and what is made anew because of it; all other pods
+outlive the delay.
 """
+
+from dataclasses import dataclass
+from functools import partial
 
 from spinney.api.conditions import find_condition
 from spinney.api.core import Pod
@@ -42,93 +47,83 @@ async def recover(stage: Stage) -> None:
     await stage.settle()
 
 
+@dataclass(frozen=True)
+class Loss:
+    """Pods of a PodClique are killed; those of the ``recycled`` ones are made anew, ``None`` for the whole replica."""
+
+    clique: str
+    pods: int
+    recycled: tuple[str, ...] | None = ()
+    kept: tuple[str, ...] = ("pc-a", "sg-x-0-pc-b", "sg-x-0-pc-c", "sg-x-1-pc-b", "sg-x-1-pc-c")
+    """Where the other pods outlive the delay."""
+
+
+async def play(a_stage: Stages, manifest: JSON, *losses: Loss) -> None:
+    """Bring ten pods up, lose some after the other, and see everything recover; what was kept is not replaced then."""
+    name = f"{manifest['metadata']['name']}-0"
+    async with a_stage(10) as stage:
+        await deployed(stage, manifest)
+        for loss in losses:
+            lost = stage.bound(f"{name}-{loss.clique}")[: loss.pods]
+            if loss.recycled is None:
+                before, kept = stage.uids(), set[str | None]()
+                await stage.kill(*lost)
+                await expect_recycled(stage, before)
+                continue
+            anew = stage.uids(*(f"{name}-{each}" for each in loss.recycled)) if loss.recycled else set()
+            kept = stage.uids(*(f"{name}-{each}" for each in loss.kept)) - anew - {pod.metadata.uid for pod in lost}
+            await stage.kill(*lost)
+            await stage.until(partial(_is_gone, stage, anew))
+            await expect_untouched(stage, kept)
+        await recover(stage)
+        assert kept <= stage.uids()
+
+
+def _is_gone(stage: Stage, uids: set[str | None]) -> bool:
+    return not uids & stage.uids() and len(stage.pods()) == 10
+
+
 @on(*BACKENDS)
 async def test_gt1_a_standalone_clique_below_its_minimum(a_stage: Stages) -> None:
     """One pod of a clique that needs both is lost: the whole replica is made anew, and recovers."""
-    async with a_stage(10) as stage:
-        await deployed(stage, workload1_gt())
-        before = stage.uids()
-        await stage.kill(stage.pods("workload1-gt-0-pc-a")[0])
-        await expect_recycled(stage, before)
-        await recover(stage)
+    await play(a_stage, workload1_gt(), Loss("pc-a", 1, recycled=None))
 
 
 @on(*BACKENDS)
 async def test_gt2_a_member_clique_below_its_minimum(a_stage: Stages) -> None:
     """One pod of a scaling group that needs both its replicas is lost: the whole replica of the set is made anew."""
-    async with a_stage(10) as stage:
-        await deployed(stage, workload1_gt())
-        before = stage.uids()
-        await stage.kill(stage.pods("workload1-gt-0-sg-x-0-pc-c")[0])
-        await expect_recycled(stage, before)
-        await recover(stage)
+    await play(a_stage, workload1_gt(), Loss("sg-x-0-pc-c", 1, recycled=None))
 
 
 @everywhere(*BACKENDS)
 async def test_gt3_a_clique_with_pods_to_spare(a_stage: Stages) -> None:
     """Losing one of two pods where one is enough does nothing; losing the other recycles the replica."""
-    async with a_stage(10) as stage:
-        await deployed(stage, workload2_gt())
-        first, second = stage.pods("workload2-gt-0-pc-a")
-        before = stage.uids()
-        await stage.kill(first)
-        await expect_untouched(stage, before - {first.metadata.uid})
-        await stage.kill(second)
-        await expect_recycled(stage, before)
-        await recover(stage)
+    await play(a_stage, workload2_gt(), Loss("pc-a", 1), Loss("pc-a", 1, recycled=None))
 
 
 @on(*BACKENDS)
 async def test_gt4_a_scaling_group_heals_itself_while_it_can(a_stage: Stages) -> None:
     """One replica of the group is recycled alone while the other serves; when both are lost, the whole replica is."""
-    async with a_stage(10) as stage:
-        await deployed(stage, workload2_gt())
-        first, *others = stage.pods("workload2-gt-0-sg-x-0-pc-c")
-        elsewhere = stage.uids("workload2-gt-0-pc-a", "workload2-gt-0-sg-x-1-pc-b", "workload2-gt-0-sg-x-1-pc-c")
-        of_replica = stage.uids("workload2-gt-0-sg-x-0-pc-b", "workload2-gt-0-sg-x-0-pc-c")
-        await stage.kill(first)
-        await expect_untouched(stage, (elsewhere | of_replica) - {first.metadata.uid})
-
-        await stage.kill(*others)
-        await stage.until(lambda: not of_replica & stage.uids())
-        await expect_untouched(stage, elsewhere)
-
-        first, *others = stage.pods("workload2-gt-0-sg-x-1-pc-c")
-        await stage.kill(first)
-        await expect_untouched(stage, stage.uids("workload2-gt-0-pc-a"))
-
-        before = stage.uids()
-        await stage.kill(*others)
-        await expect_recycled(stage, before)
-        await recover(stage)
+    await play(
+        a_stage,
+        workload2_gt(),
+        Loss("sg-x-0-pc-c", 1),
+        Loss("sg-x-0-pc-c", 2, recycled=("sg-x-0-pc-b", "sg-x-0-pc-c")),
+        Loss("sg-x-1-pc-c", 1, kept=("pc-a",)),
+        Loss("sg-x-1-pc-c", 2, recycled=None),
+    )
 
 
 @on(*BACKENDS)
 async def test_gt5_only_the_broken_replica_of_a_group_is_recycled(a_stage: Stages) -> None:
     """A group that can spare a replica recycles that one and leaves every other pod alone."""
-    async with a_stage(10) as stage:
-        await deployed(stage, workload5_gt())
-        elsewhere = stage.uids("workload5-gt-0-pc-a", "workload5-gt-0-sg-x-1-pc-b", "workload5-gt-0-sg-x-1-pc-c")
-        of_replica = stage.uids("workload5-gt-0-sg-x-0-pc-b", "workload5-gt-0-sg-x-0-pc-c")
-        await stage.kill(*stage.pods("workload5-gt-0-sg-x-0-pc-c"))
-        await stage.until(lambda: not of_replica & stage.uids() and len(stage.pods()) == 10)
-        await expect_untouched(stage, elsewhere)
-        await recover(stage)
-        assert elsewhere <= stage.uids()
+    await play(a_stage, workload5_gt(), Loss("sg-x-0-pc-c", 3, recycled=("sg-x-0-pc-b", "sg-x-0-pc-c")))
 
 
 @on(*BACKENDS)
 async def test_gt6_a_pod_of_a_scaled_gang_is_replaced(a_stage: Stages) -> None:
     """Losing one pod above the minimum of a scaled gang recycles nothing; its replacement starts when it may."""
-    async with a_stage(10) as stage:
-        await deployed(stage, workload2_gt())
-        lost = stage.pods("workload2-gt-0-sg-x-1-pc-c")[0]
-        survivors = stage.uids() - {lost.metadata.uid}
-        await stage.kill(lost)
-        await expect_untouched(stage, survivors)
-        assert len(stage.ready()) == 9
-        await recover(stage)
-        assert survivors <= stage.uids()
+    await play(a_stage, workload2_gt(), Loss("sg-x-1-pc-c", 1))
 
 
 @on(*BACKENDS)

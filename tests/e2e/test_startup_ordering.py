@@ -4,9 +4,11 @@ All pods of a gang are placed together; a pod's containers start only when enoug
 in its own gang, are ready. The times are those its node wrote.
 """
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
 
+from spinney.api.struct import JSON
 from spinney.nodes import PodTimes
 from tests.e2e.backends import BACKENDS, on
 from tests.e2e.harness import Stage, Stages
@@ -37,48 +39,72 @@ def expect_order(stage: Stage, *cliques: str, minimum: int | None = None) -> Non
         assert started(stage, child)[0] >= enough, f"{child} started before {parent} was ready"
 
 
+async def play(
+    a_stage: Stages,
+    manifest: JSON,
+    *orders: Sequence[str],
+    minimum: int | None = None,
+    starts_after: Mapping[str, tuple[str, ...]] | None = None,
+) -> None:
+    """Start ten pods; check each of the ``orders`` of PodCliques, and what PodCliques say that they start after."""
+    name = f"{manifest['metadata']['name']}-0"
+    async with a_stage(10, times=VARIED) as stage:
+        await stage.deploy(manifest)
+        await stage.until_ready(10)
+        for cliques in orders:
+            expect_order(stage, *(f"{name}-{clique}" for clique in cliques), minimum=minimum)
+        for clique, parents in (starts_after or {}).items():
+            found = stage.clique(f"{name}-{clique}").spec.starts_after
+            assert found == tuple(f"{name}-{parent}" for parent in parents)
+
+
 @on(*BACKENDS)
 async def test_so1_in_order_within_one_gang(a_stage: Stages) -> None:
     """All of pc-a is ready before any pc-b starts, and every pc-b before any pc-c."""
-    async with a_stage(10, times=VARIED) as stage:
-        await stage.deploy(workload3())
-        await stage.until_ready(10)
-        for j in (0, 1):
-            expect_order(stage, "workload3-0-pc-a", f"workload3-0-sg-x-{j}-pc-b")
-            for other in (0, 1):
-                expect_order(stage, f"workload3-0-sg-x-{j}-pc-b", f"workload3-0-sg-x-{other}-pc-c")
+    await play(
+        a_stage,
+        workload3(),
+        ("pc-a", "sg-x-0-pc-b", "sg-x-0-pc-c"),
+        ("pc-a", "sg-x-0-pc-b", "sg-x-1-pc-c"),
+        ("pc-a", "sg-x-1-pc-b", "sg-x-0-pc-c"),
+        ("pc-a", "sg-x-1-pc-b", "sg-x-1-pc-c"),
+    )
 
 
 @on(*BACKENDS)
 async def test_so2_in_order_within_each_gang(a_stage: Stages) -> None:
     """The base gang starts a, b, c; the scaled gang b, c, and waits for nobody else."""
-    async with a_stage(10, times=VARIED) as stage:
-        await stage.deploy(workload4())
-        await stage.until_ready(10)
-        expect_order(stage, "workload4-0-pc-a", "workload4-0-sg-x-0-pc-b", "workload4-0-sg-x-0-pc-c", minimum=1)
-        expect_order(stage, "workload4-0-sg-x-1-pc-b", "workload4-0-sg-x-1-pc-c", minimum=1)
-        assert stage.clique("workload4-0-sg-x-1-pc-b").spec.starts_after == ()
-        assert stage.clique("workload4-0-sg-x-1-pc-c").spec.starts_after == ("workload4-0-sg-x-1-pc-b",)
+    await play(
+        a_stage,
+        workload4(),
+        ("pc-a", "sg-x-0-pc-b", "sg-x-0-pc-c"),
+        ("sg-x-1-pc-b", "sg-x-1-pc-c"),
+        minimum=1,
+        starts_after={"sg-x-1-pc-b": (), "sg-x-1-pc-c": ("sg-x-1-pc-b",)},
+    )
 
 
 @on(*BACKENDS)
 async def test_so3_an_explicit_order_within_one_gang(a_stage: Stages) -> None:
     """pc-c starts after pc-a, and pc-b after pc-c, whatever their place in the list."""
-    async with a_stage(10, times=VARIED) as stage:
-        await stage.deploy(workload5())
-        await stage.until_ready(10)
-        for j in (0, 1):
-            expect_order(stage, "workload5-0-pc-a", f"workload5-0-sg-x-{j}-pc-c")
-            for other in (0, 1):
-                expect_order(stage, f"workload5-0-sg-x-{j}-pc-c", f"workload5-0-sg-x-{other}-pc-b")
+    await play(
+        a_stage,
+        workload5(),
+        ("pc-a", "sg-x-0-pc-c", "sg-x-0-pc-b"),
+        ("pc-a", "sg-x-0-pc-c", "sg-x-1-pc-b"),
+        ("pc-a", "sg-x-1-pc-c", "sg-x-0-pc-b"),
+        ("pc-a", "sg-x-1-pc-c", "sg-x-1-pc-b"),
+    )
 
 
 @on(*BACKENDS)
 async def test_so4_an_explicit_order_within_each_gang(a_stage: Stages) -> None:
     """The base gang starts a, b, c; in the scaled gang only b before c is left of that order."""
-    async with a_stage(10, times=VARIED) as stage:
-        await stage.deploy(workload6())
-        await stage.until_ready(10)
-        expect_order(stage, "workload6-0-pc-a", "workload6-0-sg-x-0-pc-b", "workload6-0-sg-x-0-pc-c", minimum=1)
-        expect_order(stage, "workload6-0-sg-x-1-pc-b", "workload6-0-sg-x-1-pc-c", minimum=1)
-        assert stage.clique("workload6-0-sg-x-1-pc-b").spec.starts_after == ()
+    await play(
+        a_stage,
+        workload6(),
+        ("pc-a", "sg-x-0-pc-b", "sg-x-0-pc-c"),
+        ("sg-x-1-pc-b", "sg-x-1-pc-c"),
+        minimum=1,
+        starts_after={"sg-x-1-pc-b": ()},
+    )

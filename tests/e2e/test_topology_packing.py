@@ -4,8 +4,12 @@ Where pods went is read from the labels of their nodes; what was asked of the sc
 from the PodGroup.
 """
 
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+
 import pytest
 
+from spinney.api.struct import JSON
 from tests.e2e.backends import REAL_KAI, WITH_TOPOLOGY, Backend, everywhere
 from tests.e2e.floor import BLOCK, HOST, RACK, ZONE
 from tests.e2e.harness import Stage, Stages
@@ -20,7 +24,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
     return row
 
 
-async def packed(stage: Stage, manifest: dict[str, object], count: int) -> None:
+async def packed(stage: Stage, manifest: JSON, count: int) -> None:
     """Bring a workload up on the topology of the floor."""
     await stage.bind_topology()
     await stage.deploy(manifest)
@@ -28,31 +32,43 @@ async def packed(stage: Stage, manifest: dict[str, object], count: int) -> None:
     await stage.settle()
 
 
+async def play(
+    opening: AbstractAsyncContextManager[Stage],
+    manifest: JSON,
+    pods: int,
+    *together: tuple[str, ...],
+    trees: Mapping[str, Tree],
+) -> None:
+    """Bring up a workload; check whose pods are ``together``, and the ``trees`` of its gangs.
+
+    A row of ``together`` is a level and the PodCliques whose pods share a domain of it; all pods, where it names none.
+    """
+    async with opening as stage:
+        await packed(stage, manifest, pods)
+        for level, *cliques in together:
+            expect_together(stage, level, *cliques)
+        for gang, tree in trees.items():
+            await expect_tree(stage, gang, tree)
+
+
 async def test_tas2_cliques_with_constraints_of_their_own(a_stage: Stages) -> None:
     """Three pods share a rack and four a block, each clique by itself."""
-    async with a_stage(28) as stage:
-        await packed(stage, topology.indep_clq(), 7)
-        expect_together(stage, RACK, "tas-indep-clq-0-worker-rack")
-        expect_together(stage, BLOCK, "tas-indep-clq-0-worker-block")
-        leaves = {
-            "tas-indep-clq-0-worker-rack": Leaf(3, required(RACK)),
-            "tas-indep-clq-0-worker-block": Leaf(4, required(BLOCK)),
-        }
-        await expect_tree(stage, "tas-indep-clq-0", Tree(leaves))
+    rack, block = "tas-indep-clq-0-worker-rack", "tas-indep-clq-0-worker-block"
+    await play(
+        a_stage(28),
+        topology.indep_clq(),
+        7,
+        (RACK, rack),
+        (BLOCK, block),
+        trees={"tas-indep-clq-0": Tree({rack: Leaf(3, required(RACK)), block: Leaf(4, required(BLOCK))})},
+    )
 
 
 async def test_tas3_a_constraint_on_the_set_only(a_stage: Stages) -> None:
     """All pods share a rack; the gang has three leaves and nothing between them and itself."""
-    async with a_stage(28) as stage:
-        await packed(stage, topology.sl_pcs_only(), 4)
-        expect_together(stage, RACK)
-        name = "tas-sl-pcs-only-0"
-        leaves = {
-            f"{name}-router": Leaf(2),
-            f"{name}-workers-0-worker": Leaf(1),
-            f"{name}-workers-1-worker": Leaf(1),
-        }
-        await expect_tree(stage, name, Tree(leaves, top=required(RACK)))
+    name = "tas-sl-pcs-only-0"
+    leaves = {f"{name}-router": Leaf(2), **{f"{name}-workers-{j}-worker": Leaf(1) for j in (0, 1)}}
+    await play(a_stage(28), topology.sl_pcs_only(), 4, (RACK,), trees={name: Tree(leaves, top=required(RACK))})
 
 
 async def test_tas4_a_constraint_on_the_scaling_group_only(a_stage: Stages) -> None:
@@ -76,96 +92,90 @@ async def test_tas4_a_constraint_on_the_scaling_group_only(a_stage: Stages) -> N
 
 async def test_tas5_on_one_host(a_stage: Stages) -> None:
     """Two pods that must share a host do."""
-    async with a_stage(28) as stage:
-        await packed(stage, topology.host_level(), 2)
-        expect_together(stage, HOST)
-        await expect_tree(stage, "tas-host-level-0", Tree({"tas-host-level-0-worker": Leaf(2, required(HOST))}))
+    tree = Tree({"tas-host-level-0-worker": Leaf(2, required(HOST))})
+    await play(a_stage(28), topology.host_level(), 2, (HOST,), trees={"tas-host-level-0": tree})
 
 
 async def test_tas6_in_one_zone(a_stage: Stages) -> None:
     """Four pods share a zone; their clique has no constraint of its own."""
-    async with a_stage(28) as stage:
-        await packed(stage, topology.pcs_zone(), 4)
-        expect_together(stage, ZONE)
-        await expect_tree(stage, "tas-pcs-zone-0", Tree({"tas-pcs-zone-0-worker": Leaf(4)}, top=required(ZONE)))
+    tree = Tree({"tas-pcs-zone-0-worker": Leaf(4)}, top=required(ZONE))
+    await play(a_stage(28), topology.pcs_zone(), 4, (ZONE,), trees={"tas-pcs-zone-0": tree})
 
 
 async def test_tas7_without_constraints(a_stage: Stages) -> None:
     """A workload without constraints runs, and asks for nothing."""
-    async with a_stage(28) as stage:
-        await packed(stage, topology.no_constraint(), 4)
-        leaves = {f"tas-no-constraint-0-workers-{j}-worker": Leaf(2) for j in (0, 1)}
-        await expect_tree(stage, "tas-no-constraint-0", Tree(leaves))
+    tree = Tree({f"tas-no-constraint-0-workers-{j}-worker": Leaf(2) for j in (0, 1)})
+    await play(a_stage(28), topology.no_constraint(), 4, trees={"tas-no-constraint-0": tree})
 
 
 @everywhere(*WITH_TOPOLOGY, peers=(REAL_KAI,))
 async def test_tas8_three_levels(a_stage: Stages) -> None:
     """Each clique has its host, each replica of the group its rack, and all of it one block."""
-    async with a_stage(8) as stage:
-        await packed(stage, topology.hierarchy(), 8)
-        expect_together(stage, BLOCK)
-        name = "tas-hierarchy-0"
-        leaves = {}
-        for j in (0, 1):
-            replica = f"{name}-inference-group-{j}"
-            cliques = [f"{replica}-{clique}" for clique in ("prefill", "decode")]
-            expect_together(stage, RACK, *cliques)
-            for clique in cliques:
-                expect_together(stage, HOST, clique)
-                leaves[clique] = Leaf(2, required(HOST), replica)
-        parents = {f"{name}-inference-group-{j}": required(RACK) for j in (0, 1)}
-        await expect_tree(stage, name, Tree(leaves, required(BLOCK), parents))
+    name = "tas-hierarchy-0"
+    replicas = [f"{name}-inference-group-{j}" for j in (0, 1)]
+    leaves = {f"{each}-{part}": Leaf(2, required(HOST), each) for each in replicas for part in ("prefill", "decode")}
+    await play(
+        a_stage(8),
+        topology.hierarchy(),
+        8,
+        (BLOCK,),
+        *((RACK, f"{each}-prefill", f"{each}-decode") for each in replicas),
+        *((HOST, clique) for clique in leaves),
+        trees={name: Tree(leaves, required(BLOCK), dict.fromkeys(replicas, required(RACK)))},
+    )
 
 
 async def test_tas9_set_and_clique(a_stage: Stages) -> None:
     """Two pods share a host inside a block."""
-    async with a_stage(28) as stage:
-        await packed(stage, topology.pcs_pclq(), 2)
-        expect_together(stage, HOST)
-        tree = Tree({"tas-pcs-pclq-0-worker": Leaf(2, required(HOST))}, top=required(BLOCK))
-        await expect_tree(stage, "tas-pcs-pclq-0", tree)
+    tree = Tree({"tas-pcs-pclq-0-worker": Leaf(2, required(HOST))}, top=required(BLOCK))
+    await play(a_stage(28), topology.pcs_pclq(), 2, (HOST,), trees={"tas-pcs-pclq-0": tree})
 
 
 async def test_tas10_scaled_gangs_take_the_groups_constraint(a_stage: Stages) -> None:
     """Each replica of the group has its rack; only the base gang is constrained as the set is."""
-    async with a_stage(28) as stage:
-        await packed(stage, topology.pcsg_scale(), 6)
-        name = "tas-pcsg-scale-0"
-        for j in range(3):
-            expect_together(stage, RACK, f"{name}-workers-{j}-worker")
-        base = {f"{name}-workers-0-worker": Leaf(2, parent=f"{name}-workers-0")}
-        parents = {f"{name}-workers-0": required(RACK)}
-        await expect_tree(stage, name, Tree(base, required(BLOCK), parents))
-        for j in (1, 2):
-            scaled = Tree({f"{name}-workers-{j}-worker": Leaf(2)}, top=required(RACK))
-            await expect_tree(stage, f"{name}-workers-{j - 1}", scaled)
+    name = "tas-pcsg-scale-0"
+    replicas = [f"{name}-workers-{j}" for j in range(3)]
+    base = Tree({f"{replicas[0]}-worker": Leaf(2, parent=replicas[0])}, required(BLOCK), {replicas[0]: required(RACK)})
+    scaled = {
+        f"{name}-workers-{j}": Tree({f"{each}-worker": Leaf(2)}, top=required(RACK))
+        for j, each in enumerate(replicas[1:])
+    }
+    await play(
+        a_stage(28),
+        topology.pcsg_scale(),
+        6,
+        *((RACK, f"{each}-worker") for each in replicas),
+        trees={name: base, **scaled},
+    )
 
 
 async def test_tas11_group_and_clique(a_stage: Stages) -> None:
     """Each replica of the group has its rack and there its host; nothing holds the replicas together."""
-    async with a_stage(28) as stage:
-        await packed(stage, topology.pcsg_pclq(), 4)
-        name = "tas-pcsg-pclq-0"
-        for j in (0, 1):
-            expect_together(stage, HOST, f"{name}-workers-{j}-worker")
-        leaves = {f"{name}-workers-{j}-worker": Leaf(2, required(HOST), f"{name}-workers-{j}") for j in (0, 1)}
-        parents = {f"{name}-workers-{j}": required(RACK) for j in (0, 1)}
-        await expect_tree(stage, name, Tree(leaves, parents=parents))
+    name = "tas-pcsg-pclq-0"
+    replicas = [f"{name}-workers-{j}" for j in (0, 1)]
+    leaves = {f"{each}-worker": Leaf(2, required(HOST), each) for each in replicas}
+    await play(
+        a_stage(28),
+        topology.pcsg_pclq(),
+        4,
+        *((HOST, clique) for clique in leaves),
+        trees={name: Tree(leaves, parents=dict.fromkeys(replicas, required(RACK)))},
+    )
 
 
 async def test_tas12_many_scaled_gangs(a_stage: Stages) -> None:
     """Seven scaled gangs fall back to the set's block; every pair has a host and all twenty pods one block."""
-    async with a_stage(28) as stage:
-        await packed(stage, topology.large_scale(), 20)
-        expect_together(stage, BLOCK)
-        name = "tas-large-scale-0"
-        for j in range(10):
-            expect_together(stage, HOST, f"{name}-workers-{j}-worker")
-        base = {f"{name}-workers-{j}-worker": Leaf(2, required(HOST)) for j in range(3)}
-        await expect_tree(stage, name, Tree(base, top=required(BLOCK)))
-        for j in range(3, 10):
-            scaled = Tree({f"{name}-workers-{j}-worker": Leaf(2, required(HOST))}, top=required(BLOCK))
-            await expect_tree(stage, f"{name}-workers-{j - 3}", scaled)
+    name = "tas-large-scale-0"
+    leaves = [(f"{name}-workers-{j}-worker", Leaf(2, required(HOST))) for j in range(10)]
+    scaled = {f"{name}-workers-{j}": Tree(dict([leaf]), required(BLOCK)) for j, leaf in enumerate(leaves[3:])}
+    await play(
+        a_stage(28),
+        topology.large_scale(),
+        20,
+        (BLOCK,),
+        *((HOST, clique) for clique, _ in leaves),
+        trees={name: Tree(dict(leaves[:3]), required(BLOCK)), **scaled},
+    )
 
 
 async def test_tas13_what_cannot_fit_is_pending(a_stage: Stages) -> None:
@@ -180,12 +190,14 @@ async def test_tas13_what_cannot_fit_is_pending(a_stage: Stages) -> None:
 
 async def test_tas14_each_replica_of_the_set_is_packed(a_stage: Stages) -> None:
     """Two replicas of the set have a rack each; it may be the same."""
-    async with a_stage(28) as stage:
-        await packed(stage, topology.multirep(), 4)
-        for i in (0, 1):
-            expect_together(stage, RACK, f"tas-multirep-{i}-worker")
-            leaves = {f"tas-multirep-{i}-worker": Leaf(2)}
-            await expect_tree(stage, f"tas-multirep-{i}", Tree(leaves, top=required(RACK)))
+    names = [f"tas-multirep-{i}" for i in (0, 1)]
+    await play(
+        a_stage(28),
+        topology.multirep(),
+        4,
+        *((RACK, f"{name}-worker") for name in names),
+        trees={name: Tree({f"{name}-worker": Leaf(2)}, top=required(RACK)) for name in names},
+    )
 
 
 async def test_tas15_two_kinds_of_groups(a_stage: Stages) -> None:
