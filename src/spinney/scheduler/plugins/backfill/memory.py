@@ -1,6 +1,5 @@
 """What is kept from one session to the next: who runs since when, how long others ran, and what was promised."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -15,11 +14,13 @@ from spinney.gangs.book import GangMembers
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.plugins.backfill.forecasts import Forecasts, Interval
-from spinney.scheduler.plugins.backfill.outlook import Release
-from spinney.scheduler.plugins.backfill.run_times import PastRunTimes, RunTime, kind_of, stated
+from spinney.scheduler.plugins.backfill.outlook import Ends
+from spinney.scheduler.plugins.backfill.run_times import Kind, PastRunTimes, RunTime, kind_of, stated
 
 HALF: Final = 0.5
 """A job that runs is expected to end when so many like it had ended."""
+_LATER, _SOONEST = 0.1, 60.0
+"""An estimate is made anew when a job has run a tenth longer, and not within a minute."""
 _KEPT: Final = 64
 
 
@@ -30,6 +31,11 @@ class Running:
     since: datetime
     members: GangMembers
     stated: float | None
+    kind: Kind
+    usual: float | None = None
+    """How long those like it ran that ran longer than this one has."""
+    looked_up_until: float = 0.0
+    """The age up to which ``usual`` is not looked up anew."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,11 +72,11 @@ class Memory:
         for key in self.running.keys() - started:
             gone = self.running.pop(key)
             if key not in self.evicted:
-                self.past.add(kind_of(gone.members), (session.now - gone.since).total_seconds())
+                self.past.add(gone.kind, (session.now - gone.since).total_seconds())
         for key in started - self.running.keys():
             since = self.starts.get(key) or session.job(key).last_start or session.now
             members = gangs.gangs[key]
-            self.running[key] = Running(since, members, self.stated(members))
+            self.running[key] = Running(since, members, self.stated(members), kind_of(members))
             self._said.pop(key, None)
             self.forecasts.came_out(key, since.timestamp())
         self.starts.clear()
@@ -102,17 +108,26 @@ class Memory:
         age = (now - running.since).total_seconds()
         if running.stated is not None and running.stated > age:
             return RunTime(running.stated - age, stated=True)
-        usual = self.past.quantile(kind_of(running.members), HALF, beyond=max(age, running.stated or 0.0))
-        return RunTime(usual - age, stated=False) if usual is not None else None
+        if age >= running.looked_up_until:
+            running.usual = self.past.quantile(running.kind, HALF, beyond=max(age, running.stated or 0.0))
+            later = age + max(age * _LATER, _SOONEST)
+            running.looked_up_until = later if running.usual is None else min(later, running.usual)
+        return RunTime(running.usual - age, stated=False) if running.usual is not None else None
 
-    def releases(self, session: Session, width: int) -> Iterator[tuple[Release, bool]]:
-        """Yield what becomes free when those that run end, with whether that was stated."""
+    def ends(self, session: Session, width: int) -> tuple[Ends, bool]:
+        """Return what becomes free when those that run end, and whether all of that was stated."""
         find = session.nodes.table.find
-        vectors: dict[int, npt.NDArray[np.int64]] = {}
+        places: dict[int, int] = {}
+        vectors: list[npt.NDArray[np.int64]] = []
+        at: list[float] = []
+        rows: list[int] = []
+        kinds: list[int] = []
+        all_stated = True
+        gangs = session.snapshot.gangs.gangs
         for key, running in self.running.items():
-            members = session.snapshot.gangs.gangs[key]
+            members = gangs[key]
             if members is not running.members:
-                running.members, running.stated = members, self.stated(members)
+                running.members, running.stated, running.kind = members, self.stated(members), kind_of(members)
             left = self.left(key, session.now)
             if left is None:
                 continue
@@ -120,7 +135,13 @@ class Memory:
                 row = find(record.node) if record.status in ACTIVE_ALLOCATED else None
                 if row is None:
                     continue
-                amounts = vectors.get(record.request.number)
-                if amounts is None:
-                    amounts = vectors[record.request.number] = record.request.vector(width)
-                yield Release(left.seconds, row, amounts), left.stated
+                place = places.get(record.request.number)
+                if place is None:
+                    place = places[record.request.number] = len(vectors)
+                    vectors.append(record.request.vector(width))
+                at.append(left.seconds)
+                rows.append(row)
+                kinds.append(place)
+                all_stated &= left.stated
+        amounts = np.array(vectors)[kinds] if kinds else np.zeros((0, width), dtype=np.int64)
+        return Ends(at, rows, amounts), all_stated

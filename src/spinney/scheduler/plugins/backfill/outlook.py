@@ -37,11 +37,21 @@ class Place:
 class Ends:
     """What becomes free, in the order of time: ``amounts[release, resource]``. Immutable."""
 
-    def __init__(self, releases: Iterable[Release], width: int) -> None:
-        ordered = sorted(releases, key=lambda release: release.at)
-        self.at = np.array([max(each.at, 0.0) for each in ordered])
-        self.rows = np.array([each.row for each in ordered], dtype=np.intp)
-        self.amounts = np.stack([each.amounts for each in ordered]) if ordered else np.zeros((0, width), dtype=np.int64)
+    def __init__(self, at: Sequence[float], rows: Sequence[int], amounts: Matrix) -> None:
+        moments = np.maximum(np.array(at, dtype=np.float64), 0.0)
+        order = np.argsort(moments, kind="stable")
+        self.at = moments[order]
+        self.rows = np.array(rows, dtype=np.intp)[order]
+        self.amounts = amounts[order]
+
+    @classmethod
+    def of(cls, releases: Sequence[Release]) -> "Ends":
+        """Return some releases, of which there is at least one."""
+        return cls(
+            [each.at for each in releases],
+            [each.row for each in releases],
+            np.stack([each.amounts for each in releases]),
+        )
 
 
 class Outlook:

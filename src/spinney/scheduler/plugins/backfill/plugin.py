@@ -187,7 +187,7 @@ class Backfill(Plugin):
         if self._begun or self._session.action in _ENTITLED:
             return
         self._begun = True
-        if not self._ends[1]:
+        if not (self._memory.aged or self._memory.promises) or not self._ends[1]:
             return
         for key in [*self._memory.aged, *self._memory.promises]:
             waiting = self._session.job(key)
@@ -242,13 +242,12 @@ class Backfill(Plugin):
             ends = kept.at + self._length(self._session.job(kept.key)) if kept.at is not None else np.inf
             if np.isfinite(ends):
                 coming += [Release(ends, row, held) for row, held in zip(kept.rows.tolist(), kept.held, strict=True)]
-        return Outlook(room, [self._ends[0], *([Ends(coming, self._width)] if coming else [])])
+        return Outlook(room, [self._ends[0], *([Ends.of(coming)] if coming else [])])
 
     @cached_property
     def _ends(self) -> tuple[Ends, bool]:
         """Return when what ran before this session ends, and whether all of that was stated."""
-        releases = list(self._memory.releases(self._session, self._width))
-        return Ends((release for release, _ in releases), self._width), all(said for _, said in releases)
+        return self._memory.ends(self._session, self._width)
 
     def _given(self, queue: str) -> int:
         """Return for how many jobs of a queue places are kept."""
