@@ -127,7 +127,7 @@ class Memory:
         for key, running in self.running.items():
             members = gangs[key]
             if members is not running.members:
-                running.members, running.stated, running.kind = members, self.stated(members), kind_of(members)
+                self.running[key] = Running(running.since, members, self.stated(members), kind_of(members))
             left = self.left(key, session.now)
             if left is None:
                 continue
