@@ -20,7 +20,7 @@ from pathlib import Path
 from spinney.cli import COMMANDS
 
 TARGET = 7.5
-READY_TARGET = 3.0
+READY_TARGET = 2.0
 SPINNEY = [sys.executable, "-c", "from spinney.cli import main; main(prog_name='spinney')"]
 _BARE = [sys.executable, "-c", "pass"]
 _BODIES = ("why", "queues", "simulate", "up")

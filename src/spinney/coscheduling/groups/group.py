@@ -5,7 +5,7 @@ What makes it complete, and what satisfies it, is decided by :func:`spinney.gang
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Set
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -86,6 +86,10 @@ class Group:
         self.resources_checked = False
         self.refused_kinds: set[Hashable] = set()
         """Kinds of members that fit nowhere, part by part, since the group was last rejected or released."""
+        self._others: list[PodRecord] | None = None
+        """Who else could make the quorum; ``None`` if that has to be found out again."""
+        self._pending: list[PodRecord] | None = None
+        """Who wants a node, in order; ``None`` if that has to be found out again."""
         self.scopes: tuple[Scope, ...] = ()
         """What lies in one topology domain: the whole before its parts."""
         self.domains: dict[str, str] = {}
@@ -175,9 +179,12 @@ class Group:
         """Return the group's place among groups."""
         return (-self.priority, not self.interrupted, self.created, self.key)
 
-    def pending(self) -> list[PodRecord]:
+    def pending(self) -> Sequence[PodRecord]:
         """Return the members that want a node, in the order in which they are tried."""
-        return sorted((each for each in self.members if each.status is PodStatus.PENDING), key=_turn)
+        if self._pending is None:
+            waiting = (each for each in self.members if each.status is PodStatus.PENDING)
+            self._pending = sorted(waiting, key=_turn)
+        return self._pending
 
     def lacking(self) -> list[PodRecord]:
         """Return pending members, as many as must still be placed; fewer if there are not enough."""
@@ -193,7 +200,7 @@ class Group:
         candidates = sorted((*self.pending(), *free), key=_turn)
         return [self._some_of(candidates, wanted) for wanted in ways]
 
-    def _some_of(self, candidates: list[PodRecord], wanted: dict[str, int]) -> list[PodRecord]:
+    def _some_of(self, candidates: Iterable[PodRecord], wanted: dict[str, int]) -> list[PodRecord]:
         """Return the first so many candidates of each part."""
         left = dict(wanted)
         found = []
@@ -209,7 +216,7 @@ class Group:
         """Tell whether there are several ways to place it: other domains, or other parts that suffice as well."""
         return bool(self.scopes) or (self.gang is not None and _may_leave_out(self.gang.root))
 
-    def others_than(self, refused: PodRecord, kind: Callable[[PodRecord], Hashable]) -> list[PodRecord]:
+    def others_than(self, refused: PodRecord, kind: Callable[[PodRecord], Hashable]) -> Sequence[PodRecord]:
         """Note that a member fits nowhere; return the pending ones of another ``kind``, if they could make the quorum.
 
         Members of one kind and one part get the same answers.
@@ -218,13 +225,16 @@ class Group:
         def own(record: PodRecord) -> Hashable:
             return self.part_of(record.key), kind(record)
 
+        if own(refused) in self.refused_kinds and self._others is not None:
+            return self._others
         self.refused_kinds.add(own(refused))
-        pending = (record for record in self.members if record.status is PodStatus.PENDING)
-        others = [record for record in pending if own(record) not in self.refused_kinds]
+        others = [record for record in self.pending() if own(record) not in self.refused_kinds]
         hopeful = Counter(self.part_of(record.key) for record in others)
-        if self.gang is None or not is_satisfied(self.gang.root, lambda part: self._placed(part) + hopeful[part.name]):
-            return []
-        return others
+        enough = self.gang is not None and is_satisfied(
+            self.gang.root, lambda part: self._placed(part) + hopeful[part.name]
+        )
+        self._others = others if enough else []
+        return self._others
 
     def scopes_of(self, pod: PodKey | Key) -> list[Scope]:
         """Return the scopes a member is in, the widest first."""
@@ -257,6 +267,7 @@ class Group:
         """Forget what was tried: it was rejected, or has what it needs."""
         self.domains_tried.clear()
         self.refused_kinds.clear()
+        self._others = None
         self.rearranged = False
         self.chosen = frozenset()
 
@@ -278,6 +289,7 @@ class Group:
     def define(self, terms: Terms) -> None:
         """Take in that the group's object appeared, changed or is gone."""
         gang, self.terms = self.gang, terms
+        self._others = None
         self.refusal = self.refusal if gang is not None else ""
         self.created = seconds(gang.created) if gang is not None else self.created
         self.minimum = sum(shortfall(gang.root, lambda _: 0).values()) if gang is not None else 0
@@ -285,7 +297,7 @@ class Group:
 
     def take_out(self, record: PodRecord) -> None:
         """Stop counting a pod as it was."""
-        self._assigned_by_part = self._available_by_part = None
+        self._forget_counts()
         self.assigned -= record.status in ACTIVE_ALLOCATED
         self.bound -= record.status in PLACED
         self.gated -= record.status is PodStatus.GATED
@@ -298,7 +310,7 @@ class Group:
 
     def put_in(self, record: PodRecord) -> None:
         """Count a pod as it is."""
-        self._assigned_by_part = self._available_by_part = None
+        self._forget_counts()
         if not self.assigned and record.status in ACTIVE_ALLOCATED - PLACED:
             self._started = False  # the first member that is given a node
         self.assigned += record.status in ACTIVE_ALLOCATED
@@ -306,6 +318,9 @@ class Group:
         self.gated += record.status is PodStatus.GATED
         if record.status is PodStatus.PENDING:
             self._priorities[record.pod.spec.priority or 0] += 1
+
+    def _forget_counts(self) -> None:
+        self._assigned_by_part = self._available_by_part = self._pending = self._others = None
 
 
 def _turn(record: PodRecord) -> tuple[int, float, PodKey]:

@@ -39,6 +39,8 @@ class GroupPreemption(PostFilter):
         read(NoArguments, arguments)
         self._handle = handle
         self._services = handle.services
+        self._below: tuple[tuple[int, int], bool] | None = None
+        """Whether somebody counts for less, for the moment and the priority it was last asked for."""
 
     def post_filter(self, state: CycleState, pod: Pod) -> PostFilterResult:
         """Find a place for everything the group lacks, and take all victims that needs, or none."""
@@ -70,8 +72,12 @@ class GroupPreemption(PostFilter):
         return PostFilterResult(Status.unschedulable(), keep=True)
 
     def _somebody_is_below(self, priority: int) -> bool:
-        on_node = self._services.cluster.on_node
-        return any(priority_of(each) < priority for row in on_node.rows() for each in on_node.of_row(row).values())
+        cluster = self._services.cluster
+        asked = cluster.table.usage.position, priority
+        if self._below is None or self._below[0] != asked:
+            records = (each for row in cluster.on_node.rows() for each in cluster.on_node.of_row(row).values())
+            self._below = asked, any(priority_of(each) < priority for each in records)
+        return self._below[1]
 
     def _plan(self, state: CycleState, record: PodRecord, group: Group, *, victims: bool) -> tuple[Plan | None, bool]:
         """Return a plan, and whether the search was given up; members that wait keep their nodes if they can."""

@@ -43,6 +43,7 @@ from spinney.sim.overview.history import Said
 from spinney.sim.overview.queue_table import QueueLine, queue_lines
 from spinney.sim.remedies import Findings, Remedy, remedies
 from spinney.sim.remedies.node_groups import AddableNodes
+from spinney.sim.remedies.trial import Fate, progress
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 from spinney.sim.whatif.simulation import CycleOutcome, Simulation, Waiting, matching_profile
 
@@ -364,6 +365,7 @@ class Advisor:
             runtime=self._runtime,
             registry=self._registry,
             explanation=explanation,
+            base=self._settled(gang),
             node_groups=self._node_groups,
             best=self._best,
             may_go_on=may_go_on,
@@ -371,6 +373,13 @@ class Advisor:
         )
         self._spent += clock.monotonic() - started
         return found
+
+    def _settled(self, gang: GangKey) -> Fate | None:
+        """Return what becomes of a gang if a cycle decides nothing about anybody; ``None`` if it does."""
+        if self.cycle.changed:
+            return None
+        starts, waits = progress(self.simulation, gang)
+        return Fate(starts=starts, waits=waits)
 
     def _verdicts(self, pending: Sequence[PodRecord]) -> tuple[tuple[Explanation, ...], list[str], bool]:
         """Return explanations, sentences, and whether everything pending would be placed."""

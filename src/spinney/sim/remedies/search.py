@@ -94,6 +94,7 @@ def remedies(
     runtime: Runtime,
     registry: PluginRegistry | None = None,
     explanation: Explanation | None = None,
+    base: Fate | None = None,
     node_groups: Sequence[AddableNodes] = (),
     best: int = 3,
     may_go_on: Callable[[float], bool] = lambda _: True,
@@ -101,12 +102,13 @@ def remedies(
 ) -> Findings:
     """Return changes after which ``gang`` starts, each tried; ``may_go_on`` may end the search early.
 
-    It is asked before each attempt, with the seconds that the longest took. ``node_groups`` are the kinds of nodes that
-    could be added, ``say`` is told what is being tried.
+    It is asked before each attempt, with the seconds that the longest took. ``base`` is what becomes of the gang
+    without any change, where that is known, ``node_groups`` are the kinds of nodes that could be added, ``say`` is told
+    what is being tried.
     """
     trial = Trial(gang=gang, snapshot=snapshot, config=config, runtime=runtime, registry=registry)
     search = _Search(trial=trial, snapshot=snapshot, may_go_on=may_go_on, say=say)
-    search.base = search.fate(())
+    search.base = base or search.fate(())
     if search.base is not None and search.base.starts:
         if not search.base.waits:
             return Findings(starts_anyway=True, tried=search.tried)
@@ -176,6 +178,8 @@ def _enough(search: _Search, lever: Lever) -> Chosen | None:
 
 def _together(search: _Search, levers: Sequence[Lever]) -> list[Remedy]:
     """Return remedies of two levers; where no two are enough, one of as many as it takes."""
+    if len(levers) < 2:
+        return []
     found = []
     for pair in list(combinations(levers, 2))[:_PAIRS]:
         pulled = [(lever, lever.everything) for lever in pair]
