@@ -107,7 +107,9 @@ def with_body(declared: Callable[[], None]) -> Callable[..., None]:
 
     @wraps(declared)
     def run(**parameters: Any) -> None:
-        with _loading():
+        from spinney.runtime.collection import collection_held_off  # noqa: PLC0415 - help does not pay for it
+
+        with _loading(), collection_held_off():
             body = getattr(import_module(f"spinney.cli.bodies.{name}"), name)
         body(**parameters)
 

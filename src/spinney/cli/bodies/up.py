@@ -24,7 +24,7 @@ from spinney.kube.errors import InternalError, KubeError
 from spinney.kube.manager import ComponentFailed
 from spinney.nodes import ClusterSpec, InvalidClusterSpec
 from spinney.operator.operator import ComputeDomainsMissing
-from spinney.runtime import Runtime
+from spinney.runtime import Runtime, settle_garbage_collector
 from spinney.server import HttpServer, Listening, ServerOptions
 from spinney.server.authentication.identity import IdentityUnusable
 from spinney.server.options import AuthorizationMode
@@ -99,6 +99,7 @@ async def run(
 
     ``dashboard`` is the port of its page; without one there is none.
     """
+    settle_garbage_collector()
     runtime, ready = Runtime.system(), False
     try:
         cluster = EmbeddedCluster(runtime, options, server=server)

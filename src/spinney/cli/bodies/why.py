@@ -22,7 +22,7 @@ from spinney.explain import as_text
 from spinney.explain.amounts import counted
 from spinney.gangs.tree import GangKey
 from spinney.kube.errors import Forbidden
-from spinney.runtime import Runtime
+from spinney.runtime import Runtime, collection_held_off
 from spinney.scheduler.config import InvalidConfiguration
 from spinney.scheduler.framework.plugin import UnknownPlugin
 from spinney.scheduler.process.endpoint import EXPLANATIONS, RefusedGang
@@ -72,7 +72,7 @@ def why(
     if verbose:
         settings = msgspec.structs.replace(settings, verbosity=_DEVELOPER)
     try:
-        with progress("simulating"), _developer_log(wanted=verbose) as logged:
+        with progress("simulating"), _developer_log(wanted=verbose) as logged, collection_held_off():
             advisor = Advisor(
                 snapshot,
                 settings,

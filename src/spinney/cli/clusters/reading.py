@@ -11,6 +11,7 @@ from spinney.api.core import NODE
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo, progress
+from spinney.runtime import collection_held_off
 from spinney.sim.snapshots.snapshot import KINDS, ClusterSnapshot, Unseen, take
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def snapshot_of(
                 source=connection.source,
                 on_kind=lambda resource: say(f"reading {resource} of {connection.source}"),
             )
-            snapshot, _ = await asyncio.gather(taking, also(connection))
+            with collection_held_off():  # all that is read stays
+                snapshot, _ = await asyncio.gather(taking, also(connection))
         return snapshot, connection.namespace
 
     return with_cluster(choice, use)

@@ -7,8 +7,8 @@ would let somebody outside wait for a fifth of a second at each step of a connec
 import asyncio
 from collections import deque
 
-AT_ONCE = 16
-"""Requests that begin in one turn of the loop: together they take two hundredths of a second."""
+AT_ONCE = 12
+"""Requests that begin in one turn of the loop: together they take a hundredth of a second."""
 
 
 class Turns:
