@@ -1,5 +1,7 @@
 """The book of gangs: members, snapshots, what queues hold."""
 
+from collections.abc import Callable
+
 from spinney.api.core import PodWorkloadReference
 from spinney.api.labels import KAI_POD_GROUP
 from spinney.api.meta import ObjectMeta
@@ -143,6 +145,25 @@ def test_gangs_that_hold_something_are_listed_by_queue() -> None:
     assert (KEY in started.get("q", {}), KEY in started["other"]) == (False, True)
     world.book.remove(KEY)
     assert not any(world.book.snapshot().started.values())
+
+
+def test_a_snapshot_names_the_queues_of_its_gangs() -> None:
+    """A queue is named as long as a gang is in it: gangs of single pods come and go, others change their queue."""
+    world = World()
+    steps: list[Callable[[], object]] = [
+        lambda: world.book.put(a_gang()),
+        lambda: world.pod("solo", gang=""),
+        lambda: world.pod("second", gang=""),
+        lambda: world.book.put(a_gang(queue="other")),
+        lambda: world.state.delete_pod(PodKey("team", "solo")),
+        lambda: world.state.delete_pod(PodKey("team", "second")),
+        lambda: world.book.remove(KEY),
+    ]
+    for step in steps:
+        step()
+        snapshot = world.book.snapshot()
+        assert snapshot.queues == {found.gang.queue for found in snapshot.gangs.values()}
+    assert not snapshot.queues
 
 
 def test_gangs_below_their_minimum_are_listed_as_broken() -> None:

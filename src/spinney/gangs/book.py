@@ -9,6 +9,7 @@ What a queue holds is kept as counts by request class, so it can be charged for 
 (the memory of a device, the smallest device of the cluster).
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
@@ -61,6 +62,8 @@ class GangSnapshot(msgspec.Struct, frozen=True, eq=False):
     gangs: Mapping[GangKey, GangMembers]
     pending: tuple[GangKey, ...]
     """Gangs that have pending pods, oldest event first."""
+    queues: frozenset[str]
+    """Those that gangs name."""
     holdings: Mapping[str, Holdings]
     """By queue."""
     started: Mapping[str, Mapping[GangKey, Gang]]
@@ -124,6 +127,8 @@ class GangBook:
         """The gangs of each Workload that pods name."""
         self._entries: dict[GangKey, GangEntry] = {}
         self._views: dict[GangKey, GangMembers] = {}
+        self._named: Counter[str] = Counter()
+        """How many gangs of the last snapshot name each queue."""
         self._dirty: dict[GangKey, None] = {}
         self._pending: dict[GangKey, None] = {}
         self._started: dict[str, dict[GangKey, Gang]] = {}
@@ -243,17 +248,21 @@ class GangBook:
                 self._pending.pop(key, None)
                 self._broken.pop(key, None)
                 if known is not None:
-                    self._not_started(known.gang.queue, key)
+                    self._leaves(known.gang.queue, key)
                 continue
             known = self._views.get(key)
             if known is not None and known.gang.queue != entry.gang.queue:
-                self._not_started(known.gang.queue, key)
+                self._leaves(known.gang.queue, key)
+                known = None
+            if known is None:
+                self._named[entry.gang.queue] += 1
             self._views[key] = _view_of(entry, entry.gang)
             self._list(key, entry, entry.gang)
         self._dirty.clear()
         return GangSnapshot(
             gangs=dict(self._views),
             pending=tuple(self._pending),
+            queues=frozenset(self._named),
             holdings={queue: dict(holdings) for queue, holdings in self._holdings.items()},
             started={queue: dict(gangs) for queue, gangs in self._started.items()},
             broken=dict(self._broken).keys(),
@@ -279,6 +288,12 @@ class GangBook:
             self._broken[key] = None
         else:
             self._broken.pop(key, None)
+
+    def _leaves(self, queue: str, key: GangKey) -> None:
+        self._named[queue] -= 1
+        if not self._named[queue]:
+            del self._named[queue]
+        self._not_started(queue, key)
 
     def _not_started(self, queue: str, key: GangKey) -> None:
         started = self._started.get(queue, {})

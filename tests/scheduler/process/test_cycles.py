@@ -4,6 +4,7 @@ from spinney.api.core import NODE, POD
 from spinney.api.coscheduling import POD_GROUP as COSCHEDULING_GROUP
 from spinney.kube.client import PatchKind
 from spinney.kube.crds import install_crds
+from spinney.scheduler.process.process import CyclePace
 from tests.scheduler.process.world import NS, World, given_a_world
 
 
@@ -41,6 +42,12 @@ async def test_the_echo_of_our_own_binds_starts_no_cycle(world: World) -> None:
         await world.settle(30)
         assert all((await world.places()).values())
         assert process.cycles <= 2
+
+
+def test_cycles_leave_as_much_time_as_they_take() -> None:
+    """Pods that come all the time wait as little as the cycles cost, and after a long cycle no longer than a moment."""
+    pace = CyclePace(gather=0.005, gather_longest=0.02)
+    assert [pace.gathering(last) for last in (0.0, 0.008, 3.0)] == [0.005, 0.008, 0.02]
 
 
 @given_a_world

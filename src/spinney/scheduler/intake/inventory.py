@@ -88,6 +88,8 @@ class Inventory:
         self._evicted: dict[GangKey, datetime] = {}
         self._queues: dict[str, Queue] = {}
         self._tree: QueueTree | None = None
+        self._boundless: tuple[frozenset[str], QueueTree] = frozenset(), QueueTree(())
+        """The tree of queues that are only named, and those names."""
         self._topologies: dict[TopologyKey, Topology] = {}
         self._resolution: Topologies | None = None
         self._domain_trees = DomainTrees()
@@ -256,5 +258,8 @@ class Inventory:
         if self._queues:
             return self.queues
         # A cluster without Queue objects does not divide anything: every queue somebody names may hold all of it.
-        names = sorted({members.gang.queue for members in gangs.gangs.values()})
-        return QueueTree(Queue(name=name, quota=NO_BOUND) for name in names)
+        names, tree = self._boundless
+        if names != gangs.queues:
+            tree = QueueTree(Queue(name=name, quota=NO_BOUND) for name in sorted(gangs.queues))
+            self._boundless = gangs.queues, tree
+        return tree
