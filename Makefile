@@ -87,7 +87,7 @@ test-real: $(REAL)  ## the suites that claim Kubernetes behaviour, on a real con
 	$(BIN)/pytest -q -m "real and not operators and not peers" -n 2 --dist loadfile
 
 .PHONY: operators
-operators:  ## build the controllers of JobSet, LeaderWorkerSet, Kubeflow, MPI operator, KubeRay and Kueue
+operators:  ## build the controllers of JobSet, LeaderWorkerSet, Kubeflow, MPI operator, KubeRay, Kueue, Karpenter
 	@hack/operators/build.sh >/dev/null
 
 .PHONY: test-operators

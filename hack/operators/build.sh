@@ -20,12 +20,14 @@ mpi       .         ./mpi                                                       
 training  .         ./training                                                    github.com/kubeflow/training-operator       manifests,examples
 kuberay   .         ./kuberay                                                     github.com/ray-project/kuberay/ray-operator config
 kueue     kueue     .                                                             sigs.k8s.io/kueue                           config/components
+karpenter karpenter .                                                             sigs.k8s.io/karpenter                       pkg/apis/crds,kwok/apis/crds
 "
 
-pins_of() {  # the files that say what is built
-  local pins=$1 package=$2
-  echo "$here/build.sh" "$here/$pins"/go.*
-  [[ $package != .* ]] || echo "$here/$pins/$package"/*.go
+what() {  # all that says what is built: a line of the table, and the files that it names
+  local pins=$2 package=$3
+  echo "$@"
+  cat "$here/$pins"/go.*
+  [[ $package != .* ]] || cat "$here/$pins/$package"/*.go
 }
 
 build() {
@@ -42,9 +44,8 @@ build() {
 }
 
 ready() {  # builds one operator where it is not there yet; prints its directory
-  local name=$1 pins=$2 package=$3 out
-  # shellcheck disable=SC2046  # names of files without spaces
-  out="$cache/$name-$(cat $(pins_of "$pins" "$package") | sha256sum | cut -c1-12)"
+  local name=$1 out
+  out="$cache/$name-$(what "$@" | sha256sum | cut -c1-12)"
   if [ ! -f "$out/.complete" ]; then
     command -v go >/dev/null || { echo "building $name needs go on PATH" >&2; exit 3; }
     mkdir -p "$out"

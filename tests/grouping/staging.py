@@ -1,10 +1,11 @@
 """Workloads on a cluster where our grouper and scheduler run: applied, seen, taken away."""
 
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from spinney.api.core import POD, Pod
+from spinney.api.quantity import RawQuantity
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.kube.discovery import find_kind
@@ -12,6 +13,7 @@ from spinney.nodes import NodeGroup
 from tests.grouping.world import World
 
 WITHIN = 180.0  # seconds for what takes a few on a quiet machine
+CAPACITY: Mapping[str, RawQuantity] = {"cpu": 96, "memory": "1Ti", "nvidia.com/gpu": 8}
 
 
 @dataclass
@@ -53,9 +55,8 @@ class Stage:
 
     async def add_nodes(self, count: int) -> None:
         """Add nodes of 8 GPUs."""
-        capacity: dict[str, str | int | float] = {"cpu": 96, "memory": "1Ti", "nvidia.com/gpu": 8}
         joined = len(self.world.fleet.names)
-        await self.world.fleet.add(NodeGroup(name=f"more-{joined}-{{index}}", count=count, capacity=capacity))
+        await self.world.fleet.add(NodeGroup(name=f"more-{joined}-{{index}}", count=count, capacity=CAPACITY))
 
     async def remove_node(self) -> None:
         """Take the node away that came last."""

@@ -27,6 +27,7 @@ from spinney.testing.controlplane.process import Process, free_port
 from spinney.testing.controlplane.tether import Tether
 from tests.operators.published import Published, published
 
+_DATA = Path(__file__).resolve().parents[1] / "data" / "operators"
 _LOOPBACK = "127.0.0.1"
 _CERTIFICATES = "k8s-webhook-server/serving-certs"
 """Where controllers look for certificates, below TMPDIR unless they are told."""
@@ -49,7 +50,7 @@ class Ports:
 class Recipe:
     """What belongs to one operator, by paths in its source, and how its controller is started."""
 
-    crds: str
+    crds: tuple[str, ...]
     without: tuple[str, ...] = ()
     """CRDs of these names are left out."""
     webhooks: str = ""
@@ -85,23 +86,23 @@ def _manager(api_version: str, certificates: str, **webhook: str) -> Callable[[P
 
 RECIPES: Mapping[str, Recipe] = {
     "jobset": Recipe(
-        crds="config/components/crd/bases",
+        crds=("config/components/crd/bases",),
         webhooks="config/components/webhook/manifests.yaml",
         configuration=_manager("config.jobset.x-k8s.io/v1alpha1", "internalCertManagement", certDir=_CERTIFICATES),
     ),
     "lws": Recipe(
-        crds="config/crd/bases",
+        crds=("config/crd/bases",),
         webhooks="config/webhook/manifests.yaml",
         configuration=_manager("config.lws.x-k8s.io/v1alpha1", "internalCertManagement", certDir=_CERTIFICATES),
     ),
     "trainer": Recipe(
-        crds="manifests/base/crds",
+        crds=("manifests/base/crds",),
         webhooks="manifests/base/webhook/manifests.yaml",
         configuration=_manager("config.trainer.kubeflow.org/v1alpha1", "certManagement"),
         needs=("jobset",),
     ),
     "kueue": Recipe(
-        crds="config/components/crd/bases",
+        crds=("config/components/crd/bases",),
         webhooks="config/components/webhook/manifests.yaml",
         configuration=lambda ports: {
             **_manager("config.kueue.x-k8s.io/v1beta2", "internalCertManagement", certDir=_CERTIFICATES)(ports),
@@ -110,18 +111,25 @@ RECIPES: Mapping[str, Recipe] = {
         needs=("jobset",),
     ),
     "mpi": Recipe(
-        crds="manifests/base/kubeflow.org_mpijobs.yaml",
+        crds=("manifests/base/kubeflow.org_mpijobs.yaml",),
         flags=lambda ports, kubeconfig: [f"--kubeConfig={kubeconfig}", "--kube-api-qps=500", "--kube-api-burst=500"],
         health="",
     ),
     "training": Recipe(
-        crds="manifests/base/crds",
+        crds=("manifests/base/crds",),
         without=("mpijobs.kubeflow.org",),  # of a version that the MPI operator does not serve
         flags=lambda ports, kubeconfig: [f"--health-probe-bind-address={_LOOPBACK}:{ports.health}"],
     ),
     "kuberay": Recipe(
-        crds="config/crd/bases",
+        crds=("config/crd/bases",),
         flags=lambda ports, kubeconfig: [f"--health-probe-bind-address={_LOOPBACK}:{ports.health}"],
+    ),
+    "karpenter": Recipe(
+        crds=("pkg/apis/crds", "kwok/apis/crds"),
+        flags=lambda ports, kubeconfig: [
+            f"--health-probe-port={ports.health}",
+            f"--instance-types-file-path={_DATA / 'instance-types.json'}",
+        ],
     ),
 }
 
@@ -147,7 +155,8 @@ class Installation:
             await self.install(needed, client)
         operator = await asyncio.to_thread(published, name)
         ports = Ports(free_port(), free_port())
-        await install_crds(client, [each for each in operator.documents(recipe.crds) if recipe.installs(each)])
+        found = (each for path in recipe.crds for each in operator.documents(path))
+        await install_crds(client, [each for each in found if recipe.installs(each)])
         process = self._start(operator, recipe, ports)
         if recipe.health:
             ready = f"http://{_LOOPBACK}:{ports.health}{recipe.health}"
