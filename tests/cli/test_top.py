@@ -16,7 +16,7 @@ from spinney.cli.pictures.picture import summary
 from spinney.cli.screens.content import Content
 from spinney.cli.screens.keyboard import keys_in
 from spinney.cli.screens.pages import listing, screen
-from spinney.cli.screens.view import View, pressed
+from spinney.cli.screens.view import ScreenView, pressed
 from spinney.sim import Cluster
 from spinney.sim.overview.gang_table import gang_lines
 from spinney.sim.snapshots.files import write_snapshot
@@ -84,7 +84,7 @@ def a_busy_cluster() -> Content:
     return Content(snapshot, gang_lines(snapshot, singles=True), inventory)
 
 
-def text(view: View, content: Content, height: int = 12) -> str:
+def text(view: ScreenView, content: Content, height: int = 12) -> str:
     """Return a screen of 100 columns."""
     lines = [line.plain for line in screen(view, content, 100, height)]
     assert len(lines) == height
@@ -92,7 +92,7 @@ def text(view: View, content: Content, height: int = 12) -> str:
     return "\n".join(lines)
 
 
-def after(view: View, keys: str | list[str], content: Content) -> View | None:
+def after(view: ScreenView, keys: str | list[str], content: Content) -> ScreenView | None:
     """Return a view after some keys."""
     for key in keys:
         following = pressed(view, key, [row.key for row in listing(view, content).rows], 7)
@@ -105,12 +105,12 @@ def after(view: View, keys: str | list[str], content: Content) -> View | None:
 def test_waiting_gangs_come_first_under_the_totals() -> None:
     """However many gangs wait, the screen begins with the totals and with them; the one that runs is last."""
     content = a_busy_cluster()
-    shown = text(View(), content)
+    shown = text(ScreenView(), content)
 
     assert "16 of 32 GPUs in use" in shown
     assert "31 gangs, 30 waiting for 960 GPUs" in shown
     assert shown.splitlines()[4].startswith("default/waits-00")
-    last = after(View(), ["end"], content)
+    last = after(ScreenView(), ["end"], content)
     assert last is not None
     assert "default/runs" in text(last, content)
 
@@ -123,24 +123,24 @@ def test_a_queue_holds_what_its_gangs_hold() -> None:
 def test_rows_are_searched_sorted_and_opened() -> None:
     """A search leaves the rows that have the word, s changes the order, enter shows the pods, q ends it."""
     content = a_busy_cluster()
-    searched = after(View(), ["/", *"runs", "enter"], content)
+    searched = after(ScreenView(), ["/", *"runs", "enter"], content)
     assert searched is not None
     assert [row.key for row in listing(searched, content).rows] == ["podgang/default/runs"]
     opened = after(searched, ["enter"], content)
     assert opened is not None
     assert "2 of 2 pods ready" in text(opened, content) or "at least 2 together" in text(opened, content)
     assert "default/runs-" in text(replace(opened, search=""), content)
-    sorted_by_name = after(View(), ["s"], content)
+    sorted_by_name = after(ScreenView(), ["s"], content)
     assert sorted_by_name is not None
     assert listing(sorted_by_name, content).rows[0].key == "podgang/default/runs"
-    assert after(View(), "q", content) is None
+    assert after(ScreenView(), "q", content) is None
 
 
 def test_a_node_has_a_page() -> None:
     """The page of a node lists its pods with the gangs they are in."""
     content = a_busy_cluster()
     used = next(node.name for node in content.nodes if node.used)
-    opened = View(page="nodes", opened=used)
+    opened = ScreenView(page="nodes", opened=used)
 
     assert "8 of 8 GPUs in use" in text(opened, content)
     assert "default/runs" in text(opened, content)

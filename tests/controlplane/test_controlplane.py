@@ -9,7 +9,7 @@ import pytest
 
 from spinney.runtime import SystemClock
 from spinney.testing.controlplane import ControlPlane, GoMissing, ProcessFailed, find_binaries, gang_api
-from spinney.testing.controlplane.process import Ports, Process
+from spinney.testing.controlplane.process import Ports, ServerProcess
 from spinney.testing.controlplane.tether import Tether
 
 
@@ -120,7 +120,7 @@ def test_a_program_that_exits_is_told_at_once(tmp_path: Path) -> None:
     """A program that ends before it is ready is an error with its exit code and its last words."""
     command = ["/bin/sh", "-c", "echo farewell; exit 7"]
     with Tether() as tether:
-        process = Process("short", command, directory=tmp_path, clock=SystemClock(), tether=tether)
+        process = ServerProcess("short", command, directory=tmp_path, clock=SystemClock(), tether=tether)
         with pytest.raises(ProcessFailed, match=r"short exited with code 7(?s:.*)farewell"):
             process.wait_until_ready("http://127.0.0.1:9/", within=60)
 

@@ -32,7 +32,7 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState
 from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
 from spinney.coscheduling.cycle.queue import SchedulingQueue
-from spinney.coscheduling.cycle.scheduler import Refused, Scheduler
+from spinney.coscheduling.cycle.scheduler import Scheduler, UnplacedPod
 from spinney.coscheduling.feasibility.nominations import Nominations
 from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.framework import SUCCESS, Bind, CycleState, Handle, PluginRegistry, Services, Status
@@ -89,7 +89,7 @@ class Bench:
         self.registry = CollectorRegistry()
         self.binds: dict[str, str] = {}
         self.refuse_binds: set[str] = set()
-        self.refused: dict[str, Refused] = {}
+        self.refused: dict[str, UnplacedPod] = {}
         self.rejected: list[tuple[str, str]] = []
         self.preempted: list[tuple[str, str]] = []
         self.nominated: dict[str, str] = {}

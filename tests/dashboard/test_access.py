@@ -2,7 +2,7 @@
 
 import pytest
 
-from spinney.dashboard.access import NAMESPACES, Access, NotAllowed, RefusedAddress, Visitor
+from spinney.dashboard.access import NAMESPACES, Access, NotAllowed, RefusedExposure, Visitor
 
 LOCAL = Access(host="127.0.0.1", mode="kubeconfig", tls=False)
 REMOTE = Access(host="0.0.0.0", mode="token", tls=True)
@@ -11,13 +11,13 @@ REMOTE = Access(host="0.0.0.0", mode="token", tls=True)
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.7", "dashboard.example"])
 def test_the_kubeconfig_is_for_loopback_only(host: str) -> None:
     """Served elsewhere, everybody there would read the cluster as its owner."""
-    with pytest.raises(RefusedAddress, match="--authentication token"):
+    with pytest.raises(RefusedExposure, match="--authentication token"):
         Access(host=host, mode="kubeconfig", tls=True)
 
 
 def test_tokens_do_not_cross_a_network_in_the_clear() -> None:
     """Off loopback TLS is needed, or a proxy that has it."""
-    with pytest.raises(RefusedAddress, match="--tls-cert-file"):
+    with pytest.raises(RefusedExposure, match="--tls-cert-file"):
         Access(host="0.0.0.0", mode="token", tls=False)
     Access(host="0.0.0.0", mode="token", tls=False, behind_proxy=True)
 

@@ -15,7 +15,7 @@ from spinney.cli.clusters.connecting import Connection
 from spinney.cli.clusters.following import following
 from spinney.cluster.state import ClusterState
 from spinney.sim.defrag.executing import carry_out
-from spinney.sim.defrag.plan import GangMove, Plan, PodMove
+from spinney.sim.defrag.plan import DefragPlan, GangMove, PodMove
 from tests.e2e.backends import SPINNEY, everywhere, on
 from tests.e2e.floor import RACK
 from tests.e2e.harness import Stage, Stages
@@ -109,7 +109,7 @@ async def test_a_budget_holds_a_drain_up(a_stage: Stages) -> None:
         await open_again(stage, [node])
 
 
-def defragmenting(drain: Drain) -> Plan:
+def defragmenting(drain: Drain) -> DefragPlan:
     """Return a plan that moves the pods on the nodes of a drain."""
     moves = [
         GangMove(
@@ -120,7 +120,9 @@ def defragmenting(drain: Drain) -> Plan:
         for each in drain.leaving()
     ]
     nodes = tuple(sorted(drain.mover.nodes))
-    return Plan(wanted="room", nodes=nodes, moves=tuple(moves), solver="greedy", restarts=len(moves), gpu_hours=0.0)
+    return DefragPlan(
+        wanted="room", nodes=nodes, moves=tuple(moves), solver="greedy", restarts=len(moves), gpu_hours=0.0
+    )
 
 
 @on(SPINNEY)

@@ -3,7 +3,7 @@
 import pytest
 
 from spinney.api.struct import JSON
-from spinney.grouping.terms import Refused
+from spinney.grouping.terms import RuleRefused
 from tests.grouping.builders import a_pod, an_owner, grouped
 
 JOBSET_LABELS = {"jobset.sigs.k8s.io/replicatedjob-name": "b", "jobset.sigs.k8s.io/job-index": "0"}
@@ -162,7 +162,7 @@ def test_each_cluster_of_a_ray_service_is_a_gang() -> None:
 def test_a_ray_job_whose_cluster_is_not_there_yet_is_refused_with_its_name() -> None:
     """The pod says what it waits for."""
     job = an_owner("ray.io/v1/RayJob", "job", status={"rayClusterName": "ray-1"})
-    with pytest.raises(Refused, match="RayCluster ray-1 does not exist yet"):
+    with pytest.raises(RuleRefused, match="RayCluster ray-1 does not exist yet"):
         grouped(a_pod(), job)
 
 

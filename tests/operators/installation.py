@@ -23,7 +23,7 @@ from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.runtime import SystemClock
 from spinney.runtime.certificates import Authority
-from spinney.testing.controlplane.process import Process, free_port
+from spinney.testing.controlplane.process import ServerProcess, free_port
 from spinney.testing.controlplane.tether import Tether
 from tests.operators.published import Published, published
 
@@ -141,7 +141,7 @@ class Installation:
     kubeconfig: Path
     directory: Path
     _clock: SystemClock = field(default_factory=SystemClock)
-    _running: dict[str, Process] = field(default_factory=dict)
+    _running: dict[str, ServerProcess] = field(default_factory=dict)
     _webhooks: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     """Kind and name of the webhook configurations of each operator."""
     _tether: Tether = field(default_factory=Tether)
@@ -183,7 +183,7 @@ class Installation:
             self._running.popitem()[1].stop()
         self._tether.release()
 
-    def _start(self, operator: Published, recipe: Recipe, ports: Ports) -> Process:
+    def _start(self, operator: Published, recipe: Recipe, ports: Ports) -> ServerProcess:
         home, certificates = self.directory / operator.name, self._certificates(operator.name)
         certificates.mkdir(parents=True, exist_ok=True)
         authority = Authority("spinney-test-operators", now=self._clock.now())
@@ -196,7 +196,7 @@ class Installation:
             configuration = home / "configuration.yaml"
             configuration.write_text(yaml.safe_dump(recipe.configuration(ports)))
             arguments.append(f"--config={configuration}")
-        process = Process(
+        process = ServerProcess(
             operator.name,
             [operator.controller, *arguments],
             directory=home,
@@ -217,7 +217,7 @@ class Installation:
         metadata = {**configuration["metadata"], "name": f"{operator.name}-{configuration['metadata']['name']}"}
         return {**configuration, "metadata": metadata, "webhooks": webhooks}
 
-    def _wait_until_served(self, process: Process, configuration: JSON) -> None:
+    def _wait_until_served(self, process: ServerProcess, configuration: JSON) -> None:
         """Wait until every webhook answers: a controller may listen, and say it is ready, before it knows the paths."""
         deadline = self._clock.monotonic() + _START
         trust = ssl.create_default_context(cafile=str(self._certificates(process.name) / "ca.crt"))
@@ -234,7 +234,7 @@ class Installation:
         return self.directory / name / _CERTIFICATES
 
 
-def _end(process: Process) -> str:
+def _end(process: ServerProcess) -> str:
     """Return what a program has logged last."""
     return process.log.read_text(errors="replace")[-4000:]
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from spinney.api.struct import JSON
-from spinney.grouping.terms import Refused
+from spinney.grouping.terms import RuleRefused
 from spinney.queueing.virtual_gang import VirtualGang, virtual_gang, without_uid
 
 BORN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -58,5 +58,5 @@ def test_a_train_job_takes_its_pods_from_its_runtime() -> None:
 
 def test_a_train_job_whose_runtime_is_not_there_says_so() -> None:
     """The reason names the runtime."""
-    with pytest.raises(Refused, match="torch"):
+    with pytest.raises(RuleRefused, match="torch"):
         made("TrainJob", "trainer.kubeflow.org/v1alpha1", {"runtimeRef": {"name": "torch"}})

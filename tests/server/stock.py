@@ -11,7 +11,7 @@ from spinney.api.struct import JSON
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, HttpServer
 from spinney.testing.controlplane.binaries import Binaries, GoMissing, find_binaries
-from spinney.testing.controlplane.process import Process
+from spinney.testing.controlplane.process import ServerProcess
 from spinney.testing.controlplane.tether import Tether
 from tests.server.api import Api
 
@@ -36,7 +36,7 @@ async def with_component(directory: Path, command: Command) -> AsyncIterator[Api
         http.write_kubeconfig(kubeconfig)
         with Tether() as tether:
             started = command(binaries, kubeconfig)
-            process = Process("component", started, directory=directory, clock=runtime.clock, tether=tether)
+            process = ServerProcess("component", started, directory=directory, clock=runtime.clock, tether=tether)
             try:
                 yield Api(server)
             finally:

@@ -26,7 +26,7 @@ _PORT: Final = re.compile(r":[0-9]*\Z")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/=-]+\Z")
 
 
-class RefusedAddress(ValueError):
+class RefusedExposure(ValueError):
     """A way to serve that would show the cluster to people who are not asked who they are."""
 
 
@@ -69,12 +69,12 @@ class Access:
         if is_loopback(self.host):
             return
         if self.mode == "kubeconfig":
-            raise RefusedAddress(
+            raise RefusedExposure(
                 f"{self.host} can be reached from other machines, and everybody there would read the cluster as you; "
                 "serve on 127.0.0.1, or with --authentication token"
             )
         if not self.tls and not self.behind_proxy:
-            raise RefusedAddress(
+            raise RefusedExposure(
                 f"{self.host} can be reached from other machines, and tokens would cross the network in the clear; "
                 "give --tls-cert-file and --tls-private-key-file, or --behind-proxy where a proxy in front has TLS"
             )

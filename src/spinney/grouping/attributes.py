@@ -71,7 +71,7 @@ class Conventions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attributes:
+class GangAttributes:
     """How a gang stands, and what it is marked with."""
 
     labels: Mapping[str, str]
@@ -87,10 +87,10 @@ class Attributes:
 
 def attributes(
     owner: Owner, chain: Sequence[Owner], pod: Pod, rule: Rule, *, conventions: Conventions, world: World
-) -> Attributes:
+) -> GangAttributes:
     """Return the attributes of the gang of ``owner``; ``chain`` is what says how it stands, nearest first."""
     priority, problems = priority_class(chain, pod, rule, world)
-    return Attributes(
+    return GangAttributes(
         labels=_labels(owner, pod, conventions),
         annotations=_annotations(owner, pod),
         queue=queue(owner, pod, conventions),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from spinney.api.core import Pod
 from spinney.api.meta import Metadata, OwnerReference
 from spinney.grouping.owners import Owner, owner_of
-from spinney.grouping.terms import Refused
+from spinney.grouping.terms import RuleRefused
 
 Find = Callable[[OwnerReference, str], Owner | None]
 """Returns the object that a reference names in a namespace, ``None`` if it may not be read; raises OwnerMissing."""
@@ -17,7 +17,7 @@ Find = Callable[[OwnerReference, str], Owner | None]
 MOST_OWNERS = 20
 
 
-class OwnerMissing(Refused):
+class OwnerMissing(RuleRefused):
     """An owner is not there, or is no longer the one that was meant."""
 
 

@@ -21,7 +21,7 @@ from spinney.backends.interface import SchedulerBackend
 from spinney.grouping import podgangs, selecting, statuses
 from spinney.grouping.describing import GangDescription
 from spinney.grouping.intake import Intake
-from spinney.grouping.terms import Refused
+from spinney.grouping.terms import RuleRefused
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
 from spinney.kube.controller import Requeue
@@ -81,7 +81,7 @@ class GroupingController:
         first = min(pods, key=lambda pod: (pod.metadata.deleting, pod.metadata.name))
         try:
             grouping, _ = await self.intake.described(first, pods)
-        except Refused:
+        except RuleRefused:
             return None  # the pod itself says so
         place = self.intake.membership.place(_key(first))
         if place is None or podgangs.gang_name(grouping.gang) != key.name:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from spinney.api.core import Pod
 from spinney.grouping import attributes, floors
-from spinney.grouping.attributes import Attributes, Conventions
-from spinney.grouping.floors import Subject
+from spinney.grouping.attributes import Conventions, GangAttributes
+from spinney.grouping.floors import RuledPod
 from spinney.grouping.owners import Owner, inheriting, pod_as_owner
 from spinney.grouping.rules import DEFAULT_RULE, POD_KIND, Rule, RuleSet, term
 from spinney.grouping.shapes import Shape
-from spinney.grouping.terms import Refused, Scope, look_up, parse_path
+from spinney.grouping.terms import RuleRefused, TermInput, look_up, parse_path
 from spinney.grouping.world import World
 
 
@@ -29,7 +29,7 @@ class GangDescription:
     """The object the gang is for, with what it inherits."""
     rule: Rule
     shape: Shape
-    attributes: Attributes
+    attributes: GangAttributes
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ class Chosen:
 
 
 def describe(pod: Pod, chain: Sequence[Owner], rules: RuleSet, conventions: Conventions, world: World) -> Grouping:
-    """Return the gang of a pod; raises :class:`Refused` if the rule of its kind cannot be applied."""
+    """Return the gang of a pod; raises :class:`RuleRefused` if the rule of its kind cannot be applied."""
     return apply(choose(pod, chain, rules), pod, conventions, world)
 
 
@@ -83,7 +83,7 @@ def apply(chosen: Chosen, pod: Pod, conventions: Conventions, world: World) -> G
     """Apply a rule to a pod."""
     rule, owner = chosen.rule, chosen.owner
     counts = _counts(rule, owner, pod, world)
-    subject = Subject(
+    subject = RuledPod(
         rule=rule, counts=counts, owner=owner, chain=chosen.chain, pod=pod, peers=lambda: world.peers(owner, pod)
     )
     shape = floors.shape(subject)
@@ -111,10 +111,10 @@ def _counts(rule: Rule, owner: Owner, pod: Pod, world: World) -> Owner:
             found = world.find(rule.counts.kind, owner.metadata.namespace or pod.metadata.namespace or "", name)
             if found is None:
                 kind = rule.counts.kind.rpartition("/")[2]
-                raise Refused(f"{kind} {name} does not exist yet; {owner} takes its counts from it")
+                raise RuleRefused(f"{kind} {name} does not exist yet; {owner} takes its counts from it")
             return inheriting(found, (owner,))
     places = ", ".join(rule.counts.name)
-    raise Refused(f"{owner} does not name its {rule.counts.kind.rpartition('/')[2]} yet; looked at {places}")
+    raise RuleRefused(f"{owner} does not name its {rule.counts.kind.rpartition('/')[2]} yet; looked at {places}")
 
 
 def _name_at(text: str, owner: Owner, pod: Pod) -> str | None:
@@ -123,11 +123,11 @@ def _name_at(text: str, owner: Owner, pod: Pod) -> str | None:
     return next((str(each) for each in look_up(owner.content, parse_path(text).steps)), None)
 
 
-def _group_owner(rule: Rule, owner: Owner, counts: Owner, pod: Pod, subject: Subject) -> Owner:
+def _group_owner(rule: Rule, owner: Owner, counts: Owner, pod: Pod, subject: RuledPod) -> Owner:
     if rule.one_per == "counts":
         return counts
     if rule.one_per == "pod":
-        scope = Scope(counts.content, annotation=subject.annotation)
+        scope = TermInput(counts.content, annotation=subject.annotation)
         if all(term(text).value(scope) is None for text in rule.together):
             return inheriting(pod_as_owner(pod), (owner,))
     return owner

@@ -16,13 +16,13 @@ from spinney.grouping.owners import Owner
 from spinney.grouping.rules import Role, Rule, TextTerm, term, text_value
 from spinney.grouping.segments import segmented
 from spinney.grouping.shapes import MOST_PARTS, Shape, SubGroup, pod_number, role_topology
-from spinney.grouping.terms import MOST_PODS, Path, Refused, Scope, needed, parse_path
+from spinney.grouping.terms import MOST_PODS, Path, RuleRefused, TermInput, needed, parse_path
 
 _ALWAYS_FIRST: Final[TextTerm] = f"annotation {MIN_MEMBER}"
 
 
 @dataclass(frozen=True)
-class Subject:
+class RuledPod:
     """A workload and one of its pods, with what a rule may read of them."""
 
     rule: Rule
@@ -38,9 +38,9 @@ class Subject:
         return next((found for each in objects if (found := each.metadata.annotations.get(key))), None)
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> TermInput:
         """Return what terms of the rule are evaluated in."""
-        return Scope(self.counts.content, annotation=self.annotation)
+        return TermInput(self.counts.content, annotation=self.annotation)
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,13 @@ class RoleInstance:
         )
 
 
-def shape(subject: Subject) -> Shape:
-    """Return what a workload needs; raises :class:`Refused` if the rule cannot be applied."""
+def shape(subject: RuledPod) -> Shape:
+    """Return what a workload needs; raises :class:`RuleRefused` if the rule cannot be applied."""
     rule, scope = subject.rule, subject.scope
     for text, values in rule.allowed.items():
         found = next(iter(_path(text).found(scope)), None)
         if found is not None and found not in values:
-            raise Refused(f"{text}: found {found!r}, expected {' or '.join(values)}")
+            raise RuleRefused(f"{text}: found {found!r}, expected {' or '.join(values)}")
     counts_pods = not rule.root and (rule.one_per != "pod" or bool(rule.together))
     override = _first((_ALWAYS_FIRST, *rule.override), scope) if counts_pods else None
     if override is None:
@@ -92,13 +92,13 @@ def shape(subject: Subject) -> Shape:
     return _with_roles(subject, instances)
 
 
-def _flat(subject: Subject, override: int | None) -> Shape:
+def _flat(subject: RuledPod, override: int | None) -> Shape:
     rule, scope = subject.rule, subject.scope
     floor = needed(term(rule.floor), scope) if override is None else override
     problems: list[str] = []
     least = 0 if rule.zero else 1
     if not least <= floor <= MOST_PODS:
-        raise Refused(f"{rule.floor}: comes to {floor}, expected {least} to {MOST_PODS}")
+        raise RuleRefused(f"{rule.floor}: comes to {floor}, expected {least} to {MOST_PODS}")
     if rule.one_by_one and floor > 1 and _holds(rule.one_by_one, scope):
         problems.append(f"needs {floor} pods, but its pods are made one after the other; 1 is needed at a time")
         floor = 1
@@ -109,21 +109,21 @@ def _flat(subject: Subject, override: int | None) -> Shape:
     return Shape(min_member=floor if limit is None else min(floor, limit), problems=tuple(problems))
 
 
-def _check_required(rule: Rule, scope: Scope) -> None:
+def _check_required(rule: Rule, scope: TermInput) -> None:
     for text in rule.required:
         found = _path(text).found(scope)
         if not found:
-            raise Refused(f"{text}: not there, expected it to be there")
+            raise RuleRefused(f"{text}: not there, expected it to be there")
         for each in found:
             replicas = each.get("replicas") if isinstance(each, Mapping) else each
             if replicas in (0, "", []):
-                raise Refused(f"{text}: found {replicas!r}, expected at least 1")
+                raise RuleRefused(f"{text}: found {replicas!r}, expected at least 1")
 
 
 # -- roles -------------------------------------------------------------------------------------------------------------
 
 
-def role_instances(rule: Rule, scope: Scope) -> Iterator[tuple[RoleInstance, Scope]]:
+def role_instances(rule: Rule, scope: TermInput) -> Iterator[tuple[RoleInstance, TermInput]]:
     """Yield the roles of a workload, each with what its terms are evaluated in."""
     for role in rule.roles:
         elements: list[Any] = [None] if not role.each else _path(role.each).found(scope)
@@ -134,7 +134,7 @@ def role_instances(rule: Rule, scope: Scope) -> Iterator[tuple[RoleInstance, Sco
                 yield instance, own
 
 
-def _instances(subject: Subject, *, keep_empty: bool) -> list[RoleInstance]:
+def _instances(subject: RuledPod, *, keep_empty: bool) -> list[RoleInstance]:
     found = [
         instance
         for instance, _ in role_instances(subject.rule, subject.scope)
@@ -143,12 +143,12 @@ def _instances(subject: Subject, *, keep_empty: bool) -> list[RoleInstance]:
     return [replace(each, counts=_counts(each, found, subject)) if each.starts_later else each for each in found]
 
 
-def _instance(role: Role, scope: Scope, index: int) -> RoleInstance | None:
+def _instance(role: Role, scope: TermInput, index: int) -> RoleInstance | None:
     if role.unless and any(each is True for each in _path(role.unless).found(scope)):
         return None
     name = text_value(role.name, scope, index=index)
     if name is None:
-        raise Refused(f"{role.name}: not there, expected the name of a role")
+        raise RuleRefused(f"{role.name}: not there, expected the name of a role")
     labels = None
     if role.pods != "rest":
         labels = {key: text_value(text, scope, index=index) or "" for key, text in role.pods.items()}
@@ -161,15 +161,15 @@ def _instance(role: Role, scope: Scope, index: int) -> RoleInstance | None:
     groups = 1 if role.split is None else needed(term(role.split.count), scope)
     for what, number in ((role.replicas, replicas), (role.floor, floor), (role.split and role.split.count, groups)):
         if not 0 <= number <= MOST_PODS:
-            raise Refused(f"role {name}: {what}: comes to {number}, expected 0 to {MOST_PODS}")
+            raise RuleRefused(f"role {name}: {what}: comes to {number}, expected 0 to {MOST_PODS}")
     if groups > MOST_PARTS:
-        raise Refused(f"role {name}: {groups} groups, expected at most {MOST_PARTS}")
+        raise RuleRefused(f"role {name}: {groups} groups, expected at most {MOST_PARTS}")
     return RoleInstance(
         role, name, labels, replicas, floor, groups, starts_later=_starts_later(role, scope, index), template=template
     )
 
 
-def _template(role: Role, scope: Scope) -> Mapping[str, str] | None:
+def _template(role: Role, scope: TermInput) -> Mapping[str, str] | None:
     """Return the annotations of a role's pod template; ``None`` if the rule names no template."""
     if not role.template:
         return None
@@ -178,7 +178,7 @@ def _template(role: Role, scope: Scope) -> Mapping[str, str] | None:
     return {key: str(text) for key, text in found.items()} if isinstance(found, Mapping) else {}
 
 
-def _starts_later(role: Role, scope: Scope, index: int) -> bool:
+def _starts_later(role: Role, scope: TermInput, index: int) -> bool:
     for after in role.after:
         waits = bool(after.role) or (after.previous and index > 0)
         if after.names:
@@ -188,7 +188,7 @@ def _starts_later(role: Role, scope: Scope, index: int) -> bool:
     return False
 
 
-def _counts(instance: RoleInstance, all_: Sequence[RoleInstance], subject: Subject) -> bool:
+def _counts(instance: RoleInstance, all_: Sequence[RoleInstance], subject: RuledPod) -> bool:
     """Tell whether a role that starts later has started: one of its pods exists and is not on its way out."""
     if _role_of(subject.pod, all_) is instance and not subject.pod.metadata.deleting:
         return True
@@ -211,14 +211,14 @@ def _with_override(instances: list[RoleInstance], total: int) -> list[RoleInstan
     return instances
 
 
-def _with_roles(subject: Subject, instances: Sequence[RoleInstance]) -> Shape:
+def _with_roles(subject: RuledPod, instances: Sequence[RoleInstance]) -> Shape:
     rule = subject.rule
     roles = [each for each in instances if not each.role.alone]
     listed = roles if rule.root else [each for each in roles if each.counts]
     own = _role_of(subject.pod, instances)
     minimum = sum(each.total for each in listed if each.counts)
     if not rule.root and minimum == 0 and not rule.zero:
-        raise Refused(f"{subject.counts}: all roles together need 0 pods, expected at least 1")
+        raise RuleRefused(f"{subject.counts}: all roles together need 0 pods, expected at least 1")
     shape = Shape(
         min_member=None if rule.root else minimum,
         min_sub_group=_root(subject, listed),
@@ -236,7 +236,7 @@ def _with_roles(subject: Subject, instances: Sequence[RoleInstance]) -> Shape:
     return replace(shape, sub_groups=sub_groups, role=_leaf(subject, instances, own))
 
 
-def _root(subject: Subject, listed: Sequence[RoleInstance]) -> int | None:
+def _root(subject: RuledPod, listed: Sequence[RoleInstance]) -> int | None:
     for text in subject.rule.root:
         if text == "all":
             return sum(each.counts for each in listed)
@@ -271,23 +271,23 @@ def _sub_groups(instance: RoleInstance) -> Iterator[SubGroup]:
 def _topology(instance: RoleInstance) -> TopologyConstraint | None:
     try:
         return role_topology(instance.template or {}, named=instance.role.named_topology)
-    except Refused as error:
-        raise Refused(f"role {instance.name}: {error}") from error
+    except RuleRefused as error:
+        raise RuleRefused(f"role {instance.name}: {error}") from error
 
 
-def _leaf(subject: Subject, instances: Sequence[RoleInstance], own: RoleInstance | None) -> str | None:
+def _leaf(subject: RuledPod, instances: Sequence[RoleInstance], own: RoleInstance | None) -> str | None:
     if own is None:
         split = next((each.role for each in instances if each.role.split is not None), None)
         if split is not None and isinstance(split.pods, Mapping):
             labels = ", ".join(f"{key}={subject.pod.metadata.labels.get(key)}" for key in split.pods)
-            raise Refused(f"the pod's labels ({labels}) name no role of {subject.counts}")
+            raise RuleRefused(f"the pod's labels ({labels}) name no role of {subject.counts}")
         return None
     if own.role.split is None:
         return own.name
     index = pod_number(subject.pod, own.role.split.by)
     if index is None or index >= own.groups:
         found = "no such label" if index is None else str(index)
-        raise Refused(f"label {own.role.split.by} of the pod: found {found}, expected 0 to {own.groups - 1}")
+        raise RuleRefused(f"label {own.role.split.by} of the pod: found {found}, expected 0 to {own.groups - 1}")
     return _replica(own, index)
 
 
@@ -298,11 +298,11 @@ def _replica(instance: RoleInstance, index: int) -> str:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def _holds(conditions: Mapping[str, str], scope: Scope) -> bool:
+def _holds(conditions: Mapping[str, str], scope: TermInput) -> bool:
     return all(value in map(str, _path(text).found(scope)) for text, value in conditions.items())
 
 
-def _first(texts: Iterable[TextTerm], scope: Scope) -> int | None:
+def _first(texts: Iterable[TextTerm], scope: TermInput) -> int | None:
     return next((found for text in texts if (found := term(text).value(scope)) is not None), None)
 
 

@@ -19,7 +19,7 @@ from spinney.grouping.metrics import GroupingMetrics
 from spinney.grouping.owner_cache import NotFetched, OwnerCache
 from spinney.grouping.owners import Owner, group_kind
 from spinney.grouping.rules import DEFAULT_RULE, Fallback, Rule
-from spinney.grouping.terms import Refused
+from spinney.grouping.terms import RuleRefused
 from spinney.grouping.world import KindDefault, World
 from spinney.kube.cache import WatchCache
 from spinney.kube.controller import Requeue
@@ -70,7 +70,7 @@ class Intake:
             return None
         try:
             grouping, chain = await self.described(pod)
-        except Refused as error:
+        except RuleRefused as error:
             return await self._refused(key, pod, error)
         if selecting.skip_requested_by(owner.metadata for owner in chain):
             self._forget(key)
@@ -90,7 +90,7 @@ class Intake:
             return False
         try:
             chain = climb(pod, self.owners.find)
-        except (NotFetched, Refused):
+        except (NotFetched, RuleRefused):
             return False
         place = self._seen.get(_likeness(pod, chain))
         if place is not None:
@@ -115,7 +115,7 @@ class Intake:
             self.metrics.foreign_pods.labels(group).inc()
 
     async def described(self, pod: Pod, peers: Iterable[Pod] = ()) -> tuple[Grouping, tuple[Owner, ...]]:
-        """Return the gang of a pod and its owners, reading what is not known yet; raises :class:`Refused`."""
+        """Return the gang of a pod and its owners, reading what is not known yet; raises :class:`RuleRefused`."""
         while True:
             try:
                 chain = climb(pod, self.owners.find)
@@ -152,7 +152,7 @@ class Intake:
             kind_defaults=self.kind_defaults(),
         )
 
-    async def _refused(self, key: Key, pod: Pod, error: Refused) -> Requeue | None:
+    async def _refused(self, key: Key, pod: Pod, error: RuleRefused) -> Requeue | None:
         """Say on the pod why its rule cannot be applied, and do with it what is configured."""
         now = self.owners.client.runtime.clock.monotonic()
         waited = now - self._waiting_since.setdefault(key, now)
@@ -178,7 +178,7 @@ class Intake:
         self._fallen_back[key] = ALONE if fallback == "Alone" else DEFAULT_RULE
         try:
             grouping, chain = await self.described(pod)
-        except Refused:
+        except RuleRefused:
             return Requeue()
         self._put(key, grouping, chain)
         return None
@@ -187,7 +187,7 @@ class Intake:
         """Return the rule that failed and whom it is for; ``None`` where it did not come so far."""
         try:
             return choose(pod, climb(pod, self.owners.find), self.configuration.rules)
-        except (NotFetched, Refused):
+        except (NotFetched, RuleRefused):
             return None
 
     def _depends_on_kind_only(self, grouping: Grouping) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from spinney.api.struct import JSON
 from spinney.grouping.owners import group_kind
-from spinney.grouping.terms import Refused
+from spinney.grouping.terms import RuleRefused
 
 _WITHIN: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
     "batch/CronJob": ("batch/v1", "Job", ("jobTemplate", "spec")),
@@ -29,7 +29,7 @@ def is_template(manifest: JSON) -> bool:
 def workload_made(manifest: JSON, others: Iterable[JSON]) -> JSON:
     """Return the workload that makes the pods: the one given, or what its controller makes of it.
 
-    ``others`` are the objects beside it in the file. Raises :class:`Refused` if what is needed is not there.
+    ``others`` are the objects beside it in the file. Raises :class:`RuleRefused` if what is needed is not there.
     """
     kind = group_kind(str(manifest.get("apiVersion")), str(manifest.get("kind")))
     if kind == _TRAIN_JOB:
@@ -41,7 +41,7 @@ def workload_made(manifest: JSON, others: Iterable[JSON]) -> JSON:
     for step in path:
         spec = spec.get(step) if isinstance(spec, dict) else None
     if not isinstance(spec, dict):
-        raise Refused(f"spec.{'.'.join(path)}: not there, expected the spec of the {made} that it makes")
+        raise RuleRefused(f"spec.{'.'.join(path)}: not there, expected the spec of the {made} that it makes")
     return {"apiVersion": version, "kind": made, "metadata": manifest.get("metadata") or {}, "spec": spec}
 
 
@@ -51,7 +51,7 @@ def _job_set(manifest: JSON, others: Iterable[JSON]) -> JSON:
     kind, name = reference.get("kind", _RUNTIMES[0]), reference.get("name", "")
     runtime = next((each for each in others if each.get("kind") == kind and each["metadata"].get("name") == name), None)
     if runtime is None:
-        raise Refused(f"spec.runtimeRef: its pods are described by {kind} {name!r}; put that into the file as well")
+        raise RuleRefused(f"spec.runtimeRef: its pods are described by {kind} {name!r}; put that into the file as well")
     template = (runtime.get("spec") or {}).get("template") or {}
     nodes = (spec.get("trainer") or {}).get("numNodes")
     nodes = nodes if nodes is not None else ((runtime["spec"].get("mlPolicy") or {}).get("numNodes") or 1)

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from spinney.api.struct import JSON
 from spinney.grouping.floors import RoleInstance, role_instances
 from spinney.grouping.rules import Rule, term
-from spinney.grouping.terms import Refused, Scope, needed, parse_path
+from spinney.grouping.terms import RuleRefused, TermInput, needed, parse_path
 
 
 def pods_made(manifest: JSON, rule: Rule) -> list[JSON]:
-    """Return the manifests of a workload's pods; raises :class:`Refused` if the rule does not say what they are."""
-    scope = Scope({"spec": manifest.get("spec") or {}, "status": {}}, annotation=_annotations(manifest).get)
+    """Return the manifests of a workload's pods; raises :class:`RuleRefused` if the rule does not say what they are."""
+    scope = TermInput({"spec": manifest.get("spec") or {}, "status": {}}, annotation=_annotations(manifest).get)
     copies = 1 if rule.copies is None else needed(term(rule.copies.count), scope)
     found: list[JSON] = []
     for number in range(copies):
@@ -20,19 +20,19 @@ def pods_made(manifest: JSON, rule: Rule) -> list[JSON]:
         for name, template, own in _made(rule, scope):
             found.append(_pod(manifest, f"{name}{suffix}-{len(found)}", template, {**labels, **own}))
     if not found:
-        raise Refused("the grouper's rule of its kind does not say which pods it makes, so it cannot be simulated")
+        raise RuleRefused("the grouper's rule of its kind does not say which pods it makes, so it cannot be simulated")
     return found
 
 
-def _made(rule: Rule, scope: Scope) -> Iterator[tuple[str, JSON, dict[str, str]]]:
+def _made(rule: Rule, scope: TermInput) -> Iterator[tuple[str, JSON, dict[str, str]]]:
     """Yield name, template and labels of each pod."""
     for made in rule.makes:
         elements = parse_path(made.each).found(scope) if made.each else [None]
         for each in elements:
-            own = Scope(scope.content, each, annotation=scope.annotation)
+            own = TermInput(scope.content, each, annotation=scope.annotation)
             template: JSON | None = next(iter(parse_path(made.template).found(own)), None)
             if template is None:
-                raise Refused(f"{made.template}: not there, expected a pod template")
+                raise RuleRefused(f"{made.template}: not there, expected a pod template")
             for _ in range(needed(term(made.count), own)):
                 yield "", template, {}
     for instance, own in role_instances(rule, scope):

@@ -320,7 +320,7 @@ def _path(text: str) -> Path | None:
     return terms.parse_path(text)
 
 
-def text_value(text: str, scope: terms.Scope, *, index: int = 0) -> str | None:
+def text_value(text: str, scope: terms.TermInput, *, index: int = 0) -> str | None:
     """Return the text that ``a else b`` means here: a path's value, or the words themselves; ``None``: not there."""
     for part in text.split(" else "):
         path = _path(part)

@@ -16,7 +16,7 @@ from spinney.gangs.tree import TopologyConstraint
 from spinney.grouping.attributes import SEGMENT_PREFERRED_LEVEL, SEGMENT_REQUIRED_LEVEL, SEGMENT_SIZE
 from spinney.grouping.rules import Role, Segments, term
 from spinney.grouping.shapes import MOST_PARTS, SubGroup, pod_number
-from spinney.grouping.terms import Refused, Scope, parse_path, whole_number
+from spinney.grouping.terms import RuleRefused, TermInput, parse_path, whole_number
 
 
 class Counted(Protocol):
@@ -46,7 +46,7 @@ class Cut:
     role: str | None
 
 
-def segmented(pod: Pod, scope: Scope, roles: Sequence[Counted], cut: Counted, own: Counted | None) -> Cut | None:
+def segmented(pod: Pod, scope: TermInput, roles: Sequence[Counted], cut: Counted, own: Counted | None) -> Cut | None:
     """Cut a role into segments; ``None`` if no segment size is given, or there is nothing to cut."""
     segments = cut.role.segments
     assert segments is not None
@@ -57,11 +57,11 @@ def segmented(pod: Pod, scope: Scope, roles: Sequence[Counted], cut: Counted, ow
     if size is None or not cut.replicas:
         return None
     if not 1 < size <= most:
-        raise Refused(f"segment size: found {size}, expected more than 1 and at most {most}, the pods there are")
+        raise RuleRefused(f"segment size: found {size}, expected more than 1 and at most {most}, the pods there are")
     if most / size > MOST_PARTS:
-        raise Refused(f"segment size: {size} makes more than {MOST_PARTS} segments of {most} pods")
+        raise RuleRefused(f"segment size: {size} makes more than {MOST_PARTS} segments of {most} pods")
     if own is cut and index is None:
-        raise Refused(f"label {segments.index} of the pod: not there, expected the number of the pod")
+        raise RuleRefused(f"label {segments.index} of the pod: not there, expected the number of the pod")
     cutting = _Cutting(cut, segments, size, _topology(pod, scope, cut.template or {}))
     if leader is None:
         groups = cutting.of_role(roles)
@@ -113,7 +113,7 @@ class _Cutting:
         """Return the sub-groups where a leader belongs to the first segment, or stands beside them."""
         workers, extra = self.cut.floor, self.leader_is_extra
         if apart and not extra:
-            raise Refused(
+            raise RuleRefused(
                 f"segment size: {self.size} does not divide {workers} workers, as a leader that stands apart needs"
             )
         pods = workers if extra else workers + leader.floor
@@ -131,14 +131,14 @@ class _Cutting:
         return (SubGroup(first, min_sub_group=len(parts), topology=self.topology), *groups[1:], *parts)
 
 
-def _size(segments: Segments, pod: Pod, scope: Scope, template: Mapping[str, str]) -> int | None:
+def _size(segments: Segments, pod: Pod, scope: TermInput, template: Mapping[str, str]) -> int | None:
     if segments.size is not None and (found := term(segments.size).value(scope)) is not None:
         return found
     text = _annotation(SEGMENT_SIZE, pod, scope, template)
     return None if text is None else whole_number(text, f"annotation {SEGMENT_SIZE}")
 
 
-def _topology(pod: Pod, scope: Scope, template: Mapping[str, str]) -> TopologyConstraint | None:
+def _topology(pod: Pod, scope: TermInput, template: Mapping[str, str]) -> TopologyConstraint | None:
     name = _annotation(marks.KAI_TOPOLOGY, pod, scope, template)
     required, preferred = (
         pod.metadata.annotations.get(key) or template.get(key) or ""
@@ -147,6 +147,6 @@ def _topology(pod: Pod, scope: Scope, template: Mapping[str, str]) -> TopologyCo
     return TopologyConstraint(name, required, preferred) if name and (required or preferred) else None
 
 
-def _annotation(key: str, pod: Pod, scope: Scope, template: Mapping[str, str]) -> str | None:
+def _annotation(key: str, pod: Pod, scope: TermInput, template: Mapping[str, str]) -> str | None:
     """Return an annotation of the pod, else of its template, else of the workload."""
     return pod.metadata.annotations.get(key) or template.get(key) or scope.annotation(key)

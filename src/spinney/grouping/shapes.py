@@ -8,7 +8,7 @@ from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.gangs.tree import TopologyConstraint
 from spinney.grouping.attributes import PREFERRED_LEVEL, REQUIRED_LEVEL
-from spinney.grouping.terms import Refused, whole_number
+from spinney.grouping.terms import RuleRefused, whole_number
 
 MOST_PARTS: Final = 10_000
 """How many parts a role may be split or cut into."""
@@ -52,17 +52,17 @@ def role_topology(annotations: Mapping[str, str], *, named: bool) -> TopologyCon
     if not name:
         if named:
             level = REQUIRED_LEVEL if required else PREFERRED_LEVEL
-            raise Refused(f"annotation {level} without {marks.KAI_TOPOLOGY}; expected the name of a topology")
+            raise RuleRefused(f"annotation {level} without {marks.KAI_TOPOLOGY}; expected the name of a topology")
         return None
     return TopologyConstraint(name, required, preferred)
 
 
 def pod_number(pod: Pod, label: str) -> int | None:
-    """Return the number that a label of a pod carries; raises :class:`Refused` if it is none, or negative."""
+    """Return the number that a label of a pod carries; raises :class:`RuleRefused` if it is none, or negative."""
     text = pod.metadata.labels.get(label)
     if text is None:
         return None
     number = whole_number(text, f"label {label} of the pod")
     if number < 0:
-        raise Refused(f"label {label} of the pod: found {number}, expected at least 0")
+        raise RuleRefused(f"label {label} of the pod: found {number}, expected at least 0")
     return number

@@ -6,8 +6,8 @@ for the element at hand; keys with dots stand in quotes. A *term* is a number, a
 one ``[*]`` inside, and ``replicas`` for the replicas of the role at hand. ``lenient annotation KEY`` takes 0 as a
 number, and anything that is no number as absent.
 
-Terms are parsed when a rule set is loaded, and evaluated in a :class:`Scope`. What is absent is ``None``; what is there
-and is no whole number is :class:`Refused`.
+Terms are parsed when a rule set is loaded, and evaluated in a :class:`TermInput`. What is absent is ``None``; what is
+there and is no whole number is :class:`RuleRefused`.
 """
 
 import re
@@ -40,12 +40,12 @@ MOST_PODS: Final = 999_999_999
 """What no count may pass: far beyond any cluster, and what every scheduler's objects can hold."""
 
 
-class Refused(ValueError):
+class RuleRefused(ValueError):
     """A rule cannot be applied to a workload; the message names the object, the field and what was found."""
 
 
 @dataclass(frozen=True)
-class Scope:
+class TermInput:
     """What a term is evaluated in."""
 
     content: Mapping[str, Any] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Scope:
 class Term(msgspec.Struct, frozen=True):
     """A whole number that is found in a workload."""
 
-    def value(self, scope: Scope) -> int | None:
+    def value(self, scope: TermInput) -> int | None:
         """Return the number; ``None`` if what it needs is absent."""
         raise NotImplementedError
 
@@ -71,7 +71,7 @@ class Number(Term, frozen=True):
 
     number: int
 
-    def value(self, scope: Scope) -> int | None:
+    def value(self, scope: TermInput) -> int | None:
         return self.number
 
 
@@ -85,11 +85,11 @@ class Path(Term, frozen=True):
         """Return the path as it was written."""
         return spelled(self.steps)
 
-    def found(self, scope: Scope) -> list[Any]:
+    def found(self, scope: TermInput) -> list[Any]:
         """Return every value at the path."""
         return list(look_up(scope.content, self.steps, scope.each))
 
-    def value(self, scope: Scope) -> int | None:
+    def value(self, scope: TermInput) -> int | None:
         if self.steps == ("replicas",):
             return scope.replicas
         found = next(look_up(scope.content, self.steps, scope.each), None)
@@ -102,7 +102,7 @@ class Annotation(Term, frozen=True):
     key: str
     lenient: bool = False
 
-    def value(self, scope: Scope) -> int | None:
+    def value(self, scope: TermInput) -> int | None:
         text = scope.annotation(self.key)
         if text is None:
             return None
@@ -110,7 +110,7 @@ class Annotation(Term, frozen=True):
         if self.lenient:
             return number
         if not number:
-            raise Refused(f"annotation {self.key}: found {text!r}, expected a whole number from 1 to {MOST_PODS}")
+            raise RuleRefused(f"annotation {self.key}: found {text!r}, expected a whole number from 1 to {MOST_PODS}")
         return number
 
 
@@ -121,7 +121,7 @@ class Choice(Term, frozen=True):
     second: Term
     skip_zero: bool
 
-    def value(self, scope: Scope) -> int | None:
+    def value(self, scope: TermInput) -> int | None:
         found = self.first.value(scope)
         if found is None or (self.skip_zero and found == 0):
             return self.second.value(scope)
@@ -139,7 +139,7 @@ class Combination(Term, frozen=True):
     how: str
     terms: tuple[Term, ...]
 
-    def value(self, scope: Scope) -> int | None:
+    def value(self, scope: TermInput) -> int | None:
         values = [term.value(scope) for term in self.terms]
         found = [value for value in values if value is not None]
         if len(found) < len(values):
@@ -168,13 +168,13 @@ class Sum(Term, frozen=True):
     over: Path
     term: Term
 
-    def value(self, scope: Scope) -> int | None:
+    def value(self, scope: TermInput) -> int | None:
         around = Path(self.over.steps[:-1])
         if not any(isinstance(each, list | Mapping) for each in around.found(scope)):
             return None
         total = 0
         for each in self.over.found(scope):
-            found = self.term.value(Scope(scope.content, each, scope.replicas, scope.annotation))
+            found = self.term.value(TermInput(scope.content, each, scope.replicas, scope.annotation))
             if found is None:
                 return None
             total += found
@@ -186,13 +186,13 @@ class Sum(Term, frozen=True):
         yield from self.term.parts()
 
 
-def needed(term: Term, scope: Scope) -> int:
-    """Return the number of a term that must have one; raises :class:`Refused` naming the paths that are absent."""
+def needed(term: Term, scope: TermInput) -> int:
+    """Return the number of a term that must have one; raises :class:`RuleRefused` naming the paths that are absent."""
     found = term.value(scope)
     if found is None:
         names = [part.text for part in term.parts() if isinstance(part, Path) and part.steps[0] != "each"]
         named = names or [part.text for part in term.parts() if isinstance(part, Path)]
-        raise Refused(f"{' and '.join(dict.fromkeys(named)) or 'the count'}: not there, expected a whole number")
+        raise RuleRefused(f"{' and '.join(dict.fromkeys(named)) or 'the count'}: not there, expected a whole number")
     return found
 
 
@@ -203,7 +203,7 @@ def whole_number(value: object, where: str) -> int:
         or (isinstance(value, float) and value.is_integer())
         or (isinstance(value, str) and re.fullmatch(r"-?\d{1,18}", value))
     ):
-        raise Refused(f"{where}: found {value!r}, expected a whole number")
+        raise RuleRefused(f"{where}: found {value!r}, expected a whole number")
     return int(value)
 
 

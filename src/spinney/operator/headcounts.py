@@ -17,7 +17,7 @@ from spinney.kube.cache import Change
 from spinney.operator.pod_states import PodState, has_gate, is_active, is_ready, is_scheduled, state
 
 
-class PodKind(NamedTuple):
+class CountedAs(NamedTuple):
     """What a pod counts as."""
 
     active: bool
@@ -33,7 +33,7 @@ class PodKind(NamedTuple):
 class Headcount:
     """The pods of one PodClique at one moment: how many of each kind, and references to those of each gang."""
 
-    kinds: Mapping[PodKind, int] = field(default_factory=dict)
+    kinds: Mapping[CountedAs, int] = field(default_factory=dict)
     references: Mapping[str, tuple[NamespacedName, ...]] = field(default_factory=dict)
     """Active pods by the gang that they are labelled as part of, each by name."""
     disrupted: tuple[Pod, ...] = ()
@@ -120,7 +120,7 @@ class _Tally:
     """The pods of one PodClique. Mutable."""
 
     def __init__(self) -> None:
-        self.kinds: Counter[PodKind] = Counter()
+        self.kinds: Counter[CountedAs] = Counter()
         self._members: dict[str, dict[str, NamespacedName]] = {}
         self._references: dict[str, tuple[NamespacedName, ...]] | None = None
         self._disrupted: dict[str, Pod] = {}
@@ -163,14 +163,14 @@ def _owner(pod: Pod | None) -> str | None:
     return None if controller is None else controller.uid
 
 
-def _gang(kind: PodKind | None) -> str | None:
+def _gang(kind: CountedAs | None) -> str | None:
     """Return the gang that refers to a pod of a kind: none to pods that do not count."""
     return kind.gang if kind is not None and kind.active else None
 
 
-def _kind(pod: Pod) -> PodKind:
+def _kind(pod: Pod) -> CountedAs:
     labels = pod.metadata.labels
-    return PodKind(
+    return CountedAs(
         active=is_active(pod),
         scheduled=is_scheduled(pod),
         ready=is_ready(pod),

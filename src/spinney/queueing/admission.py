@@ -19,7 +19,7 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.gangs.tree import GangKey
 from spinney.grouping.owners import Owner
-from spinney.grouping.terms import Refused
+from spinney.grouping.terms import RuleRefused
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.discovery import find_kind
 from spinney.kube.errors import KubeError
@@ -204,7 +204,7 @@ class SuspendedAdmission:
                 priorities=context.priorities,
                 born=workload.metadata.creation_timestamp or self._manager.runtime.clock.now(),
             )
-        except Refused as error:
+        except RuleRefused as error:
             self._unfit[key] = version
             self._tell(key, "Warning", NOT_QUEUEABLE, f"it stays suspended: {error}")
             return

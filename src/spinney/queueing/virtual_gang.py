@@ -20,7 +20,7 @@ from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
 from spinney.grouping.made_gangs import grouped, rule_for
 from spinney.grouping.made_workloads import workload_made
-from spinney.grouping.terms import Refused
+from spinney.grouping.terms import RuleRefused
 
 MARK: Final = "~"
 _UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
@@ -54,14 +54,14 @@ def without_uid(name: str) -> str:
 def virtual_gang(
     manifest: JSON, others: Iterable[JSON], *, names: Collection[str], priorities: Mapping[str, int], born: datetime
 ) -> VirtualGang:
-    """Return the gang that a workload would be; raises :class:`Refused` where that cannot be said.
+    """Return the gang that a workload would be; raises :class:`RuleRefused` where that cannot be said.
 
     ``others`` are the runtimes that a TrainJob may name, ``names`` the schedulers that are served.
     """
     written = workload_made(manifest, others)
     rule = rule_for(written)
     if rule is None:
-        raise Refused(f"no rule of the grouper says which pods a {manifest['kind']} makes")
+        raise RuleRefused(f"no rule of the grouper says which pods a {manifest['kind']} makes")
 
     def decoded(made: JSON) -> Pod:
         return _pod(made, priorities, born)
@@ -69,17 +69,17 @@ def virtual_gang(
     try:
         found = list(grouped(written, rule, decoded, set(priorities), born))
     except msgspec.ValidationError as error:
-        raise Refused(f"its pod template cannot be read: {error}") from error
+        raise RuleRefused(f"its pod template cannot be read: {error}") from error
     pods = [each for each in found if isinstance(each, Pod)]
     gangs = [each for each in found if isinstance(each, PodGang)]
     strange = sorted({pod.spec.scheduler_name for pod in pods} - set(names))
     if strange:
-        raise Refused(
+        raise RuleRefused(
             f"its pods ask for the scheduler {', '.join(strange)}; name one of {', '.join(sorted(names))} "
             "in the template's schedulerName, or do not let it wait in a queue"
         )
     if len(gangs) != 1 or any(pod.metadata.labels.get(POD_GANG) != gangs[0].metadata.name for pod in pods):
-        raise Refused("its pods would not be one gang, and only workloads that are one gang can wait in a queue")
+        raise RuleRefused("its pods would not be one gang, and only workloads that are one gang can wait in a queue")
     real = gangs[0].metadata.name
     return VirtualGang(tuple(_marked(pod, real + MARK) for pod in pods), _renamed(gangs[0], real + MARK), real)
 

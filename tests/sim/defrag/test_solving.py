@@ -12,7 +12,7 @@ from spinney.cluster.resources import GPU
 from spinney.gangs.tree import GangKey
 from spinney.sim.defrag.exact import exact, is_installed
 from spinney.sim.defrag.greedy import greedy
-from spinney.sim.defrag.problem import MovableGang, MovablePod, Price, Problem, Solution, price, price_of
+from spinney.sim.defrag.problem import MovableGang, MovablePod, MovePrice, Problem, Solution, price, price_of
 
 WIDTH, GPUS = GPU + 1, 4
 needs_solver = pytest.mark.skipif(not is_installed(), reason="the exact solver (spinney[plan]) is not installed")
@@ -65,17 +65,17 @@ def holds(problem: Problem, room: np.ndarray) -> bool:
     return any(int((room[rows, GPU] // demand.request[GPU]).sum()) >= demand.count for rows in problem.regions)
 
 
-def cheapest(problem: Problem) -> Price | None:
+def cheapest(problem: Problem) -> MovePrice | None:
     """Return the price of the cheapest plan, found by trying every place for every pod."""
     pods = [(gang, pod) for gang in problem.gangs for pod in gang.pods]
-    best: Price | None = None
+    best: MovePrice | None = None
     for rows in product(*(np.flatnonzero(pod.usable).tolist() for _, pod in pods)):
         targets = {pod.key: row for (_, pod), row in zip(pods, rows, strict=True)}
         room = room_after(problem, targets)
         if (room < 0).any() or not holds(problem, room):
             continue
         costs = [price_of(gang, sum(targets[pod.key] != pod.row for pod in gang.pods)) for gang in problem.gangs]
-        cost = Price(sum(each.restarts for each in costs), sum(each.gpu_hours for each in costs))
+        cost = MovePrice(sum(each.restarts for each in costs), sum(each.gpu_hours for each in costs))
         best = cost if best is None or cost < best else best
     return best
 
@@ -120,7 +120,7 @@ def test_greedy_plans_are_valid_and_near_the_cheapest() -> None:
         assert best is not None
         assert_valid(problem, plan)
         cost = price(problem, plan)
-        assert cost >= Price(best.restarts, best.gpu_hours - 1e-9)
+        assert cost >= MovePrice(best.restarts, best.gpu_hours - 1e-9)
         found += 1
         extra += cost.restarts - best.restarts
     assert found >= 20

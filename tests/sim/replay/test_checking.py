@@ -6,7 +6,7 @@ import pytest
 
 from spinney.sim.replay import Ask, History, Job, Trace
 from spinney.sim.replay.checking import left_out, violations
-from spinney.sim.replay.history import Happening
+from spinney.sim.replay.history import JobHappening
 from tests.sim.replay.building import machines
 
 
@@ -18,7 +18,7 @@ def a_trace(*asks: Ask, **job: object) -> Trace:
 
 def started(*devices: tuple[int, ...], node: str = "n0") -> History:
     """Return a history in which every job has started on a node, with these devices."""
-    return History([Happening(0.0, "started", number, (node,), (held,)) for number, held in enumerate(devices)])
+    return History([JobHappening(0.0, "started", number, (node,), (held,)) for number, held in enumerate(devices)])
 
 
 def test_what_fits_is_not_complained_about() -> None:
@@ -54,8 +54,8 @@ def test_a_gang_that_is_split_or_apart_is_found() -> None:
     nodes = [replace(machine, labels={"rack": machine.name}) for machine in machines(2)]
     trace = Trace("test", tuple(nodes), (job,))
 
-    half = violations(trace, History([Happening(5.0, "started", 0, ("n0",), ((0,),))]))
-    apart = violations(trace, History([Happening(1.0, "started", 0, ("n0", "n1"), ((0,), (0,)))]))
+    half = violations(trace, History([JobHappening(5.0, "started", 0, ("n0",), ((0,),))]))
+    apart = violations(trace, History([JobHappening(1.0, "started", 0, ("n0", "n1"), ((0,), (0,)))]))
 
     assert any("1 of 2 pods" in each for each in half)
     assert any("2 values of rack" in each for each in apart)
@@ -67,7 +67,7 @@ def test_what_ends_makes_room() -> None:
     trace = a_trace(Ask(gpus=2), Ask(gpus=2))
     first, second = started((0, 1), (0, 1)).events
 
-    assert violations(trace, History([first, Happening(1.0, "ended", 0), second])) == []
+    assert violations(trace, History([first, JobHappening(1.0, "ended", 0), second])) == []
 
 
 def test_who_was_left_out_though_there_was_room_is_found() -> None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.sim.replay import History, Job, Trace
 from spinney.sim.replay.checking import problems_of
-from spinney.sim.replay.history import Happening
+from spinney.sim.replay.history import JobHappening
 from spinney.sim.replay.run_times import stating, stating_nothing
 from tests.sim.replay.building import a_job, a_trace, machines, replayed, told
 
@@ -33,11 +33,11 @@ def a_busy_trace(seed: int) -> Trace:
     return stating(a_trace(*jobs, nodes=machines(3, gpus=GPUS)), 1.0)
 
 
-def starts(history: History) -> dict[int, Happening]:
+def starts(history: History) -> dict[int, JobHappening]:
     return {each.job: each for each in history.events if each.what == "started"}
 
 
-def earliest(trace: Trace, begun: dict[int, Happening], job: Job, number: int, moment: float) -> float:
+def earliest(trace: Trace, begun: dict[int, JobHappening], job: Job, number: int, moment: float) -> float:
     """Return when a job would start at the latest if nobody were let in after it: those that run end one by one."""
     running = [
         (each.at + (trace.jobs[other].duration or 0.0), each.nodes, trace.jobs[other].ask.gpus)

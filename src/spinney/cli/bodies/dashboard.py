@@ -15,7 +15,7 @@ from spinney.cli.clusters.connecting import advice, opened
 from spinney.cli.running import until_interrupted
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo
-from spinney.dashboard.access import Access, Connect, Mode, RefusedAddress, is_loopback
+from spinney.dashboard.access import Access, Connect, Mode, RefusedExposure, is_loopback
 from spinney.dashboard.advising import Adviser
 from spinney.dashboard.prometheus import Prometheus
 from spinney.dashboard.schedulers import RemoteScheduler, SchedulerAddress
@@ -53,7 +53,7 @@ def dashboard(
     tls = _tls(tls_cert_file, tls_private_key_file)
     try:
         access = Access(host=address, mode=mode, tls=tls is not None, behind_proxy=behind_proxy)
-    except RefusedAddress as error:
+    except RefusedExposure as error:
         raise click.ClickException(str(error)) from error
     endpoint = (metrics_address, metrics_port) if metrics_port is not None else None
     choice = ClusterChoice(kubeconfig, context)

@@ -21,7 +21,7 @@ from spinney.runtime import Runtime
 from spinney.scheduler.framework.session import Session
 from spinney.sim.defrag.exact import is_installed
 from spinney.sim.defrag.executing import PATIENCE, carry_out
-from spinney.sim.defrag.plan import NoPlan, Plan, Solver, make_plan
+from spinney.sim.defrag.plan import DefragPlan, NoPlan, Solver, make_plan
 from spinney.sim.defrag.problem import Problem, room_for, whole_nodes
 from spinney.sim.whatif.simulation import Simulation
 
@@ -89,7 +89,7 @@ def _waiting(session: Session, name: str, here: str | None) -> GangKey:
     raise click.ClickException(f"no gang {name} waits for room; those that wait: {waiting}")
 
 
-def _print(plan: Plan, problem: Problem) -> None:
+def _print(plan: DefragPlan, problem: Problem) -> None:
     if not plan.moves:
         echo(f"Nothing has to be moved: {', '.join(plan.nodes)} have room for {plan.wanted}.")
         return
@@ -116,7 +116,7 @@ def _print(plan: Plan, problem: Problem) -> None:
     )
 
 
-def _drawn(plan: Plan, problem: Problem, letters: Mapping[str, str]) -> list[tuple[str, str, str]]:
+def _drawn(plan: DefragPlan, problem: Problem, letters: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Return, for each node that changes, its GPUs before and after."""
     touched = dict.fromkeys(plan.nodes)
     moves = [(letters[move.gang], pod) for move in plan.moves for pod in move.pods]
@@ -139,7 +139,7 @@ def _drawn(plan: Plan, problem: Problem, letters: Mapping[str, str]) -> list[tup
     return found
 
 
-def _execute(choice: ClusterChoice, plan: Plan) -> None:
+def _execute(choice: ClusterChoice, plan: DefragPlan) -> None:
     async def use(connection: Connection) -> None:
         async with following(connection) as cluster:
             mover = cluster.mover(plan.nodes, tell=lambda said: echo(said, err=True), gang_seconds=PATIENCE)

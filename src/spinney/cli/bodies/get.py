@@ -41,7 +41,7 @@ class Table(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asked:
+class GetQuery:
     """What somebody asked for."""
 
     kind: str
@@ -85,12 +85,12 @@ def get(
         with_cluster(
             choice,
             lambda connection: _follow(
-                connection, Asked(kind, name, None if all_namespaces else connection.namespace, wide, singles)
+                connection, GetQuery(kind, name, None if all_namespaces else connection.namespace, wide, singles)
             ),
         )
         return
     snapshot, here = snapshot_of(choice, from_file)
-    asked = Asked(kind, name, None if all_namespaces else here, wide, singles)
+    asked = GetQuery(kind, name, None if all_namespaces else here, wide, singles)
     table = asked.listed(snapshot, gang_lines(snapshot, singles=singles), lambda: inventory_of(snapshot))
     if name is not None and not table.rows:
         raise click.ClickException(_missing(asked, snapshot))
@@ -103,7 +103,7 @@ def get(
     print_unseen(snapshot)
 
 
-async def _follow(connection: "Connection", asked: Asked) -> None:
+async def _follow(connection: "Connection", asked: GetQuery) -> None:
     """Print the table, then each row that changed, until cancelled."""
     shown: dict[tuple[object, ...], list[object]] = {}
     columns_of_name = 2 if asked.here is None and asked.kind != "nodes" else 1
@@ -139,7 +139,7 @@ def _is_of(line: GangLine, here: str | None, wanted: str | None) -> bool:
     return own.is_called(kind or own.kind, name)
 
 
-def _missing(asked: Asked, snapshot: ClusterSnapshot) -> str:
+def _missing(asked: GetQuery, snapshot: ClusterSnapshot) -> str:
     kind, name = asked.kind.removesuffix("s"), asked.name or ""
     match asked.kind:
         case "gangs":
@@ -153,7 +153,7 @@ def _missing(asked: Asked, snapshot: ClusterSnapshot) -> str:
     return f"there is no {kind} {name!r}{where}{meant(name, known)} 'spinney get {kind}s -A' lists all."
 
 
-def _gangs(gangs: Sequence[GangLine], asked: Asked) -> Table:
+def _gangs(gangs: Sequence[GangLine], asked: GetQuery) -> Table:
     lines = [
         each
         for each in gangs
@@ -184,7 +184,7 @@ def _gangs(gangs: Sequence[GangLine], asked: Asked) -> Table:
     return Table([*headings, "WAITS FOR"], rows, lines)
 
 
-def _sets(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: Asked) -> Table:
+def _sets(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: GetQuery) -> Table:
     here = asked.here
     parts = {
         (pod.metadata.namespace, pod.metadata.labels.get("grove.io/podgang")): pod.metadata.labels.get(PART_OF)
@@ -216,7 +216,7 @@ def _sets(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: Asked) ->
     return Table(headings, rows, data)
 
 
-def _nodes(snapshot: ClusterSnapshot, inventory: Inventory, asked: Asked) -> Table:
+def _nodes(snapshot: ClusterSnapshot, inventory: Inventory, asked: GetQuery) -> Table:
     if snapshot.refused(NODE):
         raise click.ClickException("nodes may not be listed; ask for get and list on nodes")
     table = inventory.cluster.table

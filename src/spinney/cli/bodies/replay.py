@@ -16,9 +16,9 @@ from spinney.cli.terminal.output import columns, echo, print_data, progress
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.policies.faults import watching
 from spinney.sim.replay.checking import problems_of
-from spinney.sim.replay.comparing import GROUP_COLUMNS, Line, Run, figure_lines, group_lines
+from spinney.sim.replay.comparing import GROUP_COLUMNS, Line, ReplayRun, figure_lines, group_lines
 from spinney.sim.replay.engine import Progress, suited
-from spinney.sim.replay.figures import Figures, Group, figures_of
+from spinney.sim.replay.figures import Figures, JobTimes, figures_of
 from spinney.sim.replay.formats.tables import InvalidTrace
 from spinney.sim.replay.page import page_of
 from spinney.sim.replay.placements import write_placements
@@ -60,7 +60,7 @@ def replay(
     alone = bool(plugins) or speed != "max"  # what is known to this process only stays in it
     if timeline and output != "json":
         raise click.BadParameter("only -o json has a timeline", param_hint="--timeline")
-    runs: list[Run] = []
+    runs: list[ReplayRun] = []
     timelines: list[Timeline] = []
     wrong: list[str] = []
     with progress("replaying", steps=100 * len(running) * len(chosen)) as say, watching() as faults:
@@ -80,7 +80,7 @@ def replay(
                     progress=_shown(say, name, speed),
                     processes=1 if alone else processes or len(os.sched_getaffinity(0)),
                 ).run()
-                runs.append(Run(name, seed, figures_of(read, history)))
+                runs.append(ReplayRun(name, seed, figures_of(read, history)))
                 timelines += [timeline_of(read, history)] if timeline else []
                 wrong += [f"{name}: {problem}" for problem in problems_of(read, history)]
                 if placements is not None:
@@ -168,7 +168,7 @@ def _outage(text: str) -> Outage:
         ) from None
 
 
-_GROUPS: Final[Mapping[str, Callable[[Figures], Mapping[str, Group]]]] = {
+_GROUPS: Final[Mapping[str, Callable[[Figures], Mapping[str, JobTimes]]]] = {
     "size": lambda figures: figures.by_size,
     "queue": lambda figures: figures.by_queue,
     "kind": lambda figures: figures.by_kind,
@@ -178,7 +178,7 @@ _GROUPS: Final[Mapping[str, Callable[[Figures], Mapping[str, Group]]]] = {
 # -- printing ----------------------------------------------------------------------------------------------------------
 
 
-def _print(trace: Trace, runs: Sequence[Run], output: str, timelines: Sequence[Timeline]) -> None:
+def _print(trace: Trace, runs: Sequence[ReplayRun], output: str, timelines: Sequence[Timeline]) -> None:
     title = f"{trace.name}: {len(trace.jobs):,} jobs on {len(trace.machines):,} nodes with {trace.gpus:,} GPUs"
     if output == "json":
         found = [{"config": run.config, "seed": run.seed, "figures": msgspec.to_builtins(run.figures)} for run in runs]

@@ -38,7 +38,7 @@ _REASON_WIDTH = 100
 
 
 @dataclass(frozen=True)
-class Run:
+class SimulationRun:
     """One configuration and what came of it."""
 
     name: str
@@ -91,7 +91,7 @@ def simulate(
                 outcome = simulation.run(cycles)
                 say(f"adding nodes to {name}" if addable and outcome.waiting else f"simulating {name}")
                 nodes = _nodes_to_add(cluster, outcome, config, addable, runtime=runtime, registry=registry)
-                runs.append(Run(name, outcome, workloads, nodes))
+                runs.append(SimulationRun(name, outcome, workloads, nodes))
     except (UnknownPlugin, InvalidConfiguration) as error:
         raise click.ClickException(str(error)) from error
     except Exception as error:
@@ -191,7 +191,7 @@ def _place(error: InvalidWorkload, manifests: Sequence[Manifest]) -> str:
 # -- for people --------------------------------------------------------------------------------------------------------
 
 
-def _print_run(run: Run, *, wide: bool, named: bool) -> None:
+def _print_run(run: SimulationRun, *, wide: bool, named: bool) -> None:
     outcome = run.outcome
     if named:
         echo(f"== {run.name}")
@@ -216,7 +216,7 @@ def _print_run(run: Run, *, wide: bool, named: bool) -> None:
     echo(f"\n{placed} placed, {pending} pending after {took}{ended}")
 
 
-def _row(gang: GangKey, run: Run, waiting: Waiting | None, *, wide: bool) -> list[object]:
+def _row(gang: GangKey, run: SimulationRun, waiting: Waiting | None, *, wide: bool) -> list[object]:
     outcome, made = run.outcome, run.workloads.get(gang)
     nodes: dict[str, int] = {}
     for pod, node in outcome.placed.items():
@@ -230,7 +230,7 @@ def _row(gang: GangKey, run: Run, waiting: Waiting | None, *, wide: bool) -> lis
     return [*named, sum(nodes.values()), pending, text if wide else shortened(text, _REASON_WIDTH)]
 
 
-def _print_differences(before: Run, after: Run) -> None:
+def _print_differences(before: SimulationRun, after: SimulationRun) -> None:
     found = differences(before.outcome, after.outcome)
     if not found:
         echo("\nboth configurations decide the same")
@@ -242,7 +242,7 @@ def _print_differences(before: Run, after: Run) -> None:
 # -- for programs ------------------------------------------------------------------------------------------------------
 
 
-def _as_data(runs: Sequence[Run], taken: ClusterSnapshot) -> dict[str, Any]:
+def _as_data(runs: Sequence[SimulationRun], taken: ClusterSnapshot) -> dict[str, Any]:
     data: dict[str, Any] = {"runs": [_run_data(run) for run in runs], "unseen": taken.unseen}
     if len(runs) == 2:
         data["differences"] = [
@@ -252,7 +252,7 @@ def _as_data(runs: Sequence[Run], taken: ClusterSnapshot) -> dict[str, Any]:
     return data
 
 
-def _run_data(run: Run) -> dict[str, Any]:
+def _run_data(run: SimulationRun) -> dict[str, Any]:
     outcome = run.outcome
     return {
         "config": run.name,

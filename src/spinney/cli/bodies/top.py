@@ -27,7 +27,7 @@ from spinney.cli.pictures.shares import QueueShare
 from spinney.cli.screens.content import Content
 from spinney.cli.screens.keyboard import keys
 from spinney.cli.screens.pages import ABOVE, BELOW, listing, screen
-from spinney.cli.screens.view import View, pressed
+from spinney.cli.screens.view import ScreenView, pressed
 from spinney.cluster.classes import RequestClasses
 from spinney.cluster.pods import record_of
 from spinney.cluster.resources import ResourceAxis
@@ -105,7 +105,7 @@ def scene(nodes: Sequence[Node], pods: Sequence[Pod], queues: Sequence[QueueShar
 async def _follow(connection: Connection, namespace: str | None) -> None:
     """Show page after page, after each burst of changes and each key, until somebody quits."""
     async with following(connection, namespace) as cluster:
-        memberships, redraw, view = Memberships(), asyncio.Event(), View()
+        memberships, redraw, view = Memberships(), asyncio.Event(), ScreenView()
         latest: list[Content] = []
 
         async def keep_up() -> None:
@@ -135,7 +135,7 @@ async def _follow(connection: Connection, namespace: str | None) -> None:
             await end(keeping_up)
 
 
-def _drawn(view: View, content: Content, memberships: Memberships, console: Console) -> RenderableType:
+def _drawn(view: ScreenView, content: Content, memberships: Memberships, console: Console) -> RenderableType:
     if view.page != "racks":
         return Text("\n").join(screen(view, content, console.width, console.height - 1))
     picture = memberships.scene(content.snapshot.nodes, content.snapshot.pods, content.queues)

@@ -27,7 +27,7 @@ from spinney.scheduler.config import InvalidConfiguration
 from spinney.scheduler.framework.plugin import UnknownPlugin
 from spinney.scheduler.process.endpoint import EXPLANATIONS, RefusedGang
 from spinney.sim.advice.advice import STARTS_ANYWAY, Advisor, Answer
-from spinney.sim.advice.subjects import AmbiguousSubject, NoSuchSubject, UnknownKind, find
+from spinney.sim.advice.subjects import AmbiguousSubject, NoSuchSubject, UnknownSubject, find
 from spinney.sim.overview.hearing import Heard, evictions, refused_by
 from spinney.sim.overview.queue_table import QueueLine
 from spinney.sim.policies.files import with_policies
@@ -85,7 +85,7 @@ def why(
             )
             found = find(snapshot, subject, here, queues=[line.name for line in advisor.queues])
             answer = advisor.reasons(found)
-    except (UnknownKind, NoSuchSubject, AmbiguousSubject, UnknownPlugin, InvalidConfiguration) as error:
+    except (UnknownSubject, NoSuchSubject, AmbiguousSubject, UnknownPlugin, InvalidConfiguration) as error:
         raise click.ClickException(str(error)) from error
     if output != "text":
         with progress("trying changes"):

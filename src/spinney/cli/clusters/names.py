@@ -16,7 +16,7 @@ from spinney.kube.discovery import served
 from spinney.kube.errors import KubeError
 from spinney.kube.kubeconfig import kubeconfig_paths, read_kubeconfig
 from spinney.runtime import Runtime
-from spinney.sim.advice.subjects import UnknownKind, kinds_called
+from spinney.sim.advice.subjects import UnknownSubject, kinds_called
 
 NAMESPACES: Final = (NAMESPACE,)
 _PAGE: Final = 200
@@ -42,7 +42,7 @@ def subjects(choice: ClusterChoice, word: str, *, file: Path | None, seconds: fl
     """Return the names of what a word such as ``gang`` means; without one, of everything but pods."""
     try:
         kinds = [NODE] if word == "node" else [each for each in kinds_called(word) if word or each != POD]
-    except UnknownKind:
+    except UnknownSubject:
         return []
     return _in_file(file, kinds, choice.namespace) if file is not None else listed(choice, kinds, seconds=seconds)
 

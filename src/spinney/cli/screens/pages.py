@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from rich.text import Text
 
 from spinney.cli.screens.content import Content, PodLine
-from spinney.cli.screens.view import HELP, PAGES, View
+from spinney.cli.screens.view import HELP, PAGES, ScreenView
 from spinney.cli.terminal.output import shortened
 from spinney.cli.terminal.printable import printable
 from spinney.gangs.tree import GangKey
@@ -43,7 +43,7 @@ class Listing(NamedTuple):
     about: Sequence[str] = ()
 
 
-def listing(view: View, content: Content) -> Listing:
+def listing(view: ScreenView, content: Content) -> Listing:
     """Return all rows that a view lists, searched and ordered."""
     if view.opened:
         found = _gang_page(view, content) if view.page == "gangs" else _node_page(view, content)
@@ -57,7 +57,7 @@ def listing(view: View, content: Content) -> Listing:
     return found._replace(rows=[row for row in found.rows if any(word in cell.lower() for cell in row.cells)])
 
 
-def screen(view: View, content: Content, width: int, height: int) -> list[Text]:
+def screen(view: ScreenView, content: Content, width: int, height: int) -> list[Text]:
     """Return the lines of the screen: at most ``height``, none wider than ``width``."""
     found = listing(view, content)
     about = [line[:width] for line in found.about]
@@ -80,7 +80,7 @@ def screen(view: View, content: Content, width: int, height: int) -> list[Text]:
     return lines[:height]
 
 
-def _gangs(view: View, content: Content) -> Listing:
+def _gangs(view: ScreenView, content: Content) -> Listing:
     orders = {
         "name": lambda line: (line.namespace, line.name),
         "GPUs": lambda line: (-line.gpus, line.name),
@@ -108,7 +108,7 @@ def _gangs(view: View, content: Content) -> Listing:
     return Listing(headings, rows)
 
 
-def _nodes(view: View, content: Content) -> Listing:
+def _nodes(view: ScreenView, content: Content) -> Listing:
     orders = {
         "free GPUs": lambda node: (node.used - node.gpus, node.name),
         "state": lambda node: (node.state, node.name),
@@ -138,7 +138,7 @@ def _queues(content: Content) -> Listing:
     return Listing(("QUEUE", "GPUS HELD", "QUOTA", "GPUS WAITED FOR"), rows)
 
 
-def _gang_page(view: View, content: Content) -> Listing:
+def _gang_page(view: ScreenView, content: Content) -> Listing:
     line = next((each for each in content.gangs if text_of(each) == view.opened), None)
     if line is None:
         return Listing((), (), (f"{view.opened} is gone; esc goes back",))
@@ -155,7 +155,7 @@ def _gang_page(view: View, content: Content) -> Listing:
     return _pods(content.members(GangKey(line.source, line.namespace, line.name)), about, gang=False)
 
 
-def _node_page(view: View, content: Content) -> Listing:
+def _node_page(view: ScreenView, content: Content) -> Listing:
     node = next((each for each in content.nodes if each.name == view.opened), None)
     if node is None:
         return Listing((), (), (f"{view.opened} is gone; esc goes back",))
@@ -190,7 +190,7 @@ def text_of(line: GangLine) -> str:
     return f"{line.source}/{line.namespace}/{line.name}"
 
 
-def _tabs(view: View, width: int) -> Text:
+def _tabs(view: ScreenView, width: int) -> Text:
     tabs = Text()
     for number, page in enumerate(PAGES, 1):
         tabs.append(f" {number} {page} ", style="reverse" if page == view.page else "dim")
@@ -198,7 +198,7 @@ def _tabs(view: View, width: int) -> Text:
     return tabs
 
 
-def _searched(view: View, found: Listing, width: int) -> Text:
+def _searched(view: ScreenView, found: Listing, width: int) -> Text:
     if view.typing:
         return Text(f"/{view.search}▏"[:width])
     parts = [f"{min(view.cursor + 1, len(found.rows))} of {len(found.rows)}"]

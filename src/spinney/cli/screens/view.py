@@ -16,7 +16,7 @@ HELP: Final = "tab page  ↑↓ PgUp PgDn move  enter open  esc back  / search  
 
 
 @dataclass(frozen=True)
-class View:
+class ScreenView:
     """A page, or what was opened on it: where the cursor is, what is searched for, and how rows are ordered."""
 
     page: str = "gangs"
@@ -34,7 +34,7 @@ class View:
         return orders[self.sort % len(orders)]
 
 
-def pressed(view: View, key: str, keys: Sequence[str], room: int) -> View | None:
+def pressed(view: ScreenView, key: str, keys: Sequence[str], room: int) -> ScreenView | None:
     """Return the view after a key was pressed; ``None`` ends the program.
 
     ``keys`` are those of the rows that the view lists, ``room`` is how many of them fit on the screen.
@@ -56,14 +56,14 @@ def pressed(view: View, key: str, keys: Sequence[str], room: int) -> View | None
         case "s":
             return replace(view, sort=view.sort + 1, cursor=0)
         case "tab":
-            return View(PAGES[(PAGES.index(view.page) + 1) % len(PAGES)])
+            return ScreenView(PAGES[(PAGES.index(view.page) + 1) % len(PAGES)])
         case "1" | "2" | "3" | "4":
-            return View(PAGES[int(key) - 1])
+            return ScreenView(PAGES[int(key) - 1])
         case _:
             return view
 
 
-def _typed(view: View, key: str) -> View:
+def _typed(view: ScreenView, key: str) -> ScreenView:
     match key:
         case "enter":
             return replace(view, typing=False)

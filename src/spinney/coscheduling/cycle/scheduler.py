@@ -46,7 +46,7 @@ FLUSH_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class UnplacedPod:
     """A pod that found no node in a cycle, and why. ``found`` is absent if no filter was asked."""
 
     record: PodRecord
@@ -91,7 +91,7 @@ class Scheduler:
         rankings: Mapping[str, NodeRanking],
         queue: SchedulingQueue,
         *,
-        report: Callable[[Refused], None],
+        report: Callable[[UnplacedPod], None],
         about_to_bind: Callable[[Key], Awaitable[None] | None],
         metrics: CoschedulingMetrics,
     ) -> None:
@@ -164,22 +164,22 @@ class Scheduler:
         try:
             refused = self._cycle(profile, state, queued, record)
         except PluginFailed as error:
-            refused = Refused(record, Status.error(error))
+            refused = UnplacedPod(record, Status.error(error))
         except Exception as error:
             log.exception("scheduling cycle failed", pod=str(queued.key))
-            refused = Refused(record, Status.error(error))
+            refused = UnplacedPod(record, Status.error(error))
         if refused is None:
             self._metrics.placed.inc()
         else:
             (self._metrics.failed if refused.status.code is Code.ERROR else self._metrics.refused).inc()
             self._return(queued, refused)
 
-    def _cycle(self, profile: Profile, state: CycleState, queued: QueuedPod, record: PodRecord) -> Refused | None:
+    def _cycle(self, profile: Profile, state: CycleState, queued: QueuedPod, record: PodRecord) -> UnplacedPod | None:
         pod = record.pod
         for plugin in profile.pre_filter:
             status = profile.faults.ask(plugin.name, "preFilter", partial(plugin.pre_filter, state, pod), a_status)
             if not status.ok:
-                return Refused(record, status.by(plugin.name))
+                return UnplacedPod(record, status.by(plugin.name))
         ranking = self._rankings[profile.scheduler_name]
         row = ranking.best(state, record)
         if row is None:
@@ -190,7 +190,7 @@ class Scheduler:
             if row is None:
                 failed = state.read(FILTER_FAILED)
                 status = Status.unschedulable("no node fits") if failed is None else Status.error(failed)
-                return Refused(record, status, found, " ".join(tails))
+                return UnplacedPod(record, status, found, " ".join(tails))
         self._place(profile, state, queued, record, self.services.cluster.table.names[row])
         return None
 
@@ -328,7 +328,7 @@ class Scheduler:
         else:
             self.services.cluster.forget(key)
             record = self.services.cluster.pod(key) or record
-            if self._return(flight.queued, Refused(record, status)) and flight.nominated:
+            if self._return(flight.queued, UnplacedPod(record, status)) and flight.nominated:
                 self.services.nominations.put(record, flight.nominated)
         self._tell_freed(flight)
 
@@ -355,7 +355,7 @@ class Scheduler:
         for each in freed.values():
             self.queue.notify(each.event, between=(each.since, each.until), but_not=each.own)
 
-    def _return(self, queued: QueuedPod, refused: Refused) -> bool:
+    def _return(self, queued: QueuedPod, refused: UnplacedPod) -> bool:
         """Return a pod to the queue and say why; tell whether it still wants a node."""
         rejected_by: Iterable[str] = ()
         if refused.found is not None and refused.status.rejected:
@@ -374,7 +374,7 @@ def _a_result(answer: object) -> PostFilterResult:
     return answer
 
 
-def _rejecting(refused: Refused) -> tuple[str, ...]:
+def _rejecting(refused: UnplacedPod) -> tuple[str, ...]:
     """Return the filters whose change of mind may help; a pod refused as a whole waits for any of storage's."""
     found = refused.found
     assert found is not None

@@ -22,13 +22,13 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.cluster.table import Mask, Matrix
 from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.feasibility.room import demands, fitting
-from spinney.coscheduling.feasibility.trial import Trial
+from spinney.coscheduling.feasibility.trial import TrialState
 from spinney.coscheduling.feasibility.victims import VictimSearch, priority_of
 from spinney.coscheduling.framework.handle import Services
 from spinney.coscheduling.framework.points import CycleState
 from spinney.coscheduling.groups.domains import confined, domain, value_on, values_in
 from spinney.coscheduling.groups.group import Group
-from spinney.coscheduling.groups.needs import Scope
+from spinney.coscheduling.groups.needs import DomainScope
 from spinney.kube.keys import Key
 
 _IN_VAIN: Final = 1000
@@ -36,7 +36,7 @@ _IN_VAIN: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GroupPlan:
     """Where each member goes, who has to leave which node, the domain of each part, and who leaves Permit."""
 
     places: tuple[tuple[PodRecord, str], ...] = ()
@@ -92,7 +92,7 @@ class QuorumSearch:
         """Tell whether the search was given up before everything was tried."""
         return self._left <= 0
 
-    def plan(self) -> Plan | None:
+    def plan(self) -> GroupPlan | None:
         """Return a plan for all that the group lacks, or ``None``."""
         group = self._group
         before = group.domains
@@ -108,18 +108,20 @@ class QuorumSearch:
 
     # -- one set of members ------------------------------------------------------------------------------------------
 
-    def _place_all(self, members: list[PodRecord]) -> Plan | None:
+    def _place_all(self, members: list[PodRecord]) -> GroupPlan | None:
         services = self._services
         own = {record.key for record in members}
         promised = [each for each in services.nominations.binding_on(members[0]) if each.record.key not in own]
-        trial = Trial(services.cluster, services.claims, promised)
+        trial = TrialState(services.cluster, services.claims, promised)
         for record in self._holders.values():
             trial.evict(record)
         parts = {self._group.part_of(record.key) for record in members}
         scopes = self._narrowest_first([scope for scope in self._group.scopes if scope.parts & parts])
-        return self._descend(scopes, members, trial, Plan())
+        return self._descend(scopes, members, trial, GroupPlan())
 
-    def _descend(self, scopes: Sequence[Scope], members: list[PodRecord], trial: Trial, plan: Plan) -> Plan | None:
+    def _descend(
+        self, scopes: Sequence[DomainScope], members: list[PodRecord], trial: TrialState, plan: GroupPlan
+    ) -> GroupPlan | None:
         """Give domains to the ``scopes`` that have none yet, place what is only in these, and in the end the rest."""
         if not scopes:
             return self._fill(trial, sorted(members, key=lambda each: self._width(each, plan.domains)), plan)
@@ -139,7 +141,7 @@ class QuorumSearch:
                 return found
         return None
 
-    def _fill(self, trial: Trial, members: Sequence[PodRecord], plan: Plan) -> Plan | None:
+    def _fill(self, trial: TrialState, members: Sequence[PodRecord], plan: GroupPlan) -> GroupPlan | None:
         """Place members one after the other in the domains chosen for them; ``None`` if one finds no place."""
         ranking, group = self._ranking, self._group
         group.domains = dict(plan.domains)  # where the filters look
@@ -172,7 +174,7 @@ class QuorumSearch:
     # -- domains -----------------------------------------------------------------------------------------------------
 
     def _candidates(
-        self, scope: Scope, members: list[PodRecord], trial: Trial, domains: Mapping[str, str]
+        self, scope: DomainScope, members: list[PodRecord], trial: TrialState, domains: Mapping[str, str]
     ) -> list[str]:
         """Return the domains a part may go to, those first where most of its pods find free room."""
         self._group.domains = dict(domains)
@@ -192,7 +194,7 @@ class QuorumSearch:
                 ranked.append((-fitting(wanted, trial.view.table, mask), value))
         return [value for _, value in sorted(ranked)] if len(held) <= 1 else []
 
-    def _held(self, scope: Scope) -> set[str]:
+    def _held(self, scope: DomainScope) -> set[str]:
         """Return the domains in which members are that stay."""
         staying = (
             each.node
@@ -213,17 +215,17 @@ class QuorumSearch:
                         self._gain[row, : len(amounts)] += amounts
         return self._gain
 
-    def _narrowest_first(self, scopes: list[Scope]) -> list[Scope]:
+    def _narrowest_first(self, scopes: list[DomainScope]) -> list[DomainScope]:
         """Return scopes, the whole before its parts, of those beside one another the one with the smallest domains."""
         inside = {name for scope in scopes for name in scope.inner}
-        ordered: list[Scope] = []
+        ordered: list[DomainScope] = []
         for scope in sorted(
             (each for each in scopes if each.name not in inside), key=lambda each: self._least(each, scopes)
         ):
             ordered += [scope, *self._narrowest_first([each for each in scopes if each.name in scope.inner])]
         return ordered
 
-    def _least(self, scope: Scope, scopes: list[Scope]) -> int:
+    def _least(self, scope: DomainScope, scopes: list[DomainScope]) -> int:
         keys = {scope.key} | {each.key for each in scopes if each.name in scope.inner}
         return min(self._largest(key) for key in keys)
 

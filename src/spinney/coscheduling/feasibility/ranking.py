@@ -24,7 +24,7 @@ from spinney.cluster.state import ClusterState
 from spinney.cluster.table import Mask
 from spinney.coscheduling.feasibility.nominations import Nominations
 from spinney.coscheduling.feasibility.rows import cut_out
-from spinney.coscheduling.feasibility.trial import Trial
+from spinney.coscheduling.feasibility.trial import TrialState
 from spinney.coscheduling.framework import CycleState, Profile
 from spinney.coscheduling.framework.faults import a_status, a_truth
 from spinney.coscheduling.framework.faults import refusals as read_refusals
@@ -313,7 +313,7 @@ class NodeRanking:
             return found
         # As kube-scheduler does, a node must pass with the nominated pods on it and without them: they may be what
         # satisfies an affinity, and may never come.
-        trial = Trial(self._cluster, self._claims, nominated)
+        trial = TrialState(self._cluster, self._claims, nominated)
         with trial.asked(state):
             again = self.feasible(state, record, trial.view)
         kept = tuple(

@@ -23,11 +23,11 @@ DEVICES: Final[StateKey[ClaimBook]] = StateKey("device claims of a trial")
 """What filters look at instead of the cluster's claims while they are asked about a trial."""
 
 
-class Trial:
+class TrialState:
     """A private copy of the cluster. Mutable."""
 
     def __init__(
-        self, cluster: "ClusterState | Trial", claims: ClaimBook, nominations: Iterable[Nomination] = ()
+        self, cluster: "ClusterState | TrialState", claims: ClaimBook, nominations: Iterable[Nomination] = ()
     ) -> None:
         self.view: ClusterView = cluster.view.fork()
         self.on_node: PodIndex = cluster.on_node.fork()
@@ -38,9 +38,9 @@ class Trial:
             if row is not None:
                 self.place(nomination.record, row)
 
-    def fork(self) -> "Trial":
+    def fork(self) -> "TrialState":
         """Return a trial that goes on from here, in one of several ways; what was evicted before stays so in it."""
-        return Trial(self, self.claims)
+        return TrialState(self, self.claims)
 
     @contextmanager
     def asked(self, state: CycleState) -> Iterator[None]:

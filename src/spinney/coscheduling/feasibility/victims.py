@@ -29,7 +29,7 @@ from spinney.cluster.table import Mask
 from spinney.coscheduling.feasibility.own_runtimes import OwnRuntimes
 from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.feasibility.rows import TableRows
-from spinney.coscheduling.feasibility.trial import Trial
+from spinney.coscheduling.feasibility.trial import TrialState
 from spinney.coscheduling.feasibility.unsaved_work import NOT_STARTED, UnsavedWork
 from spinney.coscheduling.framework import CycleState
 from spinney.coscheduling.framework.handle import Services
@@ -69,7 +69,7 @@ class Sacrifice:
 class VictimSearch:
     """Looks for the cheapest sacrifice on a trial, which it leaves as it was."""
 
-    def __init__(self, ranking: NodeRanking, trial: Trial, services: Services) -> None:
+    def __init__(self, ranking: NodeRanking, trial: TrialState, services: Services) -> None:
         self._ranking = ranking
         self._trial = trial
         self._budgets = services.budgets
@@ -221,7 +221,7 @@ class _Place(Protocol):
 class _Amounts:
     """A node where only amounts matter."""
 
-    def __init__(self, trial: Trial, record: PodRecord, row: int) -> None:
+    def __init__(self, trial: TrialState, record: PodRecord, row: int) -> None:
         self._row = TableRows(trial.view.table, np.array([row], dtype=np.intp))
         self._wanted = record.request
 
@@ -238,7 +238,7 @@ class _Amounts:
 class _Rules:
     """A node where every filter is asked."""
 
-    def __init__(self, trial: Trial, ranking: NodeRanking, state: CycleState, record: PodRecord, row: int) -> None:
+    def __init__(self, trial: TrialState, ranking: NodeRanking, state: CycleState, record: PodRecord, row: int) -> None:
         self._trial = trial
         self._ranking = ranking
         self._state = state

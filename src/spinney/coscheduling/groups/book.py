@@ -13,7 +13,7 @@ from spinney.api.core import Pod
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PLACED, PodStatus
-from spinney.coscheduling.groups.group import Group, GroupOrder, Terms, terms_of
+from spinney.coscheduling.groups.group import Group, GroupOrder, GroupTerms, terms_of
 from spinney.gangs import composites
 from spinney.gangs.book import GangBook, GangMembers, Membership
 from spinney.gangs.definitions import GangDefinitions
@@ -131,7 +131,7 @@ class Groups:
         was = [_Before.of(group) for group in dict.fromkeys((left, joined)) if group is not None]
         self._book.move(old, belonged, new, belongs)
         if joined is not None and joined.gang is not was[-1].gang:
-            joined.define(Terms())  # in the Workload that the pod names
+            joined.define(GroupTerms())  # in the Workload that the pod names
         self._move(old, left, new, joined)
         for each in was:
             self._after_change(each)

@@ -4,7 +4,7 @@ import numpy as np
 
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.groups.group import Group
-from spinney.coscheduling.groups.needs import Scope
+from spinney.coscheduling.groups.needs import DomainScope
 
 
 def domain(table: NodeTable, key: str, value: str) -> Mask:
@@ -28,7 +28,7 @@ def value_on(table: NodeTable, key: str, node: str) -> str | None:
     return table.labels.values(key)[number] if number >= 0 else None
 
 
-def confined(table: NodeTable, group: Group, scopes: list[Scope]) -> Mask:
+def confined(table: NodeTable, group: Group, scopes: list[DomainScope]) -> Mask:
     """Return the nodes in the domains that were chosen for these parts of a group."""
     mask = table.alive
     for scope in scopes:

@@ -15,7 +15,7 @@ from spinney.api.core import Pod
 from spinney.api.quantity import RawQuantity
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PLACED, PodStatus
-from spinney.coscheduling.groups.needs import Scope, choices, scopes_in, shortfall
+from spinney.coscheduling.groups.needs import DomainScope, choices, scopes_in, shortfall
 from spinney.gangs.book import GangEntry
 from spinney.gangs.sources import native
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, Member, PodSet, is_satisfied
@@ -23,7 +23,7 @@ from spinney.kube.keys import Key
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class GroupTerms:
     """What a group's object says beside its minimum."""
 
     min_resources: Mapping[str, RawQuantity] = field(default_factory=dict)
@@ -35,14 +35,14 @@ class Terms:
     """Whether preemption takes all of its pods or none."""
 
 
-def terms_of(found: object) -> Terms:
+def terms_of(found: object) -> GroupTerms:
     """Return what a group's object says beside its minimum."""
     if isinstance(found, coscheduling.PodGroup):
-        return Terms(min_resources=found.spec.min_resources, timeout=found.spec.schedule_timeout_seconds)
+        return GroupTerms(min_resources=found.spec.min_resources, timeout=found.spec.schedule_timeout_seconds)
     if isinstance(found, native.PodGroup | workload_v1beta1.CompositePodGroup):
         whole = native.is_disrupted_whole(found.spec.disruption_mode)
-        return Terms(priority=found.spec.priority, disrupted_whole=whole)
-    return Terms()
+        return GroupTerms(priority=found.spec.priority, disrupted_whole=whole)
+    return GroupTerms()
 
 
 GroupOrder = tuple[int, bool, float, GangKey]
@@ -61,7 +61,7 @@ class Group:
         self._entry = entry
         self.created = 0.0
         """When the group's object was created, in seconds."""
-        self.terms = Terms()
+        self.terms = GroupTerms()
         self.minimum = 0
         """How many members must be placed before any is bound."""
         self.assigned = 0
@@ -90,7 +90,7 @@ class Group:
         """Who else could make the quorum; ``None`` if that has to be found out again."""
         self._pending: list[PodRecord] | None = None
         """Who wants a node, in order; ``None`` if that has to be found out again."""
-        self.scopes: tuple[Scope, ...] = ()
+        self.scopes: tuple[DomainScope, ...] = ()
         """What lies in one topology domain: the whole before its parts."""
         self.domains: dict[str, str] = {}
         """The domain of each scope, once it is chosen."""
@@ -236,7 +236,7 @@ class Group:
         self._others = others if enough else []
         return self._others
 
-    def scopes_of(self, pod: PodKey | Key) -> list[Scope]:
+    def scopes_of(self, pod: PodKey | Key) -> list[DomainScope]:
         """Return the scopes a member is in, the widest first."""
         if not self.scopes:
             return []
@@ -253,7 +253,7 @@ class Group:
         held = self._entry.number(ACTIVE_ALLOCATED).keys()
         self.domains = {scope.name: self.domains[scope.name] for scope in self.scopes if self._keeps(scope, held)}
 
-    def _keeps(self, scope: Scope, held: Set[str]) -> bool:
+    def _keeps(self, scope: DomainScope, held: Set[str]) -> bool:
         return scope.name in self.domains and bool(scope.parts & held)
 
     def start(self) -> list[Pod]:
@@ -286,7 +286,7 @@ class Group:
 
     # -- kept by the book --------------------------------------------------------------------------------------------
 
-    def define(self, terms: Terms) -> None:
+    def define(self, terms: GroupTerms) -> None:
         """Take in that the group's object appeared, changed or is gone."""
         gang, self.terms = self.gang, terms
         self._others = None

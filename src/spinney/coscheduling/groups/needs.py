@@ -15,7 +15,7 @@ _MOST_CHOICES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class DomainScope:
     """A group, or a part of it, whose pods lie in one domain of a topology key."""
 
     name: str
@@ -55,11 +55,11 @@ def choices(member: Member, placed: Count, existing: Count) -> list[dict[str, in
     return sorted(merged, key=lambda each: sum(each.values()))
 
 
-def scopes_in(member: Member) -> Iterator[Scope]:
+def scopes_in(member: Member) -> Iterator[DomainScope]:
     """Return what of a tree lies in one domain of a topology key, the whole before its parts."""
     below = [] if isinstance(member, PodSet) else [scope for child in member.members for scope in scopes_in(child)]
     if member.topology is not None and member.topology.required:
-        yield Scope(
+        yield DomainScope(
             name=member.name,
             key=member.topology.required,
             parts=frozenset(pod_set.name for pod_set in member.pod_sets()),

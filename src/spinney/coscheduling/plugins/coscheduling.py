@@ -27,7 +27,7 @@ from spinney.cluster.resources import padded
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.feasibility.room import demands, fitting, leaves_enough
-from spinney.coscheduling.feasibility.trial import Trial
+from spinney.coscheduling.feasibility.trial import TrialState
 from spinney.coscheduling.framework.events import Action, ClusterEvent, EventHint, was_resized
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import (
@@ -275,7 +275,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         return PostFilterResult(self._rejected(group, reason, Code.UNSCHEDULABLE, again=True))
 
     def _would_fit_without(self, group: Group, others: list[Group]) -> bool:
-        trial = Trial(self._services.cluster, self._services.claims)
+        trial = TrialState(self._services.cluster, self._services.claims)
         for other in others:
             for key in other.waiting:
                 record = self._services.cluster.pod(PodKey(*key))

@@ -10,7 +10,7 @@ from typing import Any, Final
 from spinney.api.core import Pod
 from spinney.cluster.filters import FilterResult
 from spinney.cluster.pods import PodKey
-from spinney.coscheduling.feasibility.trial import Trial
+from spinney.coscheduling.feasibility.trial import TrialState
 from spinney.coscheduling.feasibility.victims import VictimSearch, priority_of
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import CycleState, PostFilter, PostFilterResult, StateKey
@@ -47,7 +47,7 @@ class DefaultPreemption(PostFilter):
         if awaits_victims(services, record):
             why = "not eligible due to a terminating pod on the nominated node."
             return _none(why_kept(services, [record], otherwise=why), keep=True)
-        trial = Trial(services.cluster, services.claims, services.nominations.binding_on(record))
+        trial = TrialState(services.cluster, services.claims, services.nominations.binding_on(record))
         search = VictimSearch(self._handle.ranking, trial, services)
         with trial.asked(state):
             sacrifice = search.cheapest(state, record, priority_of(record), found)

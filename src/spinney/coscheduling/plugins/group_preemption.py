@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from spinney.api.core import Pod
 from spinney.cluster.pods import PodKey, PodRecord
-from spinney.coscheduling.feasibility.quorum import MemberStates, Plan, QuorumSearch, waiting_members
+from spinney.coscheduling.feasibility.quorum import GroupPlan, MemberStates, QuorumSearch, waiting_members
 from spinney.coscheduling.feasibility.victims import priority_of
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import CycleState, PostFilter, PostFilterResult, StateKey
@@ -79,7 +79,9 @@ class GroupPreemption(PostFilter):
             self._below = asked, any(priority_of(each) < priority for each in records)
         return self._below[1]
 
-    def _plan(self, state: CycleState, record: PodRecord, group: Group, *, victims: bool) -> tuple[Plan | None, bool]:
+    def _plan(
+        self, state: CycleState, record: PodRecord, group: Group, *, victims: bool
+    ) -> tuple[GroupPlan | None, bool]:
         """Return a plan, and whether the search was given up; members that wait keep their nodes if they can."""
         exhausted = False
         holders = waiting_members(self._services, group) if group.has_choices else []
@@ -94,7 +96,7 @@ class GroupPreemption(PostFilter):
             exhausted |= search.exhausted
         return None, exhausted
 
-    def _carry_out(self, plan: Plan, group: Group) -> None:
+    def _carry_out(self, plan: GroupPlan, group: Group) -> None:
         """Have victims go, and members be tried on the nodes that are meant for them."""
         if plan.giving_up:
             reason = f"pod group {group.name} is tried on other nodes"

@@ -23,7 +23,7 @@ from spinney.coscheduling.framework.points import CycleState, Filter, PostFilter
 from spinney.coscheduling.framework.status import SUCCESS, Status
 from spinney.coscheduling.groups.domains import confined, domain, value_on, values_in
 from spinney.coscheduling.groups.group import Group
-from spinney.coscheduling.groups.needs import Scope
+from spinney.coscheduling.groups.needs import DomainScope
 from spinney.coscheduling.plugins.arguments import NoArguments, read
 from spinney.coscheduling.plugins.in_flight import preempting
 from spinney.kube.keys import Key, key_of
@@ -96,7 +96,7 @@ class GroupTopology(PreFilter, Filter, PostFilter):
         count = len(values_in(table, scopes[0].key, table.alive)) if scopes else 0
         return PostFilterResult(Status.unschedulable(f"0/{count} placements are available"))
 
-    def _choose(self, group: Group, scope: Scope, within: Mask) -> str:
+    def _choose(self, group: Group, scope: DomainScope, within: Mask) -> str:
         """Choose the domain of a part of a group; return why there is none."""
         occupied = self._occupied(group, scope)
         if len(occupied) > 1:
@@ -110,7 +110,7 @@ class GroupTopology(PreFilter, Filter, PostFilter):
         group.domains[scope.name] = best
         return ""
 
-    def _move(self, group: Group, scope: Scope, value: str) -> None:
+    def _move(self, group: Group, scope: DomainScope, value: str) -> None:
         """Have a part of a group tried in another domain; nothing inside it has one yet."""
         domains = {name: chosen for name, chosen in group.domains.items() if name not in scope.inner}
         for name in scope.inner:
@@ -122,25 +122,25 @@ class GroupTopology(PreFilter, Filter, PostFilter):
         group.domains = {**domains, scope.name: value}
         self._services.activate(moving)
 
-    def _is_held(self, group: Group, scope: Scope) -> bool:
+    def _is_held(self, group: Group, scope: DomainScope) -> bool:
         """Tell whether bound members hold a part of a group where it is."""
         members = group.members_of(scope.parts)
         return any(each.status in ACTIVE_ALLOCATED and Key(*each.key) not in group.waiting for each in members)
 
-    def _occupied(self, group: Group, scope: Scope) -> set[str]:
+    def _occupied(self, group: Group, scope: DomainScope) -> set[str]:
         return self._domains_of(
             scope, (each.node for each in group.members_of(scope.parts) if each.status in ACTIVE_ALLOCATED)
         )
 
-    def _promised(self, group: Group, scope: Scope) -> set[str]:
+    def _promised(self, group: Group, scope: DomainScope) -> set[str]:
         node_of = self._services.nominations.node_of
         return self._domains_of(scope, (node_of(Key(*each.key)) for each in group.members_of(scope.parts)))
 
-    def _domains_of(self, scope: Scope, nodes: Iterable[str]) -> set[str]:
+    def _domains_of(self, scope: DomainScope, nodes: Iterable[str]) -> set[str]:
         table = self._services.cluster.table
         return {value for node in nodes if (value := value_on(table, scope.key, node)) is not None}
 
-    def _best(self, group: Group, scope: Scope, within: Mask) -> str | None:
+    def _best(self, group: Group, scope: DomainScope, within: Mask) -> str | None:
         """Return the domain to try next: it holds most of the pods, leaves least over, comes first by name."""
         table = self._services.cluster.table
         wanted = demands(self._movable(group, scope), self._handle.ranking)
@@ -151,12 +151,12 @@ class GroupTopology(PreFilter, Filter, PostFilter):
             best = rank if best is None else min(best, rank)
         return best[2] if best is not None else None
 
-    def _fitting(self, group: Group, scope: Scope, within: Mask, value: str) -> int:
+    def _fitting(self, group: Group, scope: DomainScope, within: Mask, value: str) -> int:
         table = self._services.cluster.table
         wanted = demands(self._movable(group, scope), self._handle.ranking)
         return fitting(wanted, table, within & domain(table, scope.key, value))
 
-    def _movable(self, group: Group, scope: Scope) -> list[PodRecord]:
+    def _movable(self, group: Group, scope: DomainScope) -> list[PodRecord]:
         """Return the pods that go where the domain is: those without a node, and those that would give up theirs."""
         return [
             each

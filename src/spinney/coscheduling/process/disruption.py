@@ -37,7 +37,7 @@ class _Victims:
     leaving: dict[PodKey, tuple[PodRecord, str]] = field(default_factory=dict)
 
 
-class Disruption:
+class GroupEvictions:
     """Carries out preemption in the background. Mutable: it knows what is under way."""
 
     def __init__(

@@ -15,7 +15,7 @@ from spinney.api.time import timestamp
 from spinney.cluster.statuses import PodStatus
 from spinney.coscheduling.groups.book import Groups
 from spinney.coscheduling.groups.group import Group
-from spinney.coscheduling.process.disruption import Disruption
+from spinney.coscheduling.process.disruption import GroupEvictions
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import WatchCache
@@ -38,7 +38,7 @@ SCHEDULED: Final = "Scheduled"
 class ScheduleStart:
     """Writes when the scheduling of a PodGroup began."""
 
-    def __init__(self, manager: Manager, cache: WatchCache[coscheduling.PodGroup], disruption: Disruption) -> None:
+    def __init__(self, manager: Manager, cache: WatchCache[coscheduling.PodGroup], disruption: GroupEvictions) -> None:
         self._client = manager.client
         self._clock = manager.runtime.clock
         self._cache = cache

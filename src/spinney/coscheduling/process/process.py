@@ -30,8 +30,7 @@ from spinney.api.workload_v1beta1 import COMPOSITE_POD_GROUP, CompositePodGroup
 from spinney.binding.asking import Asking
 from spinney.binding.binder import Binder
 from spinney.binding.device_claims import DeviceClaims
-from spinney.binding.evicting import Disruption as Eviction
-from spinney.binding.evicting import Evictor, Victim
+from spinney.binding.evicting import Disruption, Evictor, Victim
 from spinney.binding.lost_work import lost_gpu_seconds
 from spinney.binding.placement import pod_reference
 from spinney.binding.volumes import LateVolumes
@@ -39,7 +38,7 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.surroundings import Namespace
 from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
-from spinney.coscheduling.cycle.scheduler import FLUSH_SECONDS, Refused, Scheduler
+from spinney.coscheduling.cycle.scheduler import FLUSH_SECONDS, Scheduler, UnplacedPod
 from spinney.coscheduling.feasibility.nominations import Nominations
 from spinney.coscheduling.framework import (
     PluginRegistry,
@@ -55,7 +54,7 @@ from spinney.coscheduling.plugins.in_flight import why_kept
 from spinney.coscheduling.process.asked_victims import PREEMPT, AskedVictims
 from spinney.coscheduling.process.composing import ComposedProfiles
 from spinney.coscheduling.process.configuration import CoschedulerConfiguration
-from spinney.coscheduling.process.disruption import Disruption
+from spinney.coscheduling.process.disruption import GroupEvictions
 from spinney.coscheduling.process.group_status import GroupConditions, ScheduleStart
 from spinney.coscheduling.process.intake import Intake
 from spinney.coscheduling.process.pod_group_controller import PodGroupController
@@ -122,7 +121,7 @@ class CoschedulerProcess:
         self._reports = Reports(self._pod_status, self.cluster)
         waiting = WaitingPods()
         leaving: dict[PodKey, None] = {}
-        self._disruption = Disruption(client, events, waiting, leaving, ask=self._ask, reckon=self._loss)
+        self._disruption = GroupEvictions(client, events, waiting, leaving, ask=self._ask, reckon=self._loss)
         self.services = Services(
             runtime=self._runtime,
             cluster=self.cluster,
@@ -184,7 +183,7 @@ class CoschedulerProcess:
     def _could_not_ask(self, queued: QueuedPod, error: PluginFailed) -> None:
         record = self.cluster.pod(PodKey(*queued.key))
         if record is not None:
-            self._reports.put(Refused(record, Status.error(error)))
+            self._reports.put(UnplacedPod(record, Status.error(error)))
 
     # -- running -----------------------------------------------------------------------------------------------------
 
@@ -335,7 +334,7 @@ class CoschedulerProcess:
         victims = tuple(Victim(Key(*record.key), record.uid, why) for record in rest)
         about = pod_reference(Key(*lacking.key), lacking.uid)
         losses = {record.uid: self._loss(record, "relocation") for record in rest}
-        gone = await self._evictor.evict(Eviction(str(lacking.key), victims, about))
+        gone = await self._evictor.evict(Disruption(str(lacking.key), victims, about))
         self._metrics.relocated(len(gone))
         for victim in gone:
             losses[victim.uid]()
@@ -367,7 +366,7 @@ class CoschedulerProcess:
         if self._controller is not None and group.key.source == coscheduling_source.SOURCE:
             self._controller.enqueue(Key(group.key.namespace, group.key.name))
 
-    def _report(self, refused: Refused) -> None:
+    def _report(self, refused: UnplacedPod) -> None:
         if refused.status.rejected and self._is_kept(refused.record):
             return
         group = self.groups.of(refused.record.key)

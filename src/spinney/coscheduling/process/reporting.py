@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from spinney.cluster.filters import FilterResult
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import ClusterState
-from spinney.coscheduling.cycle.scheduler import Refused
+from spinney.coscheduling.cycle.scheduler import UnplacedPod
 from spinney.coscheduling.framework import Code, Status
 from spinney.coscheduling.groups.wording import nodes_counted
 from spinney.explain.rendering import EVENT_BYTES, bounded
@@ -29,7 +29,7 @@ class Reports:
         self._cluster = cluster
         self._counted: tuple[FilterResult, str] | None = None
 
-    def put(self, refused: Refused, others: Iterable[PodRecord] = ()) -> None:
+    def put(self, refused: UnplacedPod, others: Iterable[PodRecord] = ()) -> None:
         """Report that a pod found no node, or that trying to place it failed.
 
         The ``others`` of its gang wait for the same, tried or not: autoscalers count every pod that waits for nodes.
@@ -51,7 +51,7 @@ class Reports:
         """Report that room is being made for a pod: no new node is needed."""
         self._say(record, WAITING_FOR_ROOM, message)
 
-    def message(self, refused: Refused) -> str:
+    def message(self, refused: UnplacedPod) -> str:
         """Return the text: nodes counted by reason, or why the pod was refused as a whole."""
         found = refused.found
         if found is None:
@@ -76,7 +76,7 @@ class Reports:
         self._writer.waits(verdict)
 
 
-def _waits(refused: Refused) -> str:
+def _waits(refused: UnplacedPod) -> str:
     """Return what a refused pod waits for, as the reason of its condition."""
     found = refused.found
     return INADMISSIBLE if found is not None and found.pre_filter is not None else refused.status.waits

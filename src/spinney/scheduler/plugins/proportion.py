@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from spinney.scheduler.framework.session import Session
 
 
-class Weights(msgspec.Struct, frozen=True, rename="camel"):
+class UsageWeights(msgspec.Struct, frozen=True, rename="camel"):
     """How strongly recent usage counts, and how far below a giver's the use of a reclaiming queue has to be."""
 
     # What KAI's code reads, and what its documentation says.
@@ -62,12 +62,12 @@ class ProportionPlugin(Plugin):
     """Fair share, queue order, limits and quotas."""
 
     name = "proportion"
-    arguments_type = Weights
+    arguments_type = UsageWeights
     honours = frozenset({Constraint.QUEUE_LIMITS})
     treats_alike = True
 
     def __init__(self, arguments: Mapping[str, str]) -> None:
-        self._weights = read_arguments(Weights, arguments)
+        self._weights = read_arguments(UsageWeights, arguments)
         self._batches: dict[tuple[int, int], Amounts] = {}
         """What so many pods of a request class cost, where that is the same everywhere."""
         self._requests: dict[PodGroupInfo, tuple[Mapping[RequestClass, int], Amounts]] = {}

@@ -8,7 +8,7 @@ import yaml
 from spinney.api import yaml_text
 from spinney.api.builtin_fields import FieldTable
 from spinney.server.exchange.message import Request
-from spinney.server.exchange.protobuf import UnknownKind, decode_object
+from spinney.server.exchange.protobuf import NotBuiltIn, decode_object
 from spinney.server.exchange.status import bad_request, unsupported_media_type
 from spinney.server.exchange.wire import MalformedMessage
 
@@ -59,7 +59,7 @@ def from_protobuf(body: bytes, fields: FieldTable) -> Any:
     """Decode protobuf; raise a 400 if it is none, and a 415 if it holds a kind that protobuf cannot carry."""
     try:
         return decode_object(fields, body)
-    except UnknownKind as error:
+    except NotBuiltIn as error:
         raise unsupported_media_type((_JSON, _YAML)) from error
     except MalformedMessage as error:
         raise bad_request(f"the body is not valid protobuf: {error}") from error

@@ -22,12 +22,12 @@ MAGIC = b"k8s\x00"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class UnknownKind(ValueError):
+class NotBuiltIn(ValueError):
     """A protobuf object of a kind that is not built in: only JSON can carry those."""
 
 
 def decode_object(table: FieldTable, body: bytes) -> JSON:
-    """Return the object in a protobuf body; raise :class:`MalformedMessage` or :class:`UnknownKind`."""
+    """Return the object in a protobuf body; raise :class:`MalformedMessage` or :class:`NotBuiltIn`."""
     if not body.startswith(MAGIC):
         raise MalformedMessage("the body does not begin with the four bytes that mark Kubernetes' protobuf")
     envelope = _last_values(body[len(MAGIC) :])
@@ -35,7 +35,7 @@ def decode_object(table: FieldTable, body: bytes) -> JSON:
     api_version, kind = (_text(_as_bytes(type_meta.get(number, b""))) for number in (1, 2))
     message = table.kind(api_version, kind)
     if message is None:
-        raise UnknownKind(f"{kind!r} of {api_version!r} is not a built-in kind")
+        raise NotBuiltIn(f"{kind!r} of {api_version!r} is not a built-in kind")
     raw = _as_bytes(envelope.get(2, b""))
     return {"apiVersion": api_version, "kind": kind, **decode_message(table, message, raw)}
 

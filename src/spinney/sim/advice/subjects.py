@@ -62,7 +62,7 @@ class Subject:
         return f"{self.word}/{self.name}" + (f" in namespace {self.namespace}" if self.namespace else "")
 
 
-class UnknownKind(ValueError):
+class UnknownSubject(ValueError):
     """A kind nobody can ask about."""
 
 
@@ -80,7 +80,7 @@ class AmbiguousSubject(LookupError):
 
 
 def kinds_called(word: str) -> tuple[Resource, ...]:
-    """Return the kinds that a word such as ``gang`` stands for, all for none; raises :class:`UnknownKind`."""
+    """Return the kinds that a word such as ``gang`` stands for, all for none; raises :class:`UnknownSubject`."""
     words = _words(_word(word)) if word else tuple(_WORDS)
     return tuple(resource for each in words for resource in _WORDS[each])
 
@@ -91,7 +91,7 @@ def find(
     """Return what ``text`` (``pod/NAME`` or ``NAME``) names; without a namespace all are looked through.
 
     ``queues`` are further queues that can be asked about: those that gangs name and that have no object.
-    Raises :class:`UnknownKind`, :class:`NoSuchSubject` or :class:`AmbiguousSubject`.
+    Raises :class:`UnknownSubject`, :class:`NoSuchSubject` or :class:`AmbiguousSubject`.
     """
     if (made := _made_for(snapshot, text, namespace)) is not None:
         return made
@@ -171,7 +171,7 @@ def _word(written: str) -> str:
         return found
     near = get_close_matches(lowered, [*_WORDS, *_OTHER_WORDS], 1)
     hint = f"; did you mean {near[0]}?" if near else "."
-    raise UnknownKind(f"{written!r} is no kind that can be asked about{hint} Known are {', '.join(_WORDS)}.")
+    raise UnknownSubject(f"{written!r} is no kind that can be asked about{hint} Known are {', '.join(_WORDS)}.")
 
 
 def _words(word: str) -> tuple[str, ...]:

@@ -13,14 +13,14 @@ from spinney.api.core import NODE
 from spinney.binding.moving import GangMover
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import PodStatus
-from spinney.sim.defrag.plan import GangMove, Plan
+from spinney.sim.defrag.plan import DefragPlan, GangMove
 
 PATIENCE: Final = 300.0
 """Seconds for one gang to find another place."""
 _WAITING: Final = frozenset({PodStatus.PENDING, PodStatus.GATED})
 
 
-async def carry_out(plan: Plan, mover: GangMover) -> None:
+async def carry_out(plan: DefragPlan, mover: GangMover) -> None:
     """Move what the plan moves; raises :class:`~spinney.binding.moving.MoveStopped`."""
     client, table = mover.client, mover.cluster.table
     rows = {name: table.find(name) for name in plan.nodes}

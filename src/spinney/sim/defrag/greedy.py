@@ -15,7 +15,7 @@ from spinney.cluster.pods import PodKey
 from spinney.cluster.resources import CPU, GPU
 from spinney.cluster.table import Matrix
 from spinney.gangs.tree import GangKey
-from spinney.sim.defrag.problem import MovableGang, MovablePod, Price, Problem, Solution, price, price_of
+from spinney.sim.defrag.problem import MovableGang, MovablePod, MovePrice, Problem, Solution, price, price_of
 
 _TRIES: Final = 50
 """For each region; after each failure somebody else stays."""
@@ -24,7 +24,7 @@ _Choice = tuple[MovableGang, MovablePod]
 
 def greedy(problem: Problem) -> Solution | None:
     """Return a plan that is mostly near the cheapest; ``None`` if none was found."""
-    best: tuple[Price, Solution] | None = None
+    best: tuple[MovePrice, Solution] | None = None
     for rows in problem.regions:
         staying: set[GangKey] = set()
         for _ in range(_TRIES):
@@ -75,7 +75,7 @@ class _Attempt:
 
     def _clear(self, rows: Rows, demand: Demand, used: Iterable[int]) -> int | None:
         """Make room for one pod on the node where that is cheapest; return the node."""
-        best: tuple[Price, int, list[_Choice]] | None = None
+        best: tuple[MovePrice, int, list[_Choice]] | None = None
         taken = set(used)
         for row in rows.tolist():
             if (demand.usable is not None and not demand.usable[row]) or (demand.one_per_node and row in taken):
@@ -93,11 +93,11 @@ class _Attempt:
             self._room[pod.row] += pod.request
         return best[1]
 
-    def _cheapest(self, row: int, demand: Demand) -> tuple[Price, list[_Choice]] | None:
+    def _cheapest(self, row: int, demand: Demand) -> tuple[MovePrice, list[_Choice]] | None:
         """Return whom to move from a node so that one pod fits: the cheapest for what they hold, and none in vain."""
         missing = demand.request - self._room[row]
         if (missing <= 0).all():
-            return Price(0, 0.0), []
+            return MovePrice(0, 0.0), []
         choices = sorted(self._on.get(row, ()), key=lambda each: self._worth(each, missing))
         taken: list[_Choice] = []
         freed = np.zeros_like(missing)
@@ -113,7 +113,7 @@ class _Attempt:
             if (freed - choice[1].request >= missing).all():
                 taken.remove(choice)
                 freed = freed - choice[1].request
-        return Price(
+        return MovePrice(
             sum(self._marginal(each).restarts for each in taken), sum(self._marginal(each).gpu_hours for each in taken)
         ), taken
 
@@ -122,12 +122,12 @@ class _Attempt:
         held = float((choice[1].request[wanted] / missing[wanted]).sum())
         return cost.restarts / max(held, 1e-9), cost.gpu_hours / max(held, 1e-9)
 
-    def _marginal(self, choice: _Choice) -> Price:
+    def _marginal(self, choice: _Choice) -> MovePrice:
         """Return what it costs to move one more pod of a gang."""
         gang, _ = choice
         moved = len(self._gone.get(gang.key, ()))
         before, after = price_of(gang, moved), price_of(gang, moved + 1)
-        return Price(after.restarts - before.restarts, after.gpu_hours - before.gpu_hours)
+        return MovePrice(after.restarts - before.restarts, after.gpu_hours - before.gpu_hours)
 
     def _tightest(self, pod: MovablePod) -> int | None:
         """Return the node that has least left once it takes the pod."""

@@ -31,7 +31,7 @@ class GangMove(msgspec.Struct, frozen=True, kw_only=True):
     """Work since its start that is done again, unless it keeps checkpoints."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class DefragPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What to move so that room is free."""
 
     wanted: str
@@ -48,14 +48,14 @@ class NoPlan(Exception):
     """There is no room to be made; the text says why."""
 
 
-def make_plan(problem: Problem, wanted: str, solver: Solver = "auto") -> Plan:
+def make_plan(problem: Problem, wanted: str, solver: Solver = "auto") -> DefragPlan:
     """Return the cheapest plan that is found; raises :class:`NoPlan`."""
     solution = _solved(problem, solver)
     if solution is None:
         held = f"; not moved: {'; '.join(problem.fixed[:5])}" if problem.fixed else ""
         raise NoPlan(f"no moves make room for {wanted}: {len(problem.gangs)} gangs may be moved{held}")
     moves = sorted(_moves(problem, solution), key=lambda move: (len(move.pods), move.gpu_hours, move.gang))
-    return Plan(
+    return DefragPlan(
         wanted=wanted,
         nodes=tuple(sorted({problem.names[row] for row in solution.rows})),
         moves=tuple(moves),

@@ -69,26 +69,26 @@ class Solution:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Price:
+class MovePrice:
     """What a plan costs: pods that start anew, then the GPU hours they had done."""
 
     restarts: int
     gpu_hours: float
 
 
-def price_of(gang: MovableGang, moved: int) -> Price:
+def price_of(gang: MovableGang, moved: int) -> MovePrice:
     """Return what moving so many pods of a gang costs."""
     if not moved:
-        return Price(0, 0.0)
+        return MovePrice(0, 0.0)
     restarts = moved if moved <= gang.spare else len(gang.pods)
-    return Price(restarts, gang.gpu_hours * restarts / len(gang.pods))
+    return MovePrice(restarts, gang.gpu_hours * restarts / len(gang.pods))
 
 
-def price(problem: Problem, solution: Solution) -> Price:
+def price(problem: Problem, solution: Solution) -> MovePrice:
     """Return what a solution costs."""
     gangs = {gang.key: gang for gang in problem.gangs}
     each = [price_of(gangs[key], len(moves)) for key, moves in solution.moves.items()]
-    return Price(sum(one.restarts for one in each), sum(one.gpu_hours for one in each))
+    return MovePrice(sum(one.restarts for one in each), sum(one.gpu_hours for one in each))
 
 
 def room_for(session: Session, job: PodGroupInfo) -> Problem:

@@ -20,7 +20,7 @@ from spinney.grouping.loading import built_in
 from spinney.grouping.owners import Owner, group_kind, inheriting, pod_as_owner
 from spinney.grouping.rules import DEFAULT_RULE, POD_KIND, Rule, RuleSet
 from spinney.grouping.shapes import SubGroup
-from spinney.grouping.terms import Refused
+from spinney.grouping.terms import RuleRefused
 from spinney.grouping.world import InvalidDefaults, KindDefault, World, kind_defaults, parse_defaults
 from spinney.sim.grouping_cases.reading import GroupingCase, as_owner, as_pod
 
@@ -92,7 +92,7 @@ def _sub_groups(case: GroupingCase) -> JSON:
 def _or_error(case: GroupingCase, grouping: Callable[[], Grouping]) -> JSON:
     try:
         return as_answer(grouping(), case.pod)
-    except Refused as error:
+    except RuleRefused as error:
         return {"error": True, "message": str(error)}
 
 

@@ -21,7 +21,7 @@ class Patch(Struct, frozen=True, kw_only=True):
     delete: bool = False
 
 
-class Price(Struct, frozen=True, kw_only=True):
+class RemedyPrice(Struct, frozen=True, kw_only=True):
     """What a remedy costs others and the owner of the cluster."""
 
     nodes: int = 0
@@ -44,7 +44,7 @@ class Price(Struct, frozen=True, kw_only=True):
         return disturbed, self.nodes, self.gpus
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class RemedyStep(Struct, frozen=True, kw_only=True):
     """One change, as an imperative, with the command that makes it where there is one."""
 
     lever: str
@@ -55,10 +55,10 @@ class Change(Struct, frozen=True, kw_only=True):
 class Remedy(Struct, frozen=True, kw_only=True):
     """Changes that together let the gang start. Tried: the schedulers placed it on the changed snapshot."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[RemedyStep, ...]
     patches: tuple[Patch, ...] = ()
     """The same on the objects that schedulers read; what a controller owns has to be changed at its owner."""
-    price: Price = Price()
+    price: RemedyPrice = RemedyPrice()
 
     @property
     def text(self) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from spinney.gangs.tree import GangKey
-from spinney.sim.remedies.change import Change, Price
+from spinney.sim.remedies.change import RemedyPrice, RemedyStep
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 Chosen = tuple[int, ...]
@@ -23,8 +23,8 @@ class Lever:
     size: int
     apply: Callable[[ClusterSnapshot, Chosen], ClusterSnapshot]
     """Return the cluster with the chosen elements changed."""
-    describe: Callable[[Chosen], Change]
-    price: Callable[[Chosen], Price] = lambda _: Price()
+    describe: Callable[[Chosen], RemedyStep]
+    price: Callable[[Chosen], RemedyPrice] = lambda _: RemedyPrice()
     restarts: Callable[[Chosen], Collection[GangKey]] = lambda _: ()
     """Return the other gangs that give up their nodes and have to find new ones: all of their pods."""
     ordered: bool = False

@@ -11,7 +11,7 @@ from spinney.api.pod_requests import Amounts, amounts_of
 from spinney.api.quantity import value
 from spinney.cluster.requests import requested
 from spinney.explain.amounts import counted
-from spinney.sim.remedies.change import Change, Price
+from spinney.sim.remedies.change import RemedyPrice, RemedyStep
 from spinney.sim.remedies.lever import Chosen, Lever, some
 from spinney.sim.remedies.node_groups import GPU, AddableNodes
 from spinney.sim.remedies.situation import OF_THE_NODE, Situation, is_ready, taint_word
@@ -54,9 +54,9 @@ def _uncordon(situation: Situation) -> Iterator[Lever]:
         return
     names = [node.metadata.name for node in cordoned]
 
-    def describe(chosen: Chosen) -> Change:
+    def describe(chosen: Chosen) -> RemedyStep:
         picked = [names[each] for each in chosen]
-        return Change(
+        return RemedyStep(
             lever="uncordon",
             text=f"uncordon {some(picked)}",
             command=f"kubectl uncordon {' '.join(picked)}",
@@ -75,8 +75,8 @@ def _repair(situation: Situation) -> Iterator[Lever]:
         return
     names = [node.metadata.name for node in broken]
 
-    def describe(chosen: Chosen) -> Change:
-        return Change(lever="repair", text=f"repair {some([names[each] for each in chosen])} (not ready)")
+    def describe(chosen: Chosen) -> RemedyStep:
+        return RemedyStep(lever="repair", text=f"repair {some([names[each] for each in chosen])} (not ready)")
 
     def repaired(node: Node) -> Node:
         conditions = tuple(
@@ -100,9 +100,11 @@ def _untaint(situation: Situation) -> Iterator[Lever]:
         names = [node.metadata.name for node in tainted]
         word = taint_word(taint)
 
-        def describe(chosen: Chosen, names: Sequence[str] = names, word: str = word, taint: Taint = taint) -> Change:
+        def describe(
+            chosen: Chosen, names: Sequence[str] = names, word: str = word, taint: Taint = taint
+        ) -> RemedyStep:
             picked = [names[each] for each in chosen]
-            return Change(
+            return RemedyStep(
                 lever="untaint",
                 text=f"remove the taint {word} from {some(picked)}",
                 command=f"kubectl taint nodes {' '.join(picked)} {taint.key}:{taint.effect}-",
@@ -129,10 +131,10 @@ def _label(situation: Situation) -> Iterator[Lever]:
     )
     names = [node.metadata.name for node in lacking]
 
-    def describe(chosen: Chosen) -> Change:
+    def describe(chosen: Chosen) -> RemedyStep:
         picked = [names[each] for each in chosen]
         words = " ".join(f"{key}={text}" for key, text in wanted.items())
-        return Change(
+        return RemedyStep(
             lever="label",
             text=f"label {some(picked)} with {words.replace(' ', ', ')}, or drop that from the pods' node selector",
             command=f"kubectl label --overwrite nodes {' '.join(picked)} {words}",
@@ -175,9 +177,9 @@ def _adding(
     def apply(snapshot: ClusterSnapshot, chosen: Chosen) -> ClusterSnapshot:
         return snapshot.with_objects(node(each) for each in chosen)
 
-    def describe(chosen: Chosen) -> Change:
+    def describe(chosen: Chosen) -> RemedyStep:
         amount = f" ({counted(gpus, 'GPU')} each)" if gpus else ""
-        return Change(
+        return RemedyStep(
             lever="nodes",
             text=f"add {counted(len(chosen), 'node')} {word}{amount}{where}",
         )
@@ -192,7 +194,7 @@ def _adding(
         size=min(-(-situation.pending // per_node), group.most if group is not None else situation.pending),
         apply=apply,
         describe=describe,
-        price=lambda chosen: Price(nodes=len(chosen), gpus=gpus * len(chosen)),
+        price=lambda chosen: RemedyPrice(nodes=len(chosen), gpus=gpus * len(chosen)),
         ordered=True,
         likely=-(-missing // per_node),
     )

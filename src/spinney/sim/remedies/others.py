@@ -12,7 +12,7 @@ from spinney.explain.amounts import counted
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.plugins.backfill.run_times import stated_by
-from spinney.sim.remedies.change import Change, Price
+from spinney.sim.remedies.change import RemedyPrice, RemedyStep
 from spinney.sim.remedies.lever import Chosen, Lever, some
 from spinney.sim.remedies.situation import Situation
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity
@@ -57,13 +57,13 @@ def wait_lever(situation: Situation) -> Iterator[Lever]:
     if not ending:
         return
 
-    def describe(chosen: Chosen) -> Change:
+    def describe(chosen: Chosen) -> RemedyStep:
         until = max(each.ends for position in chosen if (each := ending[position]).ends is not None)
         picked = [ending[each] for each in chosen]
         verb = "has" if len(picked) == 1 else "have"
         ended = "ended" if all(each.has_deadline for each in picked) else "ended, by the run time stated"
         names = some([each.name for each in picked])
-        return Change(lever="wait", text=f"wait until {until:%Y-%m-%d %H:%M} UTC, when {names} {verb} {ended}")
+        return RemedyStep(lever="wait", text=f"wait until {until:%Y-%m-%d %H:%M} UTC, when {names} {verb} {ended}")
 
     yield Lever(
         name="wait",
@@ -86,12 +86,12 @@ def move_lever(situation: Situation) -> Iterator[Lever]:
     if not movable:
         return
 
-    def describe(chosen: Chosen) -> Change:
+    def describe(chosen: Chosen) -> RemedyStep:
         picked = [movable[each] for each in chosen]
         pods = [record for each in picked for record in each.pods]
         namespaces = {record.namespace for record in pods}
         names = " ".join(record.name for record in pods)
-        return Change(
+        return RemedyStep(
             lever="move",
             text=f"restart {some([each.name for each in picked])}, which finds room on other nodes",
             command=f"kubectl delete pods -n {pods[0].namespace} {names}"
@@ -99,9 +99,9 @@ def move_lever(situation: Situation) -> Iterator[Lever]:
             else "",
         )
 
-    def price(chosen: Chosen) -> Price:
+    def price(chosen: Chosen) -> RemedyPrice:
         picked = [movable[each] for each in chosen]
-        return Price(moved=tuple(each.name for each in picked), gpus=sum(each.gpus for each in picked))
+        return RemedyPrice(moved=tuple(each.name for each in picked), gpus=sum(each.gpus for each in picked))
 
     yield Lever(
         name="move",
@@ -128,16 +128,16 @@ def end_lever(situation: Situation) -> Iterator[Lever]:
     if not holders:
         return
 
-    def describe(chosen: Chosen) -> Change:
+    def describe(chosen: Chosen) -> RemedyStep:
         picked = [holders[each] for each in chosen]
         gpus = sum(each.gpus for each in picked)
         held = f" ({counted(gpus, 'GPU')})" if gpus else ""
-        return Change(lever="end", text=f"end {some([each.name for each in picked])}{held}")
+        return RemedyStep(lever="end", text=f"end {some([each.name for each in picked])}{held}")
 
-    def price(chosen: Chosen) -> Price:
+    def price(chosen: Chosen) -> RemedyPrice:
         picked = [holders[each] for each in chosen]
         ended = tuple(f"{each.name} in queue {each.queue}" if each.queue else each.name for each in picked)
-        return Price(ended=ended, gpus=sum(each.gpus for each in picked))
+        return RemedyPrice(ended=ended, gpus=sum(each.gpus for each in picked))
 
     yield Lever(
         name="end",

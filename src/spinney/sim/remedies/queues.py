@@ -14,7 +14,7 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.explain.amounts import listed
 from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.gangs.tree import GangKey
-from spinney.sim.remedies.change import Change
+from spinney.sim.remedies.change import RemedyStep
 from spinney.sim.remedies.lever import Chosen, Lever
 from spinney.sim.remedies.situation import Situation
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
@@ -129,13 +129,13 @@ def _raised(snapshot: ClusterSnapshot, bounds: Sequence[tuple[_Bound, float]]) -
     return snapshot.with_objects(changed)
 
 
-def _described(bounds: Sequence[tuple[_Bound, float]]) -> Change:
+def _described(bounds: Sequence[tuple[_Bound, float]]) -> RemedyStep:
     which = bounds[0][0].which
     parts = [
         f"queue {bound.queue} from {bound.amount:g} to {bound.amount + more:g} {_WORDS[bound.resource]}"
         for bound, more in bounds
     ]
-    return Change(lever=which, text=f"raise the {which} of {listed(parts)}")
+    return RemedyStep(lever=which, text=f"raise the {which} of {listed(parts)}")
 
 
 def _elsewhere(situation: Situation, queues: dict[str, Queue], current: str) -> Iterator[Lever]:
@@ -161,8 +161,8 @@ def _moved(situation: Situation, name: str, snapshot: ClusterSnapshot, _: Chosen
     return situation.redefined(snapshot, moved)
 
 
-def _in_queue(name: str, _: Chosen) -> Change:
-    return Change(lever="queue", text=f"submit it to queue {name}")
+def _in_queue(name: str, _: Chosen) -> RemedyStep:
+    return RemedyStep(lever="queue", text=f"submit it to queue {name}")
 
 
 def _chain(queues: dict[str, Queue], name: str) -> Iterator[Queue]:

@@ -9,14 +9,14 @@ from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
-from spinney.sim.remedies.change import Price, Remedy, patches_between
+from spinney.sim.remedies.change import Remedy, RemedyPrice, patches_between
 from spinney.sim.remedies.lever import Chosen, Lever
 from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.remedies.nodes import added_node_levers, node_levers
 from spinney.sim.remedies.others import end_lever, move_lever, wait_lever
 from spinney.sim.remedies.queues import queue_levers
 from spinney.sim.remedies.situation import Situation
-from spinney.sim.remedies.trial import Fate, Trial
+from spinney.sim.remedies.trial import Fate, RemedyTrial
 from spinney.sim.remedies.workloads import gang_levers, minimum_lever
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 from spinney.sim.whatif.simulation import Simulation
@@ -46,7 +46,7 @@ class Findings:
 class _Search:
     """Counts trials and remembers what was tried. Mutable."""
 
-    trial: Trial
+    trial: RemedyTrial
     snapshot: ClusterSnapshot
     may_go_on: Callable[[float], bool]
     say: Callable[[str], None] = lambda _: None
@@ -106,7 +106,7 @@ def remedies(
     without any change, where that is known, ``node_groups`` are the kinds of nodes that could be added, ``say`` is told
     what is being tried.
     """
-    trial = Trial(gang=gang, snapshot=snapshot, config=config, runtime=runtime, registry=registry)
+    trial = RemedyTrial(gang=gang, snapshot=snapshot, config=config, runtime=runtime, registry=registry)
     search = _Search(trial=trial, snapshot=snapshot, may_go_on=may_go_on, say=say)
     search.base = base or search.fate(())
     if search.base is not None and search.base.starts:
@@ -148,7 +148,7 @@ def nodes_to_add(
         explanation=explanation,
         node_groups=node_groups,
     )
-    trial = Trial(gang=gang, snapshot=snapshot, config=config, runtime=runtime, registry=registry)
+    trial = RemedyTrial(gang=gang, snapshot=snapshot, config=config, runtime=runtime, registry=registry)
     search = _Search(trial=trial, snapshot=snapshot, may_go_on=lambda _: True)
     levers = list(added_node_levers(situation)) if node_groups else []
     enough = [(lever, chosen) for lever in levers if (chosen := _enough(search, lever)) is not None]
@@ -272,7 +272,7 @@ def _remedy(search: _Search, pulled: Sequence[tuple[Lever, Chosen]]) -> Remedy:
     before = search.base
     gained = set(fate.evicted) - set(before.evicted if before is not None else ())
     delayed = (before.started - fate.started) if before is not None else frozenset()
-    price = Price(
+    price = RemedyPrice(
         nodes=sum(each.nodes for each in prices),
         gpus=sum(each.gpus for each in prices) + (fate.gpus if gained else 0),
         ended=tuple(name for each in prices for name in each.ended),

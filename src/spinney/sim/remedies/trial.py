@@ -38,7 +38,7 @@ class Fate:
 
 
 @dataclass(kw_only=True)
-class Trial:
+class RemedyTrial:
     """Tries changed clusters for one gang. Mutable: a cluster on which nothing was decided is used again.
 
     Most changes help nobody. That is seen on one simulation of ``snapshot``, to which the change is made and taken back

@@ -13,7 +13,7 @@ from spinney.api.kai import PREEMPTIBLE
 from spinney.api.podgang import PodGang
 from spinney.explain.amounts import listed
 from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL
-from spinney.sim.remedies.change import Change
+from spinney.sim.remedies.change import RemedyStep
 from spinney.sim.remedies.lever import Chosen, Lever
 from spinney.sim.remedies.situation import Situation, taint_word
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
@@ -39,11 +39,11 @@ def minimum_lever(situation: Situation) -> Iterator[Lever]:
     if not steps:
         return
 
-    def describe(chosen: Chosen) -> Change:
+    def describe(chosen: Chosen) -> RemedyStep:
         now = _lowered(minimums, len(chosen))
         parts = [f"{name} {count}" for name, count in now.items() if minimums[name] != count]
         of = f" ({listed(parts)})" if len(minimums) > 1 else ""
-        return Change(lever="minimum", text=f"let it start with {sum(now.values())} of {before} pods{of}")
+        return RemedyStep(lever="minimum", text=f"let it start with {sum(now.values())} of {before} pods{of}")
 
     yield Lever(
         name="minimum",
@@ -74,10 +74,10 @@ def _tolerate(situation: Situation) -> Iterator[Lever]:
     if not taints:
         return
 
-    def describe(chosen: Chosen) -> Change:
+    def describe(chosen: Chosen) -> RemedyStep:
         words = [taint_word(taints[each]) for each in chosen]
         noun = "taint" if len(words) == 1 else "taints"
-        return Change(lever="tolerate", text=f"tolerate the {noun} {listed(words)} in the pods")
+        return RemedyStep(lever="tolerate", text=f"tolerate the {noun} {listed(words)} in the pods")
 
     def apply(snapshot: ClusterSnapshot, chosen: Chosen) -> ClusterSnapshot:
         keys = {(record.namespace, record.name) for record in situation.waiting}
@@ -117,10 +117,10 @@ def _relax(situation: Situation) -> Iterator[Lever]:
         at = topology.depth(level)
         return level if at is None else keys[at - steps] if at >= steps else ""
 
-    def describe(chosen: Chosen) -> Change:
+    def describe(chosen: Chosen) -> RemedyStep:
         now, before = widened(keys[depth], len(chosen)), _short(keys[depth])
         text = f"require one {_short(now)} instead of one {before}" if now else f"do not require one {before}"
-        return Change(lever="relax", text=text)
+        return RemedyStep(lever="relax", text=text)
 
     yield Lever(
         name="relax",
@@ -148,7 +148,9 @@ def _preemptible(situation: Situation) -> Iterator[Lever]:
         name="preemptible",
         size=1,
         apply=lambda snapshot, _: situation.redefined(snapshot, preemptible),
-        describe=lambda _: Change(lever="preemptible", text="let it be preempted, so that it may go beyond the quota"),
+        describe=lambda _: RemedyStep(
+            lever="preemptible", text="let it be preempted, so that it may go beyond the quota"
+        ),
     )
 
 

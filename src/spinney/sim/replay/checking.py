@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spinney.sim.replay.fragmentation import FreeSpace
-from spinney.sim.replay.history import Happening, History
+from spinney.sim.replay.history import History, JobHappening
 from spinney.sim.replay.trace import WHOLE, Job, Machine, Trace
 
 
@@ -37,10 +37,10 @@ def violations(trace: Trace, history: History) -> list[str]:
     return list(_violations(trace, history.events))
 
 
-def _violations(trace: Trace, events: Sequence[Happening]) -> Iterator[str]:
+def _violations(trace: Trace, events: Sequence[JobHappening]) -> Iterator[str]:
     machines = {machine.name: machine for machine in trace.machines}
     loads: dict[str, _Load] = {name: _Load() for name in machines}
-    held: dict[int, Happening] = {}
+    held: dict[int, JobHappening] = {}
     for event in events:
         job = trace.jobs[event.job]
         if event.what == "started":
@@ -102,7 +102,7 @@ def _wrong(machine: Machine, load: _Load, job: Job, devices: Sequence[int]) -> I
         yield f"{machine.name} has more than {ask.most_per_node} of application {job.application}"
 
 
-def _apart(job: Job, event: Happening, machines: dict[str, Machine]) -> Iterator[str]:
+def _apart(job: Job, event: JobHappening, machines: dict[str, Machine]) -> Iterator[str]:
     if job.topology:
         domains = {machines[node].labels.get(job.topology) for node in event.nodes if node in machines}
         if len(domains) != 1 or None in domains:

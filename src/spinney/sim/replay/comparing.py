@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Final
 
-from spinney.sim.replay.figures import Figures, Group
+from spinney.sim.replay.figures import Figures, JobTimes
 
 _T_95: Final = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 """Student's t for 95 % with 1 to 9 degrees of freedom; beyond, the normal distribution's 1.96."""
 
 
 @dataclass(frozen=True)
-class Run:
+class ReplayRun:
     """One replay: under which configuration, from which seed, and what it came to."""
 
     config: str
@@ -73,7 +73,7 @@ _FIGURES: Final[Mapping[str, Callable[[Figures], float]]] = {
 }
 
 
-def figure_lines(runs: Sequence[Run]) -> Iterator[Line]:
+def figure_lines(runs: Sequence[ReplayRun]) -> Iterator[Line]:
     """Yield the figures that are one number each."""
     for name, read in _FIGURES.items():
         yield Line(name, {config: Estimate.of([read(each) for each in found]) for config, found in _by_config(runs)})
@@ -88,7 +88,7 @@ class GroupLine:
     estimates: tuple[Estimate, ...]
 
 
-GROUP_COLUMNS: Final[Mapping[str, Callable[[Group], float]]] = {
+GROUP_COLUMNS: Final[Mapping[str, Callable[[JobTimes], float]]] = {
     "jobs": lambda group: group.wait.jobs + group.never_started,
     "never started": lambda group: group.never_started,
     "wait mean s": lambda group: group.wait.mean,
@@ -101,7 +101,7 @@ GROUP_COLUMNS: Final[Mapping[str, Callable[[Group], float]]] = {
 }
 
 
-def group_lines(runs: Sequence[Run], groups: Callable[[Figures], Mapping[str, Group]]) -> Iterator[GroupLine]:
+def group_lines(runs: Sequence[ReplayRun], groups: Callable[[Figures], Mapping[str, JobTimes]]) -> Iterator[GroupLine]:
     """Yield how groups of jobs fared, configuration by configuration."""
     for name in dict.fromkeys(name for run in runs for name in groups(run.figures)):
         for config, found in _by_config(runs):
@@ -110,7 +110,7 @@ def group_lines(runs: Sequence[Run], groups: Callable[[Figures], Mapping[str, Gr
             yield GroupLine(name or "others", config, estimates)
 
 
-def _by_config(runs: Sequence[Run]) -> Iterator[tuple[str, list[Figures]]]:
+def _by_config(runs: Sequence[ReplayRun]) -> Iterator[tuple[str, list[Figures]]]:
     for config in dict.fromkeys(run.config for run in runs):
         yield config, [run.figures for run in runs if run.config == config]
 

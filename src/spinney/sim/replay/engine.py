@@ -29,7 +29,7 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.topology.levels import Topology
 from spinney.sim.replay.devices import DeviceBook
-from spinney.sim.replay.history import Happening, History, What
+from spinney.sim.replay.history import History, JobHappening, What
 from spinney.sim.replay.limits import ApplicationBook, MostPerNode
 from spinney.sim.replay.objects import TOPOLOGY, gang_key, gang_of, node_of, pod_key, pods_of, queues_of
 from spinney.sim.replay.trace import Job, Machine, Trace
@@ -187,7 +187,7 @@ class PartReplay:
 
     def _submit(self, number: int, now: float) -> None:
         self._submitted += 1
-        self.history.events.append(Happening(now, "submitted", number))
+        self.history.events.append(JobHappening(now, "submitted", number))
         self._enter(number, _State())
         job = self.trace.jobs[number]
         if job.ends is not None:
@@ -303,7 +303,7 @@ class PartReplay:
         keys = [pod_key(job, index) for index in range(job.pods)]
         places = [state.places[key] for key in keys if key in state.places]
         self.history.events.append(
-            Happening(now, what, number, tuple(each.node for each in places), tuple(each.devices for each in places))
+            JobHappening(now, what, number, tuple(each.node for each in places), tuple(each.devices for each in places))
         )
 
     def _machine(self, name: str) -> Machine:

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from spinney.sim.replay.fragmentation import FreeSpace, fragmentation
-from spinney.sim.replay.history import Happening, History
+from spinney.sim.replay.history import History, JobHappening
 from spinney.sim.replay.trace import WHOLE, Ask, Job, Trace
 
 _HOUR: Final = 3600.0
@@ -28,7 +28,7 @@ class Times(msgspec.Struct, frozen=True, kw_only=True):
     longest: float = 0.0
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True):
+class JobTimes(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs of one kind, size or queue: how long they waited, and took from submission to end."""
 
     wait: Times
@@ -67,10 +67,10 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     nodes_in_use: float
     """Mean over time."""
     most_nodes_in_use: int
-    everybody: Group
-    by_size: dict[str, Group]
-    by_queue: dict[str, Group]
-    by_kind: dict[str, Group]
+    everybody: JobTimes
+    by_size: dict[str, JobTimes]
+    by_queue: dict[str, JobTimes]
+    by_kind: dict[str, JobTimes]
     waited: int
     """Jobs that did not start in the moment they were submitted."""
     evictions: int
@@ -104,7 +104,7 @@ class _Reading:
         self._asked = 0
         self._on: dict[str, int] = {}
         self._first_start: dict[int, float] = {}
-        self._start: dict[int, Happening] = {}
+        self._start: dict[int, JobHappening] = {}
         self._ended: dict[int, float] = {}
         self._evictions = self._failures = 0
         self._lost = 0.0
@@ -115,7 +115,7 @@ class _Reading:
         for event in history.events:
             self._read(event)
 
-    def _read(self, event: Happening) -> None:
+    def _read(self, event: JobHappening) -> None:
         job = self._trace.jobs[event.job]
         if event.what == "submitted":
             self._asked += job.gpu_milli
@@ -142,7 +142,7 @@ class _Reading:
         if event.what in {"submitted", "started"} and self._asked:
             self._arrived.append((100 * self._asked / self._all, 100 * self._given / self._all))
 
-    def _put(self, job: Job, event: Happening, sign: int) -> None:
+    def _put(self, job: Job, event: JobHappening, sign: int) -> None:
         self._given += sign * job.gpu_milli
         for node in event.nodes:
             users = self._on.get(node, 0) + sign
@@ -203,7 +203,7 @@ class _Reading:
     def _when(self, moment: float) -> tuple[int, float]:
         """Return what was given out, and the GPUs lost to fragmentation, once everything at ``moment`` had happened."""
         space, given = FreeSpace.empty(self._trace.machines), 0
-        held: dict[int, Happening] = {}
+        held: dict[int, JobHappening] = {}
         for event in self._history.events:
             if event.at > moment and not self._trace.offered_once:
                 break
@@ -220,13 +220,13 @@ class _Reading:
 
     # -- groups ------------------------------------------------------------------------------------------------------
 
-    def _grouped(self, numbers: Iterable[int], name: Callable[[Job], str]) -> dict[str, Group]:
+    def _grouped(self, numbers: Iterable[int], name: Callable[[Job], str]) -> dict[str, JobTimes]:
         found: dict[str, list[int]] = {}
         for number in numbers:
             found.setdefault(name(self._trace.jobs[number]), []).append(number)
         return {key: self._group(found[key]) for key in sorted(found, key=_natural)}
 
-    def _group(self, numbers: Sequence[int]) -> Group:
+    def _group(self, numbers: Sequence[int]) -> JobTimes:
         jobs = self._trace.jobs
         done = [number for number in numbers if number in self._ended and jobs[number].duration is not None]
         if done:
@@ -239,7 +239,7 @@ class _Reading:
             started = [number for number in numbers if number in self._first_start]
             wait = np.array([self._first_start[number] - jobs[number].submitted for number in started])
             slowdown = 1.0
-        return Group(
+        return JobTimes(
             wait=times_of(wait),
             completion=times_of(completion),
             slowdown=slowdown,

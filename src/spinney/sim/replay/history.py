@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 What = Literal["submitted", "started", "ended", "evicted", "failed", "forgotten"]
 
 
-class Happening(NamedTuple):
+class JobHappening(NamedTuple):
     """Something that happened to a job, and when. ``nodes`` is where its pods are or were, in their order."""
 
     at: float
@@ -22,7 +22,7 @@ class Happening(NamedTuple):
 class History:
     """A replay, as it went. Mutable: the replay writes it."""
 
-    events: list[Happening] = field(default_factory=list)
+    events: list[JobHappening] = field(default_factory=list)
     cycles: int = 0
     decided: int = 0
     """How many pods were placed."""

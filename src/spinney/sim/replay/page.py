@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Final
 
-from spinney.sim.replay.comparing import GROUP_COLUMNS, GroupLine, Line, Run, figure_lines, group_lines
+from spinney.sim.replay.comparing import GROUP_COLUMNS, GroupLine, Line, ReplayRun, figure_lines, group_lines
 from spinney.sim.replay.figures import Figures, Point
 
 _COLOURS: Final = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2")
@@ -20,7 +20,7 @@ figcaption { font-weight: 600 } figure { margin: 1.5rem 0 }
 """
 
 
-def page_of(title: str, notes: Sequence[str], runs: Sequence[Run]) -> str:
+def page_of(title: str, notes: Sequence[str], runs: Sequence[ReplayRun]) -> str:
     """Return the page."""
     configs = list(dict.fromkeys(run.config for run in runs))
     parts = [
@@ -52,7 +52,7 @@ def _waiting(figures: Figures) -> list[Point]:
     return figures.waiting
 
 
-def _curves(runs: Sequence[Run], read: Callable[[Figures], list[Point]]) -> dict[str, list[Point]]:
+def _curves(runs: Sequence[ReplayRun], read: Callable[[Figures], list[Point]]) -> dict[str, list[Point]]:
     """Return one curve per configuration: that of its first seed."""
     found: dict[str, list[Point]] = {}
     for run in runs:

@@ -15,12 +15,12 @@ from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.sim.replay.apart import replay_apart
 from spinney.sim.replay.engine import PartReplay, Progress
-from spinney.sim.replay.history import Happening, History
+from spinney.sim.replay.history import History, JobHappening
 from spinney.sim.replay.trace import Trace
 
 
 @dataclass(frozen=True)
-class Part:
+class TracePart:
     """A part of a trace that has nothing to do with the others."""
 
     trace: Trace
@@ -95,18 +95,18 @@ class Replay:
         return lambda now: told(now._replace(submitted=now.submitted + done, jobs=jobs))
 
 
-def parts_of(trace: Trace) -> list[Part]:
+def parts_of(trace: Trace) -> list[TracePart]:
     """Return the pools of a trace if they have nothing to do with each other, else the whole as one part."""
     numbers: dict[str, list[int]] = {}
     pool_of: dict[str, str] = {}
     for number, job in enumerate(trace.jobs):
         pool = job.ask.pool
         if not pool or pool_of.setdefault(job.queue, pool) != pool:
-            return [Part(trace, tuple(range(len(trace.jobs))))]
+            return [TracePart(trace, tuple(range(len(trace.jobs))))]
         numbers.setdefault(pool, []).append(number)
     if len(numbers) < 2:
-        return [Part(trace, tuple(range(len(trace.jobs))))]
-    return [Part(_pool(trace, pool, jobs, pool_of), tuple(jobs)) for pool, jobs in numbers.items()]
+        return [TracePart(trace, tuple(range(len(trace.jobs))))]
+    return [TracePart(_pool(trace, pool, jobs, pool_of), tuple(jobs)) for pool, jobs in numbers.items()]
 
 
 def _pool(trace: Trace, pool: str, jobs: list[int], pool_of: dict[str, str]) -> Trace:
@@ -121,7 +121,7 @@ def _pool(trace: Trace, pool: str, jobs: list[int], pool_of: dict[str, str]) -> 
     )
 
 
-def _merged(parts: Sequence[Part], found: Sequence[History]) -> History:
+def _merged(parts: Sequence[TracePart], found: Sequence[History]) -> History:
     """Return what happened in all parts, in the order of time."""
     events = (_events(part, history) for part, history in zip(parts, found, strict=True))
     return History(
@@ -134,5 +134,5 @@ def _merged(parts: Sequence[Part], found: Sequence[History]) -> History:
     )
 
 
-def _events(part: Part, history: History) -> Iterator[Happening]:
+def _events(part: TracePart, history: History) -> Iterator[JobHappening]:
     return (event._replace(job=part.jobs[event.job]) for event in history.events)

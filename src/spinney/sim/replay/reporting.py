@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.replay.checking import problems_of
-from spinney.sim.replay.comparing import Run, figure_lines
+from spinney.sim.replay.comparing import ReplayRun, figure_lines
 from spinney.sim.replay.engine import suited
 from spinney.sim.replay.figures import figures_of
 from spinney.sim.replay.page import page_of
@@ -23,7 +23,7 @@ class Report:
     """What replays of one trace came to. In a notebook it shows as the page that ``spinney replay -o html`` writes."""
 
     trace: Trace
-    runs: tuple[Run, ...]
+    runs: tuple[ReplayRun, ...]
 
     def figure(self, name: str) -> dict[str, float]:
         """Return one figure by configuration, the mean over seeds; the names are those of the report."""
@@ -39,11 +39,11 @@ class Report:
 
 def compare(trace: Trace, configs: Mapping[str, SchedulerConfig], *, seeds: Sequence[int] = (0,)) -> Report:
     """Replay a trace under each configuration; raises :class:`WrongPlacement` if a placement does not hold."""
-    runs: list[Run] = []
+    runs: list[ReplayRun] = []
     for seed in seeds:
         for name, config in configs.items():
             history = Replay(trace, suited(config, trace), seed=seed, stopwatch=time.process_time).run()
             if problems := problems_of(trace, history):
                 raise WrongPlacement(problems[0])
-            runs.append(Run(name, seed, figures_of(trace, history)))
+            runs.append(ReplayRun(name, seed, figures_of(trace, history)))
     return Report(trace, tuple(runs))

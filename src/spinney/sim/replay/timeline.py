@@ -6,7 +6,7 @@ place in the list.
 
 import msgspec
 
-from spinney.sim.replay.history import Happening, History
+from spinney.sim.replay.history import History, JobHappening
 from spinney.sim.replay.trace import Machine, Trace
 
 
@@ -60,6 +60,6 @@ def _machine(machine: Machine, levels: tuple[str, ...]) -> MachineLine:
     return MachineLine(name=machine.name, gpus=machine.gpus, path=path)
 
 
-def _event(event: Happening, places: dict[str, int]) -> EventLine:
+def _event(event: JobHappening, places: dict[str, int]) -> EventLine:
     machines = tuple(places[node] for node in event.nodes) if event.what == "started" else ()
     return EventLine(at=round(event.at, 3), what=event.what, job=event.job, machines=machines)

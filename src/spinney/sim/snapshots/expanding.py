@@ -27,7 +27,7 @@ from spinney.backends import every_backend
 from spinney.grouping import made_gangs
 from spinney.grouping.made_workloads import is_template, workload_made
 from spinney.grouping.rules import Rule
-from spinney.grouping.terms import Refused
+from spinney.grouping.terms import RuleRefused
 from spinney.operator.configuration import InitContainer
 from spinney.operator.desired import gangs, podcliques, pods
 from spinney.operator.desired.hashes import template_hashes
@@ -114,7 +114,7 @@ def _written(given: Sequence[JSON], nodes: Sequence[Node]) -> Iterator[JSON]:
             for made in made_of(each, nodes):
                 if not is_template(made):
                     yield workload_made(made, given)
-        except Refused as error:
+        except RuleRefused as error:
             raise InvalidWorkload(f"{each.get('kind')} {_name(each)}: {error}", each) from error
 
 
@@ -129,7 +129,7 @@ def _workload(written: JSON, rule: Rule, surroundings: ExpansionContext, born: d
     try:
         classes = set(surroundings.priorities)
         return list(made_gangs.grouped({**written, "metadata": metadata}, rule, decoded, classes, born))
-    except Refused as error:
+    except RuleRefused as error:
         raise InvalidWorkload(f"{written.get('kind')} {_name(written)}: {error}", written) from error
 
 

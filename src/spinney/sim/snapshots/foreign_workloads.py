@@ -12,7 +12,7 @@ from spinney.api.core import Node
 from spinney.api.struct import JSON, convert
 from spinney.cluster.filters.taint_toleration import tolerates
 from spinney.grouping.owners import group_kind
-from spinney.grouping.terms import Refused
+from spinney.grouping.terms import RuleRefused
 
 WITHOUT_PODS: Final = frozenset(
     {
@@ -60,7 +60,7 @@ _DAEMON_TOLERATIONS: Final = (
 
 
 def made_of(manifest: JSON, nodes: Iterable[Node]) -> list[JSON]:
-    """Return what is simulated in the place of an object, mostly the object; raises :class:`Refused`."""
+    """Return what is simulated in the place of an object, mostly the object; raises :class:`RuleRefused`."""
     kind = group_kind(str(manifest.get("apiVersion")), str(manifest.get("kind")))
     spec: JSON = manifest.get("spec") or {}
     if kind in WITHOUT_PODS:
@@ -68,7 +68,7 @@ def made_of(manifest: JSON, nodes: Iterable[Node]) -> list[JSON]:
     if kind in _LIKE:
         return [_as(manifest, *_LIKE[kind], spec)]
     if kind in _INSTEAD or (kind.startswith(_RUN_AI) and "template" not in spec):
-        raise Refused(_INSTEAD.get(kind, "run:ai makes another workload of it; simulate that one"))
+        raise RuleRefused(_INSTEAD.get(kind, "run:ai makes another workload of it; simulate that one"))
     match kind:
         case "apps/DaemonSet":
             return _daemons(manifest, spec, nodes)
@@ -87,7 +87,7 @@ def made_of(manifest: JSON, nodes: Iterable[Node]) -> list[JSON]:
 
 def _as(manifest: JSON, version: str, kind: str, spec: JSON) -> JSON:
     if "template" not in spec:
-        raise Refused("spec.template: not there, expected a pod template")
+        raise RuleRefused("spec.template: not there, expected a pod template")
     return {"apiVersion": version, "kind": kind, "metadata": manifest.get("metadata") or {}, "spec": spec}
 
 

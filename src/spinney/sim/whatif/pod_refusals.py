@@ -15,7 +15,7 @@ from spinney.cluster.filters.obstacles import obstacle
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import PodStatus
-from spinney.coscheduling.cycle.scheduler import Refused
+from spinney.coscheduling.cycle.scheduler import UnplacedPod
 from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.framework.points import CycleState
 from spinney.coscheduling.groups.book import Groups, membership
@@ -80,7 +80,7 @@ class Refusals:
             held = group.assigned - group.bound
             self._furthest[group.key] = max(held, self._furthest.get(group.key, 0))
 
-    def note(self, refused: Refused) -> None:
+    def note(self, refused: UnplacedPod) -> None:
         """Keep what refused a pod, if its group has not come further before.
 
         The members that waited for it have given up their nodes by then, and were refused before it.

@@ -18,7 +18,7 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import PodStatus
 from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
-from spinney.coscheduling.cycle.scheduler import Refused, Scheduler
+from spinney.coscheduling.cycle.scheduler import Scheduler, UnplacedPod
 from spinney.coscheduling.feasibility.nominations import Nominations
 from spinney.coscheduling.framework import SUCCESS, PluginRegistry, QueuedPod, Services, Status
 from spinney.coscheduling.framework.points import Bind, CycleState
@@ -205,7 +205,7 @@ class _Run:
     def _could_not_ask(self, queued: QueuedPod, error: PluginFailed) -> None:
         record = self._cluster.pod(PodKey(*queued.key))
         if record is not None:
-            self._refusals.note(Refused(record, Status.error(error)))
+            self._refusals.note(UnplacedPod(record, Status.error(error)))
 
 
 class _Binder(Bind):

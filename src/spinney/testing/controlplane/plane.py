@@ -25,7 +25,7 @@ from spinney.runtime import Runtime, SystemClock
 from spinney.testing.controlplane.binaries import Binaries, find_binaries
 from spinney.testing.controlplane.certificates import CertificateFiles
 from spinney.testing.controlplane.features import MINORS, GangApi, gang_api
-from spinney.testing.controlplane.process import Ports, Process
+from spinney.testing.controlplane.process import Ports, ServerProcess
 from spinney.testing.controlplane.tether import Tether
 
 _LOOPBACK = "127.0.0.1"
@@ -68,7 +68,7 @@ class ControlPlane:
         self._clock = SystemClock()
         self._with_controller_manager = controller_manager
         self._ports = Ports()
-        self._processes: list[Process] = []
+        self._processes: list[ServerProcess] = []
         self._directory: Path | None = None
         self._tether: Tether | None = None
 
@@ -257,7 +257,7 @@ class ControlPlane:
             namespace_sync_period="30s",
         )
 
-    def _start_scheduler(self, configuration: JSON, ports: Ports) -> Process:
+    def _start_scheduler(self, configuration: JSON, ports: Ports) -> ServerProcess:
         kubeconfig = self.kubeconfig_for("system:kube-scheduler")
         complete = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -282,7 +282,9 @@ class ControlPlane:
             config=path,
         )
 
-    def _launch_component(self, name: str, binary: Path, identity: Path, ports: Ports, /, **flags: object) -> Process:
+    def _launch_component(
+        self, name: str, binary: Path, identity: Path, ports: Ports, /, **flags: object
+    ) -> ServerProcess:
         """Start a client of the API server that serves its own health, and wait for that."""
         port = ports.take()
         certificate, key = self._authority.serving(name, ["localhost", _LOOPBACK])
@@ -302,11 +304,11 @@ class ControlPlane:
         process.wait_until_ready(f"https://{_LOOPBACK}:{port}/healthz", within=_START, context=trust)
         return process
 
-    def _launch(self, name: str, binary: Path, /, **flags: object) -> Process:
+    def _launch(self, name: str, binary: Path, /, **flags: object) -> ServerProcess:
         arguments = [f"--{flag.replace('_', '-')}={value}" for flag, value in flags.items()]
         assert self._tether is not None, "a running plane has a tether"
         command: list[str | Path] = [binary, *arguments]
-        process = Process(name, command, directory=self.directory, clock=self._clock, tether=self._tether)
+        process = ServerProcess(name, command, directory=self.directory, clock=self._clock, tether=self._tether)
         self._processes.append(process)
         return process
 

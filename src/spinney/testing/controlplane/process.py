@@ -22,7 +22,7 @@ class ProcessFailed(RuntimeError):
     """A program exited, or did not become ready in time; the message ends with the tail of its log."""
 
 
-class Process:
+class ServerProcess:
     """A running program, which ends with whoever holds its tether. Mutable; not shared between threads."""
 
     def __init__(

@@ -11,7 +11,7 @@ from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.runtime import SystemClock
-from spinney.testing.controlplane.process import Process, ProcessFailed
+from spinney.testing.controlplane.process import ProcessFailed, ServerProcess
 from spinney.testing.controlplane.tether import Tether
 from spinney.testing.peers.peer import Ground, Peer, built
 
@@ -34,7 +34,7 @@ class RunningPeer:
     """The programs of a peer, which were started."""
 
     peer: Peer
-    processes: tuple[Process, ...]
+    processes: tuple[ServerProcess, ...]
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -52,7 +52,7 @@ class RunningPeer:
                 raise ProcessFailed(f"{process.name} of {self.peer} ended: {_end(process)}")
 
 
-def _end(process: Process) -> str:
+def _end(process: ServerProcess) -> str:
     return process.log.read_text(errors="replace")[-4000:]
 
 
@@ -63,11 +63,11 @@ def running(peer: Peer, kubeconfig: Path, directory: Path) -> Iterator[RunningPe
     ground = Ground(kubeconfig, directory / peer.name)
     ground.directory.mkdir(exist_ok=True)
     environment = {"KUBECONFIG": str(kubeconfig), "TMPDIR": str(ground.directory), **dict(peer.environment)}
-    processes: list[Process] = []
+    processes: list[ServerProcess] = []
     with Tether() as tether:
         try:
             for program in peer.programs:
-                process = Process(
+                process = ServerProcess(
                     program.name,
                     [programs / program.name, *program.arguments(ground)],
                     directory=ground.directory,
