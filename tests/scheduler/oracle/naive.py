@@ -30,6 +30,7 @@ from spinney.scheduler.framework.statement import Statement
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.placement import placing
 from spinney.scheduler.placement.devices import choose_devices
+from spinney.scheduler.placement.plain_jobs import PlainJobs
 from spinney.scheduler.victims import searching, simulating
 from spinney.scheduler.victims.order import Step
 from spinney.scheduler.victims.pool import VictimJob, VictimPool
@@ -301,6 +302,7 @@ def _without_memory() -> Iterator[None]:
     with ExitStack() as stack:
         for module in (turns, simulating):
             stack.enter_context(patch.object(module, "JobOrder", NaiveJobOrder))
+        stack.enter_context(patch.object(PlainJobs, "place", lambda self, job: False))
         stack.enter_context(patch.object(placing, "place_run", naive_place_run))
         stack.enter_context(patch.object(searching, "VictimOrder", NaiveVictimOrder))
         stack.enter_context(patch.object(searching, "VictimPool", NaivePool))

@@ -12,9 +12,9 @@ from spinney.scheduler.evaluation.turns import ALLOCATE, Turns
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.results import OUT_OF_TIME, FitError
 from spinney.scheduler.framework.session import Session
-from spinney.scheduler.placement.alike_jobs import AlikeJobs
 from spinney.scheduler.placement.failed_jobs import FailedSignatures
 from spinney.scheduler.placement.placing import place_job
+from spinney.scheduler.placement.plain_jobs import PlainJobs
 from spinney.scheduler.victims.requests import honour_requests, waiting_jobs
 
 FEWEST: Final = 1000
@@ -36,7 +36,7 @@ class Allocate:
         end = session.monotonic() + session.config.allocate_seconds
         shared = session.config.use_scheduling_signatures and session.hooks.place_alike
         failed = FailedSignatures() if shared else None
-        alike = AlikeJobs(session)
+        plain = PlainJobs(session)
         for job in turns:
             known = failed.find(job) if failed is not None else None
             if known is not None:
@@ -47,7 +47,7 @@ class Allocate:
             placed: bool | None = None
             failures = session.failures.total
             with session.bulkhead(job.key, "placing"):
-                placed = _follow(session, alike, job) or _allocate(session, job)
+                placed = _place_plain(session, plain, job) or _allocate(session, job)
                 if not placed:
                     session.record_failures(job, failures)
                     session.ask.job_refused(job)
@@ -73,9 +73,9 @@ def _serve_waiting(session: Session) -> None:
     honour_requests(session)
 
 
-def _follow(session: Session, alike: AlikeJobs, job: PodGroupInfo) -> bool:
-    """Place a job where others like it left off; return whether that was done."""
-    if not alike.place(job):
+def _place_plain(session: Session, plain: PlainJobs, job: PodGroupInfo) -> bool:
+    """Place a job without making tasks, if it is plain; return whether that was done."""
+    if not plain.place(job):
         return False
     _started(session, job)
     return True

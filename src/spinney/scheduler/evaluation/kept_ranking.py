@@ -7,24 +7,13 @@ for as long as nothing else changes: the usage journal tells.
 """
 
 from collections.abc import Hashable
-from typing import Final, NamedTuple
+from typing import Final
 
 from spinney.cluster.journal import RowJournal, Rows
 from spinney.cluster.resources import Vector
-from spinney.scheduler.evaluation.rule_sets import TaskRules
-from spinney.scheduler.framework.nodes import NodeSet
-from spinney.scheduler.framework.tasks import PodInfo
 
 AHEAD: Final = 64
 """How many nodes of a ranking are kept."""
-
-
-class Leader(NamedTuple):
-    """A task for which nodes were ranked, by which rules and out of which nodes."""
-
-    task: PodInfo
-    rules: TaskRules
-    nodes: NodeSet
 
 
 class KeptRanking:
@@ -35,19 +24,20 @@ class KeptRanking:
         self._position = -1
         self._kind: Hashable = None
         self._left: list[tuple[int, int]] = []
-        self.leader: Leader | None = None
-        """Who was ranked for."""
+        self.number = 0
+        """Of the ranking that is kept: another has another."""
 
-    def begin(self, kind: Hashable, rows: Rows, room: Vector, leader: "Leader") -> None:
+    def begin(self, kind: Hashable, rows: Rows, room: Vector) -> None:
         """Keep a ranking of nodes, each with room for so many pods of ``kind``."""
         self._kind = kind
-        self.leader = leader
+        self.number += 1
         self._position = self._usage.position
         self._left = [each for each in zip(reversed(rows.tolist()), reversed(room.tolist()), strict=True) if each[1]]
 
     def forget(self) -> None:
         """Have nodes ranked anew: they are seen differently now."""
-        self._kind = self.leader = None
+        self._kind = None
+        self.number += 1
 
     def next_rows(self, kind: Hashable, pods: int) -> list[tuple[int, int]] | None:
         """Return the rows for the next ``pods``, each with how many go there.

@@ -191,6 +191,7 @@ class Questions:
         Each plugin that has a say divides every set of the one before; a plugin that answers ``None`` leaves it whole.
         """
         sets: Sequence[NodeSet] = [node_set]
+        given = tasks if isinstance(tasks, TaskRun) else tuple(tasks)
         for hook in self.hooks.subset_nodes:
             if not hook.applies(group):
                 continue
@@ -200,7 +201,7 @@ class Questions:
             for each in sets:
                 try:
                     with self.timings.measure(hook.plugin, "subset_nodes"):
-                        answer = validation.node_sets(hook.fn(job, group, tuple(tasks), each))
+                        answer = validation.node_sets(hook.fn(job, group, given, each))
                 except Exception as error:
                     said = self._failed("plugin failed to divide nodes", hook, "subset_nodes", error)
                     raise SubsettingFailed(hook.plugin, said) from error

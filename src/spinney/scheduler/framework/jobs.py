@@ -18,7 +18,7 @@ from spinney.gangs.book import GangMembers
 from spinney.gangs.checkpoints import last_checkpoint_of
 from spinney.gangs.selection import everything, tasks_to_allocate, tasks_to_evict
 from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet, is_satisfied
-from spinney.scheduler.framework.plain_jobs import Places, PlainPods, plain_pods
+from spinney.scheduler.framework.plain_jobs import Places, PlainPods, TaskRun, plain_pods
 from spinney.scheduler.framework.task_lists import tasks_of
 from spinney.scheduler.framework.tasks import REQUEST, STATUS, PodInfo
 
@@ -311,7 +311,7 @@ class PodGroupInfo:
 
     def requests_of(self, tasks: Sequence[PodInfo]) -> Mapping[RequestClass, int]:
         """Return the same of ``tasks``, which mostly are those to place next."""
-        return self.asked if tasks is self._next else Counter(map(REQUEST, tasks))
+        return self.asked if tasks is self._next or isinstance(tasks, TaskRun) else Counter(map(REQUEST, tasks))
 
     def tasks_to_evict(self) -> tuple[list[PodInfo], bool]:
         """Return the tasks to give up first, and whether others would remain placed."""

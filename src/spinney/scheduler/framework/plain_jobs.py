@@ -59,6 +59,8 @@ class Places(msgspec.Struct):
     rows: list[int]
     names: list[str]
     """The nodes."""
+    gpu_groups: tuple[str, ...] = ()
+    """The shared devices of the pod, where it is only one."""
     status: PodStatus = PodStatus.ALLOCATED
 
     def carry_over(self, by_pod_set: Mapping[str, Sequence[PodInfo]]) -> None:
@@ -67,7 +69,7 @@ class Places(msgspec.Struct):
         virtual = self.status is PodStatus.ALLOCATED
         for task in by_pod_set[self.pods.pod_set.name]:
             task.row, task.node_name = places[id(task.record)]
-            task.status, task.virtual = self.status, virtual
+            task.status, task.virtual, task.gpu_groups = self.status, virtual, self.gpu_groups
 
 
 class TaskRun(Sequence[PodInfo]):

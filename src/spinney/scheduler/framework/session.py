@@ -340,7 +340,7 @@ class Session:
         job.put_all(places)
         gang = job.gang.key
         self.binds += [
-            Bind(record.key, record.uid, node, gang)
+            Bind(record.key, record.uid, node, gang, places.gpu_groups)
             for record, node in zip(places.pods.records, places.names, strict=True)
         ]
 

@@ -21,7 +21,7 @@ from spinney.api.labels import HOSTNAME
 from spinney.cluster.fitting import pods_per_node
 from spinney.cluster.journal import Rows, distinct
 from spinney.cluster.resources import Vector
-from spinney.scheduler.evaluation.kept_ranking import AHEAD, Leader
+from spinney.scheduler.evaluation.kept_ranking import AHEAD
 from spinney.scheduler.evaluation.node_rules import Candidates
 from spinney.scheduler.evaluation.rule_sets import TaskRules
 from spinney.scheduler.framework.nodes import FirstChoice, NodeInfo, NodeSet, Scores
@@ -168,16 +168,8 @@ def _place_next(
     session: Session, statement: Statement, tasks: Sequence[PodInfo], nodes: NodeSet, rules: TaskRules
 ) -> bool:
     """Put tasks where the last ones like them left off; return whether all found room there."""
-    first, kept = tasks[0], session.ask.kept_ranking
-    kind = (first.request.number, rules.signature, None if nodes is session.nodes.all else nodes)
-    places = kept.next_rows(kind, len(tasks))
-    if places is None:
-        candidates = session.ask.node_rules.candidates(first, nodes, rules)
-        if _may_pipeline(session, first, candidates.rows):
-            return False
-        best = candidates.rows[np.argsort(-candidates.score, kind="stable")[: max(AHEAD, len(tasks))]]
-        kept.begin(kind, best, _room_for(session, first, best), Leader(first, rules, nodes))
-        places = kept.next_rows(kind, len(tasks))
+    first = tasks[0]
+    places = next_places(session, first, len(tasks), nodes, rules)
     if places is None:
         return False
     node = session.nodes.info(places[0][0])
@@ -188,8 +180,28 @@ def _place_next(
     else:
         rows, counts = zip(*places, strict=True)
         statement.allocate_many(tasks, np.array(rows, dtype=np.intp), np.array(counts, dtype=np.int64))
-    kept.took(places)
+    session.ask.kept_ranking.took(places)
     return True
+
+
+def next_places(
+    session: Session, task: PodInfo, count: int, nodes: NodeSet, rules: TaskRules
+) -> list[tuple[int, int]] | None:
+    """Return where ``count`` tasks like ``task`` go on from the last like them: rows, and how many go there.
+
+    For tasks that follow others (:func:`may_follow`); ``None`` if not all are certain to find room there.
+    """
+    kept = session.ask.kept_ranking
+    kind = (task.request.number, rules.signature, None if nodes is session.nodes.all else nodes)
+    places = kept.next_rows(kind, count)
+    if places is None:
+        candidates = session.ask.node_rules.candidates(task, nodes, rules)
+        if _may_pipeline(session, task, candidates.rows):
+            return None
+        best = candidates.rows[_best(candidates, max(AHEAD, count))]
+        kept.begin(kind, best, _room_for(session, task, best))
+        places = kept.next_rows(kind, count)
+    return places
 
 
 def _place_best(
@@ -295,14 +307,19 @@ def _are_only_apart(session: Session, tasks: Sequence[PodInfo], rules: TaskRules
 
 def _follows_others(session: Session, tasks: Sequence[PodInfo], nodes: NodeSet, rules: TaskRules) -> bool:
     """Tell whether tasks go where any other of their class would, and leave everything as it is for the next."""
-    if nodes is not session.nodes.all and not isinstance(nodes, FirstChoice):
-        return False
-    if not rules.by_class or not rules.only_room_limits or not rules.monotone:
+    if not may_follow(session, nodes, rules):
         return False
     if len(tasks) == 1:
         return True
     together = not _goes_in_steps(session, rules) and not session.ask.pre_predicates.tell_apart
     return together and session.ask.node_rules.alike(tasks, 0, 0, rules) == len(tasks)
+
+
+def may_follow(session: Session, nodes: NodeSet, rules: TaskRules) -> bool:
+    """Tell whether tasks that ``rules`` have a say about fill ``nodes`` one after the other, gang after gang."""
+    if nodes is not session.nodes.all and not isinstance(nodes, FirstChoice):
+        return False
+    return rules.by_class and rules.only_room_limits and rules.monotone
 
 
 def _may_pipeline(session: Session, task: PodInfo, rows: Rows) -> bool:

@@ -150,7 +150,7 @@ class ProportionPlugin(Plugin):
         job, request = event.job, event.request
         if job.queue not in self.books.tree:
             return
-        if request.share is None:  # tasks of a batch are alike, and cost the same everywhere
+        if request.share is None or not request.share.memory:  # alike, and cost the same everywhere
             kind = (request.number, sign * event.count)
             amounts = self._batches.get(kind)
             if amounts is None:

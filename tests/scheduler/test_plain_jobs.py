@@ -1,6 +1,6 @@
-"""Jobs like the one before are placed where it left off, and end up exactly where they would if each were tried."""
+"""Jobs whose pods all wait and ask for the same end up exactly where they would, had each been tried as any other."""
 
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from unittest.mock import patch
 
 from hypothesis import given, settings
@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import TopologyConstraint
 from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.evaluation.node_rules import Candidates, NodeRules
 from spinney.scheduler.fairshare import GPU, Amounts, Queue
 from spinney.scheduler.framework.events import BatchEvent, EventHandler
 from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.placement.alike_jobs import AlikeJobs
 from spinney.scheduler.placement.placing import place_job
+from spinney.scheduler.placement.plain_jobs import PlainJobs
 from spinney.scheduler.topology.levels import Topology
 from tests.scheduler.building import RACK, ZONE, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang, put_job
 
@@ -37,6 +39,7 @@ class Streak(NamedTuple):
     constraint: int
     queue: int
     releasing: bool
+    shares: bool
 
 
 streaks = st.lists(
@@ -47,6 +50,7 @@ streaks = st.lists(
         st.integers(0, 2),
         st.integers(0, len(CONSTRAINTS) - 1),
         st.integers(0, 2),
+        st.booleans(),
         st.booleans(),
     ),
     min_size=1,
@@ -72,8 +76,10 @@ def a_world(nodes: list[int], work: list[Streak]) -> Inventory:
             name = f"job-{number}-{job}"
             queue = ("default-queue", "q1", "q2")[streak.queue]
             gang = a_gang(name, minimum=streak.pods, queue=queue, topology=CONSTRAINTS[streak.constraint])
-            pods = (a_pod(f"{name}-{each}", gang=name, gpus=streak.gpus) for each in range(streak.pods))
-            put_gang(inventory, gang, pods)
+            asked: dict[str, Any] = {"gpus": streak.gpus}
+            if streak.shares:
+                asked = {"annotations": {"gpu-fraction": f"0.{streak.gpus + 3}"}}
+            put_gang(inventory, gang, (a_pod(f"{name}-{each}", gang=name, **asked) for each in range(streak.pods)))
     return inventory
 
 
@@ -82,8 +88,13 @@ def decided(inventory: Inventory) -> dict[str, object]:
     scheduler = a_scheduler(inventory, config=SchedulerConfig(explain=False))
     session = scheduler.open_session()
     scheduler.run_actions(session)
+    groups: dict[str, int] = {}
+    """Shared devices by their made-up ids, in the order in which they are used."""
     return {
-        "binds": session.binds,
+        "binds": [
+            (each.pod, each.node, each.gang, [groups.setdefault(group, len(groups)) for group in each.gpu_groups])
+            for each in session.binds
+        ],
         "promises": session.pipelines,
         "evictions": session.evictions,
         "started": session.started,
@@ -92,7 +103,7 @@ def decided(inventory: Inventory) -> dict[str, object]:
         "idle": session.nodes.table.idle.tolist(),
         "pods": [sorted(str(pod.key) for pod in node.pods) for node in session.nodes.all],
         "tasks": [
-            (job.name, job.pending, job.holds_anything, job.gang_satisfied, task.name, task.status, task.node_name)
+            (job.name, job.pending, job.gang_satisfied, task.name, task.status, task.node_name, len(task.gpu_groups))
             for job in session.jobs
             for task in job.tasks
         ],
@@ -101,31 +112,45 @@ def decided(inventory: Inventory) -> dict[str, object]:
 
 @settings(max_examples=40, deadline=None)
 @given(clusters, streaks)
-def test_following_others_changes_nothing(nodes: list[int], work: list[Streak]) -> None:
-    """Binds, their order, refusals, books and tasks are those of trying every job from the beginning."""
+def test_making_no_tasks_changes_nothing(nodes: list[int], work: list[Streak]) -> None:
+    """Binds, their order, refusals, books and tasks are those of trying every job as any other."""
     quick = decided(a_world(nodes, work))
-    with patch.object(AlikeJobs, "place", lambda self, job: False):
+    with patch.object(PlainJobs, "place", lambda self, job: False):
         assert quick == decided(a_world(nodes, work))
 
 
+def ranked(inventory: Inventory) -> list[str]:
+    """Run a cycle; return the jobs for which nodes were ranked."""
+    names = []
+    candidates = NodeRules.candidates
+
+    def noted(rules: NodeRules, task: PodInfo, *args: Any) -> Candidates:
+        names.append(task.job.name)
+        return candidates(rules, task, *args)
+
+    with patch.object(NodeRules, "candidates", noted):
+        a_scheduler(inventory, config=SchedulerConfig(explain=False, actions=("allocate",))).run_cycle()
+    return names
+
+
 def tried(inventory: Inventory, *plugins: type[Plugin]) -> list[str]:
-    """Run a cycle; return the jobs that were tried from the beginning."""
+    """Run a cycle; return the jobs that were tried as any other."""
     with patch("spinney.scheduler.actions.allocate.place_job", wraps=place_job) as trying:
         a_scheduler(inventory, *plugins).run_cycle()
         return [call.args[2].name for call in trying.call_args_list]
 
 
-def test_only_the_first_of_alike_jobs_is_tried() -> None:
+def test_nodes_are_ranked_for_the_first_of_alike_jobs_only() -> None:
     """Those that follow go on where it left off."""
     inventory = an_inventory(*(a_node(f"n{i}", gpus=8) for i in range(3)))
     for number in range(3):
         put_job(inventory, f"job{number}", 2)
 
-    assert tried(inventory) == ["job0"]
+    assert ranked(inventory) == ["job0"]
 
 
 def test_alike_jobs_fill_one_domain_after_the_other() -> None:
-    """Jobs that need a rack are tried from the beginning when the rack of those before them is full."""
+    """Nodes are ranked anew for jobs that need a rack when the rack of those before them is full."""
     inventory = an_inventory(*(a_node(f"n{i}", gpus=2, labels={RACK: f"r{i // 2}"}) for i in range(4)))
     inventory.put_topology(Topology("t", (RACK,)))
     for number in range(5):
@@ -133,7 +158,7 @@ def test_alike_jobs_fill_one_domain_after_the_other() -> None:
         gang = a_gang(name, minimum=2, topology=TopologyConstraint("t", required=RACK))
         put_gang(inventory, gang, (a_pod(f"{name}-{each}", gang=name, gpus=1) for each in range(2)))
 
-    assert tried(inventory) == ["job0", "job2", "job4"]
+    assert ranked(inventory) == ["job0", "job2"]
 
 
 class Refuses(Plugin):

@@ -1,0 +1,198 @@
+"""Plain jobs, placed without making tasks of their pods: where those like them left off, or on the best nodes.
+
+What was found for one serves those that follow: which nodes come next
+(:mod:`~spinney.scheduler.evaluation.kept_ranking`), which domain they are in, and that nothing keeps such pods off all
+nodes. So a job costs what differs: whether its queue has room, and booking. The outcome is that of
+:mod:`~spinney.scheduler.placement.placing`, to which everything is left that is not certain: all jobs, where a plugin
+promises too little.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from spinney.cluster.journal import Rows
+from spinney.cluster.statuses import PodStatus
+from spinney.cluster.table import Holding
+from spinney.scheduler.evaluation.questions import SubsettingFailed
+from spinney.scheduler.evaluation.rule_sets import TaskRules
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import FirstChoice, NodeSet
+from spinney.scheduler.framework.plain_jobs import Places, PlainPods, TaskRun
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.statement import UnsoundSession
+from spinney.scheduler.framework.tasks import NOWHERE, PodInfo
+from spinney.scheduler.placement.devices import choose_devices
+from spinney.scheduler.placement.filling import may_follow, next_places
+
+_LOUD: Final = 4
+"""From this verbosity on every division of nodes is logged."""
+
+
+class _Leader(NamedTuple):
+    """The first of alike jobs: a task of it, the rules about it, and the ranking that holds for those that follow."""
+
+    task: PodInfo
+    rules: TaskRules
+    ranking: int
+    unbounded: bool
+    """Nothing bounds what such jobs may be given."""
+
+
+class PlainJobs:
+    """Places plain jobs. Mutable: it remembers whom others follow."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._kept = session.ask.kept_ranking
+        self._usable = _keeps_promises(session)
+        self._leaders: dict[tuple[str, int, int], _Leader] = {}
+        """By queue, request and number of pods."""
+
+    def place(self, job: PodGroupInfo) -> bool:
+        """Place a job for good; ``False`` if it has to be tried as any other."""
+        if not self._usable or self._session.nodes.rule_carriers:
+            return False
+        pods = job.plain
+        if pods is None:
+            return False
+        kind = (job.gang.queue, pods.request.number, len(pods.records))
+        leader = self._leaders.get(kind)
+        if leader is None or leader.ranking != self._kept.number or not _are_alike(job, leader.task.job):
+            return self._begin(job, pods)
+        ask = self._session.ask
+        places = self._kept.following(len(pods.records))
+        if places is None or ask.node_rules.rules(leader.task) is not leader.rules:
+            return self._begin(job, pods)
+        if ask.pre_predicates.depend_on_job(leader.task):
+            return False
+        if not leader.unbounded and not self._has_capacity(job, places[0][0]):
+            return False
+        self._book(job, pods, places)
+        self._kept.took(places)
+        return True
+
+    def _begin(self, job: PodGroupInfo, pods: PlainPods) -> bool:
+        """Place a job on the best nodes, to be followed by others if that is possible."""
+        session, ask, request = self._session, self._session.ask, pods.request
+        task = PodInfo(pods.records[0], job, pods.pod_set, request, PodStatus.PENDING, NOWHERE)
+        if request.constraints.looks_at_pods or request.constraints.volumes or ask.pre_predicates.depend_on_job(task):
+            return False
+        if ask.pre_predicates.refusal(task) is not None:
+            return False
+        unbounded = ask.has_lasting_capacity(job)
+        if not unbounded and not ask.is_job_over_capacity(job, job.tasks_to_allocate()).ok:
+            return False
+        nodes = self._divided(job, pods)
+        rules = ask.node_rules.rules(task)
+        if nodes is None or not rules.by_class:
+            return False
+        if request.share is not None or not may_follow(session, nodes, rules):
+            return len(pods.records) == 1 and self._place_one(job, pods, task, nodes, rules)
+        places = next_places(session, task, len(pods.records), nodes, rules)
+        if places is None or not (unbounded or self._has_capacity(job, places[0][0])):
+            return False
+        kind = (job.gang.queue, request.number, len(pods.records))
+        self._leaders[kind] = _Leader(task, rules, self._kept.number, unbounded)
+        self._book(job, pods, places)
+        self._kept.took(places)
+        return True
+
+    def _place_one(self, job: PodGroupInfo, pods: PlainPods, task: PodInfo, nodes: NodeSet, rules: TaskRules) -> bool:
+        """Place the only pod of a job on the best node, if it can go there now."""
+        session = self._session
+        rows, now, score = session.ask.node_rules.candidates(task, nodes, rules)
+        best = int(score.argmax()) if len(rows) else 0
+        if not len(rows) or not now[best]:
+            return False
+        row = int(rows[best])
+        if not session.ask.has_lasting_capacity(job) and not self._has_capacity(job, row):
+            return False
+        groups: tuple[str, ...] = ()
+        if pods.request.share is not None:
+            choice = choose_devices(
+                session.nodes,
+                task,
+                session.nodes.info(row),
+                session.hooks.gpu_order,
+                timings=session.timings,
+                failures=session.failures,
+                new_group=session.new_gpu_group,
+            )
+            if choice is None or not choice.now:
+                return False
+            groups = choice.groups
+        self._book(job, pods, [(row, 1)], groups)
+        return True
+
+    def _divided(self, job: PodGroupInfo, pods: PlainPods) -> NodeSet | None:
+        """Return the nodes to try first; ``None`` if more than one plugin has a say, or nothing fits."""
+        session, root = self._session, job.root
+        asked = [group for hook in session.hooks.subset_nodes for group in (root, pods.pod_set) if hook.applies(group)]
+        if not asked:
+            return session.nodes.all
+        if len(asked) > 1 or asked[0] is not root:
+            return None
+        try:
+            sets = session.ask.subset_nodes(job, root, TaskRun(job, pods), session.nodes.all)
+        except SubsettingFailed:
+            return None
+        first = next(iter(sets), None)
+        return first if isinstance(first, FirstChoice) and job.gang.anchor is None else None
+
+    def _has_capacity(self, job: PodGroupInfo, row: int) -> bool:
+        ask, tasks = self._session.ask, job.tasks_to_allocate()
+        if not ask.is_job_over_capacity(job, tasks).ok:
+            return False
+        return ask.is_task_allocation_on_node_over_capacity(tasks[0], self._session.nodes.info(row)).ok
+
+    def _book(
+        self, job: PodGroupInfo, pods: PlainPods, places: list[tuple[int, int]], groups: tuple[str, ...] = ()
+    ) -> None:
+        session, names = self._session, self._session.nodes.table.names
+        try:
+            if len(places) == 1:
+                ((row, count),) = places
+                rows, node_names = [row] * count, [names[row]] * count
+            else:
+                rows = [row for row, count in places for _ in range(count)]
+                node_names = [names[row] for row in rows]
+            if len(rows) == 1:
+                session.ledger.add(rows[0], pods.request, Holding.ACTIVE, groups)
+            else:
+                session.ledger.add_many(_column(places, 0), _column(places, 1), pods.request)
+            session.nodes.put_records(pods.records, rows)
+            given = Places(pods, rows, node_names, groups)
+            job.put_all(given)
+            session.ask.announce_allocation(TaskRun(job, pods))
+            session.record_plain(job, given)
+        except Exception as error:
+            raise UnsoundSession("booking", error) from error
+
+
+def _column(places: list[tuple[int, int]], which: int) -> Rows:
+    return np.array([place[which] for place in places], dtype=np.intp)
+
+
+def _keeps_promises(session: Session) -> bool:
+    """Tell whether all plugins promise what following others takes."""
+    hooks = session.hooks
+    if not hooks.place_alike or hooks.hears_of_each or hooks.bind_mutations or hooks.node_pre_order:
+        return False
+    if hooks.pre_job_allocation or hooks.job_distinctions or session.config.verbosity >= _LOUD:
+        return False
+    return all(hook.applies_to is not None for hook in hooks.subset_nodes)
+
+
+def _are_alike(job: PodGroupInfo, other: PodGroupInfo) -> bool:
+    """Tell whether plugins that treat alike jobs alike cannot tell two jobs apart that request the same."""
+    mine, others = job.gang, other.gang
+    return (
+        mine.queue == others.queue
+        and mine.root == others.root
+        and mine.priority == others.priority
+        and mine.preemptible is others.preemptible
+        and mine.priority_class == others.priority_class
+        and mine.key.namespace == others.key.namespace
+        and mine.anchor is None
+    )
