@@ -48,7 +48,7 @@ PREDICATE: Final = "predicate"
 SCORE: Final = "node_order"
 GPU_SCORE: Final = "gpu_order"
 _CELLS: Final = 1 << 23
-"""How many verdicts are kept, of all kinds of pods about all nodes. With their scores they take 20 bytes each."""
+"""How many verdicts are kept, of all kinds of pods about all nodes. With their scores they take up to 28 bytes each."""
 
 
 @dataclass(slots=True)
@@ -60,6 +60,11 @@ class Judged:
     now: Mask
     valid: Mask | None
     position: int
+    ranked: Scores | None = None
+    """Scores of all nodes in the order of their names, minus infinity where a pod may not go, if somebody asked.
+
+    The last stands for rows that are no node.
+    """
 
 
 class Candidates(NamedTuple):
@@ -150,6 +155,23 @@ class NodeRules:
             fits, extra = self._ask_in_turn(rules.asked, task, rows)
             rows, score = rows[fits], (score + extra)[fits]
         return Candidates(rows, judged.now[rows], score)
+
+    def best_now(self, task: PodInfo, nodes: NodeSet, rules: TaskRules) -> int | None:
+        """Return the row of the best node for ``task``, if it fits there now; for rules that go by request alone."""
+        judged = self._class_verdicts(task, rules)
+        if nodes is self._nodes.all:
+            ranked = judged.ranked
+            if ranked is None:
+                ranked = np.append(np.where(judged.fits, judged.score, -np.inf)[nodes.rows], -np.inf)
+                judged.ranked = ranked
+            place = int(ranked.argmax())
+            found = bool(ranked[place] > -np.inf)
+            row = int(nodes.rows[place]) if found else 0
+        else:
+            rows, _, score = self.candidates(task, nodes, rules)
+            found = len(rows) > 0
+            row = int(rows[score.argmax()]) if found else 0
+        return row if found and judged.now[row] else None
 
     def _have_same_rules(self, task: PodInfo, other: PodInfo, rules: TaskRules) -> bool:
         """Tell whether ``rules``, those of ``other``, are those of ``task``, which makes the same request.
@@ -335,11 +357,14 @@ class NodeRules:
         current.fits[rows] = fits
         current.now[rows] = now
         current.position = self._nodes.table.usage.position
+        dirty = rows
         rows = self._nodes.where_fit(fits)
         if len(rows):
             fits, score = self._judge(rules.usage, task, task.job, rows)
             current.fits[rows] = fits
             current.score[rows] = fixed.score[rows] + score
+        if current.ranked is not None:
+            current.ranked[self._nodes.table.rank[dirty]] = np.where(current.fits[dirty], current.score[dirty], -np.inf)
 
     def _pod_set_verdicts(self, task: PodInfo, job: PodGroupInfo, rules: TaskRules, rows: Rows) -> Judged:
         key = (job.key, task.pod_set.name, task.request.number, rules.signature)

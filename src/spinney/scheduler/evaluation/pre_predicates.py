@@ -76,7 +76,7 @@ class PrePredicates:
 
     def refusal(self, task: PodInfo) -> str | None:
         """Return why ``task`` cannot be placed whatever the node, or ``None``."""
-        refused = self._of_class(task)
+        refused = self.refusal_of_class(task)
         if refused is None and any(hook.applies(task) for hook, _, _ in self._promised):
             key = (task.job.key, task.request.number)
             if key not in self._answers:
@@ -94,8 +94,8 @@ class PrePredicates:
             return self._last[1]
         return None if self._others else self.refusal(task)
 
-    def _of_class(self, task: PodInfo) -> str | None:
-        """Return why no task of the request class can be placed."""
+    def refusal_of_class(self, task: PodInfo) -> str | None:
+        """Return why no task that requests the same can be placed, as far as those say who promise to go by that."""
         number = task.request.number
         if number in self._class_answers:
             return self._class_answers[number]

@@ -59,6 +59,8 @@ class Questions:
         self.kept_ranking = KeptRanking(session.nodes.table.usage)
         self._lasting: dict[tuple[str, str, bool, str], CapacityVerdict] = {}
         """What was said about the capacity of queues that holds for the session."""
+        self._unbounded: set[tuple[str, bool, str]] = set()
+        """The queues, and kinds of jobs in them, of which it was said that they have room whatever is placed."""
         self._nodes = session.nodes
         self._numbers = count(1 << 32)
 
@@ -255,13 +257,17 @@ class Questions:
         """Tell whether nothing bounds what the job's queue may be given for it, as far as was said so far."""
         gang = job.gang
         kind = (gang.queue, gang.preemptible, gang.priority_class)
-        return all(
-            not hooks or ((found := self._lasting.get((what, *kind))) is not None and found.ok)
-            for what, hooks in (
-                ("job_over_capacity", self.hooks.job_over_capacity),
-                ("node_over_capacity", self.hooks.task_on_node_over_capacity),
-            )
-        )
+        if kind in self._unbounded:
+            return True
+        for what, hooks in (
+            ("job_over_capacity", self.hooks.job_over_capacity),
+            ("node_over_capacity", self.hooks.task_on_node_over_capacity),
+        ):
+            found = self._lasting.get((what, *kind)) if hooks else WITHIN_CAPACITY
+            if found is None or not found.ok:
+                return False
+        self._unbounded.add(kind)
+        return True
 
     def can_reclaim_resources(self, job: PodGroupInfo) -> bool:
         """Tell whether a job may take from other queues; without a plugin that says so it may not."""

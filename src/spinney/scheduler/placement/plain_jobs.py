@@ -78,7 +78,7 @@ class PlainJobs:
         task = PodInfo(pods.records[0], job, pods.pod_set, request, PodStatus.PENDING, NOWHERE)
         if request.constraints.looks_at_pods or request.constraints.volumes or ask.pre_predicates.depend_on_job(task):
             return False
-        if ask.pre_predicates.refusal(task) is not None:
+        if ask.pre_predicates.refusal_of_class(task) is not None:
             return False
         unbounded = ask.has_lasting_capacity(job)
         if not unbounded and not ask.is_job_over_capacity(job, job.tasks_to_allocate()).ok:
@@ -88,7 +88,8 @@ class PlainJobs:
         if nodes is None or not rules.by_class:
             return False
         if request.share is not None or not may_follow(session, nodes, rules):
-            return len(pods.records) == 1 and self._place_one(job, pods, task, nodes, rules)
+            alone = len(pods.records) == 1
+            return alone and self._place_one(job, pods, task, nodes, rules, unbounded=unbounded)
         places = next_places(session, task, len(pods.records), nodes, rules)
         if places is None or not (unbounded or self._has_capacity(job, places[0][0])):
             return False
@@ -98,15 +99,13 @@ class PlainJobs:
         self._kept.took(places)
         return True
 
-    def _place_one(self, job: PodGroupInfo, pods: PlainPods, task: PodInfo, nodes: NodeSet, rules: TaskRules) -> bool:
+    def _place_one(
+        self, job: PodGroupInfo, pods: PlainPods, task: PodInfo, nodes: NodeSet, rules: TaskRules, *, unbounded: bool
+    ) -> bool:
         """Place the only pod of a job on the best node, if it can go there now."""
         session = self._session
-        rows, now, score = session.ask.node_rules.candidates(task, nodes, rules)
-        best = int(score.argmax()) if len(rows) else 0
-        if not len(rows) or not now[best]:
-            return False
-        row = int(rows[best])
-        if not session.ask.has_lasting_capacity(job) and not self._has_capacity(job, row):
+        row = session.ask.node_rules.best_now(task, nodes, rules)
+        if row is None or not (unbounded or self._has_capacity(job, row)):
             return False
         groups: tuple[str, ...] = ()
         if pods.request.share is not None:

@@ -217,7 +217,10 @@ class Packing(Plugin):
             self._write(self._free, self._nodes.all.rows)
         elif self._position != usage.position:
             dirty = usage.since(self._position)
-            self._write(self._free, self._nodes.all.rows if dirty is None else dirty)
+            if dirty is not None and len(dirty) == 1:
+                self._write_row(self._free, int(dirty[0]))
+            else:
+                self._write(self._free, self._nodes.all.rows if dirty is None else dirty)
         return self._free
 
     def _write(self, free: Columns, rows: Rows) -> None:
@@ -231,6 +234,20 @@ class Packing(Plugin):
             others = np.array([table.idle[:, each][rows] + table.releasing[:, each][rows] for each in workload.columns])
             free[_OTHERS:, rows] = others
             free[_STRANDED][rows] = stranded_gpus(workload, gpus, others)
+        self._position = table.usage.position
+
+    def _write_row(self, free: Columns, row: int) -> None:
+        """Look at one node again, as :meth:`_write` does: that is what mostly changed."""
+        table, workload = self._table, self._known.workload
+        devices = self._nodes.ledger.shared.of_row(row).values()
+        parts = sum([max(use.free_later, 0) for use in devices if use.active + use.pipelined])
+        whole = max(table.idle.item(row, GPU) + table.releasing.item(row, GPU), 0)
+        gpus = whole + parts / DEVICE
+        free[_WHOLE, row], free[_GPUS, row] = whole, gpus
+        if workload.needs_company:
+            others = table.idle[row, workload.columns] + table.releasing[row, workload.columns]
+            free[_OTHERS:, row] = others
+            free[_STRANDED, row] = stranded_gpus(workload, np.array([gpus]), others[:, None])[0]
         self._position = table.usage.position
 
     def _needs_of(self, request: RequestClass) -> Ratios:
