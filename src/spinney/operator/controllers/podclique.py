@@ -50,7 +50,7 @@ from spinney.operator.updates.podcliqueset import is_on_delete, is_selected
 log = structlog.get_logger()
 
 GATHERING_SECONDS = 0.1
-GATHERING_SECONDS_PER_POD = 0.00005
+GATHERING_SECONDS_PER_POD = 0.0002
 """How long changes of pods are gathered before their PodClique is looked at: most only change its status.
 
 Until all pods are there and placed a reconcile looks at each, so a large PodClique waits longer.
@@ -128,11 +128,11 @@ class PodCliqueController:
             scene = replace(scene, clique=await self._write_status(scene, self._status(scene, update)))
             if _template(scene.clique) != _template(clique):
                 return Requeue()  # it has changed meanwhile: the step was decided for another one
-        going = (*update.delete, *_failed(scene.pods), *_of_a_former_life(scene), *self._excess(scene, update))
+        going = (*update.delete, *_failed(scene), *_of_a_former_life(scene), *self._excess(scene, update))
         doomed = {pod.metadata.uid: pod for pod in going}
         await write_each(doomed.values(), lambda pod: self._delete(scene, pod))
         owner = owner_reference(POD_CLIQUE, clique.metadata)
-        staying = [pod for pod in scene.pods if pod.metadata.uid not in doomed]
+        staying = [pod for pod in scene.pods if pod.metadata.uid not in doomed] if doomed else scene.pods
         there = scene.counted.active - sum(map(is_active, doomed.values()))
         granted = self._growth.pods(clique, scene.layout, scene.place, there=there)
         await self._claims.keep(scene.layout.pcs, owner, claims_of_clique(scene.place, range(granted)))
@@ -187,6 +187,8 @@ class PodCliqueController:
         )
 
     def _excess(self, scene: CliqueObservation, update: CliqueUpdate) -> list[Pod]:
+        if scene.counted.active <= (scene.clique.spec.replicas or 0):
+            return []
         leaving = {pod.metadata.uid for pod in update.delete}
         staying = [pod for pod in scene.pods if is_active(pod) and pod.metadata.uid not in leaving]
         surplus = len(staying) - (scene.clique.spec.replicas or 0)
@@ -214,7 +216,7 @@ class PodCliqueController:
             await write_each(free_indexes(staying, wanted), create)
 
     def _has_lost_pods(self, scene: CliqueObservation) -> bool:
-        return self._names.has_lost(scene.clique) or not all(map(is_active, scene.pods))
+        return self._names.has_lost(scene.clique) or scene.counted.active < scene.counted.pods
 
     async def _is_there(self, clique: PodClique) -> bool:
         """Ask whether a PodClique still exists: that its pods go may be seen before it is seen that it went, too."""
@@ -262,7 +264,7 @@ class PodCliqueController:
     async def _open_gates(self, scene: CliqueObservation) -> bool:
         """Open the gates that may be opened; says whether to look again: the gang, or pods of its base, are going."""
         gang = scene.gang
-        if gang is None or scene.backend is None:
+        if gang is None or scene.backend is None or not scene.counted.gated:
             return False
         base_scheduled = True
         if scene.place.base_gang is not None:
@@ -270,7 +272,7 @@ class PodCliqueController:
             cliques = partial(self._caches.clique, scene.key.namespace)
             base_scheduled = base is not None and gates.is_scheduled(base, cliques)
             if base is not None and base_scheduled and gates.has_lost_minimum(base, cliques, self._caches.headcount):
-                return any(map(has_gate, scene.pods))
+                return True
         released = gates.releasable(
             scene.clique,
             gang,
@@ -379,15 +381,17 @@ def _is_coming_up(clique: PodClique, status: PodCliqueStatus) -> bool:
     return not placed and not says_the_same(status, clique.status)
 
 
-def _failed(found: Iterable[Pod]) -> list[Pod]:
+def _failed(scene: CliqueObservation) -> list[Pod]:
     """Return pods that failed for good; they are replaced, and their names and claims given back."""
-    return [pod for pod in found if pod.status.phase == "Failed" and not pod.metadata.deleting]
+    if scene.counted.active == scene.counted.pods:
+        return []
+    return [pod for pod in scene.pods if pod.status.phase == "Failed" and not pod.metadata.deleting]
 
 
 def _of_a_former_life(scene: CliqueObservation) -> list[Pod]:
     """Return pods that wait for a node as members of what their gang was before it was deleted and made anew."""
     gang, backend = scene.gang, scene.backend
-    if gang is None or gang.metadata.deleting or backend is None:
+    if gang is None or gang.metadata.deleting or backend is None or scene.counted.active == scene.counted.scheduled:
         return []
     waiting = [pod for pod in scene.pods if is_active(pod) and not is_scheduled(pod)]
     return [pod for pod in waiting if not backend.is_prepared_for(pod, gang)]

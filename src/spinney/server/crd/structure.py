@@ -8,33 +8,34 @@ from spinney.server.kinds.shape import ATOMIC, GRANULAR, MergeShape
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED = "x-kubernetes-embedded-resource"
 _ENVELOPE = ("apiVersion", "kind", "metadata")
+_COMPOSITE = (dict, list)  # a union would be made anew at each look
 
 
 def prune(value: Any, schema: JSON, path: str = "", *, root: bool = False) -> list[str]:
     """Drop every field of ``value`` that the schema does not have; return the paths of those dropped."""
+    dropped: list[str] = []
     if isinstance(value, list):
         items = schema.get("items")
-        if not isinstance(items, dict):
-            return []
-        return [each for index, item in enumerate(value) for each in prune(item, items, f"{path}[{index}]")]
+        if isinstance(items, dict):
+            for index, item in enumerate(value):
+                if isinstance(item, _COMPOSITE):
+                    dropped += prune(item, items, f"{path}[{index}]")
+        return dropped
     if not isinstance(value, dict):
-        return []
+        return dropped
     properties: JSON = schema.get("properties") or {}
     additional = schema.get("additionalProperties")
-    preserve = schema.get(_PRESERVE) is True
-    kept = _ENVELOPE if root or schema.get(_EMBEDDED) else ()
-    dropped: list[str] = []
+    embedded = root or schema.get(_EMBEDDED)
     for name in [*value]:
-        where = f"{path}.{name}" if path else name
-        if name in kept and (name != "metadata" or root or schema.get(_EMBEDDED)):
+        if embedded and name in _ENVELOPE:
             continue
-        if name in properties:
-            dropped += prune(value[name], properties[name], where)
-        elif isinstance(additional, dict):
-            dropped += prune(value[name], additional, where)
-        elif not preserve and additional is not True:
+        below = properties.get(name, additional)
+        if isinstance(below, dict):
+            if isinstance(child := value[name], _COMPOSITE):
+                dropped += prune(child, below, f"{path}.{name}" if path else name)
+        elif below is not True and schema.get(_PRESERVE) is not True:
             del value[name]
-            dropped.append(where)
+            dropped.append(f"{path}.{name}" if path else name)
     return dropped
 
 
@@ -50,12 +51,13 @@ def fill_defaults(value: Any, schema: JSON) -> None:
         return
     properties: JSON = schema.get("properties") or {}
     for name, child in properties.items():
-        if name in value and value[name] is None and not child.get("nullable"):
+        present = value.get(name)
+        if present is None and name in value and not child.get("nullable"):
             del value[name]
-        if name not in value and "default" in child:
-            value[name] = fresh(child["default"])
-        if name in value:
-            fill_defaults(value[name], child)
+        if present is None and name not in value and "default" in child:
+            present = value[name] = fresh(child["default"])
+        if isinstance(present, _COMPOSITE):
+            fill_defaults(present, child)
     additional = schema.get("additionalProperties")
     if isinstance(additional, dict):
         _fill_additional(value, properties, additional)

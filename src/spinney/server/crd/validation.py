@@ -35,7 +35,7 @@ class SchemaValidator:
         self._schema = schema
         formats = {f"{_OURS}{name}": check for name, check in STRINGS.items()}
         self._compiled = jsonschema_rs.Draft4Validator(json_schema(schema), validate_formats=True, formats=formats)
-        self._has_unique_lists = _has_unique_lists(schema)
+        self._unique = _with_unique_lists(schema)
 
     def validate(self, obj: JSON, old: JSON | None) -> list[Cause]:
         """Return what is wrong with ``obj``, leaving out what ``old`` had wrong in the same place."""
@@ -45,8 +45,7 @@ class SchemaValidator:
             if old is not None and _at(old, path) == _at(obj, path):
                 continue
             causes += _causes(error, path)
-        if self._has_unique_lists:
-            causes += _duplicates(obj, old, self._schema, "")
+        causes += _duplicates(obj, old, self._schema, "", self._unique)
         return causes
 
     def _errors(self, obj: JSON) -> list[jsonschema_rs.ValidationError]:
@@ -153,15 +152,18 @@ def _at(value: Any, path: list[str | int]) -> Any:
     return value
 
 
-def _has_unique_lists(schema: JSON) -> bool:
-    if schema.get("x-kubernetes-list-type") in {"map", "set"}:
-        return True
+def _with_unique_lists(schema: JSON) -> frozenset[int]:
+    """Return the ids of those parts of a schema that are, or have in them, lists that are maps or sets."""
     children = [*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties")]
-    return any(_has_unique_lists(child) for child in children if isinstance(child, dict))
+    found = frozenset[int]().union(*(_with_unique_lists(child) for child in children if isinstance(child, dict)))
+    return found | {id(schema)} if found or schema.get("x-kubernetes-list-type") in {"map", "set"} else found
 
 
-def _duplicates(value: Any, old: Any, schema: JSON, path: str) -> list[Cause]:
+def _duplicates(value: Any, old: Any, schema: JSON, path: str, unique: frozenset[int]) -> list[Cause]:
+    """Return what stands twice in lists that are maps or sets; ``unique`` are the parts of the schema with any."""
     causes: list[Cause] = []
+    if id(schema) not in unique:
+        return causes
     if isinstance(value, dict):
         additional = schema.get("additionalProperties")
         properties = schema.get("properties") or {}
@@ -169,13 +171,14 @@ def _duplicates(value: Any, old: Any, schema: JSON, path: str) -> list[Cause]:
             below = properties.get(name, additional)
             if isinstance(below, dict):
                 before = old.get(name) if isinstance(old, dict) else None
-                causes += _duplicates(child, before, below, f"{path}.{name}" if path else name)
+                causes += _duplicates(child, before, below, f"{path}.{name}" if path else name, unique)
     elif isinstance(value, list) and isinstance(schema.get("items"), dict):
         if value != old:
             causes += _repeated(value, schema, path)
-        for index, item in enumerate(value):
-            before = old[index] if isinstance(old, list) and index < len(old) else None
-            causes += _duplicates(item, before, schema["items"], f"{path}[{index}]")
+        if id(schema["items"]) in unique:
+            for index, item in enumerate(value):
+                before = old[index] if isinstance(old, list) and index < len(old) else None
+                causes += _duplicates(item, before, schema["items"], f"{path}[{index}]", unique)
     return causes
 
 
