@@ -494,6 +494,16 @@ def test_a_declaration_that_cannot_be_read_is_warned_about() -> None:
     assert warning.startswith("metadata.annotations[spinney.dev/checkpoint-grace]: '5' is not a duration")
 
 
+@pytest.mark.parametrize(("signal", "warnings"), [("SIGTERM", 0), ("SIGUSR1", 1)])
+def test_a_set_may_checkpoint_when_it_is_told_to_end(signal: str, warnings: int) -> None:
+    """Another signal than the one that Kubernetes sends is warned about."""
+    manifest = a_set(a_clique())
+    manifest["metadata"]["annotations"] = {"spinney.dev/checkpoint-grace": signal}
+    found = pod_clique_set_warnings(defaulted(manifest), POLICY)
+    assert len(found) == warnings
+    assert all("SIGTERM is the only signal that is sent" in warning for warning in found)
+
+
 def test_a_fault_reads_as_in_kubernetes() -> None:
     """Text and status cause look like the API server's own."""
     error = FieldError("spec.replicas", FaultKind.INVALID, -1, "must not be negative")

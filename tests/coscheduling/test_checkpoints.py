@@ -203,8 +203,9 @@ async def test_a_gang_gives_what_it_can_do_without_at_any_time(cluster: Cluster)
         assert len(world.bound("train")) == 2
 
 
-async def test_of_equal_victims_those_go_that_lose_least(cluster: Cluster) -> None:
-    """The gang that started first goes, as it has checkpointed since; what it loses is counted from there."""
+@pytest.mark.parametrize("on_sigterm", [False, True])
+async def test_of_equal_victims_those_go_that_lose_least(cluster: Cluster, on_sigterm: bool) -> None:
+    """The gang that started first goes, as it has checkpointed since, or does when it is told to end."""
     async with a_world(cluster) as world, world.scheduling():
         for name in ("first", "second"):
             await a_training_gang(world, name)
@@ -213,7 +214,8 @@ async def test_of_equal_victims_those_go_that_lose_least(cluster: Cluster) -> No
             for number in range(2):
                 await world.client.patch(POD, f"{name}-{number}", status, world.namespace, subresource="status")
         await world.settle(3600)
-        await say(world, "first-1", **{LAST_CHECKPOINT: timestamp(world.client.runtime.clock.now())})
+        saved = {LAST_CHECKPOINT: timestamp(world.client.runtime.clock.now())}
+        await say(world, "first-1", **({CHECKPOINT_GRACE: "SIGTERM"} if on_sigterm else saved))
         await world.settle(60)
         await world.create(a_pod("urgent", cpu="2", priority_class="high"))
         await world.until(lambda: bool(world.bound("urgent")))

@@ -7,13 +7,26 @@ from spinney.api.durations import InvalidDuration, parse_duration
 from spinney.api.labels import CHECKPOINT_GRACE, MIN_RUNTIME
 
 DECLARED: Final = (CHECKPOINT_GRACE, MIN_RUNTIME)
+SIGTERM: Final = "SIGTERM"
+"""Instead of a grace: the signal by which containers are told to end is all that the gang needs to checkpoint."""
+
+
+def checkpoints_on_sigterm(annotations: Mapping[str, str]) -> bool:
+    """Tell whether a gang, or a pod of it, declares that it checkpoints when its containers are told to end."""
+    return annotations.get(CHECKPOINT_GRACE) == SIGTERM
 
 
 def faults(annotations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Return the annotations that declare nothing because they cannot be read, each with what is wrong."""
     for key in DECLARED:
-        if key in annotations:
-            try:
-                parse_duration(annotations[key])
-            except InvalidDuration as error:
-                yield key, f"{error}; it is ignored"
+        if key not in annotations or (key == CHECKPOINT_GRACE and checkpoints_on_sigterm(annotations)):
+            continue
+        try:
+            parse_duration(annotations[key])
+        except InvalidDuration as error:
+            signal = f"; {SIGTERM} is the only signal that is sent" if _is_signal(annotations[key]) else ""
+            yield key, f"{error}{signal}; it is ignored"
+
+
+def _is_signal(text: str) -> bool:
+    return text.upper().startswith("SIG")

@@ -7,7 +7,7 @@ from spinney.binding.repair import bound_at
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.pods import PodRecord
 from spinney.gangs.book import GangMembers
-from spinney.gangs.checkpoints import EvictionRequest, is_ready, last_checkpoint_of
+from spinney.gangs.checkpoints import EvictionRequest, is_ready, saved_until
 
 
 def lost_seconds(started: datetime | None, checkpoint: datetime | None, now: datetime) -> float:
@@ -21,7 +21,7 @@ def lost_gpu_seconds(
     members: GangMembers, records: Iterable[PodRecord], *, now: datetime, asked: EvictionRequest | None
 ) -> float:
     """Return what pods of a gang lose; a gang that says it is ready has saved its work since it was asked, at least."""
-    checkpoint = last_checkpoint_of(members)
+    checkpoint = saved_until(members, now)
     if asked is not None and asked.waits and is_ready(members, asked):
         checkpoint = max(asked.asked, checkpoint or asked.asked)
     return sum(

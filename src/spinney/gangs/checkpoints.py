@@ -5,6 +5,8 @@ pods. Its pods are asked by annotations: ``spinney.dev/checkpoint-by`` says unti
 file of the downward API, and ``spinney.dev/eviction-request`` says for whom and why, so that whoever schedules next
 knows it too. The gang answers with ``spinney.dev/checkpoint-ready``, which repeats the time it was given, or with
 ``spinney.dev/last-checkpoint``, a time since it was asked. One pod speaks for its gang: the gang is one program.
+
+A gang that declares ``SIGTERM`` instead of a duration is not asked: being evicted is the signal.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,6 +15,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from spinney.api.interruption import checkpoints_on_sigterm
 from spinney.api.labels import (
     CHECKPOINT_BY,
     CHECKPOINT_GRACE,
@@ -131,7 +134,7 @@ def grace_within(members: GangMembers, most: timedelta) -> timedelta:
 
 def grace_of(members: GangMembers) -> timedelta | None:
     """Return how long a gang wants to be given to checkpoint; ``None`` if it does not declare that it does."""
-    if members.gang.checkpoint_grace is not None:
+    if members.gang.checkpoint_grace is not None or members.gang.checkpoints_on_sigterm:
         return members.gang.checkpoint_grace
     found = [each for said in _said(members) if (each := duration_of(said, CHECKPOINT_GRACE)) is not None]
     return max(found, default=None)
@@ -149,6 +152,15 @@ def last_checkpoint_of(members: GangMembers) -> datetime | None:
     """Return when a gang last made a checkpoint, as it says."""
     found = [each for said in _said(members) if (each := timestamp_of(said, LAST_CHECKPOINT)) is not None]
     return max((*found, *filter(None, (members.gang.last_checkpoint,))), default=None)
+
+
+def saved_until(members: GangMembers, end: datetime) -> datetime | None:
+    """Return until when the work of a gang that is evicted at ``end`` is saved; ``None`` if nothing of it is."""
+    if members.gang.checkpoints_on_sigterm:
+        return end
+    if grace_of(members) is None and any(map(checkpoints_on_sigterm, _said(members))):
+        return end
+    return last_checkpoint_of(members)
 
 
 def is_ready(members: GangMembers, asked: EvictionRequest) -> bool:

@@ -119,6 +119,8 @@ class Gang:
     """Others may be disturbed for it; its object, or its priority class, may say Never."""
     checkpoint_grace: timedelta | None = None
     """It is asked before it is evicted, and given so long to checkpoint; ``None``: it says nothing."""
+    checkpoints_on_sigterm: bool = False
+    """It is not asked, as it checkpoints when its containers are told to end, and loses nothing."""
     last_checkpoint: datetime | None = None
     min_runtime: timedelta | None = None
     """How long it wants to run before it is disturbed."""

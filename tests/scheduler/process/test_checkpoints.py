@@ -117,6 +117,19 @@ async def test_a_victim_that_does_not_answer_goes_when_its_time_is_over(world: W
 
 
 @given_a_world
+async def test_a_victim_that_checkpoints_on_sigterm_goes_at_once(world: World) -> None:
+    """It is not asked, as its eviction is the signal, and no work is counted as lost."""
+    await a_training_node(world, grace="SIGTERM")
+    async with world.scheduler():
+        await world.settle(60)
+        await an_urgent_gang(world, 2)
+        await world.settle(30)
+        assert await placed(world) == {"urgent-0"}
+        assert (world.exported("spinney_checkpoint_requests_total", outcome="asked") or 0) == 0
+        assert (world.exported("spinney_lost_gpu_seconds_total", reason="preempt") or 0) == 0
+
+
+@given_a_world
 async def test_the_longest_grace_is_configured(world: World) -> None:
     """A gang that asks for a day gets what the cluster's administrator allows."""
     await a_training_node(world, grace="24h")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spinney.api.labels import LAST_CHECKPOINT, MIN_RUNTIME
+from spinney.api.labels import CHECKPOINT_GRACE, LAST_CHECKPOINT, MIN_RUNTIME
 from spinney.api.time import timestamp
 from spinney.scheduler.intake.inventory import Inventory
 from tests.scheduler.building import NOW, a_gang, a_node, a_pod, an_inventory, put_gang
@@ -37,6 +37,15 @@ def test_the_job_that_loses_least_work_goes() -> None:
     put_running(inventory, "b", since=8 * HOUR, annotations=saved)
     put_running(inventory, "c", since=3 * HOUR)
     assert taken(inventory) == ["b-0"]
+
+
+def test_a_job_that_checkpoints_on_sigterm_loses_nothing() -> None:
+    """It goes before one that has just saved its work, and is not asked first: being evicted is the signal."""
+    inventory = an_inventory(a_node("n0", gpus=2))
+    put_running(inventory, "a", since=8 * HOUR, annotations={CHECKPOINT_GRACE: "SIGTERM"})
+    saved = {LAST_CHECKPOINT: timestamp(NOW - timedelta(minutes=1))}
+    put_running(inventory, "b", since=8 * HOUR, annotations=saved)
+    assert taken(inventory) == ["a-0"]
 
 
 def test_lost_work_counts_after_priority() -> None:

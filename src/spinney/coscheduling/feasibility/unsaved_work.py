@@ -3,10 +3,11 @@
 from datetime import UTC, datetime
 from typing import Final
 
+from spinney.api.interruption import checkpoints_on_sigterm
 from spinney.api.labels import LAST_CHECKPOINT
 from spinney.cluster.pods import PodRecord
 from spinney.coscheduling.framework.handle import Services
-from spinney.gangs.checkpoints import last_checkpoint_of
+from spinney.gangs.checkpoints import saved_until
 from spinney.gangs.sources import bare
 from spinney.gangs.sources.context import timestamp_of
 from spinney.gangs.tree import GangKey
@@ -22,15 +23,16 @@ class UnsavedWork:
         self._checkpoints: dict[GangKey, datetime | None] = {}
 
     def since(self, record: PodRecord) -> datetime:
-        """Return since when a pod has unsaved work; one that has not started counts as the latest."""
+        """Return since when a pod has unsaved work; one that has none, or has not started, counts as the latest."""
         begun = record.pod.status.start_time or NOT_STARTED
-        saved = self._last_checkpoint(record)
+        saved = self._saved_until(record)
         return begun if saved is None else max(begun, saved)
 
-    def _last_checkpoint(self, record: PodRecord) -> datetime | None:
+    def _saved_until(self, record: PodRecord) -> datetime | None:
         key = self._groups.gang_key(record)
         if key.source == bare.SOURCE:
-            return timestamp_of(record.annotations, LAST_CHECKPOINT)
+            said = record.annotations
+            return NOT_STARTED if checkpoints_on_sigterm(said) else timestamp_of(said, LAST_CHECKPOINT)
         if key not in self._checkpoints:
-            self._checkpoints[key] = last_checkpoint_of(self._groups.gang_members(record))
+            self._checkpoints[key] = saved_until(self._groups.gang_members(record), NOT_STARTED)
         return self._checkpoints[key]

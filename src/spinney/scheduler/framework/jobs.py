@@ -15,7 +15,7 @@ from spinney.binding.repair import started_at
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED, ALIVE, PodStatus
 from spinney.gangs.book import GangMembers
-from spinney.gangs.checkpoints import last_checkpoint_of
+from spinney.gangs.checkpoints import saved_until
 from spinney.gangs.selection import everything, tasks_to_allocate, tasks_to_evict
 from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet, is_satisfied
 from spinney.scheduler.framework.plain_jobs import Places, PlainPods, TaskRun, plain_pods
@@ -113,7 +113,8 @@ class PodGroupInfo:
     @property
     def lost_work(self) -> float:
         """Return the work that each GPU of the job would lose: seconds since its start, or its last checkpoint."""
-        return lost_seconds(self.last_start, last_checkpoint_of(self.members), self._session.now)
+        now = self._session.now
+        return lost_seconds(self.last_start, saved_until(self.members, now), now)
 
     @property
     def root(self) -> GroupSet:
