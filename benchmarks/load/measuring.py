@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -76,8 +76,8 @@ class Load:
     pods: int
     create: Callable[[Client, str], Awaitable[None]]
     target: float
-    check: Callable[[Client], Awaitable[list[str]]] | None = None
-    """Says what is wrong with where the pods are bound."""
+    check: Callable[[Client, Mapping[str, str]], Awaitable[list[str]]] | None = None
+    """Says what is wrong with where the pods were bound: the node of each, in the order in which a watch showed it."""
     clear: Callable[[Client], Awaitable[None]] = cluster.clear
 
 
@@ -110,17 +110,18 @@ async def measure(bench: Bench, contender: Contender, load: Load, *, limit: floa
     with contender.running(plane, bench.kubeconfig) as pids:
         said = await asyncio.to_thread(watcher.stdout.read)
         ended = time.monotonic() - start
-        seen: dict[str, float] = json.loads(said.splitlines()[-1])
+        seen: dict[str, tuple[float, str]] = json.loads(said.splitlines()[-1])
         watcher.wait()
         expected = 0 if contender is BARE_SILENT else len(seen)
         events, last_event = await drained(client, expected) if expected else (0, start)
         cpu, memory = sum(map(cpu_seconds, pids)), sum(map(peak_memory, pids))
         server_cpu = bench.server_cpu() - server_cpu - (cpu if contender.in_plane else 0.0)
         server_cpu -= bench.at_rest * (time.monotonic() - start)
-    faults = () if load.check is None else tuple(await load.check(client))
+    places = {pod: node for pod, (_, node) in seen.items()}
+    faults = () if load.check is None else tuple(await load.check(client, places))
     progress(f"{load.name}: clearing")
     await load.clear(client)
-    times = sorted(moment - start for moment in seen.values()) or [ended]
+    times = sorted(moment - start for moment, _ in seen.values()) or [ended]
     return Figures(
         pods=load.pods,
         bound=len(seen),

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from benchmarks.operator.shape import NAMESPACE
+from benchmarks.operator.shape import NAMESPACE, SIZE
 from spinney.api.core import POD, Pod
+from spinney.api.labels import POD_GANG
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
 from spinney.operator.pod_states import has_gate
@@ -30,6 +31,10 @@ class Onlooker:
     client: Client
     created: set[str] = field(default_factory=set)
     released: set[str] = field(default_factory=set)
+    members: Counter[str] = field(default_factory=Counter)
+    """How many pods of each gang were created."""
+    early: dict[str, str] = field(default_factory=dict)
+    """Pods that lost their gate while their gang was there in part, and how it stood."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def follow(self) -> None:
@@ -44,9 +49,13 @@ class Onlooker:
             self.created.discard(name)
             self.released.discard(name)
         else:
+            gang = change.new.metadata.labels.get(POD_GANG, "")
+            self.members[gang] += name not in self.created
             self.created.add(name)
-            if not has_gate(change.new):
+            if not has_gate(change.new) and name not in self.released:
                 self.released.add(name)
+                if self.members[gang] < SIZE:
+                    self.early[name] = f"{gang} had {self.members[gang]} of {SIZE} pods when {name} lost its gate"
         self.changed.set()
 
     async def times(self, pods: int) -> tuple[float, float]:

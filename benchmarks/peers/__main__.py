@@ -12,8 +12,9 @@ does.
 
 Columns: pods per second to the last bind, the time of the first and of the last bind (for ``verdict``: of the
 condition on the pod; for ``scale-test``: all pods created, all gates gone), processor time of the contender and of API
-server and etcd, the most memory the contender held, and whether everything was right: no gang in part, no node with
-more pods than GPUs, racks and blocks kept.
+server and etcd, the most memory the contender held, and whether everything was right, as a watch has seen it: no gang
+in part, no node with more pods than GPUs, racks and blocks kept; for ``scale-test``: no gate opened before the gang was
+there.
 """
 
 import argparse
@@ -91,7 +92,7 @@ class Comparison:
             sum(gang.size for gang in gangs),
             lambda client, _: family.create(client, gangs),
             1.0,
-            check=lambda client: checking.faults(client, gangs),
+            check=lambda client, places: checking.faults(client, places, gangs),
             clear=family.clear,
         )
         for contender in family.contenders(bench.plane):

@@ -1,36 +1,54 @@
-"""What must hold of a load that was placed, whoever placed it: judged from what the API server stored."""
+"""What must hold of a load that is placed, whoever places it: judged bind by bind, as a watch has shown them."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from benchmarks.load import cluster
 from benchmarks.peers.families import GANG, Gang
 from benchmarks.peers.hall import GPUS
 from spinney.api.core import NODE, POD
-from spinney.api.struct import JSON
 from spinney.kube.client import Client
 
+Labels = Mapping[str, str]
 
-async def faults(client: Client, gangs: list[Gang]) -> list[str]:
-    """Return gangs that are there in part or over several domains, and nodes that were promised too much."""
-    nodes = {node["metadata"]["name"]: node for node in (await client.list(NODE)).items}
+
+async def faults(client: Client, places: Mapping[str, str], gangs: list[Gang]) -> list[str]:
+    """Return what was wrong with the binds that a watch has shown, and where the API server stores anything else."""
+    nodes = {node["metadata"]["name"]: node["metadata"]["labels"] for node in (await client.list(NODE)).items}
     pods = (await client.list(POD, cluster.NAMESPACE_NAME)).items
-    return judged(pods, nodes, gangs)
+    gang_of = {pod["metadata"]["name"]: pod["metadata"].get("labels", {}).get(GANG, "") for pod in pods}
+    stored = {pod["metadata"]["name"]: pod["spec"].get("nodeName", "") for pod in pods}
+    moved = [
+        f"pod {pod} was bound to {node} and is on {stored.get(pod) or 'no node'}"
+        for pod, node in places.items()
+        if stored.get(pod) != node
+    ]
+    return judged(places, gang_of, nodes, gangs) + moved
 
 
-def judged(pods: Sequence[JSON], nodes: dict[str, JSON], gangs: list[Gang]) -> list[str]:
-    """Return the same of pods and nodes at hand."""
-    places: dict[str, list[str]] = defaultdict(list)
+def judged(
+    places: Mapping[str, str], gang_of: Mapping[str, str], nodes: Mapping[str, Labels], gangs: list[Gang]
+) -> list[str]:
+    """Return nodes that were promised too much at any bind, gangs that left their domain, and those there in part."""
+    levels = {gang.name: gang.level for gang in gangs}
     used: Counter[str] = Counter()
-    for pod in pods:
-        if node := pod["spec"].get("nodeName"):
-            places[pod["metadata"].get("labels", {}).get(GANG, "")].append(node)
-            used[node] += 1
+    bound: Counter[str] = Counter()
+    domains: dict[str, set[str]] = defaultdict(set)
+    for pod, node in places.items():
+        gang = gang_of.get(pod, "")
+        used[node] += 1
+        bound[gang] += 1
+        if level := levels.get(gang):
+            domains[gang].add(nodes[node][level])
     found = [f"node {node} has {GPUS} GPUs and {count} pods" for node, count in used.items() if count > GPUS]
-    for gang in gangs:
-        held = places[gang.name]
-        if 0 < len(held) < gang.minimum:
-            found.append(f"gang {gang.name} is there in part: {len(held)} of {gang.minimum} pods")
-        if gang.level and len({nodes[node]["metadata"]["labels"][gang.level] for node in held}) > 1:
-            found.append(f"gang {gang.name} is in several domains of {gang.level}")
+    found += [
+        f"gang {gang} is in several domains of {levels[gang]}: {', '.join(sorted(where))}"
+        for gang, where in domains.items()
+        if len(where) > 1
+    ]
+    found += [
+        f"gang {gang.name} is there in part: {bound[gang.name]} of {gang.minimum} pods"
+        for gang in gangs
+        if 0 < bound[gang.name] < gang.minimum
+    ]
     return found

@@ -43,6 +43,7 @@ async def _brought_up(bench: Bench, operator: AbstractContextManager[tuple[int, 
             cpu=sum(map(cpu_seconds, pids)) - cpu,
             server_cpu=bench.server_cpu() - served,
             memory=sum(map(peak_memory, pids)),
+            faults=tuple(bench.onlooker.early.values()),
         )
 
 

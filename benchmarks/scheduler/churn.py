@@ -99,13 +99,14 @@ async def measure(bench: Bench, contender: Contender, options: argparse.Namespac
         cpu, served, start = sum(map(cpu_seconds, pids)), bench.server_cpu(), time.monotonic()
         arrivals = Arrivals(bench.client, contender.scheduler, rate=options.rate, lifetime=options.lifetime)
         await arrivals.run(count)
-        bound: dict[str, float] = json.loads((await asyncio.to_thread(watcher.stdout.read)).splitlines()[-1])
+        said = await asyncio.to_thread(watcher.stdout.read)
+        bound: dict[str, tuple[float, str]] = json.loads(said.splitlines()[-1])
         watcher.wait()
         cpu, memory = sum(map(cpu_seconds, pids)) - cpu, sum(map(peak_memory, pids))
         served = bench.server_cpu() - served - (cpu if contender.in_plane else 0.0)
         served -= bench.at_rest * (time.monotonic() - start)
     await cluster.clear(bench.client)
-    waits = sorted(moment - arrivals.sent[name] for name, moment in bound.items() if name in arrivals.sent)
+    waits = sorted(moment - arrivals.sent[name] for name, (moment, _) in bound.items() if name in arrivals.sent)
     return Waits(count, tuple(waits), arrivals.late, cpu, served, memory)
 
 
