@@ -98,16 +98,15 @@ class JobOrder:
         if version != self._version:
             self._version = version
             self._order_anew()
-        path = [self._top]
-        while not path[-1].leaf:
-            path.append(path[-1].best_child())
-        job = path[-1].pop_job()
-        self._length -= 1
-        for node in path[1:]:
+        node = self._top
+        while not node.jobs:
+            node = node.best_child()
             node.dirty = True
-        for parent, child in zip(reversed(path[:-1]), reversed(path[1:]), strict=True):
-            if child.empty:
-                parent.drop(child)
+        job = node.pop_job()
+        self._length -= 1
+        while node.parent is not None and not node.jobs and not node.children:
+            node.parent.drop(node)
+            node = node.parent
         return job
 
     def _order_anew(self) -> None:
@@ -146,10 +145,6 @@ class _QueueNode:
     @property
     def leaf(self) -> bool:
         return bool(self.jobs)
-
-    @property
-    def empty(self) -> bool:
-        return not self.jobs and not self.children
 
     def push_job(self, job: PodGroupInfo) -> None:
         insort(self.jobs, self.entry(job))

@@ -93,6 +93,9 @@ class Ordering(Generic[T]):
             return replace(order, key=steady) if order.compare is None else replace(order, compare=steady)
 
         self._orders = [watch(order) for order in orders]
+        read = [order.labels for order in orders if order.labels is not None]
+        self._labels_read = frozenset[str]().union(*read) if self._by_keys and len(read) == len(orders) else None
+        """All labels that orders look at; ``None`` if one of them looks at anything else."""
         self.version = Version(watched)
         """The number of the order as it is: a kept order holds while it is the same."""
 
@@ -162,11 +165,8 @@ class Ordering(Generic[T]):
 
     def is_silent_about(self, labels: Iterable[Collection[str]]) -> bool:
         """Tell whether no order has anything to say about items with ``labels``, given for each."""
-        read = [order.labels for order in self._orders]
-        if not self._by_keys or None in read:
-            return False
-        names = frozenset[str]().union(*(each for each in read if each is not None))
-        return all(names.isdisjoint(each) for each in labels)
+        names = self._labels_read
+        return names is not None and all(map(names.isdisjoint, labels))
 
     def _values(self, order: Order[Callable[[T, T], int]], items: Sequence[T]) -> list[Any] | None:
         key = order.key

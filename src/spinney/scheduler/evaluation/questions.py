@@ -146,7 +146,7 @@ class Questions:
         """Put pods of one job into task order; ``False`` if plugins have to be asked about tasks for that."""
         if len(records) < 2:
             return True
-        if not self._task_order.is_silent_about(record.pod.metadata.labels for record in records):
+        if not self._task_order.is_silent_about([record.pod.metadata.labels for record in records]):
             return False
         sort_by(records, [record.uid for record in records])
         sort_by(records, [record.pod.metadata.creation_timestamp or _EPOCH for record in records])

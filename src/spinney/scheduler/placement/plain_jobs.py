@@ -84,8 +84,10 @@ class PlainJobs:
         if not unbounded and not ask.is_job_over_capacity(job, job.tasks_to_allocate()).ok:
             return False
         nodes = self._divided(job, pods)
+        if nodes is None:
+            return False
         rules = ask.node_rules.rules(task)
-        if nodes is None or not rules.by_class:
+        if not rules.by_class:
             return False
         if request.share is not None or not may_follow(session, nodes, rules):
             alone = len(pods.records) == 1

@@ -131,9 +131,11 @@ class Packing(Plugin):
         if sign < 0 or self._is_demanding(event.request):
             self._none_stranded = False
         if sign > 0 and not self._known.holds_for(self._placed):
-            before = self._known
-            self._use(learn(self._counts, self._placed, self._nodes, self._memory))
-            if not self._known.says_the_same_as(before):
+            known = learn(self._counts, self._placed, self._nodes, self._memory)
+            if known.says_the_same_as(self._known):
+                self._known = self._session.memory[self.name] = known
+            else:
+                self._use(known)
                 self._session.scores_changed()
 
     # -- scores ------------------------------------------------------------------------------------------------------
