@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 import structlog
 
 from spinney.api.core import POD, Pod
+from spinney.api.events import ObjectReference
 from spinney.binding.placement import BindFailure, GangOutcome, GangPlacement, Placement, pod_reference
 from spinney.binding.prebind import PreBind, PreBindInterrupted, PreBindRefused
 from spinney.kube.backoff import exponential
@@ -30,6 +31,7 @@ log = structlog.get_logger()
 PARALLEL = 32  # at ten milliseconds a bind, three thousand a second; a connection costs a TLS handshake
 ATTEMPTS = 6
 Needs = Sequence[tuple[PreBind, Placement]]
+_SHOWN_NODES = 8  # of a gang, in an event
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 5.0
 
 
@@ -57,10 +59,13 @@ class Binder:
         answers: Sequence[KubeError | None]
         with self._events.giving_way():
             if len(gang.placements) == 1:  # most gangs are a single pod, and a task costs as much as a request
-                answers = (await self._bind_one(gang.placements[0]),)
+                answers = (await self._bind_one(gang.placements[0], gang.told_of),)
             else:
-                answers = await asyncio.gather(*(self._bind_one(placement) for placement in gang.placements))
+                answers = await asyncio.gather(*(self._bind_one(each, gang.told_of) for each in gang.placements))
         bound = tuple(p for p, error in zip(gang.placements, answers, strict=True) if error is None)
+        if bound and gang.told_of is not None:
+            where = _shown(sorted({placement.node for placement in bound}))
+            self._assigned(gang.told_of, f"{len(bound)} of {len(gang.placements)} pods to {where}")
         failed = tuple(
             BindFailure(p, error) for p, error in zip(gang.placements, answers, strict=True) if error is not None
         )
@@ -109,15 +114,18 @@ class Binder:
         pod = pod_reference(placement.pod, placement.uid)
         self._events.event(pod, "Warning", "FailedBinding", f"Failed to bind to {placement.node}: {error}")
 
-    async def _bind_one(self, placement: Placement) -> KubeError | None:
-        pod = pod_reference(placement.pod, placement.uid)
+    async def _bind_one(self, placement: Placement, told_of: ObjectReference | None) -> KubeError | None:
         try:
             await self._bind_persistently(placement)
         except KubeError as error:
             self._report(placement, error)
             return error
-        self._events.event(pod, "Normal", "Scheduled", f"Successfully assigned {placement.pod} to {placement.node}")
+        if told_of is None:
+            self._assigned(pod_reference(placement.pod, placement.uid), f"{placement.pod} to {placement.node}")
         return None
+
+    def _assigned(self, about: ObjectReference, what: str) -> None:
+        self._events.event(about, "Normal", "Scheduled", f"Successfully assigned {what}")
 
     async def _bind_persistently(self, placement: Placement) -> None:
         for attempt in range(ATTEMPTS):
@@ -146,6 +154,12 @@ class Binder:
             pod = await self._client.get(POD, placement.pod.name, placement.pod.namespace, type=Pod)
             if pod.metadata.uid != placement.uid or pod.spec.node_name != placement.node:
                 raise
+
+
+def _shown(nodes: Sequence[str]) -> str:
+    """Return the first names of many."""
+    rest = len(nodes) - _SHOWN_NODES
+    return ", ".join(nodes[:_SHOWN_NODES]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def is_outcome_unknown(error: KubeError) -> bool:

@@ -50,6 +50,8 @@ class GangPlacement:
 
     gang: str
     placements: tuple[Placement, ...]
+    told_of: ObjectReference | None = None
+    """What the one event about its binds is about; ``None``: each pod has its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import structlog
 
 from spinney.api.core import Pod
+from spinney.api.events import ObjectReference
 from spinney.binding.asking import Asking
 from spinney.binding.binder import Binder
 from spinney.binding.evicting import Disruption, Evictor, Victim
@@ -88,7 +89,10 @@ class _Wait:
 
 
 class ClusterEffects:
-    """Binds, evicts and reports. Mutable: it knows what is under way. ``wake`` asks for another cycle."""
+    """Binds, evicts and reports. Mutable: it knows what is under way. ``wake`` asks for another cycle.
+
+    ``tells_gangs``: pods of a gang that are bound together have one event, of the gang.
+    """
 
     def __init__(
         self,
@@ -107,6 +111,7 @@ class ClusterEffects:
         virtual: VirtualGangs,
         node_requests: NodeRequests,
         metrics: CycleMetrics,
+        tells_gangs: bool,
         wake: Callable[[], None],
     ) -> None:
         self._client = client
@@ -123,6 +128,7 @@ class ClusterEffects:
         self._virtual = virtual
         self._node_requests = node_requests
         self._metrics = metrics
+        self._tells_gangs = tells_gangs
         self._losses = Losses(inventory, metrics, client.runtime.clock)
         self._wake = wake
         self._under_way: set[asyncio.Task[None]] = set()
@@ -234,7 +240,7 @@ class ClusterEffects:
         placements = tuple(map(self._placement, binds))
         clock = self._client.runtime.clock
         began = clock.monotonic()
-        outcome = await self._binder.bind(GangPlacement(str(gang), placements))
+        outcome = await self._binder.bind(GangPlacement(str(gang), placements, told_of=self._told_of(gang, binds)))
         self._metrics.gangs.bound(clock.monotonic() - began, failed=outcome.failed)
         if outcome.bound and wait is not None:
             waited = (clock.now() - wait.since).total_seconds()
@@ -248,6 +254,11 @@ class ClusterEffects:
             self._metrics.refused.inc(len(outcome.failed))
             lost = {failure.placement.pod for failure in outcome.failed}
             self._give_back_later(gang, outcome.failed, [bind for bind in binds if bind.pod in lost])
+
+    def _told_of(self, gang: GangKey, binds: Sequence[Bind]) -> ObjectReference | None:
+        """Return what the one event of these binds is about; ``None`` where each pod has its own."""
+        found = self._inventory.gangs.members(gang) if self._tells_gangs and len(binds) > 1 else None
+        return None if found is None else gang_reference(found.gang)
 
     def _placement(self, bind: Bind) -> Placement:
         if not bind.claims:

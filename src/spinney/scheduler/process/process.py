@@ -178,6 +178,7 @@ class SchedulerProcess:
             virtual=virtual or NoVirtualGangs(),
             node_requests=node_requests or NoNodeRequests(),
             metrics=self._metrics,
+            tells_gangs=config.bind_events == "gangs",
             wake=self._woken.set,
         )
         ordered = completing_first(config, registry, self._part_gangs)
