@@ -153,6 +153,11 @@ class RequestClass:
         return parts
 
     @cached_property
+    def looks_around(self) -> bool:
+        """Tell whether where other pods are, or its volumes, decides where a pod may go."""
+        return self.constraints.looks_at_pods or bool(self.constraints.volumes)
+
+    @cached_property
     def requires_gpu(self) -> bool:
         """Tell whether whole devices or a share of one are requested."""
         return self.gpus > 0 or self.share is not None

@@ -121,6 +121,8 @@ def fit_later_and_now(ledger: Ledger, request: RequestClass, rows: Rows) -> tupl
     free = table.idle.T.take(rows, axis=1)
     now = np.logical_and.reduce(free >= least)
     now &= table.alive[rows]
+    if not table.may_release and request.share is None:
+        return now, now
     later = now.copy()
     if table.may_release:
         free += table.releasing.T.take(rows, axis=1)

@@ -348,9 +348,9 @@ class _Places:
 
     def _diagnose(self, kind: int, task: PodInfo) -> FilterResult:
         """Ask every filter and every plugin about every node."""
-        nodes, constraints = self._session.nodes, task.request.constraints
+        nodes = self._session.nodes
         candidate = Candidate(task.pod, task.request.requests)
-        if constraints.looks_at_pods or constraints.volumes or nodes.has_rules_about(task.pod):
+        if task.request.looks_around or nodes.has_rules_about(task.pod):
             result = _ALL_FILTERS.diagnose(nodes.view, candidate)
         else:
             # Where no pod has a say about others, what was placed in this session need not be counted first.

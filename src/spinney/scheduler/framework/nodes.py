@@ -116,7 +116,9 @@ class Nodes:
         known = self._last_fit
         assert known is not None, "somebody has asked where a request fits"
         if not mask.all():
-            known = self._last_fit = known._replace(rows=known.rows[mask], later=known.later[mask], now=known.now[mask])
+            known = self._last_fit = _LastFit(
+                known.rows[mask], known.request, known.moment, known.later[mask], known.now[mask]
+            )
         return known.rows
 
     def put_records(self, records: Sequence[PodRecord], rows: list[int]) -> None:

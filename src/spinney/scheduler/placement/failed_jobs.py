@@ -46,9 +46,14 @@ class FailedSignatures:
 
 def signature_of(job: PodGroupInfo) -> Signature | None:
     """Return what placement of a job depends on; ``None`` if where its own pods are plays a part."""
-    if job.holds_anything:
+    plain = job.plain
+    requests: tuple[tuple[str, tuple[int, ...]], ...]
+    if plain is not None:
+        requests = ((plain.pod_set.name, (plain.request.number,) * len(plain.records)),)
+    elif job.holds_anything:
         return None
-    requests = tuple((name, tuple(map(NUMBER, _to_place(tasks)))) for name, tasks in job.by_pod_set.items())
+    else:
+        requests = tuple((name, tuple(map(NUMBER, _to_place(tasks)))) for name, tasks in job.by_pod_set.items())
     asked = job.asked
     only_room = len(asked) == 1 and not any(request.constraints.looks_at_pods for request in asked)
     told = (job.queue, job.priority, job.gang.preemptible, job.namespace, job.root, requests)

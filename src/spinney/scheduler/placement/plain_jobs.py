@@ -76,7 +76,7 @@ class PlainJobs:
         """Place a job on the best nodes, to be followed by others if that is possible."""
         session, ask, request = self._session, self._session.ask, pods.request
         task = PodInfo(pods.records[0], job, pods.pod_set, request, PodStatus.PENDING, NOWHERE)
-        if request.constraints.looks_at_pods or request.constraints.volumes or ask.pre_predicates.depend_on_job(task):
+        if request.looks_around or ask.pre_predicates.depend_on_job(task):
             return False
         if ask.pre_predicates.refusal_of_class(task) is not None:
             return False

@@ -111,10 +111,7 @@ class Predicates(Plugin):
         return self._passes(LIVE_FILTERS, task, nodes)
 
     def _looks_at_pods(self, task: PodInfo) -> bool:
-        constraints = task.request.constraints
-        if constraints.looks_at_pods or constraints.volumes:
-            return True
-        return self._session.nodes.has_rules_about(task.pod)
+        return task.request.looks_around or self._session.nodes.has_rules_about(task.pod)
 
     def _view(self, filters: Sequence[Filter]) -> ClusterView:
         nodes = self._session.nodes

@@ -7,6 +7,7 @@ Those that wait are not looked at unless one asks for it: where a pod goes then 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -42,7 +43,7 @@ class DemandMix:
     ratios: Ratios
     """How much of each for one GPU, at evenly spaced quantiles, ``[resource, quantile]``."""
 
-    @property
+    @cached_property
     def needs_company(self) -> bool:
         """Tell whether GPUs are asked for together with anything else; if not, none can be stranded."""
         return len(self.columns) > 0
