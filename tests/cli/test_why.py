@@ -336,8 +336,22 @@ def test_what_has_room_says_that_something_else_is_in_the_way(tmp_path: Path) ->
     write_snapshot(cluster.snapshot(), file)
     output = CliRunner().invoke(main, ["why", "lost", "--from", str(file)]).output
 
-    assert "there is room for the pod, but not all else it needs" in output
+    assert "there is room for the pod; it waits for something else" in output
     assert "queue nosuch does not exist" in output
+
+
+@pytest.mark.parametrize("subject", ["deployment/web", "deployments/web", "web"])
+def test_a_deployment_is_answered_by_a_pod_that_waits(subject: str, tmp_path: Path) -> None:
+    """No gang is made for it, and it has pods: the answer is about the first of them that has no node."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-abc", "uid": "u", "controller": True}
+    placed, waiting = a_pod("web-abc-1", nodeName="n1"), a_pod("web-abc-2", nodeSelector={"no": "node"})
+    for pod in (placed, waiting):
+        pod["metadata"] |= {"ownerReferences": [owner], "labels": {"pod-template-hash": "abc"}}
+
+    output = why(tmp_path, subject, NODE, placed, waiting)
+
+    assert f"pod/web-abc-2 in namespace default is one of the pods of {subject}" in output
+    assert "pod default/web-abc-2: pending" in output
 
 
 def test_a_scheduler_that_nobody_runs_is_asked_after(tmp_path: Path) -> None:

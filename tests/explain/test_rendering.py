@@ -189,3 +189,14 @@ def test_a_queue_that_refuses_is_the_headline() -> None:
     )
     text = as_text(Explanation(subject="default/g", needed=2, queue=queue))
     assert text.splitlines()[0] == "PodGroup default/g: its queue does not let it in"
+
+
+def test_one_line_begins_with_what_decided() -> None:
+    """A list of gangs cuts the line: the queue or the missing object comes before what has been looked at as well."""
+    queue = QueueReport(queue="a", rule="OverLimit", resource="nvidia.com/gpu", bound=16, used=0, requested=32)
+    refused = condition_message(Explanation(subject="default/g", needed=4, queue=queue))
+    assert refused.startswith("unschedulable on cluster: queue a would exceed its limit of 16 GPUs")
+
+    unknown = Explanation(subject="default/g", placed=2, needed=2, others=("queue nope does not exist",))
+    line = "unschedulable on cluster: queue nope does not exist; there is room for all 2 pods"
+    assert condition_message(unknown) == line

@@ -119,11 +119,13 @@ def bounded(text: str, limit: int) -> str:
 
 
 def _line(explanation: Explanation) -> str:
-    parts = [f"{PREFIX}: {_headline(explanation)}"]
-    if explanation.queue is not None:
-        parts.append(_queue(explanation.queue))
-    parts += [f"plugin {error}" for error in explanation.plugin_errors]
-    parts += explanation.others
+    named = [f"plugin {error}" for error in explanation.plugin_errors] + list(explanation.others)
+    if explanation.queue is not None:  # lists cut such lines short: what decided comes first
+        parts = [_queue(explanation.queue), *named]
+    elif _has_room(explanation) and named:
+        parts = [*named, f"there is room for {_whole(explanation)}"]
+    else:
+        parts = [_headline(explanation), *named]
     miss = nearest_miss(explanation.domains)
     if miss is not None:
         parts.append(_domain(miss))
@@ -132,21 +134,27 @@ def _line(explanation: Explanation) -> str:
             parts.append(f"{counted(rest, f'other {miss.level}')} held no more")
     parts += [_pod_line(report) for report in explanation.pods if report.feasible_nodes == 0]
     parts += _nearest(explanation)[:1]
-    return "; ".join(parts)
+    return f"{PREFIX}: {'; '.join(parts)}"
 
 
 def _headline(explanation: Explanation) -> str:
     if explanation.queue is not None:
         return "its queue does not let it in"
-    if 0 < explanation.needed <= explanation.placed:
-        what = "the pod" if explanation.needed == 1 else f"all {explanation.needed} pods"
+    if _has_room(explanation):
         named = explanation.others or explanation.plugin_errors
-        return (
-            f"there is room for {what}, {'but not all else it needs' if named else 'so something else is in the way'}"
-        )
+        rest = "it waits for something else" if named else "what it waits for is not known"
+        return f"there is room for {_whole(explanation)}; {rest}"
     if explanation.needed == 1:
         return "the pod found no room"
     return f"{explanation.placed} of {explanation.needed} pods found room"
+
+
+def _has_room(explanation: Explanation) -> bool:
+    return 0 < explanation.needed <= explanation.placed
+
+
+def _whole(explanation: Explanation) -> str:
+    return "the pod" if explanation.needed == 1 else f"all {explanation.needed} pods"
 
 
 def _queue(report: QueueReport) -> str:

@@ -93,6 +93,8 @@ def why(
         return
     if found.word == "podgang" and found.name not in subject:
         echo(f"{subject} is {found}")
+    if found.word == "pod" and found.name not in subject:
+        echo(f"{found} is one of the pods of {subject}")
     _print(advisor, answer, "")
     if verbose:
         _print_developer_log(answer, logged)

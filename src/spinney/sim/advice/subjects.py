@@ -12,6 +12,7 @@ from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 
 if TYPE_CHECKING:  # shells that complete a name read no snapshot, and do not wait for what one takes
+    from spinney.api.core import Pod
     from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 POD_GROUPS: Final = (
@@ -96,6 +97,8 @@ def find(
     if (made := _made_for(snapshot, text, namespace)) is not None:
         return made
     if _is_workload(text):
+        if (pod := _pod_of(snapshot, text, namespace)) is not None:
+            return pod
         if said := _said_by_kueue(snapshot, text, namespace):
             raise NoSuchSubject(f"{text} has no pods yet: Kueue has not admitted it: {said}")
         raise NoSuchSubject(
@@ -109,6 +112,8 @@ def find(
         known |= dict.fromkeys(Subject("queue", "", queue) for queue in queues)
     named = [each for each in known if each.name == name]
     here = [each for each in named if namespace is None or each.namespace in ("", namespace)]
+    if not here and not word and (pod := _pod_of(snapshot, name, namespace)) is not None:
+        return pod
     if not here:
         raise NoSuchSubject(_not_found(snapshot, text, words, namespace=namespace, elsewhere=named))
     # A backend names the PodGroup it makes after its PodGang: the gang is what people mean.
@@ -145,6 +150,31 @@ def _made_for(snapshot: "ClusterSnapshot", text: str, namespace: str | None) -> 
     if len(here) > 1:
         raise AmbiguousSubject(text, here)
     return here[0] if here else None
+
+
+def _pod_of(snapshot: "ClusterSnapshot", text: str, namespace: str | None) -> Subject | None:
+    """Return a pod of a workload for which no gang was made, such as ``deployment/web``: the first that has no node."""
+    word, _, name = text.rpartition("/")
+    kind = word.lower().split(".")[0].removesuffix("s")
+    found = [
+        (bool(pod.spec.node_name), Subject("pod", pod.metadata.namespace or "", pod.metadata.name))
+        for pod in snapshot.pods
+        if namespace in (None, pod.metadata.namespace) and _belongs(pod, kind, name)
+    ]
+    return min(found)[1] if found else None
+
+
+def _belongs(pod: "Pod", kind: str, name: str) -> bool:
+    """Tell whether a workload controls a pod; a Deployment does so through the ReplicaSet that it names."""
+    from spinney.workloads.deployment import HASH  # noqa: PLC0415 - only where nothing else was found
+
+    owner = pod.metadata.controller
+    if owner is None:
+        return False
+    if owner.name == name and kind in ("", owner.kind.lower()):
+        return True
+    of_template = f"{name}-{pod.metadata.labels.get(HASH)}"
+    return kind in ("", "deployment") and owner.kind == "ReplicaSet" and owner.name == of_template
 
 
 def _is_workload(text: str) -> bool:
