@@ -35,7 +35,17 @@ _WEBHOOKS = {
     kind: Resource("admissionregistration.k8s.io", "v1", kind, f"{kind.lower()}s", namespaced=False)
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 }
-_START = 180.0  # seconds a controller may take to become ready on a busy machine
+_START = 600.0  # seconds a controller may take to become ready on a busy machine
+_AGAIN = """
+trap 'kill $controller; wait $controller; exit 0' TERM
+for life in 1 2 3; do
+  timeout --foreground --kill-after=10 0 "$@" & controller=$!
+  wait $controller && exit 0
+  sleep 1
+done
+exit 1
+"""
+"""Starts a controller anew when it ends, as its Deployment would: it gives up if its caches take minutes to fill."""
 
 
 @dataclass(frozen=True)
@@ -147,9 +157,14 @@ class Installation:
     _tether: Tether = field(default_factory=Tether)
 
     async def install(self, name: str, client: Client) -> None:
-        """Apply what an operator publishes and run its controller, those it needs first. Waits until it is ready."""
+        """Apply what an operator publishes and run its controller, those it needs first. Waits until it is ready.
+
+        Our definitions come first: some operators look at their start which PodGroups there are, and it must not matter
+        which test is first on a cluster.
+        """
         if name in self._running:
             return
+        await install_crds(client)
         recipe = RECIPES[name]
         for needed in recipe.needs:
             await self.install(needed, client)
@@ -198,7 +213,7 @@ class Installation:
             arguments.append(f"--config={configuration}")
         process = ServerProcess(
             operator.name,
-            [operator.controller, *arguments],
+            ["sh", "-c", _AGAIN, operator.name, operator.controller, *arguments],
             directory=home,
             clock=self._clock,
             tether=self._tether,

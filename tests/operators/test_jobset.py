@@ -10,7 +10,7 @@ from tests.operators.conftest import Ground
 from tests.operators.published import for_our_nodes
 from tests.operators.staging import a_stage
 
-pytestmark = [pytest.mark.real, pytest.mark.operators, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.real, pytest.mark.operators, pytest.mark.timeout(1800)]
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "operators"
 PAIRED = {"leader-replica-0": 1, "workers-replica-0": 2, "workers-replica-1": 2}

@@ -22,7 +22,7 @@ from tests.operators.conftest import Ground
 from tests.operators.published import for_our_nodes
 from tests.operators.staging import a_stage
 
-pytestmark = [pytest.mark.real, pytest.mark.operators, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.real, pytest.mark.operators, pytest.mark.timeout(1800)]
 
 NODE_CLAIM = Resource("karpenter.sh", "v1", "NodeClaim", "nodeclaims", namespaced=False)
 NODE_POOL = Resource("karpenter.sh", "v1", "NodePool", "nodepools", namespaced=False)

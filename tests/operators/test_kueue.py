@@ -22,7 +22,7 @@ from tests.operators.conftest import Ground
 from tests.operators.published import for_our_nodes
 from tests.operators.staging import a_stage
 
-pytestmark = [pytest.mark.real, pytest.mark.operators, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.real, pytest.mark.operators, pytest.mark.timeout(1800)]
 
 API = "kueue.x-k8s.io/v1beta2"
 REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"

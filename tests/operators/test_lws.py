@@ -6,7 +6,7 @@ from tests.operators.conftest import Ground
 from tests.operators.published import for_our_nodes, published
 from tests.operators.staging import a_stage
 
-pytestmark = [pytest.mark.real, pytest.mark.operators, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.real, pytest.mark.operators, pytest.mark.timeout(1800)]
 
 REPLICA = {"leader": 1, "workers": 3}
 

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	coscheduling "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
+	volcano "volcano.sh/apis/pkg/apis/scheduling/v1beta1"
 )
 
 func main() {
@@ -31,6 +33,8 @@ func main() {
 	scheme := runtime.NewScheme()
 	must(clientgoscheme.AddToScheme(scheme))
 	must(kubeflowv1.AddToScheme(scheme))
+	must(volcano.AddToScheme(scheme)) // it watches PodGroups wherever their definitions are installed
+	must(coscheduling.AddToScheme(scheme))
 	rest := ctrl.GetConfigOrDie()
 	rest.QPS, rest.Burst = 500, 500
 	manager, err := ctrl.NewManager(rest, ctrl.Options{
