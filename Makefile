@@ -92,7 +92,7 @@ operators:  ## build the controllers of JobSet, LeaderWorkerSet, Kubeflow, MPI o
 
 .PHONY: test-operators
 test-operators: $(REAL)  ## workloads of other people's controllers as gangs, on a real control plane and the embedded one
-	$(BIN)/pytest -q -m operators -n 2 --dist loadfile tests/operators
+	$(BIN)/pytest -q -m operators tests/operators
 
 .PHONY: peers
 peers:  ## build KAI, Grove's operator, scheduler-plugins and Volcano (PEERS=dir: from the source archives in it)

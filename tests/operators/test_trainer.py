@@ -5,24 +5,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from spinney.api.resource import Resource
 from tests.operators.conftest import Ground
-from tests.operators.published import for_our_nodes, published
-from tests.operators.staging import a_stage
+from tests.operators.staging import a_stage, apply_torch_runtime
 
 pytestmark = [pytest.mark.real, pytest.mark.operators, pytest.mark.timeout(1800)]
 
 JOB = Path(__file__).resolve().parents[1] / "data" / "operators" / "trainjob.yaml"
-RUNTIME = Resource(
-    "trainer.kubeflow.org", "v1alpha1", "ClusterTrainingRuntime", "clustertrainingruntimes", namespaced=False
-)
 
 
 async def test_a_train_job_comes_up_whole(ground: Ground) -> None:
     """Training on four nodes with the published runtime waits whole on three, and a node more starts all of it."""
-    (runtime,) = published("trainer").documents("manifests/base/runtimes/torch_distributed.yaml")
     async with a_stage(ground, "trainer", nodes=3) as stage:
-        await stage.world.client.apply(RUNTIME, for_our_nodes(runtime))
+        await apply_torch_runtime(stage)
         async with stage.applied(yaml.safe_load(JOB.read_text())):
             await stage.until_floors({"node-replica-0": 4})
             await stage.until_refused(4)
