@@ -89,6 +89,18 @@ def test_a_refused_object_names_the_fields(served: ServedCluster, tmp_path: Path
     assert "spec.containers" in answer.output
 
 
+def test_unknown_fields_have_their_line_and_the_nearest_word(served: ServedCluster, tmp_path: Path) -> None:
+    """What does not fit the kind is told as validate tells it, a line for each fault."""
+    file = tmp_path / "typo.yaml"
+    file.write_text(as_yaml(a_training_job("typo", workers=1)).replace("replicas: 1", "replica: 1", 1))
+    answer = served.spinney("apply", "-f", str(file))
+
+    line = next(number for number, text in enumerate(file.read_text().splitlines(), 1) if "replica: 1" in text)
+    assert answer.exit_code == 1
+    assert f"{file}:{line}: " in answer.output
+    assert "replica: unknown key; did you mean 'replicas'?" in answer.output
+
+
 def test_a_conflict_says_how_to_take_over(served: ServedCluster) -> None:
     """A field that somebody else manages is not overwritten unless that is asked for."""
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs"}, "data": {"key": "a"}}

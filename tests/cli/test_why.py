@@ -174,7 +174,7 @@ def test_a_workload_without_pods_says_where_to_look(tmp_path: Path) -> None:
     answer = CliRunner().invoke(main, ["why", "jobs/train", "--from", str(file)])
 
     assert answer.exit_code != 0
-    assert "no gang was made for jobs/train" in answer.output
+    assert "jobs/train has no pods: it does not exist, or it is suspended" in answer.output
     assert "suspended" in answer.output
 
 
@@ -338,6 +338,13 @@ def test_what_has_room_says_that_something_else_is_in_the_way(tmp_path: Path) ->
 
     assert "there is room for the pod; it waits for something else" in output
     assert "queue nosuch does not exist" in output
+
+
+def test_that_nothing_can_be_tried_is_said(tmp_path: Path) -> None:
+    """A pod that is larger than every kind of node is not left without a word about remedies."""
+    output = why(tmp_path, "p", NODE, a_pod("p", cpu="1000"))
+
+    assert "there is no change to try that could let it start" in output
 
 
 @pytest.mark.parametrize("subject", ["deployment/web", "deployments/web", "web"])

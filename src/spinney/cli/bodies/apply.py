@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -15,6 +16,9 @@ from spinney.cli.manifests.objects import Manifest, read, resource_for
 from spinney.cli.terminal.output import echo
 from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
 from spinney.kube.keys import Key
+
+_MISFIT: Final = "failed to create typed patch object"
+"""What server-side apply says of fields that a kind does not have, and of values that they cannot hold."""
 
 
 def apply(
@@ -86,4 +90,15 @@ def _refusal(manifest: Manifest, error: KubeError) -> str:
             for each in error.causes
         )
         return "\n".join(dict.fromkeys(map(str, faults)))
+    if _MISFIT in str(error) and (found := _misfits(manifest)):
+        return "\n".join(map(str, found))
     return f"{manifest}: {advice(error)}"
+
+
+def _misfits(manifest: Manifest) -> tuple[DocumentProblem, ...]:
+    """Return unknown fields and wrong types as ``validate`` tells them: the server names one, without a line."""
+    try:
+        from spinney.cli.manifests.judging import misfits  # noqa: PLC0415 - only for a refusal
+    except ImportError:  # installed without what the embedded cluster takes
+        return ()
+    return misfits(manifest)

@@ -147,6 +147,8 @@ def remedy_lines(answer: Answer) -> list[str]:
     if not answer.tried:
         return []
     early = "" if answer.exhausted else "; more could be tried with --patience"
+    if not answer.remedies and answer.tried == 1 and answer.exhausted:
+        return ["there is no change to try that could let it start"]
     if not answer.remedies:
         return [f"nothing that was tried would let it start ({counted(answer.tried, 'attempt')}{early})"]
     lines = [f"what would let it start (each was tried on this snapshot{early}):"]

@@ -122,9 +122,7 @@ def verdict_on(manifest: Manifest, setting: Setting) -> Verdict:
         return _unknown(manifest)
     resource, kind = known
     manifest = Manifest(_without_nulls(kind, manifest.document))
-    document = manifest.document
-    shape = field_problems(resource, kind, document)
-    shape += [_problem(manifest, path, text) for path, text in schema_faults(kind, _as_admitted(resource, document))]
+    shape = _shape(resource, kind, manifest)
     try:
         decoded = convert(kind, manifest.value)
     except msgspec.ValidationError:
@@ -145,6 +143,21 @@ def verdict_on(manifest: Manifest, setting: Setting) -> Verdict:
     told = tuple(f"{problem.path}:" for problem in problems)
     warnings = tuple(warning for warning in found.warnings if not warning.startswith(told))
     return Verdict(problems, warnings, (*not_done, *found.not_done))
+
+
+def misfits(manifest: Manifest) -> tuple[DocumentProblem, ...]:
+    """Return fields that the kind does not have, and values that they cannot hold; no rule and no backend is asked."""
+    known = _TYPES.get((manifest.api_version, manifest.kind))
+    if known is None:
+        return _unknown(manifest).problems
+    resource, kind = known
+    return _told_once(_shape(resource, kind, Manifest(_without_nulls(kind, manifest.document))))
+
+
+def _shape(resource: Resource, kind: type[Any], manifest: Manifest) -> list[DocumentProblem]:
+    document = manifest.document
+    faults = schema_faults(kind, _as_admitted(resource, document))
+    return [*field_problems(resource, kind, document), *(_problem(manifest, path, text) for path, text in faults)]
 
 
 def _judged(pcs: PodCliqueSet, setting: Setting) -> Judgement:

@@ -78,7 +78,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     remedies: tuple[Remedy, ...] = ()
     """What lets it start; each was tried on the snapshot. The cheapest first."""
     tried: int = 0
-    """How many changed clusters were tried for it."""
+    """How many clusters were tried for it: the one as it is, and changed ones."""
     exhausted: bool = True
     """False: the search for remedies ended early."""
     parts: tuple["Answer", ...] = ()

@@ -102,8 +102,8 @@ def find(
         if said := _said_by_kueue(snapshot, text, namespace):
             raise NoSuchSubject(f"{text} has no pods yet: Kueue has not admitted it: {said}")
         raise NoSuchSubject(
-            f"no gang was made for {text}: it has no pods, perhaps because it is suspended; 'kubectl describe' shows "
-            "what it waits for, and 'spinney simulate -f' whether its gang would start"
+            f"{text} has no pods: it does not exist, or it is suspended, or its controller does not run; "
+            "'kubectl describe' shows what it waits for, and 'spinney simulate -f' whether its gang would start"
         )
     word, name = _parse(text)
     words = _words(word) if word else tuple(_WORDS)

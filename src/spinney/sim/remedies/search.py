@@ -37,7 +37,7 @@ class Findings:
     starts_anyway: bool = False
     """The gang starts without any change, once the schedulers have settled."""
     tried: int = 0
-    """How many changed clusters were scheduled."""
+    """How many clusters were scheduled: the one as it is, and changed ones."""
     complete: bool = True
     """False: the search ended early, because its time was over."""
 
@@ -108,7 +108,10 @@ def remedies(
     """
     trial = RemedyTrial(gang=gang, snapshot=snapshot, config=config, runtime=runtime, registry=registry)
     search = _Search(trial=trial, snapshot=snapshot, may_go_on=may_go_on, say=say)
-    search.base = base or search.fate(())
+    if base is not None:
+        search.base, search.tried = base, 1
+    else:
+        search.base = search.fate(())
     if search.base is not None and search.base.starts:
         if not search.base.waits:
             return Findings(starts_anyway=True, tried=search.tried)
