@@ -42,7 +42,7 @@ from spinney.scheduler.cycle.scheduler import Scheduler
 PARTS = ("fill", "verdict", "mixed", "plugins", "sizes", "growth", "session")
 SIZES = (1, 8, 64, 512)
 PODS_PER_SECOND, VERDICT_SECONDS = 50_000, 0.010
-_ROUNDS = 5
+_ROUNDS = 100
 
 
 def measure_verdict(filled: Fill) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from spinney.cluster.journal import Rows
 from spinney.cluster.statuses import PodStatus
 from spinney.cluster.table import Holding
+from spinney.gangs.tree import GroupSet
 from spinney.scheduler.evaluation.questions import SubsettingFailed
 from spinney.scheduler.evaluation.rule_sets import TaskRules
 from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -48,10 +49,12 @@ class PlainJobs:
         self._usable = _keeps_promises(session)
         self._leaders: dict[tuple[str, int, int], _Leader] = {}
         """By queue, request and number of pods."""
+        self._others: set[tuple[GroupSet, int]] = set()
+        """Kinds of jobs, by tree and request, whose nodes are not judged by request alone: each is tried by itself."""
 
     def place(self, job: PodGroupInfo) -> bool:
         """Place a job for good; ``False`` if it has to be tried as any other."""
-        if not self._usable or self._session.nodes.rule_carriers:
+        if not self._usable or self._session.nodes.rule_carriers or (self._others and self._is_one_of_others(job)):
             return False
         pods = job.plain
         if pods is None:
@@ -87,11 +90,12 @@ class PlainJobs:
         if nodes is None:
             return False
         rules = ask.node_rules.rules(task)
-        if not rules.by_class:
+        follows = request.share is None and may_follow(session, nodes, rules)
+        if not rules.by_class or not (follows or len(pods.records) == 1):
+            self._others.add((job.root, request.number))
             return False
-        if request.share is not None or not may_follow(session, nodes, rules):
-            alone = len(pods.records) == 1
-            return alone and self._place_one(job, pods, task, nodes, rules, unbounded=unbounded)
+        if not follows:
+            return self._place_one(job, pods, task, nodes, rules, unbounded=unbounded)
         places = next_places(session, task, len(pods.records), nodes, rules)
         if places is None or not (unbounded or self._has_capacity(job, places[0][0])):
             return False
@@ -100,6 +104,10 @@ class PlainJobs:
         self._book(job, pods, places)
         self._kept.took(places)
         return True
+
+    def _is_one_of_others(self, job: PodGroupInfo) -> bool:
+        _, record = next(iter(job.members.pods.values()))
+        return (job.root, record.request.number) in self._others
 
     def _place_one(
         self, job: PodGroupInfo, pods: PlainPods, task: PodInfo, nodes: NodeSet, rules: TaskRules, *, unbounded: bool
