@@ -1,14 +1,15 @@
 """Whatever keeps a gang out is named as it is for a single pod, whoever places the gang."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from spinney.api.struct import JSON, to_json
 from spinney.explain import as_text
+from spinney.gangs.tree import Member
 from spinney.runtime import Runtime
-from spinney.scheduler import NodeInfo, Plugin, PodGroupInfo, PodInfo, Session
+from spinney.scheduler import NodeInfo, NodeSet, Plugin, PodGroupInfo, PodInfo, Session
 from spinney.sim import Cluster
 from spinney.sim.advice.advice import Advisor, Answer
 from spinney.sim.advice.subjects import find
@@ -158,3 +159,32 @@ def test_a_plugin_is_quoted(family: str, runtime: Runtime) -> None:
 
     assert "the racks are being moved until noon" in text
     assert not answer.remedies
+
+
+class Halves(Plugin):
+    """Has a gang use one of the two nodes."""
+
+    name = "halves"
+
+    def on_session_open(self, session: Session) -> None:
+        session.add_subset_nodes_fn(one_by_one)
+
+
+def one_by_one(
+    job: PodGroupInfo, group: Member, tasks: Sequence[PodInfo], node_set: NodeSet
+) -> Sequence[NodeSet] | None:
+    if group is not job.root:
+        return None
+    return [node_set.where(node_set.labelled("kubernetes.io/hostname", node.name)) for node in node_set]
+
+
+@pytest.mark.parametrize("family", SESSIONS)
+def test_a_plugin_that_divides_the_nodes_is_named(family: str, runtime: Runtime) -> None:
+    """Where the cluster has room and no set of nodes that a plugin allows has, that plugin is said to be in the way."""
+    cluster = two_nodes()
+    cluster.submit(*a_gang(family))
+
+    _, text = told(cluster, runtime, (Halves,))
+
+    assert "plugin halves keeps its pods on one part of the nodes, and no part has room for all of them" in text
+    assert "what it waits for is not known" not in text

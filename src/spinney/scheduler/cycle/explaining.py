@@ -88,7 +88,7 @@ class Explainer:
             return known[0]
         found, quotes = known
         firsts = [alike[0] for alike in by_request(tasks).values()]
-        others = _others(self._session, errors, firsts) if found.others else ()
+        others = (_others(self._session, errors, firsts) or found.others) if found.others else ()
         pods = [msgspec.structs.replace(pod, pod=_name(task)) for pod, task in zip(found.pods, firsts, strict=False)]
         for quote in quotes if pods else ():
             text = _quoted(self._session, quote.plugin, firsts[quote.kind], quote.node)
@@ -145,6 +145,11 @@ def _explain(session: Session, job: PodGroupInfo, errors: Sequence[FitError]) ->
     if ruled_out or (others and placed >= needed):
         reports = ()
     failures = session.ask.node_rules.failures(job.key, places.one_of_each)
+    if placed >= needed and not (others or failures or absent):
+        others = tuple(
+            f"plugin {plugin} keeps its pods on one part of the nodes, and no part has room for all of them"
+            for plugin in session.ask.dividers.get(job.key, ())
+        )
     found = Explanation(
         subject=_name(job),
         kind=kind,

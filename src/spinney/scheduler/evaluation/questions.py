@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import structlog
 
 from spinney.cluster.pods import PodRecord
-from spinney.gangs.tree import GroupSet, Member
+from spinney.gangs.tree import GangKey, GroupSet, Member
 from spinney.scheduler.evaluation.kept_ranking import KeptRanking
 from spinney.scheduler.evaluation.node_rules import NodeRules
 from spinney.scheduler.evaluation.ordering import Ordering, sort_by, three_way
@@ -61,6 +61,8 @@ class Questions:
         """What was said about the capacity of queues that holds for the session."""
         self._unbounded: set[tuple[str, bool, str]] = set()
         """The queues, and kinds of jobs in them, of which it was said that they have room whatever is placed."""
+        self.dividers: dict[GangKey, dict[str, None]] = {}
+        """The plugins that divided the nodes for a gang, or for a part of it."""
         self._nodes = session.nodes
         self._numbers = count(1 << 32)
 
@@ -207,6 +209,8 @@ class Questions:
                 except Exception as error:
                     said = self._failed("plugin failed to divide nodes", hook, "subset_nodes", error)
                     raise SubsettingFailed(hook.plugin, said) from error
+                if answer is not None:
+                    self.dividers.setdefault(job.key, {})[hook.plugin] = None
                 divided.append([each] if answer is None else answer)
             # A plugin may answer with sets it makes on demand: they stay so where there is nothing to join.
             sets = divided[0] if len(divided) == 1 else [each for answers in divided for each in answers]
