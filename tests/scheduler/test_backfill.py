@@ -147,10 +147,28 @@ def test_the_interval_is_shown_once_forecasts_have_come_out() -> None:
 def test_without_known_ends_nothing_is_promised_until_the_gang_has_aged() -> None:
     """Where run times are not known others pass, but not once the gang has waited longer than allowed."""
     inventory = a_pair_with_a_running_job(lasts="")
+    a_job(inventory, "oldest", 2, 8, TWO_HOURS_AGO)
     a_job(inventory, "small", 1, 4, JUST_NOW)
-    assert set(placed(inventory, backfilling(agingSeconds="61"))) == {"small-0"}
-    assert placed(inventory, backfilling(agingSeconds="60")) == {}
-    assert "when they are free is not known" in why(inventory, "large", backfilling(agingSeconds="60"))
+    assert set(placed(inventory, backfilling(agingSeconds="7201"))) == {"small-0"}
+    assert placed(inventory, backfilling(agingSeconds="7200")) == {}
+    assert "when they are free is not known" in why(inventory, "oldest", backfilling(agingSeconds="7200"))
+
+
+def test_nodes_are_not_kept_where_that_would_leave_more_idle_than_the_gang_has_waited_for() -> None:
+    """Beside a job that has run for days, and may run on, others pass although the gang has waited for two hours."""
+    inventory = an_inventory(a_node("left"), a_node("right"))
+    for name in ("left", "right"):
+        put_gang(inventory, a_gang(name), [a_pod(f"{name}-0", gang=name, gpus=4, node=name)])
+    a_job(inventory, "large", 2, 8, TWO_HOURS_AGO)
+    a_job(inventory, "small", 1, 4, JUST_NOW)
+    assert placed(inventory) == {}, "beside jobs that have just started they are kept"
+    scheduler = a_scheduler(inventory, config=backfilling())
+    session = scheduler.open_session()
+    session.memory["backfill"] = Memory(
+        starts={GangKey("kai", NAMESPACE, name): NOW - timedelta(days=3) for name in ("left", "right")}
+    )
+    session.close()
+    assert [bind.pod.name for bind in scheduler.run_cycle().binds] == ["small-0"]
 
 
 def test_only_the_first_of_a_queue_is_given_a_place_unless_told_otherwise() -> None:
@@ -200,10 +218,12 @@ def test_queues_opt_in() -> None:
     assert placed(inventory, backfilling(queues="other, default-queue")) == {}
 
 
-def test_gangs_come_first_and_others_by_run_time() -> None:
-    """With shortestFirst a shorter job is placed before an older one, unless that has aged."""
+def test_shorter_jobs_come_first_until_others_have_waited_long() -> None:
+    """With shortestFirst a shorter job is placed before an older one, until that has waited as long as it will run."""
     inventory = an_inventory(a_node("only", gpus=4))
     a_job(inventory, "older", 1, 4, A_MINUTE_AGO, lasts="2h")
     a_job(inventory, "shorter", 1, 4, JUST_NOW, lasts="1h")
+    assert set(placed(inventory)) == {"older-0"}
     assert set(placed(inventory, backfilling(shortestFirst="true"))) == {"shorter-0"}
-    assert set(placed(inventory, backfilling(shortestFirst="true", agingSeconds="30"))) == {"older-0"}
+    a_job(inventory, "oldest", 1, 4, TWO_HOURS_AGO, lasts="2h")
+    assert set(placed(inventory, backfilling(shortestFirst="true"))) == {"oldest-0"}

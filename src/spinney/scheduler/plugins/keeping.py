@@ -30,18 +30,22 @@ def turn(job: PodGroupInfo) -> tuple[int, datetime, str]:
     return (-job.priority, waiting_since(job) or _BEGINNING, job.uid)
 
 
-def needing_least(session: Session, job: PodGroupInfo, taken: Collection[int]) -> list[int] | None:
+def needing_least(
+    session: Session, job: PodGroupInfo, taken: Collection[int], cost: npt.NDArray[np.float64] | None = None
+) -> list[int] | None:
     """Return the rows that hold the job once they are empty, those that need to empty least; ``None``: none do.
 
-    Rows that are ``taken`` are left out.
+    Rows that are ``taken`` are left out. ``cost`` says what emptying each row costs, if it is not what is in use there.
     """
     demands = demands_of(session, job.tasks_to_allocate())
     column = scarce(demands)
     table = session.nodes.table
-    busy = table.allocatable[:, column] - table.idle[:, column] - table.releasing[:, column]
+    busy = (
+        cost if cost is not None else table.allocatable[:, column] - table.idle[:, column] - table.releasing[:, column]
+    )
     free = np.ones(table.capacity, dtype=np.bool_)
     free[list(taken)] = False
-    best: tuple[int, list[int]] | None = None
+    best: tuple[float, list[int]] | None = None
     for rows in regions(session, job):
         candidates = rows[free[rows]]
         ordered = candidates[np.argsort(busy[candidates], kind="stable")]
@@ -50,8 +54,8 @@ def needing_least(session: Session, job: PodGroupInfo, taken: Collection[int]) -
         if held is None:
             continue
         chosen: list[int] = ordered[held.any(axis=1)].tolist()
-        if best is None or int(busy[chosen].sum()) < best[0]:
-            best = (int(busy[chosen].sum()), chosen)
+        if best is None or float(busy[chosen].sum()) < best[0]:
+            best = (float(busy[chosen].sum()), chosen)
     return best[1] if best is not None else None
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ HALF: Final = 0.5
 """A job that runs is expected to end when so many like it had ended."""
 _LATER, _SOONEST = 0.1, 60.0
 """An estimate is made anew when a job has run a tenth longer, and not within a minute."""
+_JUST_STARTED: Final = 60.0
+"""Where nothing is known, a job is expected to run as long again as it has run already, and so long at least."""
 _KEPT: Final = 64
 
 
@@ -48,6 +50,15 @@ class Promise:
     held: Matrix
     interval: Interval | None = None
     """Seconds after ``at`` between which it will really start; ``None``: too little is known."""
+
+
+class Emptying(NamedTuple):
+    """What has to end before nodes are empty, by row."""
+
+    seconds: npt.NDArray[np.float64]
+    """Until the last of those that run there ends."""
+    work: npt.NDArray[np.float64]
+    """Of all of them together: what each holds of a resource, times the seconds until it ends."""
 
 
 @dataclass(slots=True)
@@ -145,3 +156,18 @@ class Memory:
                 all_stated &= left.stated
         amounts = np.array(vectors)[kinds] if kinds else np.zeros((0, width), dtype=np.int64)
         return Ends(at, rows, amounts), all_stated
+
+    def emptying(self, session: Session, column: int) -> Emptying:
+        """Return when nodes would be empty if nobody came, as far as anybody can tell."""
+        table = session.nodes.table
+        seconds, work = np.zeros(table.capacity), np.zeros(table.capacity)
+        for key, running in self.running.items():
+            left = self.left(key, session.now)
+            age = (session.now - running.since).total_seconds()
+            lasts = left.seconds if left is not None else max(age, _JUST_STARTED)
+            for _, record in session.snapshot.gangs.gangs[key].pods.values():
+                row = table.find(record.node) if record.status in ACTIVE_ALLOCATED else None
+                if row is not None:
+                    seconds[row] = max(seconds[row], lasts)
+                    work[row] += lasts * int(record.request.requests[column])
+        return Emptying(seconds, work)

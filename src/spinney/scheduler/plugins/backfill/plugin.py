@@ -10,8 +10,9 @@ if all that runs states its run time: estimates are not worth that others wait. 
 found, or if somebody runs longer than expected. Of jobs that give way to shorter ones (``shortestFirst``) it is kept
 when their turn comes.
 
-Where ends are not known, nothing is promised. Once the job has waited ``agingSeconds``, the nodes that need to empty
-least are kept for it alone when its turn comes; so no gang waits for ever.
+Where ends are estimated, a gang may be passed again and again. Once it has waited ``agingSeconds``, and so long that
+what keeping nodes leaves idle is little beside it, the nodes that will be empty soonest are kept for it alone, before
+anybody is placed. Where nothing is known at all, that holds for single pods, too; so no gang waits for ever.
 """
 
 from dataclasses import replace
@@ -35,11 +36,11 @@ from spinney.scheduler.framework.results import FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.plugins.backfill.forecasts import Interval
-from spinney.scheduler.plugins.backfill.memory import Memory, Promise
+from spinney.scheduler.plugins.backfill.memory import HALF, Emptying, Memory, Promise
 from spinney.scheduler.plugins.backfill.outlook import Ends, Outlook, Place, Release
 from spinney.scheduler.plugins.backfill.reservations import Reservation, expected_start
 from spinney.scheduler.plugins.backfill.run_times import kind_of
-from spinney.scheduler.plugins.keeping import demands_of, needing_least, regions, waiting_since
+from spinney.scheduler.plugins.keeping import demands_of, needing_least, regions, scarce, waiting_since
 
 RESERVED: Final = "Reserved"
 _ENTITLED: Final = frozenset({"reclaim", "preempt"})
@@ -48,6 +49,10 @@ _SURE: Final = 0.9
 """A job that states no run time passes if so many like it would have ended in time."""
 _SAME: Final = 1.0
 """Seconds within which two moments are the same."""
+_WORTH: Final = 0.5
+"""Nodes are kept empty for a gang if that leaves idle no more than this share of what it has waited for."""
+_NEW, _SHORTEST, _UNKNOWN = 60.0, 60.0, 3600.0
+"""Seconds: every job counts as having waited so long, and as running so long at least; and so long if nobody knows."""
 
 
 class Terms(msgspec.Struct, frozen=True, rename="camel"):
@@ -58,7 +63,7 @@ class Terms(msgspec.Struct, frozen=True, rename="camel"):
     depth: Annotated[int, msgspec.Meta(ge=0)] = 1
     min_pods: Annotated[int, msgspec.Meta(ge=1)] = 1
     shortest_first: bool = False
-    """Gangs of several pods come first, then all others by run time; within these, and once aged, by age."""
+    """Gangs of several pods come first, by age; then all others by how long they have waited beside their run time."""
     aging_seconds: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 3600.0
 
 
@@ -83,6 +88,7 @@ class Backfill(Plugin):
         self._placed: dict[int, tuple[PodInfo, Release]] = {}
         self._started: set[GangKey] = set()
         """Jobs that have been placed since a place was kept for them."""
+        self._emptyings: dict[int, Emptying] = {}
         self._begun = False
         session.add_pre_job_allocation_fn(self._begin)
         session.add_job_refused_fn(self._reserve)
@@ -180,23 +186,25 @@ class Backfill(Plugin):
     def _begin(self, job: PodGroupInfo) -> None:
         """Keep the places that were given in earlier sessions, before the first job of this one is placed.
 
-        Where ends are estimated they are kept when their job's turn comes: kept first, they made the mean wait a sixth
-        longer and that of large gangs twice as long on Philly's October.
+        Where ends are estimated, what was promised is kept when its job's turn comes: kept first, it made the mean wait
+        a sixth longer and that of large gangs twice as long on Philly's October.
         """
         del job
         if self._begun or self._session.action in _ENTITLED:
             return
         self._begun = True
-        if not (self._memory.aged or self._memory.promises) or not self._ends[1]:
-            return
-        for key in [*self._memory.aged, *self._memory.promises]:
+        for key in list(self._memory.aged):
             waiting = self._session.job(key)
-            if not (self._goes_first(waiting) and self._may_reserve(waiting)):
-                continue
-            if key in self._memory.aged:
+            if self._may_reserve(waiting):
                 self._keep_empty(waiting)
-            elif (place := self._stands(waiting, self._outlook())) is not None:
-                self._keep(waiting, place)
+        if not self._memory.promises or not self._ends[1]:
+            return
+        for key in list(self._memory.promises):
+            waiting = self._session.job(key)
+            if self._goes_first(waiting) and self._may_reserve(waiting):
+                place = self._stands(waiting, self._outlook())
+                if place is not None:
+                    self._keep(waiting, place)
         for kept in list(self._reservations):
             if kept.at:
                 self._bring_forward(kept)
@@ -224,10 +232,10 @@ class Backfill(Plugin):
         if not any(kept.key == job.key for kept in self._reservations) and self._may_reserve(job):
             outlook = self._outlook()
             place = self._stands(job, outlook) or self._earliest(job, outlook)
-            if place is not None and (self._ends[1] or not self._has_aged(job)):
+            trusted = place is not None and (self._ends[1] or not _is_gang(job))
+            alone = not trusted and self._has_aged(job) and self._keep_empty(job)
+            if place is not None and not alone:
                 self._keep(job, place)
-            elif self._has_aged(job):
-                self._keep_empty(job)
         if self._session.config.explain:
             self._explain(job)
 
@@ -291,16 +299,34 @@ class Backfill(Plugin):
         self._memory.aged.pop(job.key, None)
         self._enter(job, place.at, place.rows, place.held, place.left)
 
-    def _keep_empty(self, job: PodGroupInfo) -> None:
-        """Keep the nodes that need to empty least: when that will be is not known."""
-        self._memory.promises.pop(job.key, None)
+    def _keep_empty(self, job: PodGroupInfo) -> bool:
+        """Keep the nodes that will be empty soonest, if that leaves little idle beside what the job has waited for."""
+        session, table = self._session, self._session.nodes.table
+        self._memory.aged.pop(job.key, None)
+        demands = demands_of(session, job.tasks_to_allocate())
+        column = scarce(demands)
+        emptying = self._emptying(column)
         taken = {row for kept in self._reservations for row in kept.slots}
-        rows = needing_least(self._session, job, taken)
+        rows = needing_least(session, job, taken, emptying.seconds)
         if rows is None:
-            return
+            return False
+        offered = int(table.allocatable[rows, column].sum())
+        idle = float(emptying.seconds[rows].max()) * offered - float(emptying.work[rows].sum())
+        asked = sum(int(demand.request[column]) * demand.count for demand in demands)
+        if idle > _WORTH * self._waited(job).total_seconds() * asked:
+            return False
+        self._memory.promises.pop(job.key, None)
         self._memory.aged[job.key] = None
         nothing = np.zeros((len(rows), self._width), dtype=np.int64)
         self._enter(job, None, np.array(rows, dtype=np.intp), nothing, nothing.copy())
+        return True
+
+    def _emptying(self, column: int) -> Emptying:
+        """Return when each node would be empty if nobody came; looked up once in a session."""
+        known = self._emptyings.get(column)
+        if known is None:
+            known = self._emptyings[column] = self._memory.emptying(self._session, column)
+        return known
 
     def _explain(self, job: PodGroupInfo) -> None:
         """Say which place is kept for a job that was refused, if one is."""
@@ -329,9 +355,19 @@ class Backfill(Plugin):
     # -- in which order ----------------------------------------------------------------------------------------------
 
     def _rank(self, job: PodGroupInfo) -> tuple[bool, float]:
-        """Return the place of a job in its queue: gangs and those that have aged by age, all others by run time."""
-        return (False, 0.0) if self._goes_first(job) else (True, self._length(job))
+        """Return the place of a job in its queue: gangs by age, all others by their wait beside their run time."""
+        if self._goes_first(job):
+            return (False, 0.0)
+        usual = self._memory.stated(job.members)
+        if usual is None:
+            usual = self._memory.past.quantile(kind_of(job.members), HALF)
+        runs = max(usual if usual is not None else _UNKNOWN, _SHORTEST)
+        return (True, -(self._waited(job).total_seconds() + _NEW) / runs)
 
     def _goes_first(self, job: PodGroupInfo) -> bool:
         """Tell whether a job gives way to no shorter one."""
-        return not self._terms.shortest_first or len(job.members.pods) > 1 or self._has_aged(job)
+        return not self._terms.shortest_first or _is_gang(job)
+
+
+def _is_gang(job: PodGroupInfo) -> bool:
+    return len(job.members.pods) > 1
