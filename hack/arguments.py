@@ -22,11 +22,11 @@ class Argument:
 
 
 ARGUMENTS: Final = (
-    Argument("backfill", "agingSeconds", "3600", "How long a job waits before nodes are kept for it on no known end."),
+    Argument("backfill", "agingSeconds", "3600", "How long a job waits at least before nodes are kept for it alone."),
     Argument("backfill", "depth", "1", "How many jobs of each queue are given a place and a time; 0: all."),
     Argument("backfill", "minPods", "1", "Jobs of fewer pods are given no place."),
     Argument("backfill", "queues", "", "Queues in which jobs are given places, by name, with commas; empty: all."),
-    Argument("backfill", "shortestFirst", "false", "Gangs come first, by age, and then all others by run time."),
+    Argument("backfill", "shortestFirst", "false", "Gangs come first, by age, then all others by wait over run time."),
     Argument(
         "dynamicresources", "maxConsumersPerClaim", "256", "How many pods may share one claim; Kubernetes allows 256."
     ),
