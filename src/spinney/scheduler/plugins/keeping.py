@@ -49,14 +49,22 @@ def needing_least(
     for rows in regions(session, job):
         candidates = rows[free[rows]]
         ordered = candidates[np.argsort(busy[candidates], kind="stable")]
-        room = _empty(session, ordered)
-        held = held_by(room, ordered, demands)
-        if held is None:
+        chosen = _first_to_hold(session, ordered, demands)
+        if chosen is None:
             continue
-        chosen: list[int] = ordered[held.any(axis=1)].tolist()
         if best is None or float(busy[chosen].sum()) < best[0]:
             best = (float(busy[chosen].sum()), chosen)
     return best[1] if best is not None else None
+
+
+def _first_to_hold(session: Session, rows: Rows, demands: Sequence[Demand]) -> list[int] | None:
+    """Return those of ``rows`` that hold demands once they are empty, the first of them; ``None``: they do not."""
+    for few in (rows[: sum(demand.count for demand in demands)], rows):
+        held = held_by(_empty(session, few), few, demands)
+        if held is not None:
+            chosen: list[int] = few[held.any(axis=1)].tolist()
+            return chosen
+    return None
 
 
 def scarce(demands: Sequence[Demand]) -> int:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from spinney.cluster.journal import Rows
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
-from spinney.cluster.table import Matrix
+from spinney.cluster.table import Mask, Matrix
 from spinney.gangs.book import GangMembers
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.session import Session
@@ -59,6 +59,30 @@ class Emptying(NamedTuple):
     """Until the last of those that run there ends."""
     work: npt.NDArray[np.float64]
     """Of all of them together: what each holds of a resource, times the seconds until it ends."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Remaining:
+    """How long each pod that runs will still run: ``seconds[pod]`` on ``rows[pod]`` with ``amounts[pod, resource]``."""
+
+    seconds: npt.NDArray[np.float64]
+    rows: Rows
+    amounts: Matrix
+    known: Mask
+    """Where that rests on something; elsewhere a pod is expected to run as long again as it has run."""
+    stated: bool
+    """Whether all that is known was stated."""
+
+    def ends(self) -> Ends:
+        """Return what becomes free, as far as that is known."""
+        return Ends(self.seconds[self.known], self.rows[self.known], self.amounts[self.known])
+
+    def emptying(self, capacity: int, column: int) -> Emptying:
+        """Return when nodes would be empty if nobody came, as far as anybody can tell."""
+        seconds, work = np.zeros(capacity), np.zeros(capacity)
+        np.maximum.at(seconds, self.rows, self.seconds)
+        np.add.at(work, self.rows, self.seconds * self.amounts[:, column])
+        return Emptying(seconds, work)
 
 
 @dataclass(slots=True)
@@ -125,14 +149,15 @@ class Memory:
             running.looked_up_until = later if running.usual is None else min(later, running.usual)
         return RunTime(running.usual - age, stated=False) if running.usual is not None else None
 
-    def ends(self, session: Session, width: int) -> tuple[Ends, bool]:
-        """Return what becomes free when those that run end, and whether all of that was stated."""
+    def remaining(self, session: Session, width: int) -> Remaining:
+        """Return how long those that run will still run."""
         find = session.nodes.table.find
         places: dict[int, int] = {}
         vectors: list[npt.NDArray[np.int64]] = []
-        at: list[float] = []
+        seconds: list[float] = []
         rows: list[int] = []
         kinds: list[int] = []
+        known: list[bool] = []
         all_stated = True
         gangs = session.snapshot.gangs.gangs
         for key, running in self.running.items():
@@ -140,8 +165,8 @@ class Memory:
             if members is not running.members:
                 self.running[key] = Running(running.since, members, self.stated(members), kind_of(members))
             left = self.left(key, session.now)
-            if left is None:
-                continue
+            age = (session.now - running.since).total_seconds()
+            lasts = left.seconds if left is not None else max(age, _JUST_STARTED)
             for _, record in members.pods.values():
                 row = find(record.node) if record.status in ACTIVE_ALLOCATED else None
                 if row is None:
@@ -150,24 +175,16 @@ class Memory:
                 if place is None:
                     place = places[record.request.number] = len(vectors)
                     vectors.append(record.request.vector(width))
-                at.append(left.seconds)
+                seconds.append(lasts)
                 rows.append(row)
                 kinds.append(place)
-                all_stated &= left.stated
+                known.append(left is not None)
+                all_stated &= left is None or left.stated
         amounts = np.array(vectors)[kinds] if kinds else np.zeros((0, width), dtype=np.int64)
-        return Ends(at, rows, amounts), all_stated
-
-    def emptying(self, session: Session, column: int) -> Emptying:
-        """Return when nodes would be empty if nobody came, as far as anybody can tell."""
-        table = session.nodes.table
-        seconds, work = np.zeros(table.capacity), np.zeros(table.capacity)
-        for key, running in self.running.items():
-            left = self.left(key, session.now)
-            age = (session.now - running.since).total_seconds()
-            lasts = left.seconds if left is not None else max(age, _JUST_STARTED)
-            for _, record in session.snapshot.gangs.gangs[key].pods.values():
-                row = table.find(record.node) if record.status in ACTIVE_ALLOCATED else None
-                if row is not None:
-                    seconds[row] = max(seconds[row], lasts)
-                    work[row] += lasts * int(record.request.requests[column])
-        return Emptying(seconds, work)
+        return Remaining(
+            np.array(seconds, dtype=np.float64),
+            np.array(rows, dtype=np.intp),
+            amounts,
+            np.array(known, dtype=np.bool_),
+            all_stated,
+        )

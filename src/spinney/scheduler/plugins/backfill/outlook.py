@@ -37,19 +37,19 @@ class Place:
 class Ends:
     """What becomes free, in the order of time: ``amounts[release, resource]``. Immutable."""
 
-    def __init__(self, at: Sequence[float], rows: Sequence[int], amounts: Matrix) -> None:
-        moments = np.maximum(np.array(at, dtype=np.float64), 0.0)
+    def __init__(self, at: npt.NDArray[np.float64], rows: Rows, amounts: Matrix) -> None:
+        moments = np.maximum(at, 0.0)
         order = np.argsort(moments, kind="stable")
         self.at = moments[order]
-        self.rows = np.array(rows, dtype=np.intp)[order]
+        self.rows = rows[order]
         self.amounts = amounts[order]
 
     @classmethod
     def of(cls, releases: Sequence[Release]) -> "Ends":
         """Return some releases, of which there is at least one."""
         return cls(
-            [each.at for each in releases],
-            [each.row for each in releases],
+            np.array([each.at for each in releases], dtype=np.float64),
+            np.array([each.row for each in releases], dtype=np.intp),
             np.stack([each.amounts for each in releases]),
         )
 

@@ -36,7 +36,7 @@ from spinney.scheduler.framework.results import FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.plugins.backfill.forecasts import Interval
-from spinney.scheduler.plugins.backfill.memory import HALF, Emptying, Memory, Promise
+from spinney.scheduler.plugins.backfill.memory import HALF, Memory, Promise, Remaining
 from spinney.scheduler.plugins.backfill.outlook import Ends, Outlook, Place, Release
 from spinney.scheduler.plugins.backfill.reservations import Reservation, expected_start
 from spinney.scheduler.plugins.backfill.run_times import kind_of
@@ -88,7 +88,6 @@ class Backfill(Plugin):
         self._placed: dict[int, tuple[PodInfo, Release]] = {}
         self._started: set[GangKey] = set()
         """Jobs that have been placed since a place was kept for them."""
-        self._emptyings: dict[int, Emptying] = {}
         self._begun = False
         session.add_pre_job_allocation_fn(self._begin)
         session.add_job_refused_fn(self._reserve)
@@ -197,7 +196,7 @@ class Backfill(Plugin):
             waiting = self._session.job(key)
             if self._may_reserve(waiting):
                 self._keep_empty(waiting)
-        if not self._memory.promises or not self._ends[1]:
+        if not self._memory.promises or not self._remaining.stated:
             return
         for key in list(self._memory.promises):
             waiting = self._session.job(key)
@@ -232,7 +231,7 @@ class Backfill(Plugin):
         if not any(kept.key == job.key for kept in self._reservations) and self._may_reserve(job):
             outlook = self._outlook()
             place = self._stands(job, outlook) or self._earliest(job, outlook)
-            trusted = place is not None and (self._ends[1] or not _is_gang(job))
+            trusted = place is not None and (self._remaining.stated or not _is_gang(job))
             alone = not trusted and self._has_aged(job) and self._keep_empty(job)
             if place is not None and not alone:
                 self._keep(job, place)
@@ -250,12 +249,16 @@ class Backfill(Plugin):
             ends = kept.at + self._length(self._session.job(kept.key)) if kept.at is not None else np.inf
             if np.isfinite(ends):
                 coming += [Release(ends, row, held) for row, held in zip(kept.rows.tolist(), kept.held, strict=True)]
-        return Outlook(room, [self._ends[0], *([Ends.of(coming)] if coming else [])])
+        return Outlook(room, [self._ends, *([Ends.of(coming)] if coming else [])])
 
     @cached_property
-    def _ends(self) -> tuple[Ends, bool]:
-        """Return when what ran before this session ends, and whether all of that was stated."""
-        return self._memory.ends(self._session, self._width)
+    def _remaining(self) -> Remaining:
+        """Return how long what ran before this session will still run."""
+        return self._memory.remaining(self._session, self._width)
+
+    @cached_property
+    def _ends(self) -> Ends:
+        return self._remaining.ends()
 
     def _given(self, queue: str) -> int:
         """Return for how many jobs of a queue places are kept."""
@@ -305,7 +308,7 @@ class Backfill(Plugin):
         self._memory.aged.pop(job.key, None)
         demands = demands_of(session, job.tasks_to_allocate())
         column = scarce(demands)
-        emptying = self._emptying(column)
+        emptying = self._remaining.emptying(table.capacity, column)
         taken = {row for kept in self._reservations for row in kept.slots}
         rows = needing_least(session, job, taken, emptying.seconds)
         if rows is None:
@@ -320,13 +323,6 @@ class Backfill(Plugin):
         nothing = np.zeros((len(rows), self._width), dtype=np.int64)
         self._enter(job, None, np.array(rows, dtype=np.intp), nothing, nothing.copy())
         return True
-
-    def _emptying(self, column: int) -> Emptying:
-        """Return when each node would be empty if nobody came; looked up once in a session."""
-        known = self._emptyings.get(column)
-        if known is None:
-            known = self._emptyings[column] = self._memory.emptying(self._session, column)
-        return known
 
     def _explain(self, job: PodGroupInfo) -> None:
         """Say which place is kept for a job that was refused, if one is."""
