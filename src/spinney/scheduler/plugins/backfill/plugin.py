@@ -12,7 +12,7 @@ when their turn comes.
 
 Where ends are estimated, a gang may be passed again and again. Once it has waited ``agingSeconds``, and so long that
 what keeping nodes leaves idle is little beside it, the nodes that will be empty soonest are kept for it alone, before
-anybody is placed. Where nothing is known at all, that holds for single pods, too; so no gang waits for ever.
+anybody is placed: the longer it waits, the more may be idle. Where nothing is known at all, that holds for single pods.
 """
 
 from dataclasses import replace
