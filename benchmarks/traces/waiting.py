@@ -24,7 +24,7 @@ from spinney.sim.replay.formats.philly import Layout, read_philly
 from spinney.sim.replay.run_times import stating
 
 POLICIES: Final[tuple[Policy, ...]] = ("fifo", "skip", "easy")
-ARGUMENTS: Final = {"depth": "4", "shortestFirst": "true"}
+ARGUMENTS: Final = {"depth": "4", "shortestFirst": "true", "minPods": "2"}
 RUNS: Final = (("known", 1.0), ("off by up to 2", 2.0), ("not known", 0.0))
 _LARGE: Final = 8
 
