@@ -77,6 +77,27 @@ async def test_a_stream_given_up_while_it_is_being_opened_leaves_nothing_open(tm
             await asyncio.to_thread(asyncio.run, command(server.url, steps))
 
 
+@pytest.mark.parametrize("given_up", [True, False])
+async def test_a_request_whose_connection_is_being_made_leaves_nothing_open(tmp_path: Path, *, given_up: bool) -> None:
+    """A command that fails closes its transport while other requests are under way: no connection outlives its loop."""
+    authority = Authority()
+
+    async def command(url: str, steps: int) -> None:
+        transport = HttpTransport(Endpoint(url, authorities=authority.pem))
+        requests = [asyncio.create_task(transport.request(Request("GET", "/x"))) for _ in range(10)]
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        for request in requests if given_up else ():
+            request.cancel()
+        await transport.close()
+        with pytest.raises(ConnectionRefused, match="was closed here"):
+            await transport.request(Request("GET", "/x"))
+
+    async with serving(pair=authority.server("127.0.0.1"), directory=tmp_path) as server:
+        for steps in [*range(20), *range(20, 400, 20)]:
+            await asyncio.to_thread(asyncio.run, command(server.url, steps))
+
+
 async def test_verification_can_be_skipped(tmp_path: Path) -> None:
     """With insecure-skip-tls-verify any certificate will do."""
     async with serving(pair=Authority().server("elsewhere.example"), directory=tmp_path) as server:

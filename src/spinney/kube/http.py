@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from spinney.kube.connections import Connections
 from spinney.kube.credentials import Credential, CredentialSource, FixedCredential
-from spinney.kube.errors import ConnectionFailed
+from spinney.kube.errors import ConnectionFailed, ConnectionRefused
 from spinney.kube.tls import ClientCertificate, client_context
 from spinney.kube.transport import Request, Response
 from spinney.runtime import Executor, InlineExecutor
@@ -54,6 +54,7 @@ class HttpTransport:
         self._streams: Streams | None = None
         self._contexts: dict[ClientCertificate | None, ssl.SSLContext] = {}
         self._connections: dict[ClientCertificate | None, Connections] = {}
+        self._closed = False
 
     async def request(self, request: Request) -> Response:
         """Send one request and return its complete answer; a 401 is answered once with a fresh credential."""
@@ -77,7 +78,8 @@ class HttpTransport:
             stream.end()
 
     async def close(self) -> None:
-        """Close every connection; one that is just being made has a moment to come about."""
+        """Close every connection; one that is just being made has a moment to come about. What follows is refused."""
+        self._closed = True
         for connections in self._connections.values():
             await connections.close()
         if self._streams is not None:
@@ -90,14 +92,16 @@ class HttpTransport:
         return await streams.request(request, credential, self._context(credential.certificate))
 
     async def _send_directly(self, request: Request, credential: Credential) -> Response:
-        connections = self._connections.get(credential.certificate) or self._connections_as(credential)
         try:
+            connections = self._connections.get(credential.certificate) or self._connections_as(credential)
             return await connections.request(request, (*self._always, *credential.headers))
         except ConnectionFailed as problem:
             raise type(problem)(f"{self._where(request)}: {problem}") from problem
 
     def _connections_as(self, credential: Credential) -> Connections:
         """Return connections that present this credential's certificate; those that present another are retired."""
+        if self._closed:
+            raise ConnectionRefused("no connection: it was closed here")
         for connections in self._connections.values():
             connections.retire()
         context = self._context(credential.certificate)
