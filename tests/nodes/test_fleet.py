@@ -76,13 +76,14 @@ def phase_is(phase: str) -> Callable[[JSON], bool]:
 
 
 async def test_a_label_that_a_node_was_given_later_counts(cluster: Cluster) -> None:
-    """A pod that selects it runs there; a pod that selects another label is rejected as before."""
+    """Pods that select it run there, also several at once; a pod that selects another is rejected as before."""
+    pools = {"strays": "other", **{f"fits-{number}": "mine" for number in range(6)}}
     async with a_fleet(cluster, count=1):
         await cluster.client.patch(NODE, "n0", {"metadata": {"labels": {"pool": "mine"}}})
-        for name, pool in (("fits", "mine"), ("strays", "other")):
-            pod = a_pod_manifest(name, node="n0", nodeSelector={"pool": pool})
-            await cluster.client.create(POD, pod, cluster.namespace)
-        await until(cluster, "fits", phase_is("Running"))
+        manifests = [a_pod_manifest(name, node="n0", nodeSelector={"pool": pool}) for name, pool in pools.items()]
+        await asyncio.gather(*(cluster.client.create(POD, each, cluster.namespace) for each in manifests))
+        for name in pools.keys() - {"strays"}:
+            await until(cluster, name, phase_is("Running"))
         assert (await until(cluster, "strays", phase_is("Failed")))["status"]["reason"] == "NodeAffinity"
 
 

@@ -7,6 +7,7 @@ looked at: events come in the order of their writes, so a pod that a scheduler p
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 
 import structlog
@@ -127,7 +128,8 @@ class Kubelets:
         tenant = node.tenants.get(key)
         if tenant is None:
             arrival = self._arrive(key, pod, node)
-            if isinstance(arrival, Rejection) and arrival.reason == NODE_AFFINITY and await self._is_relabelled(node):
+            if isinstance(arrival, Rejection) and arrival.reason == NODE_AFFINITY:
+                await self._look_at_labels(node)
                 arrival = self._arrive(key, pod, node)
             if isinstance(arrival, Rejection):
                 log.info("pod rejected", pod=str(key), node=node.name, reason=arrival.reason)
@@ -191,14 +193,11 @@ class Kubelets:
         node.take(key, tenant)
         return tenant
 
-    async def _is_relabelled(self, node: SimulatedNode) -> bool:
-        """Look at the Node object, whose labels anybody may change; tell whether they differ from what was known."""
-        try:
+    async def _look_at_labels(self, node: SimulatedNode) -> None:
+        """Read the labels of the Node object, which anybody may change."""
+        with suppress(NotFound):
             found = await self._client.get(NODE, node.name)
-        except NotFound:
-            return False
-        known, node.labels = node.labels, found["metadata"].get("labels") or {}
-        return node.labels != known
+            node.labels = found["metadata"].get("labels") or {}
 
     def _wait_for(self, key: Key, tenant: Tenant, waits: tuple[Parent, ...]) -> None:
         """Remember whose readiness wakes this pod."""
