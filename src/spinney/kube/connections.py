@@ -19,16 +19,11 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from spinney.kube.answers import AnswerReader, MalformedAnswer
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
+from spinney.kube.handshakes import Handshakes
 from spinney.kube.transport import Request, Response
-from spinney.runtime.tasks import end
 
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 60.0  # an API server closes an idle connection after 90
-CLOSING_SECONDS = 1.0
-"""How long a connection that is just being made has to come about when all are closed.
-
-asyncio may leave the socket open of one that is cut off at that moment.
-"""
 
 _LINE_BREAKS = re.compile(r"[\r\n\0]")
 
@@ -46,16 +41,15 @@ class Connections:
         self._server_name = (server_name or self._host) if context is not None else None
         self._idle: deque[_Connection] = deque()
         self._busy: set[_Connection] = set()
-        self._making: set[asyncio.Task[_Connection]] = set()
+        self._handshakes = Handshakes(self._keep)
         self._retired = False
-        self._closed = False
 
     async def request(self, request: Request, headers: Iterable[tuple[str, str]]) -> Response:
         """Send one request, with these headers before its own, and return its complete answer."""
         message, timeout = self._message(request, headers), request.timeout
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout
-        connection = self._take() or await self._connect(timeout)
+        connection = self._take() or await self._handshakes.wait_for(self._connect(timeout))
         self._busy.add(connection)
         timer = None if deadline is None else loop.call_at(deadline, connection.give_up)
         try:
@@ -67,11 +61,7 @@ class Connections:
             self._busy.discard(connection)
             if timer is not None:
                 timer.cancel()
-        if connection.reusable and not self._retired:
-            connection.idle_since = loop.time()
-            self._idle.append(connection)
-        else:
-            connection.close()
+        self._keep(connection)
         return answer
 
     def retire(self) -> None:
@@ -81,18 +71,23 @@ class Connections:
             self._idle.pop().close()
 
     async def close(self) -> None:
-        """Close every connection and wait until they are closed; requests under way fail, and those that follow."""
-        self._closed = self._retired = True
+        """Close every connection and wait until they are closed; requests under way fail."""
+        self.retire()
+        await self._handshakes.settle()
         connections = [*self._idle, *self._busy]
-        if self._making:
-            done, late = await asyncio.wait(self._making, timeout=CLOSING_SECONDS)
-            await end(*late)
-            connections += [making.result() for making in done if making.exception() is None]
         self._idle.clear()
         for connection in connections:
             connection.close()
         for connection in connections:
             await connection.closed
+
+    def _keep(self, connection: "_Connection") -> None:
+        """Have a connection serve another request, if it can."""
+        if connection.reusable and not self._retired:
+            connection.idle_since = asyncio.get_running_loop().time()
+            self._idle.append(connection)
+        else:
+            connection.close()
 
     def _take(self) -> "_Connection | None":
         """Return the connection used last, so that those a burst has left over grow idle and are closed."""
@@ -106,35 +101,6 @@ class Connections:
         return None
 
     async def _connect(self, timeout: float | None) -> "_Connection":
-        """Make a connection; if the request is given up meanwhile, it serves another."""
-        making = asyncio.ensure_future(self._made(timeout))
-        self._making.add(making)
-        making.add_done_callback(self._making.discard)
-        try:
-            connection = await asyncio.shield(making)
-        except asyncio.CancelledError:
-            if making.cancelled():
-                raise ConnectionRefused("no connection: it was closed here") from None
-            making.add_done_callback(self._keep)
-            raise
-        if self._closed:
-            connection.close()
-            raise ConnectionRefused("no connection: it was closed here")
-        return connection
-
-    def _keep(self, making: "asyncio.Task[_Connection]") -> None:
-        if making.cancelled() or making.exception() is not None:
-            return
-        connection = making.result()
-        if self._retired:
-            connection.close()
-        else:
-            connection.idle_since = asyncio.get_running_loop().time()
-            self._idle.append(connection)
-
-    async def _made(self, timeout: float | None) -> "_Connection":
-        if self._closed:
-            raise ConnectionRefused("no connection: it was closed here")
         loop = asyncio.get_running_loop()
         allowed = CONNECT_SECONDS if timeout is None else min(timeout, CONNECT_SECONDS)
         try:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from spinney.kube.connections import Connections
 from spinney.kube.credentials import Credential, CredentialSource, FixedCredential
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused
+from spinney.kube.handshakes import CLOSED_HERE
 from spinney.kube.tls import ClientCertificate, client_context
 from spinney.kube.transport import Request, Response
 from spinney.runtime import Executor, InlineExecutor
@@ -93,6 +94,7 @@ class HttpTransport:
 
     async def _send_directly(self, request: Request, credential: Credential) -> Response:
         try:
+            self._check_open()
             connections = self._connections.get(credential.certificate) or self._connections_as(credential)
             return await connections.request(request, (*self._always, *credential.headers))
         except ConnectionFailed as problem:
@@ -100,8 +102,6 @@ class HttpTransport:
 
     def _connections_as(self, credential: Credential) -> Connections:
         """Return connections that present this credential's certificate; those that present another are retired."""
-        if self._closed:
-            raise ConnectionRefused("no connection: it was closed here")
         for connections in self._connections.values():
             connections.retire()
         context = self._context(credential.certificate)
@@ -116,11 +116,16 @@ class HttpTransport:
     async def _streaming(self) -> "Streams":
         if self._streams is None:
             loaded = await self._executor.run(import_module, "spinney.kube.streams")
+            self._check_open()
             if self._streams is None:  # another stream may have waited for the same
                 self._streams = loaded.Streams(
                     self._base, always=self._always, proxy=self.endpoint.proxy, server_name=self.endpoint.server_name
                 )
         return self._streams
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ConnectionRefused(CLOSED_HERE)
 
     def _context(self, certificate: ClientCertificate | None) -> ssl.SSLContext | None:
         """Return the context for this client certificate; connections made with another are not reused."""

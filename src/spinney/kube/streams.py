@@ -16,9 +16,9 @@ from yarl import URL
 from spinney.kube.connections import CONNECT_SECONDS
 from spinney.kube.credentials import Credential, Header
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
+from spinney.kube.handshakes import Handshakes
 from spinney.kube.transport import Request, Response, joined
 
-CLOSE_SECONDS = 1.0
 READ_BUFFER = 1 << 18
 
 
@@ -31,7 +31,7 @@ class Streams:
         self._base = base
         self._proxy = proxy
         self._server_name = server_name
-        self._beginning: set[asyncio.Task[aiohttp.ClientResponse]] = set()
+        self._handshakes = Handshakes(_cut)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=90),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -46,28 +46,15 @@ class Streams:
                 return Response(response.status, _lower(response.headers), await response.read())
 
     async def begin(self, request: Request, credential: Credential, context: ssl.SSLContext | None) -> "HttpStream":
-        """Return an answer whose head has come; its body may take as long as it likes.
-
-        A connection that is cancelled during its TLS handshake is never closed by asyncio. So whoever no longer waits
-        for an answer does not cancel it: it is ended when it comes.
-        """
-        beginning = asyncio.create_task(self._open(request, credential, context, seconds=None))
-        self._beginning.add(beginning)
-        beginning.add_done_callback(self._beginning.discard)
+        """Return an answer whose head has come; its body may take as long as it likes."""
         with translated(self._where(request)):
-            try:
-                async with asyncio.timeout(request.timeout):
-                    return HttpStream(await asyncio.shield(beginning), self._where(request))
-            except (asyncio.CancelledError, TimeoutError):
-                beginning.add_done_callback(_cut_unwanted)
-                raise
+            async with asyncio.timeout(request.timeout):
+                opening = self._open(request, credential, context, seconds=None)
+                return HttpStream(await self._handshakes.wait_for(opening), self._where(request))
 
     async def close(self) -> None:
         """Close every connection; one that is just being made has a moment to come about."""
-        if self._beginning:
-            _, late = await asyncio.wait(self._beginning, timeout=CLOSE_SECONDS)
-            for each in late:
-                each.cancel()
+        await self._handshakes.settle()
         await self._session.close()
 
     async def _open(
@@ -135,12 +122,6 @@ def _cut(response: aiohttp.ClientResponse) -> None:
     if connection is not None and connection.transport is not None:
         connection.transport.abort()
     response.close()
-
-
-def _cut_unwanted(beginning: asyncio.Task[aiohttp.ClientResponse]) -> None:
-    """End an answer that nobody waits for any more; that there was none is no news to anybody."""
-    if not beginning.cancelled() and beginning.exception() is None:
-        _cut(beginning.result())
 
 
 def _say(problem: Exception) -> str:
