@@ -219,13 +219,24 @@ async def test_a_pod_bound_to_a_node_that_is_gone_goes_too(cluster: Cluster) -> 
 
 async def test_deleted_pods_go_after_their_stop_time(cluster: Cluster) -> None:
     """A pod that is deleted stays, terminating, for the time it takes to stop, and then is gone."""
+    clock = cluster.runtime.clock
     async with a_fleet(cluster, pods={"stop": "300ms"}):
         await cluster.client.create(POD, a_pod_manifest("p"), cluster.namespace)
-        await until(cluster, "p", is_ready)
+        ready = await until(cluster, "p", is_ready)
+        asked_at = clock.monotonic()
         await cluster.client.delete(POD, "p", cluster.namespace)
-        terminating = await cluster.client.get(POD, "p", cluster.namespace)
-        assert terminating["metadata"]["deletionTimestamp"]
-        await until_gone(cluster, "p")
+        seen: list[tuple[str, bool]] = []
+        async for event in cluster.client.watch(
+            POD,
+            cluster.namespace,
+            field_selector="metadata.name=p",
+            resource_version=ready["metadata"]["resourceVersion"],
+        ):
+            seen.append((event.type, "deletionTimestamp" in event.object["metadata"]))
+            if event.type == "DELETED":
+                break
+        assert seen[0] == ("MODIFIED", True)
+        assert clock.monotonic() - asked_at >= 0.3
 
 
 async def test_a_failed_node_is_tainted_and_its_pods_stand_still(cluster: Cluster) -> None:

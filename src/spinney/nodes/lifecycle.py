@@ -62,6 +62,7 @@ class PodRun:
     ready_changed: datetime | None = None
     restarts: int = 0
     exit: Exit | None = None
+    stopping_since: datetime | None = None  # when the node learnt that the deletion was asked for
 
     @property
     def appearance(self) -> tuple[object, ...]:
@@ -127,9 +128,8 @@ def lose_touch(run: PodRun, *, now: datetime) -> PodRun:
 
 def advance(pod: BoundPod, run: PodRun, *, now: datetime, ready_pods: ReadyPods) -> NextStep:
     """Take every step that is due and say what comes next."""
-    removal = _removal(pod, run.behaviour)
-    if removal is not None:
-        return NextStep(run, remove=True) if removal <= now else NextStep(run, wake=removal)
+    if pod.metadata.deletion_timestamp is not None:
+        return _stop(pod, run, now)
     while True:
         decision = _step(pod, run, now, ready_pods)
         if decision.run is run:
@@ -137,12 +137,17 @@ def advance(pod: BoundPod, run: PodRun, *, now: datetime, ready_pods: ReadyPods)
         run = decision.run
 
 
-def _removal(pod: BoundPod, behaviour: PodTimings) -> datetime | None:
-    """Return when a pod whose deletion was asked for is gone: after its stop time, at most its grace period."""
-    if pod.metadata.deletion_timestamp is None:
-        return None
+def _stop(pod: BoundPod, run: PodRun, now: datetime) -> NextStep:
+    """End a pod after its stop time, at most its grace period.
+
+    As a kubelet does, the node counts from the moment it learns of the deletion: the time the API server writes down
+    has no fractions of a second.
+    """
+    since = run.stopping_since or now
     grace = timedelta(seconds=pod.metadata.deletion_grace_period_seconds or 0)
-    return pod.metadata.deletion_timestamp - grace + min(grace, behaviour.stop)
+    gone = since + min(grace, run.behaviour.stop)
+    stopping = replace(run, stopping_since=since)
+    return NextStep(stopping, remove=True) if gone <= now else NextStep(stopping, wake=gone)
 
 
 def _step(pod: BoundPod, run: PodRun, now: datetime, ready_pods: ReadyPods) -> NextStep:
