@@ -27,7 +27,7 @@ from spinney.api.core import NAMESPACE, NODE, POD, SERVICE_ACCOUNT, Pod
 from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
-from spinney.grouping.configuration import GrouperConfiguration, LoadedConfiguration
+from spinney.grouping.configuration import GrouperConfiguration, LoadedGrouperConfiguration
 from spinney.grouping.loading import built_in
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
@@ -154,7 +154,7 @@ async def measured(jobs: int, size: int, repeat: int) -> dict[str, list[Round]]:
     written = GrouperConfiguration(scheduler_names=("spinney-scheduler",))
     options = StackOptions(
         scheduler=SchedulerConfig(wait_for_grouper=True),
-        grouper=LoadedConfiguration(written, built_in(), OUR_BACKENDS),
+        grouper=LoadedGrouperConfiguration(written, built_in(), OUR_BACKENDS),
     )
     seconds: dict[str, list[Round]] = {"jobs": [], "gangs": []}
     async with server.running():

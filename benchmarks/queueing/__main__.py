@@ -26,7 +26,7 @@ from benchmarks.load.processes import resident_memory
 from spinney.api.core import NAMESPACE, NODE, POD
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
-from spinney.grouping.configuration import GrouperConfiguration, LoadedConfiguration
+from spinney.grouping.configuration import GrouperConfiguration, LoadedGrouperConfiguration
 from spinney.grouping.loading import built_in
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
@@ -83,7 +83,7 @@ async def scheduled(connect: "Connect", kinds: Iterable[str], expected: int, cyc
     suspended = SuspendedWorkloads(kinds=tuple(kinds))  # type: ignore[arg-type]
     options = StackOptions(
         scheduler=SchedulerConfig(wait_for_grouper=True, suspended_workloads=suspended),
-        grouper=LoadedConfiguration(written, built_in(), OUR_BACKENDS),
+        grouper=LoadedGrouperConfiguration(written, built_in(), OUR_BACKENDS),
     )
     schedulers = Schedulers(connect, options)
     running = asyncio.create_task(schedulers.run())

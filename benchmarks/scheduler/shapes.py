@@ -10,11 +10,11 @@ from spinney.api.core import Container, Node, NodeCondition, NodeStatus, Pod, Po
 from spinney.api.labels import KAI_POD_GROUP
 from spinney.api.meta import Metadata
 from spinney.api.selectors import LabelSelector
-from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, TopologyConstraint, single
-from spinney.scheduler.fairshare import GPU, Amounts, Queue
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, TopologyConstraintInfo, single
+from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo
 from spinney.scheduler.framework.results import CycleResult
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.topology.levels import TopologyLevels
 
 HOST, RACK, BLOCK = "kubernetes.io/hostname", "example.com/rack", "example.com/block"
 GPUS = 8
@@ -104,7 +104,7 @@ def a_pod(work: Work, number: int, *, node: str = "") -> Pod:
 
 def a_gang(work: Work) -> Gang:
     """Return a gang that wants one rack and needs one block, unless it is free."""
-    constraint = TopologyConstraint("fabric", required=BLOCK, preferred=RACK)
+    constraint = TopologyConstraintInfo("fabric", required=BLOCK, preferred=RACK)
     return Gang(
         key=GangKey("kai", NAMESPACE, work.name),
         root=single(PodSet(DEFAULT_POD_SET, work.size), topology=None if work.free else constraint),
@@ -117,7 +117,7 @@ def a_gang(work: Work) -> Gang:
 def a_cluster(nodes: int) -> Inventory:
     """Return an inventory with nodes and their topology."""
     inventory = Inventory()
-    inventory.put_topology(Topology("fabric", (BLOCK, RACK)))
+    inventory.put_topology(TopologyLevels("fabric", (BLOCK, RACK)))
     for number in range(nodes):
         inventory.apply(a_node(number))
     return inventory
@@ -128,10 +128,10 @@ def put_queues(inventory: Inventory, nodes: int) -> None:
     gpus = GPU * GPUS * nodes
     for number in range(DEPARTMENTS):
         quota = Amounts(gpu=gpus // DEPARTMENTS)
-        inventory.put_queue(Queue(name=f"department-{number}", quota=quota, created=float(number)))
+        inventory.put_queue(QueueInfo(name=f"department-{number}", quota=quota, created=float(number)))
     for number in range(QUEUES):
         quota, parent = Amounts(gpu=gpus // QUEUES), f"department-{number % DEPARTMENTS}"
-        inventory.put_queue(Queue(name=f"queue-{number:03d}", parent=parent, quota=quota, created=float(number)))
+        inventory.put_queue(QueueInfo(name=f"queue-{number:03d}", parent=parent, quota=quota, created=float(number)))
 
 
 def put_work(inventory: Inventory, work: Work) -> None:

@@ -23,9 +23,9 @@ from spinney.api.core import Container, Node, NodeStatus, Pod, PodSpec, PodStatu
 from spinney.api.labels import KAI_POD_GROUP
 from spinney.api.meta import Metadata
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, single
-from spinney.scheduler.config import SchedulerConfig, VictimSearch
+from spinney.scheduler.config import SchedulerConfig, VictimSearchLimits
 from spinney.scheduler.cycle.scheduler import Scheduler
-from spinney.scheduler.fairshare import GPU, Amounts, Queue
+from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.intake.inventory import Inventory
 
@@ -76,10 +76,12 @@ def a_cluster(nodes: int, quotas: tuple[int, int, int, int]) -> Inventory:
         inventory.apply(a_node(number))
     for number in range(2):
         quota = sum(quotas[number::2])
-        inventory.put_queue(Queue(name=f"department-{number}", quota=_gpus(quota), created=float(number)))
+        inventory.put_queue(QueueInfo(name=f"department-{number}", quota=_gpus(quota), created=float(number)))
     for number, quota in enumerate(quotas):
         inventory.put_queue(
-            Queue(name=f"queue-{number}", parent=f"department-{number % 2}", quota=_gpus(quota), created=float(number))
+            QueueInfo(
+                name=f"queue-{number}", parent=f"department-{number % 2}", quota=_gpus(quota), created=float(number)
+            )
         )
     return inventory
 
@@ -211,7 +213,7 @@ def measure(row: Row, *, profile: bool) -> None:
     """Run the action of a row once on an open session."""
     inventory = row.build(row.nodes)
     # Unlimited time: the figures say how long a search takes, not when it is broken off.
-    unlimited = VictimSearch(action_seconds=1e9, job_seconds=1e9)
+    unlimited = VictimSearchLimits(action_seconds=1e9, job_seconds=1e9)
     config = SchedulerConfig(
         actions=row.actions, explain=False, max_consolidation_preemptees=-1, victim_search=unlimited
     )

@@ -9,9 +9,9 @@ from spinney.api.selectors import (
     InvalidSelector,
     LabelSelector,
     LabelSelectorRequirement,
-    Operator,
     Requirement,
     Selector,
+    SelectorOperator,
 )
 from spinney.api.struct import convert
 
@@ -61,17 +61,17 @@ def test_refuses_what_is_no_selector(text: str) -> None:
 keys = st.sampled_from(["app", "tier", "a.b/c", "x"])
 words = st.sampled_from(["", "web", "2", "10", "a-b"])
 requirements = st.one_of(
-    st.builds(Requirement, keys, st.sampled_from([Operator.EXISTS, Operator.DOES_NOT_EXIST])),
+    st.builds(Requirement, keys, st.sampled_from([SelectorOperator.EXISTS, SelectorOperator.DOES_NOT_EXIST])),
     st.builds(
         Requirement,
         keys,
-        st.sampled_from([Operator.IN, Operator.NOT_IN]),
+        st.sampled_from([SelectorOperator.IN, SelectorOperator.NOT_IN]),
         st.lists(words, min_size=1, max_size=3, unique=True).map(tuple),
     ),
     st.builds(
         Requirement,
         keys,
-        st.sampled_from([Operator.GREATER, Operator.LESS]),
+        st.sampled_from([SelectorOperator.GREATER, SelectorOperator.LESS]),
         st.sampled_from(["1", "5"]).map(lambda n: (n,)),
     ),
 )

@@ -7,7 +7,7 @@ from spinney.api.grove import PodCliqueSet
 from spinney.api.schema.crd import manifests
 from spinney.api.struct import JSON
 from spinney.api.volcano import QUEUE
-from spinney.backends.coscheduling import Coscheduling
+from spinney.backends.coscheduling import CoschedulingBackend
 from spinney.backends.kai import KaiScheduler
 from spinney.backends.kube import KubeScheduler
 from spinney.backends.spinney_scheduler import SpinneyScheduler
@@ -49,7 +49,7 @@ class TestKai(BackendContract):
 class TestCoscheduling(BackendContract):
     """The coscheduling plugin."""
 
-    backend = Coscheduling
+    backend = CoschedulingBackend
     config: ClassVar = {"schedulerName": "scheduler-plugins-scheduler"}
     crds = crds("scheduling.x-k8s.io")
 

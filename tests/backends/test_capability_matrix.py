@@ -6,7 +6,7 @@ Run ``python -m tests.backends.test_capability_matrix`` to write it.
 from pathlib import Path
 
 from spinney.backends import BackendContext, Capabilities, SchedulerBackend
-from spinney.backends.coscheduling import Coscheduling, CoschedulingConfig
+from spinney.backends.coscheduling import CoschedulingBackend, CoschedulingConfig
 from spinney.backends.kai import KaiScheduler
 from spinney.backends.kube import KubeScheduler, KubeSchedulerConfig
 from spinney.backends.spinney_scheduler import SpinneyScheduler
@@ -35,7 +35,7 @@ COLUMNS = {
     "kube-scheduler 1.37, gangScheduling": (native, "1.37"),
     "kube-scheduler 1.37, composites": (composite, "1.37"),
     "kai-scheduler": (KaiScheduler, "1.37"),
-    "coscheduling": (lambda context: Coscheduling(context, CoschedulingConfig()), "1.37"),
+    "coscheduling": (lambda context: CoschedulingBackend(context, CoschedulingConfig()), "1.37"),
     "volcano": (Volcano, "1.37"),
     "spinney-scheduler": (SpinneyScheduler, "1.37"),
 }

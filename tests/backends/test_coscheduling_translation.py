@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from spinney.api import labels as marks
 from spinney.api.coscheduling import POD_GROUP, PodGroup
-from spinney.backends.coscheduling import Coscheduling, CoschedulingConfig
+from spinney.backends.coscheduling import CoschedulingBackend, CoschedulingConfig
 from spinney.backends.interface import BackendContext
 from spinney.testing.backends import a_gang, a_pod
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
@@ -20,15 +20,15 @@ PCS = a_pod_clique_set(
 )
 
 
-def made(context: BackendContext) -> Coscheduling:
+def made(context: BackendContext) -> CoschedulingBackend:
     """Return the backend, configured."""
-    return Coscheduling(context, CoschedulingConfig(scheduler_name="plugins", schedule_timeout_seconds=90))
+    return CoschedulingBackend(context, CoschedulingConfig(scheduler_name="plugins", schedule_timeout_seconds=90))
 
 
 def test_the_group_has_the_sum_of_the_minimums_and_what_they_request() -> None:
     """MinMember and minResources are those of the minimum of every group, templates matched by exact name."""
 
-    async def story(coscheduling: Coscheduling) -> None:
+    async def story(coscheduling: CoschedulingBackend) -> None:
         await coscheduling.sync_pod_gang(await stored(coscheduling, a_gang(PCS)))
         group = await coscheduling.context.client.get(POD_GROUP, "model-0", "test", type=PodGroup)
         assert group.spec.min_member == 4
@@ -41,7 +41,7 @@ def test_the_group_has_the_sum_of_the_minimums_and_what_they_request() -> None:
 def test_the_group_says_what_the_gang_declares_about_being_evicted() -> None:
     """The scheduler reads PodGroups and no PodGangs: grace and minimum runtime are on the group, and nothing else."""
 
-    async def story(coscheduling: Coscheduling) -> None:
+    async def story(coscheduling: CoschedulingBackend) -> None:
         gang = a_gang(PCS)
         said = {marks.CHECKPOINT_GRACE: "5m", marks.MIN_RUNTIME: "20m", "example.com/note": "mine"}
         gang = replace(gang, metadata=replace(gang.metadata, annotations=said))
@@ -55,7 +55,7 @@ def test_the_group_says_what_the_gang_declares_about_being_evicted() -> None:
 def test_members_are_labelled_and_the_scheduler_name_is_configured() -> None:
     """Pods of the minimum carry the group's label, those beyond do not; all name the configured scheduler."""
 
-    async def story(coscheduling: Coscheduling) -> None:
+    async def story(coscheduling: CoschedulingBackend) -> None:
         gang = a_gang(PCS)
         labels = []
         for index in range(3):

@@ -22,7 +22,7 @@ from spinney.api.resource import Resource
 from spinney.api.schema.crd import manifests
 from spinney.api.struct import JSON
 from spinney.backends import BackendContext, SchedulerBackend
-from spinney.backends.coscheduling import Coscheduling, CoschedulingConfig
+from spinney.backends.coscheduling import CoschedulingBackend, CoschedulingConfig
 from spinney.backends.kai import KaiScheduler
 from spinney.backends.volcano import Volcano
 from spinney.kube.client import Client
@@ -170,7 +170,7 @@ def test_pod_groups_of_scheduler_plugins() -> None:
         ]
 
     config = CoschedulingConfig(schedule_timeout_seconds=90)
-    translated(lambda context: Coscheduling(context, config), coscheduling.POD_GROUP, check, topology=False)
+    translated(lambda context: CoschedulingBackend(context, config), coscheduling.POD_GROUP, check, topology=False)
 
 
 @pytest.mark.parametrize("crd", PUBLISHED, ids=lambda crd: crd["metadata"]["name"])

@@ -32,17 +32,17 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState
 from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
 from spinney.coscheduling.cycle.queue import SchedulingQueue
-from spinney.coscheduling.cycle.scheduler import Scheduler, UnplacedPod
+from spinney.coscheduling.cycle.scheduler import Coscheduler, UnplacedPod
 from spinney.coscheduling.feasibility.nominations import Nominations
 from spinney.coscheduling.feasibility.ranking import NodeRanking
-from spinney.coscheduling.framework import SUCCESS, Bind, CycleState, Handle, PluginRegistry, Services, Status
+from spinney.coscheduling.framework import SUCCESS, Bind, CycleState, FrameworkRegistry, Handle, Services, Status
 from spinney.coscheduling.groups.book import Groups
 from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.groups.waiting import WaitingPods
 from spinney.coscheduling.plugins import BUILT_IN, DEFAULT_PLUGINS
 from spinney.coscheduling.plugins.coscheduling import Coscheduling
 from spinney.coscheduling.process.configuration import CoschedulerConfiguration, make_profile, parse_configuration
-from spinney.coscheduling.process.intake import Intake
+from spinney.coscheduling.process.intake import CoschedulingIntake
 from spinney.gangs.intake import ClusterIntake
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
@@ -81,7 +81,7 @@ class Bench:
         self,
         *,
         plugins: Mapping[str, Any] | None = None,
-        registry: PluginRegistry | None = None,
+        registry: FrameworkRegistry | None = None,
         plugin_config: Sequence[Mapping[str, Any]] = (),
         **arguments: object,
     ) -> None:
@@ -119,7 +119,7 @@ class Bench:
             refused=lambda group, reason: self.rejected.append((group.key.name, reason)),
             background=self._in_background,
         )
-        registry = registry or PluginRegistry(BUILT_IN)
+        registry = registry or FrameworkRegistry(BUILT_IN)
         registry.register("WrittenDown", lambda handle, arguments: WrittenDown(self))
         raw = {
             "schedulerName": SCHEDULER,
@@ -138,7 +138,7 @@ class Bench:
             pre_enqueue=lambda _: self.profile.pre_enqueue,
             hints=self.profile.hints(),
         )
-        self.scheduler = Scheduler(
+        self.scheduler = Coscheduler(
             self.services,
             {SCHEDULER: self.profile},
             {SCHEDULER: self.ranking},
@@ -147,7 +147,9 @@ class Bench:
             about_to_bind=lambda key: None,
             metrics=CoschedulingMetrics(self.registry),
         )
-        self.intake = Intake(self.shared, self.services, self.queue, {SCHEDULER: self.ranking}, gone=lambda key: None)
+        self.intake = CoschedulingIntake(
+            self.shared, self.services, self.queue, {SCHEDULER: self.ranking}, gone=lambda key: None
+        )
         self.cluster.subscribe(self.groups.pod_changed)
         self.groups.completed = lambda group: self._activate(Key(*record.key) for record in group.pending())
         self.shared.gangs.subscribe(self.groups)

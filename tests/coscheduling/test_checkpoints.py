@@ -16,9 +16,9 @@ from spinney.api.labels import (
     MIN_RUNTIME,
 )
 from spinney.api.time import timestamp
+from spinney.backends.documents import InvalidConfiguration
 from spinney.coscheduling.process.configuration import (
     CoschedulerConfiguration,
-    InvalidConfiguration,
     parse_configuration,
 )
 from tests.conftest import Cluster

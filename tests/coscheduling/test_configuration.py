@@ -11,17 +11,18 @@ from spinney.api.meta import ObjectMeta
 from spinney.api.workload_v1alpha1 import GangPolicy
 from spinney.api.workload_v1alpha2 import SchedulingConstraints, SchedulingPolicy, TopologyKey
 from spinney.api.workload_v1beta1 import PodGroup, PodGroupSpec
+from spinney.backends.documents import InvalidConfiguration
 from spinney.coscheduling.framework import (
     CycleState,
+    FrameworkRegistry,
     Handle,
-    PluginRegistry,
     PostFilter,
     PostFilterResult,
     Status,
 )
 from spinney.coscheduling.plugins import BUILT_IN
 from spinney.coscheduling.plugins.unkept import KEEPERS
-from spinney.coscheduling.process.configuration import InvalidConfiguration, load_configuration, parse_configuration
+from spinney.coscheduling.process.configuration import load_configuration, parse_configuration
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key
 
@@ -42,8 +43,8 @@ class Late(PostFilter):
         return PostFilterResult(Status.unschedulable())
 
 
-def with_late() -> PluginRegistry:
-    registry = PluginRegistry(BUILT_IN)
+def with_late() -> FrameworkRegistry:
+    registry = FrameworkRegistry(BUILT_IN)
     registry.register("Late", Late)
     return registry
 
@@ -187,6 +188,6 @@ async def test_arguments_of_the_plugin_have_their_defaults(bench: Bench) -> None
 
 async def test_names_are_taken_once(cluster_name: str) -> None:
     """Two plugins of one name are refused."""
-    registry = PluginRegistry(BUILT_IN)
+    registry = FrameworkRegistry(BUILT_IN)
     with pytest.raises(ValueError, match="registered already"):
         registry.register("NodePorts", Late)

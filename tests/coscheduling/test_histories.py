@@ -12,7 +12,7 @@ from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_S
 from spinney.gangs.tree import Gang
 from spinney.kube.cache import Change
 from spinney.kube.keys import key_of
-from spinney.scheduler.fairshare import Queue
+from spinney.scheduler.fairshare import QueueInfo
 from tests.scheduler.histories import Author, Gone, Look
 
 from .bench import NAMESPACE, SCHEDULER, Bench, a_group
@@ -29,7 +29,7 @@ async def live(seed: int) -> None:
         match found:
             case Look():
                 await bench.run(seconds=5)
-            case Queue():
+            case QueueInfo():
                 continue
             case Gang():
                 group = a_group(found.key.name, min(found.pod_sets.values(), key=str).min_member)

@@ -6,7 +6,7 @@ import pytest
 
 from spinney.api.core import POD
 from spinney.kube.guarding import GuardedTransport
-from spinney.kube.transport import Request, Response
+from spinney.kube.transport import ClientRequest, ClientResponse
 from tests.conftest import Cluster
 
 from .bench import Bench
@@ -25,11 +25,11 @@ class SlowPatches(GuardedTransport):
         self.may_pass = asyncio.Event()
         self.writes: list[str] = []
 
-    def admit(self, request: Request) -> Request:
+    def admit(self, request: ClientRequest) -> ClientRequest:
         """Allow everything."""
         return request
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: ClientRequest) -> ClientResponse:
         """Send a request, a patch only when patches may pass."""
         if request.method == "PATCH" and "/pods/" in request.path:
             await self.may_pass.wait()
@@ -108,9 +108,9 @@ class _RefusesBinds(SlowPatches):
         super().__init__(cluster)
         self.may_pass.set()
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: ClientRequest) -> ClientResponse:
         if request.path.endswith("/binding"):
-            return Response(
+            return ClientResponse(
                 422, {}, b'{"kind":"Status","status":"Failure","code":422,"message":"the bind was refused"}'
             )
         return await super().request(request)

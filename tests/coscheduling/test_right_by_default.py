@@ -11,7 +11,16 @@ from spinney.api.core import Node, Pod
 from spinney.cluster.resources import CPU
 from spinney.cluster.scores import ScoreFramework
 from spinney.cluster.table import Mask, NodeTable
-from spinney.coscheduling.framework import SUCCESS, CycleState, Filter, Handle, PluginRegistry, PreFilter, Score, Status
+from spinney.coscheduling.framework import (
+    SUCCESS,
+    CycleState,
+    Filter,
+    FrameworkRegistry,
+    Handle,
+    PreFilter,
+    Score,
+    Status,
+)
 from spinney.coscheduling.framework.points import FrameworkPlugin, StateKey
 from spinney.coscheduling.plugins import BUILT_IN
 
@@ -85,7 +94,7 @@ def _liked(pod: Pod, nodes: NodeTable) -> Any:
 
 def a_bench(plugin: type[FrameworkPlugin]) -> Bench:
     """Return a scheduler with one more plugin."""
-    registry = PluginRegistry(BUILT_IN)
+    registry = FrameworkRegistry(BUILT_IN)
     registry.register(plugin.name, plugin)
     return Bench(registry=registry, plugins={"multiPoint": {"enabled": [{"name": plugin.name}]}})
 

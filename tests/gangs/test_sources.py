@@ -24,7 +24,7 @@ from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.sources import kai as kai_source
 from spinney.gangs.sources import volcano as volcano_source
 from spinney.gangs.sources.context import SourceContext
-from spinney.gangs.tree import GangKey, GroupSet, PodSet, TopologyConstraint
+from spinney.gangs.tree import GangKey, GroupSet, PodSet, TopologyConstraintInfo
 
 CONTEXT = SourceContext()
 META = ObjectMeta(name="g", namespace="team")
@@ -98,7 +98,7 @@ def test_kai_sub_groups_form_a_tree() -> None:
     assert root.min_groups == 1
     replica, spare = root.members
     assert isinstance(replica, GroupSet)
-    assert replica.topology == TopologyConstraint("t", required="rack", kind="Topology")
+    assert replica.topology == TopologyConstraintInfo("t", required="rack", kind="Topology")
     assert [member.minimum for member in replica.members] == [1, 3]
     assert spare == PodSet("spare", 0)
 
@@ -149,11 +149,11 @@ def test_a_pod_gang_keeps_its_constraints_at_every_level() -> None:
     )
     gang = podgang.gang(PodGang(metadata=meta, spec=spec), CONTEXT)
 
-    assert gang.root.topology == TopologyConstraint("t", required="zone", kind="ClusterTopologyBinding")
+    assert gang.root.topology == TopologyConstraintInfo("t", required="zone", kind="ClusterTopologyBinding")
     group, router = gang.root.members
-    assert group.topology == TopologyConstraint("t", required="rack", kind="ClusterTopologyBinding")
+    assert group.topology == TopologyConstraintInfo("t", required="rack", kind="ClusterTopologyBinding")
     assert isinstance(group, GroupSet)
-    assert group.members[1].topology == TopologyConstraint("t", required="host", kind="ClusterTopologyBinding")
+    assert group.members[1].topology == TopologyConstraintInfo("t", required="host", kind="ClusterTopologyBinding")
     assert router == PodSet("router", 1)
     assert gang.anchor == GangKey("podgang", "team", "base")
     assert gang.owned_by_operator
@@ -177,7 +177,7 @@ def test_simple_families_have_one_pod_set() -> None:
 
     assert plugin.pod_sets["default"].min_member == 5
     assert built_in.pod_sets["default"].min_member == 6
-    assert built_in.root.topology == TopologyConstraint("", required="rack")
+    assert built_in.root.topology == TopologyConstraintInfo("", required="rack")
 
 
 def test_a_volcano_group_may_have_minimums_per_task() -> None:

@@ -20,11 +20,11 @@ from spinney.api.podgang import PodGang
 from spinney.api.rbac import CLUSTER_ROLE
 from spinney.api.struct import JSON, convert
 from spinney.backends import (
+    BackendProfile,
     Capabilities,
     Catalogue,
     Degradation,
     PodManifest,
-    Profile,
     Profiles,
     Rejected,
     SchedulerBackend,
@@ -34,7 +34,7 @@ from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import ApiError, Forbidden, Invalid
 from spinney.kube.keys import Key
-from spinney.operator.admission.authorization import Authorizer
+from spinney.operator.admission.authorization import WriteAuthorizer
 from spinney.operator.admission.certificates import new_certificate, provision, service_names
 from spinney.operator.admission.rules import DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, Admission
 from spinney.operator.admission.webhooks import TIMEOUT_SECONDS, ServicePlace, WebhookServer, register
@@ -46,7 +46,8 @@ from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_t
 from tests.virtual_time import on_virtual_time
 
 KAI_TOO = Profiles(
-    (Profile("default-scheduler"), Profile("kai-scheduler"), Profile("spinney-scheduler")), "spinney-scheduler"
+    (BackendProfile("default-scheduler"), BackendProfile("kai-scheduler"), BackendProfile("spinney-scheduler")),
+    "spinney-scheduler",
 )
 OPERATOR = "system:serviceaccount:grove:operator"
 
@@ -262,7 +263,7 @@ async def test_the_nvlink_group_of_a_set_stays() -> None:
 @on_virtual_time
 async def test_a_backend_that_gives_no_verdict_is_named(name: str, code: int, told: str) -> None:
     """A silent or broken backend costs its own sets a bounded wait and an error with its name; others go on."""
-    profiles = Profiles((Profile("thinker"),), "thinker")
+    profiles = Profiles((BackendProfile("thinker"),), "thinker")
     catalogue = Catalogue()
     catalogue.register(Thinker)
     async with a_guarded_cluster(Settings(profiles=profiles), catalogue) as client:
@@ -277,7 +278,7 @@ async def test_a_backend_that_gives_no_verdict_is_named(name: str, code: int, to
 @on_virtual_time
 async def test_a_refusal_stands_at_the_field_the_backend_names() -> None:
     """A backend's word against a set is a fault of that field, or of the spec where the backend names none."""
-    profiles = Profiles((Profile("thinker"), Profile("kai-scheduler")), "thinker")
+    profiles = Profiles((BackendProfile("thinker"), BackendProfile("kai-scheduler")), "thinker")
     catalogue = every_backend()
     catalogue.register(Thinker)
     async with a_guarded_cluster(Settings(profiles=profiles), catalogue) as client:
@@ -399,7 +400,7 @@ def test_who_may_touch_managed_objects(asked: JSON, allowed: bool, warned: bool)
     for each in ("object", "oldObject"):
         if each in asked:
             review[each] = {"metadata": {"labels": asked[each]}}
-    judge = Authorizer(sets.get, operator=OPERATOR, exempt=("trusted",)).judge
+    judge = WriteAuthorizer(sets.get, operator=OPERATOR, exempt=("trusted",)).judge
     refusal, warnings = judge(convert(AdmissionRequest, review))
     assert (refusal is None, bool(warnings)) == (allowed, warned)
 

@@ -12,11 +12,11 @@ from spinney.backends import catalogue, every_backend
 from spinney.backends.documents import InvalidDocument
 from spinney.backends.kube import KubeSchedulerConfig
 from spinney.cli.commands.operator import operator
-from spinney.operator.configuration import LoadedConfiguration, check, effective, without_effect
+from spinney.operator.configuration import LoadedOperatorConfiguration, check, effective, without_effect
 from spinney.operator.operator import Settings
 
 
-def load(text: str) -> LoadedConfiguration:
+def load(text: str) -> LoadedOperatorConfiguration:
     """Check a configuration text."""
     return check(text, every_backend(), source="operator.yaml")
 

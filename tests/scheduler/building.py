@@ -7,7 +7,7 @@ from random import Random
 from spinney.api.core import Container, Node, NodeStatus, Pod, PodSpec, PodStatus, ResourceRequirements
 from spinney.api.labels import KAI_POD_GROUP, KAI_SUB_GROUP
 from spinney.api.meta import Metadata
-from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, PodSet, TopologyConstraint, single
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, PodSet, TopologyConstraintInfo, single
 from spinney.runtime import InlineExecutor, Runtime, SystemClock
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
@@ -95,7 +95,7 @@ def a_gang(
     *,
     minimum: int = 1,
     root: GroupSet | None = None,
-    topology: TopologyConstraint | None = None,
+    topology: TopologyConstraintInfo | None = None,
     priority: int = 50,
     preemptible: bool = True,
     queue: str = QUEUE,

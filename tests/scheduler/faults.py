@@ -18,7 +18,7 @@ from spinney.runtime import InlineExecutor, Runtime
 from spinney.scheduler import Event, EventHandler, Plugin, Session
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
-from spinney.scheduler.fairshare import GPU, Amounts, Queue, Weights
+from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo, Weights
 from spinney.scheduler.framework.events import WITHIN_CAPACITY, BatchEvent, Scenario
 from spinney.scheduler.framework.extension_points import QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -209,7 +209,7 @@ def a_world() -> Inventory:
     )
     for age, (name, quota) in enumerate((("plain", 100), ("rich", 0), ("poor", 100), ("ranked", 100))):
         inventory.put_queue(
-            Queue(name=name, quota=Amounts(-1, -1, quota * GPU), weight=Weights(1, 1, 1), created=float(age))
+            QueueInfo(name=name, quota=Amounts(-1, -1, quota * GPU), weight=Weights(1, 1, 1), created=float(age))
         )
     both = GroupSet("", (PodSet("left", 2), PodSet("right", 1)))
     for kind in ("good", "bad"):

@@ -35,7 +35,7 @@ from spinney.api.resource_claims import (
     ResourceSliceSpec,
 )
 from spinney.gangs.tree import Gang
-from spinney.scheduler.fairshare import GPU, Amounts, Queue, Weights
+from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo, Weights
 from tests.scheduler.building import a_gang
 
 NAMESPACE = "team"
@@ -63,7 +63,7 @@ class Look:
     """The schedulers look at what there is."""
 
 
-History = Iterator[Node | Pod | Queue | Gang | ResourceClaim | ResourceSlice | DeviceClass | Gone | Look]
+History = Iterator[Node | Pod | QueueInfo | Gang | ResourceClaim | ResourceSlice | DeviceClass | Gone | Look]
 
 
 class Author:
@@ -175,11 +175,11 @@ class Author:
             status=PodStatus(phase="Running" if node else "Pending"),
         )
 
-    def _queue(self) -> Queue:
+    def _queue(self) -> QueueInfo:
         name = self._random.choice(_QUEUES)
         parent = self._random.choice(("", "top", "other"))
         quota = Amounts(-1, -1, self._random.choice((-1, 0, 2, 1 << 50)) * GPU)
-        return Queue(name=name, parent=parent if parent != name else "", quota=quota, weight=Weights(1, 1, 1))
+        return QueueInfo(name=name, parent=parent if parent != name else "", quota=quota, weight=Weights(1, 1, 1))
 
     def _gang(self) -> Gang:
         name = self._random.choice(_GANGS)
@@ -206,6 +206,6 @@ class Author:
 
 
 def _name(found: Any) -> str:
-    if isinstance(found, Queue):
+    if isinstance(found, QueueInfo):
         return found.name
     return found.key.name if isinstance(found, Gang) else found.metadata.name

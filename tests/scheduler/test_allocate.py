@@ -8,7 +8,7 @@ from spinney.api.labels import KAI_QUEUE
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GroupSet, PodSet
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.fairshare import GPU, UNLIMITED, Amounts, Queue
+from spinney.scheduler.fairshare import GPU, UNLIMITED, Amounts, QueueInfo
 from spinney.scheduler.framework.session import Session
 from tests.scheduler.building import (
     NAMESPACE,
@@ -140,8 +140,8 @@ def test_a_job_that_lacks_pods_is_not_tried() -> None:
 def test_a_queue_that_does_not_exist_is_named() -> None:
     """A job of an unknown queue waits with that reason; so does one in a queue that has children."""
     inventory = an_inventory(a_node("n1"))
-    inventory.put_queue(Queue(name="parent"))
-    inventory.put_queue(Queue(name="child", parent="parent"))
+    inventory.put_queue(QueueInfo(name="parent"))
+    inventory.put_queue(QueueInfo(name="child", parent="parent"))
     for queue in ("ghost", "parent"):
         put_gang(inventory, a_gang(queue, queue=queue), [a_pod(queue, gang=queue)])
     result = a_scheduler(inventory).run_cycle()
@@ -154,7 +154,7 @@ def test_a_queue_that_does_not_exist_is_named() -> None:
 def test_a_queue_keeps_its_limit() -> None:
     """What a queue may hold at most is never exceeded, though there is room."""
     inventory = an_inventory(a_node("n1", gpus=8))
-    inventory.put_queue(Queue(name=QUEUE, limit=Amounts(UNLIMITED, UNLIMITED, 2 * GPU)))
+    inventory.put_queue(QueueInfo(name=QUEUE, limit=Amounts(UNLIMITED, UNLIMITED, 2 * GPU)))
     put_job(inventory, "a", 2)
     put_job(inventory, "b", 1)
     result = a_scheduler(inventory).run_cycle()

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 import msgspec
 import pytest
 
+from spinney.backends.documents import InvalidConfiguration
 from spinney.scheduler import Plugin, PluginOption, SchedulerConfig, Session, load_config, parse_config, read_arguments
-from spinney.scheduler.config import InvalidConfiguration
 from spinney.scheduler.framework.arguments import InvalidArguments, written
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.plugins import BUILT_IN, default_registry

@@ -11,7 +11,7 @@ from spinney.cluster.pods import PodKey
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
-from spinney.scheduler.fairshare import Queue
+from spinney.scheduler.fairshare import QueueInfo
 from spinney.scheduler.fairshare.amounts import NO_BOUND
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins.backfill.memory import Memory
@@ -189,7 +189,7 @@ def test_a_place_is_kept_from_queues_whose_turn_comes_first() -> None:
     """Once a gang was promised a place, a job of a queue that holds less does not take it."""
     inventory = a_pair_with_a_running_job()
     for name in (QUEUE, "other"):
-        inventory.put_queue(Queue(name=name, quota=NO_BOUND))
+        inventory.put_queue(QueueInfo(name=name, quota=NO_BOUND))
     scheduler = a_scheduler(inventory, config=replace(backfilling(), actions=("allocate",)))
     assert not scheduler.run_cycle().binds
     a_job(inventory, "long", 1, 4, JUST_NOW, lasts="61m", queue="other")

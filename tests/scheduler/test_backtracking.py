@@ -2,10 +2,10 @@
 
 import pytest
 
-from spinney.gangs.tree import GroupSet, PodSet, TopologyConstraint
+from spinney.gangs.tree import GroupSet, PodSet, TopologyConstraintInfo
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.topology.levels import TopologyLevels
 from tests.scheduler.building import RACK, a_gang, a_node, a_pod, a_scheduler, an_inventory, placements, put_gang
 
 
@@ -22,8 +22,8 @@ def competing_groups() -> Inventory:
     inventory = an_inventory(
         a_node("r1-0", gpus=4, cpu="64", labels={RACK: "r1"}), a_node("r2-0", gpus=5, cpu="8", labels={RACK: "r2"})
     )
-    inventory.put_topology(Topology("fabric", (RACK,)))
-    constraint = TopologyConstraint("fabric", required=RACK)
+    inventory.put_topology(TopologyLevels("fabric", (RACK,)))
+    constraint = TopologyConstraintInfo("fabric", required=RACK)
     root = GroupSet("", (PodSet("a", 3, constraint), PodSet("b", 4, constraint)))
     pods = [a_pod(f"a{number}", gang="job", pod_set="a", gpus=1, cpu="1") for number in range(3)]
     pods += [a_pod(f"b{number}", gang="job", pod_set="b", gpus=1, cpu="8") for number in range(4)]

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from spinney.backends.documents import InvalidConfiguration
 from spinney.scheduler.config import (
     DEFAULT_PLUGINS,
-    InvalidConfiguration,
     PluginOption,
     SchedulerConfig,
     load_config,

@@ -5,14 +5,14 @@ import pytest
 
 from spinney.api.core import NodeSpec, PodResourceClaim, Taint
 from spinney.api.podgang import CONSTRAINT_NOT_HONOURED
-from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GroupSet, PodSet, TopologyConstraint
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GroupSet, PodSet, TopologyConstraintInfo
 from spinney.scheduler import Plugin, Session
 from spinney.scheduler.config import DEFAULT_PLUGINS, PluginOption, SchedulerConfig
-from spinney.scheduler.fairshare import GPU, NO_BOUND, Amounts, Queue
+from spinney.scheduler.fairshare import GPU, NO_BOUND, Amounts, QueueInfo
 from spinney.scheduler.framework.plugin import Constraint
 from spinney.scheduler.framework.results import CycleResult
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.topology.levels import TopologyLevels
 from tests.scheduler.building import QUEUE, RACK, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang
 
 
@@ -23,12 +23,12 @@ def without(*names: str, extra: tuple[str, ...] = ()) -> SchedulerConfig:
 
 def racks() -> Inventory:
     inventory = an_inventory(*(a_node(f"n{n}", gpus=1, labels={RACK: f"r{n}"}) for n in range(2)))
-    inventory.put_topology(Topology("t", (RACK,)))
+    inventory.put_topology(TopologyLevels("t", (RACK,)))
     return inventory
 
 
 def gang_in_one_rack(*, inner: bool = False) -> Gang:
-    constraint = TopologyConstraint("t", required=RACK)
+    constraint = TopologyConstraintInfo("t", required=RACK)
     if inner:
         return a_gang("g", root=GroupSet("", (PodSet(DEFAULT_POD_SET, 2, constraint),)))
     return a_gang("g", minimum=2, topology=constraint)
@@ -54,7 +54,7 @@ def test_a_required_topology_is_not_ignored(inner: bool) -> None:
 def test_others_are_placed() -> None:
     """Only who has the constraint waits; a preference is none."""
     inventory = racks()
-    preferring = a_gang("p", minimum=2, topology=TopologyConstraint("t", preferred=RACK))
+    preferring = a_gang("p", minimum=2, topology=TopologyConstraintInfo("t", preferred=RACK))
     put_gang(inventory, preferring, [a_pod(f"p-{n}", gang="p", gpus=1) for n in range(2)])
     result = a_scheduler(inventory, config=without("topology")).run_cycle()
     assert len(result.binds) == 2
@@ -87,7 +87,7 @@ def test_device_claims_and_limits_and_node_rules_are_not_ignored() -> None:
     assert "device claim gpu" in refusal(a_scheduler(inventory, config=without("dynamicresources")).run_cycle())
 
     inventory = racks()
-    inventory.put_queue(Queue(name=QUEUE, quota=NO_BOUND, limit=Amounts(-1, -1, GPU)))
+    inventory.put_queue(QueueInfo(name=QUEUE, quota=NO_BOUND, limit=Amounts(-1, -1, GPU)))
     put_gang(inventory, a_gang("g"), [a_pod("g-0", gang="g", gpus=1)])
     assert f"queue {QUEUE} has a limit" in refusal(a_scheduler(inventory, config=without("proportion")).run_cycle())
 

@@ -5,16 +5,16 @@ import pytest
 
 from spinney.api.core import NodeSpec, Taint
 from spinney.explain import Explanation, as_text
-from spinney.gangs.tree import TopologyConstraint
+from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.fairshare import GPU, NO_BOUND, Amounts, Queue
+from spinney.scheduler.fairshare import GPU, NO_BOUND, Amounts, QueueInfo
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo
 from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.topology.levels import TopologyLevels
 from tests.scheduler.building import (
     RACK,
     ZONE,
@@ -44,7 +44,7 @@ def racks(*sizes: int) -> Inventory:
         for node in range(size)
     ]
     inventory = an_inventory(*nodes)
-    inventory.put_topology(Topology("dc", (ZONE, RACK)))
+    inventory.put_topology(TopologyLevels("dc", (ZONE, RACK)))
     return inventory
 
 
@@ -66,7 +66,7 @@ def test_the_nearest_rack_is_named_with_what_it_lacks(topology: str) -> None:
     """Of racks that hold some of the gang the fullest match is named, and its shortage is exact."""
     inventory = racks(2, 4)
     put_gang(inventory, a_gang("old", preemptible=False), [a_pod("old-0", gang="old", gpus=4, node="r1-n0")])
-    gang = a_gang("train", minimum=4, topology=TopologyConstraint(topology, required=RACK))
+    gang = a_gang("train", minimum=4, topology=TopologyConstraintInfo(topology, required=RACK))
     put_gang(inventory, gang, [a_pod(f"train-{n}", gang="train", gpus=8) for n in range(4)])
 
     explanation, line = refusal(inventory)
@@ -82,7 +82,7 @@ def test_the_nearest_rack_is_named_with_what_it_lacks(topology: str) -> None:
 def test_a_wider_level_that_would_do_is_offered() -> None:
     """A gang no rack can ever hold is told that the zone can."""
     inventory = racks(2, 2)
-    gang = a_gang("train", minimum=3, topology=TopologyConstraint("dc", required=RACK))
+    gang = a_gang("train", minimum=3, topology=TopologyConstraintInfo("dc", required=RACK))
     put_gang(inventory, gang, [a_pod(f"train-{n}", gang="train", gpus=8) for n in range(3)])
 
     explanation, line = refusal(inventory)
@@ -96,7 +96,7 @@ def test_a_leader_beside_its_workers_is_counted_with_what_it_asks_for() -> None:
     """A rack of four nodes is not called too small for four workers of a whole node and a leader without a GPU."""
     inventory = racks(4)
     put_gang(inventory, a_gang("old", preemptible=False), [a_pod("old-0", gang="old", gpus=8, node="r0-n0")])
-    gang = a_gang("train", minimum=5, topology=TopologyConstraint("dc", required=RACK))
+    gang = a_gang("train", minimum=5, topology=TopologyConstraintInfo("dc", required=RACK))
     pods = [a_pod("train-leader", gang="train", gpus=0), *(a_pod(f"train-{n}", gang="train", gpus=8) for n in range(4))]
     put_gang(inventory, gang, pods)
 
@@ -146,7 +146,7 @@ def test_a_topology_that_is_too_small_is_told_to_each_job_by_name() -> None:
     """The summary of a refused topology names the job it is about."""
     inventory = racks(1, 1)
     for name in ("first", "second"):
-        gang = a_gang(name, minimum=2, topology=TopologyConstraint("dc", required=RACK))
+        gang = a_gang(name, minimum=2, topology=TopologyConstraintInfo("dc", required=RACK))
         put_gang(inventory, gang, [a_pod(f"{name}-{n}", gang=name, gpus=8) for n in range(2)])
     config = SchedulerConfig(actions=("allocate",), explain=False)
     for refused in a_scheduler(inventory, config=config).run_cycle().unschedulable:
@@ -219,7 +219,7 @@ def test_what_rules_a_pod_out_beforehand_is_said_on_a_full_cluster_too() -> None
 def test_a_queue_that_does_not_exist_is_all_that_is_said() -> None:
     """What nodes offer is beside the point where a job cannot be in the queue it names."""
     inventory = an_inventory(a_node("n0"))
-    inventory.put_queue(Queue(name="real", quota=NO_BOUND, limit=NO_BOUND))
+    inventory.put_queue(QueueInfo(name="real", quota=NO_BOUND, limit=NO_BOUND))
     put_job(inventory, "train", 1, gpus=1)
 
     explanation, line = refusal(inventory)
@@ -233,7 +233,7 @@ def test_a_queue_at_its_limit_is_named_with_its_figures() -> None:
     """A job its queue's limit keeps out hears of the queue, not of nodes."""
     inventory = an_inventory(a_node("n0"))
     limit = Amounts(NO_BOUND.cpu, NO_BOUND.memory, 2 * GPU)
-    inventory.put_queue(Queue(name="default-queue", quota=NO_BOUND, limit=limit))
+    inventory.put_queue(QueueInfo(name="default-queue", quota=NO_BOUND, limit=limit))
     put_job(inventory, "train", 3, gpus=1)
 
     explanation, line = refusal(inventory)

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spinney.gangs.tree import TopologyConstraint
+from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.framework.events import BatchEvent, EventHandler
 from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -16,7 +16,7 @@ from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.placement import filling
-from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.topology.levels import TopologyLevels
 from tests.scheduler.building import RACK, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang
 
 Shape = tuple[int, int, int]
@@ -53,13 +53,13 @@ def outcome(
     inventory = an_inventory(
         *(a_node(f"n{i}", gpus=gpus, labels={RACK: f"r{i % 2}"}) for i, (gpus, _, _) in enumerate(nodes))
     )
-    inventory.put_topology(Topology("t", (RACK,)))
+    inventory.put_topology(TopologyLevels("t", (RACK,)))
     for number, (_, used, releasing) in enumerate(nodes):
         for each in range(used + releasing):
             name = f"old-{number}-{each}"
             inventory.apply(a_pod(name, gpus=1, node=f"n{number}", terminating=each >= used))
     for number, (count, gpus) in enumerate(work):
-        constraint = TopologyConstraint("t", preferred=RACK) if packed and number % 2 else None
+        constraint = TopologyConstraintInfo("t", preferred=RACK) if packed and number % 2 else None
         gang = a_gang(f"job{number}", minimum=max(count - 2, 1), topology=constraint)
         put_gang(inventory, gang, (a_pod(f"j{number}-{i}", gang=f"job{number}", gpus=gpus) for i in range(count)))
     scheduler = a_scheduler(inventory, *plugins, config=config)

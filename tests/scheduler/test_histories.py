@@ -6,7 +6,7 @@ import pytest
 
 from spinney.cluster.pods import PodKey
 from spinney.gangs.tree import Gang
-from spinney.scheduler.fairshare import Queue
+from spinney.scheduler.fairshare import QueueInfo
 from spinney.scheduler.intake.inventory import Inventory
 from tests.scheduler.building import a_scheduler
 from tests.scheduler.histories import NAMESPACE, Author, Gone, Look
@@ -31,11 +31,11 @@ def live(seed: int) -> None:
                 for eviction in result.evictions:
                     if (gone := author.evicted(eviction.pod.name)) is not None:
                         inventory.delete(gone)
-            case Queue():
+            case QueueInfo():
                 inventory.put_queue(event)
             case Gang():
                 inventory.put_gang(event)
-            case Gone(found=Queue(name=name)):
+            case Gone(found=QueueInfo(name=name)):
                 inventory.remove_queue(name)
             case Gone(found=Gang(key=key)):
                 inventory.remove_gang(key)

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spinney.cluster.devices import DEVICE
-from spinney.gangs.tree import GroupSet, PodSet, TopologyConstraint
+from spinney.gangs.tree import GroupSet, PodSet, TopologyConstraintInfo
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.topology.levels import TopologyLevels
 from tests.scheduler.building import RACK, ZONE, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang
 
 nodes = st.lists(st.tuples(st.integers(0, 4), st.sampled_from("ab"), st.sampled_from("xyz")), min_size=1, max_size=8)
@@ -22,9 +22,9 @@ jobs = st.lists(
 running = st.lists(st.tuples(st.integers(0, 7), st.booleans()), max_size=6)
 
 
-def a_constraint(found: tuple[str, str] | None) -> TopologyConstraint | None:
+def a_constraint(found: tuple[str, str] | None) -> TopologyConstraintInfo | None:
     """Return a topology constraint."""
-    return TopologyConstraint("t", **{found[0]: found[1]}) if found is not None else None
+    return TopologyConstraintInfo("t", **{found[0]: found[1]}) if found is not None else None
 
 
 def a_world(
@@ -39,7 +39,7 @@ def a_world(
             for number, (gpus, zone, rack) in enumerate(shapes)
         )
     )
-    inventory.put_topology(Topology("t", (ZONE, RACK)))
+    inventory.put_topology(TopologyLevels("t", (ZONE, RACK)))
     taken: Counter[int] = Counter()
     for number, (node, terminating) in enumerate(old):
         if node < len(shapes) and taken[node] < shapes[node][0]:
@@ -105,7 +105,7 @@ def test_rules_are_kept(shapes, work, old) -> None:  # type: ignore[no-untyped-d
     assert (session.nodes.table.idle[session.nodes.all.rows] >= 0).all()
 
 
-def _in_one_domain(inventory: Inventory, names: list[str], constraint: TopologyConstraint | None) -> None:
+def _in_one_domain(inventory: Inventory, names: list[str], constraint: TopologyConstraintInfo | None) -> None:
     if constraint is None or not constraint.required:
         return
     table = inventory.cluster.table

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spinney.scheduler.evaluation.job_order import JobOrder
-from spinney.scheduler.fairshare import Queue, QueueTree
+from spinney.scheduler.fairshare import QueueInfo, QueueTree
 from spinney.scheduler.framework.extension_points import QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from tests.scheduler.building import a_gang, a_pod, a_session, an_inventory, put_gang
@@ -46,11 +46,11 @@ class ByHolding:
 
 TREE = QueueTree(
     [
-        Queue(name="x"),
-        Queue(name="y"),
-        Queue(name="x1", parent="x"),
-        Queue(name="x2", parent="x"),
-        Queue(name="y1", parent="y"),
+        QueueInfo(name="x"),
+        QueueInfo(name="y"),
+        QueueInfo(name="x1", parent="x"),
+        QueueInfo(name="x2", parent="x"),
+        QueueInfo(name="y1", parent="y"),
     ]
 )
 

@@ -11,11 +11,11 @@ from spinney.api.affinity import Affinity, PodAffinity, PodAffinityTerm
 from spinney.api.labels import HOSTNAME
 from spinney.api.selectors import LabelSelector
 from spinney.cluster.table import Mask
-from spinney.gangs.tree import TopologyConstraint
+from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.scheduler import NodeSet, Plugin, PodGroupInfo, PodInfo, Session
 from spinney.scheduler.framework.nodes import Nodes
 from spinney.scheduler.placement import filling
-from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.topology.levels import TopologyLevels
 from tests.scheduler.building import RACK, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang
 
 
@@ -33,9 +33,9 @@ def outcome(nodes: list[int], work: list[tuple[int, str, str, str]]) -> dict[str
             for i, gpus in enumerate(nodes)
         )
     )
-    inventory.put_topology(Topology("t", (RACK,)))
+    inventory.put_topology(TopologyLevels("t", (RACK,)))
     for number, (count, app, avoided, key) in enumerate(work):
-        constraint = TopologyConstraint("t", preferred=RACK) if number % 2 else None
+        constraint = TopologyConstraintInfo("t", preferred=RACK) if number % 2 else None
         affinity = away_from(avoided, key) if avoided else None
         put_gang(
             inventory,
@@ -84,10 +84,10 @@ def test_replicas_that_refuse_each_other_find_a_node_each() -> None:
     inventory = an_inventory(
         *(a_node(f"n{i}", gpus=8, labels={HOSTNAME: f"n{i}", RACK: "small" if i < 2 else "large"}) for i in range(6))
     )
-    inventory.put_topology(Topology("t", (RACK,)))
+    inventory.put_topology(TopologyLevels("t", (RACK,)))
     put_gang(
         inventory,
-        a_gang("g", minimum=3, topology=TopologyConstraint("t", required=RACK)),
+        a_gang("g", minimum=3, topology=TopologyConstraintInfo("t", required=RACK)),
         (a_pod(f"p{i}", gang="g", gpus=1, labels={"app": "a"}, affinity=away_from("a")) for i in range(3)),
     )
     result = a_scheduler(inventory).run_cycle()

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from structlog.testing import capture_logs
 
-from spinney.scheduler.config import PluginOption, SchedulerConfig, VictimSearch
+from spinney.scheduler.config import PluginOption, SchedulerConfig, VictimSearchLimits
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.framework.session import Session
@@ -41,7 +41,7 @@ def a_scheduler(seed: int) -> tuple[Scheduler, str]:
         backtracking=chance.random() < 0.7,
         spare_just_bound=chance.random() < 0.5,
         narrow_victims=chance.random() < 0.7,
-        victim_search=VictimSearch(action_seconds=1e6, job_seconds=1e6),
+        victim_search=VictimSearchLimits(action_seconds=1e6, job_seconds=1e6),
     )
     return Scheduler(config, a_world(seed), runtime=a_runtime(), registry=registry), "; ".join(told)
 

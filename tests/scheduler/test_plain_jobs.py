@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spinney.cluster.statuses import PodStatus
-from spinney.gangs.tree import TopologyConstraint
+from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.evaluation.node_rules import Candidates, NodeRules
-from spinney.scheduler.fairshare import GPU, Amounts, Queue
+from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo
 from spinney.scheduler.framework.events import BatchEvent, EventHandler
 from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session
@@ -18,15 +18,15 @@ from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.placement.placing import place_job
 from spinney.scheduler.placement.plain_jobs import PlainJobs
-from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.topology.levels import TopologyLevels
 from tests.scheduler.building import RACK, ZONE, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang, put_job
 
 CONSTRAINTS = (
     None,
     None,
-    TopologyConstraint("t", preferred=RACK),
-    TopologyConstraint("t", required=ZONE, preferred=RACK),
-    TopologyConstraint("t", required=RACK),
+    TopologyConstraintInfo("t", preferred=RACK),
+    TopologyConstraintInfo("t", required=ZONE, preferred=RACK),
+    TopologyConstraintInfo("t", required=RACK),
 )
 
 
@@ -64,11 +64,11 @@ def a_world(nodes: list[int], work: list[Streak]) -> Inventory:
     inventory = an_inventory(
         *(a_node(f"n{i}", gpus=gpus, labels={RACK: f"r{i // 2}", ZONE: f"z{i // 4}"}) for i, gpus in enumerate(nodes))
     )
-    inventory.put_topology(Topology("t", (ZONE, RACK)))
-    inventory.put_queue(Queue(name="q0", quota=Amounts(gpu=4 * GPU)))
-    inventory.put_queue(Queue(name="q1", limit=Amounts(gpu=5 * GPU)))
-    inventory.put_queue(Queue(name="q2", parent="q0"))
-    inventory.put_queue(Queue(name="q3", parent="q0"))
+    inventory.put_topology(TopologyLevels("t", (ZONE, RACK)))
+    inventory.put_queue(QueueInfo(name="q0", quota=Amounts(gpu=4 * GPU)))
+    inventory.put_queue(QueueInfo(name="q1", limit=Amounts(gpu=5 * GPU)))
+    inventory.put_queue(QueueInfo(name="q2", parent="q0"))
+    inventory.put_queue(QueueInfo(name="q3", parent="q0"))
     for number, streak in enumerate(work):
         if streak.releasing:
             inventory.apply(a_pod(f"old-{number}", gpus=1, node=f"n{number % len(nodes)}", terminating=True))
@@ -152,10 +152,10 @@ def test_nodes_are_ranked_for_the_first_of_alike_jobs_only() -> None:
 def test_alike_jobs_fill_one_domain_after_the_other() -> None:
     """Nodes are ranked anew for jobs that need a rack when the rack of those before them is full."""
     inventory = an_inventory(*(a_node(f"n{i}", gpus=2, labels={RACK: f"r{i // 2}"}) for i in range(4)))
-    inventory.put_topology(Topology("t", (RACK,)))
+    inventory.put_topology(TopologyLevels("t", (RACK,)))
     for number in range(5):
         name = f"job{number}"
-        gang = a_gang(name, minimum=2, topology=TopologyConstraint("t", required=RACK))
+        gang = a_gang(name, minimum=2, topology=TopologyConstraintInfo("t", required=RACK))
         put_gang(inventory, gang, (a_pod(f"{name}-{each}", gang=name, gpus=1) for each in range(2)))
 
     assert ranked(inventory) == ["job0", "job2"]

@@ -3,15 +3,15 @@
 import pytest
 
 from spinney.api.labels import HOSTNAME
-from spinney.gangs.tree import TopologyConstraint
+from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.topology.levels import TopologyLevels
 from tests.scheduler.building import RACK, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang
 
-LEVELS = Topology(name="hall", levels=(RACK, HOSTNAME), kind="Topology")
-ONE_RACK = TopologyConstraint("hall", required=RACK, kind="Topology")
+LEVELS = TopologyLevels(name="hall", levels=(RACK, HOSTNAME), kind="Topology")
+ONE_RACK = TopologyConstraintInfo("hall", required=RACK, kind="Topology")
 
 
 def a_hall(*racks: int) -> Inventory:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from spinney.api.kai import Topology as KaiTopology
 from spinney.api.meta import OwnerReference
 from spinney.api.struct import convert
-from spinney.gangs.tree import TopologyConstraint
+from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.intake.inventory import Inventory
 from tests.scheduler.building import (
@@ -119,7 +119,7 @@ def test_nodes_are_kept_in_one_domain() -> None:
     inventory.apply(convert(KaiTopology, {"metadata": {"name": "dc"}, "spec": {"levels": [{"nodeLabel": RACK}]}}))
     for name, gpus in {"a1": 8, "b1": 2}.items():
         put_gang(inventory, a_gang(f"on-{name}"), [a_pod(f"on-{name}-0", gang=f"on-{name}", gpus=gpus, node=name)])
-    constraint = TopologyConstraint("dc", required=RACK)
+    constraint = TopologyConstraintInfo("dc", required=RACK)
     a_gang_of(inventory, "large", 2, 8, AN_HOUR_AGO, topology=constraint)
     a_gang_of(inventory, "small", 1, 4, JUST_NOW)
     assert placed(inventory) == {"small-0": "a2"}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from spinney.gangs.tree import GangKey, GroupSet, PodSet, TopologyConstraint
+from spinney.gangs.tree import GangKey, GroupSet, PodSet, TopologyConstraintInfo
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.topology.levels import TopologyLevels
 from tests.scheduler.building import RACK, ZONE, a_gang, a_node, a_pod, a_scheduler, an_inventory, placements, put_gang
 
 
@@ -16,13 +16,13 @@ def a_fabric(racks: dict[str, tuple[str, list[int]]]) -> Inventory:
         for number, gpus in enumerate(sizes)
     ]
     inventory = an_inventory(*nodes)
-    inventory.put_topology(Topology("fabric", (ZONE, RACK), {"rack": RACK}))
+    inventory.put_topology(TopologyLevels("fabric", (ZONE, RACK), {"rack": RACK}))
     return inventory
 
 
 def racks_used(inventory: Inventory, count: int, **levels: str) -> set[str]:
     """Return the racks that a gang of one-GPU pods ends up in."""
-    constraint = TopologyConstraint("fabric", **levels)
+    constraint = TopologyConstraintInfo("fabric", **levels)
     pods = [a_pod(f"p{number}", gang="job", gpus=1) for number in range(count)]
     put_gang(inventory, a_gang("job", minimum=count, topology=constraint), pods)
     return {node.rpartition("-")[0] for node in placements(a_scheduler(inventory)).values()}
@@ -39,7 +39,7 @@ def test_a_required_level_that_no_domain_meets_keeps_the_gang_waiting() -> None:
     """Four pods fit the cluster but no rack; the reason names each rack and how many it holds."""
     inventory = a_fabric({"r1": ("z", [2]), "r2": ("z", [3])})
     pods = [a_pod(f"p{number}", gang="job", gpus=1) for number in range(4)]
-    put_gang(inventory, a_gang("job", minimum=4, topology=TopologyConstraint("fabric", required=RACK)), pods)
+    put_gang(inventory, a_gang("job", minimum=4, topology=TopologyConstraintInfo("fabric", required=RACK)), pods)
     result = a_scheduler(inventory).run_cycle()
 
     assert not result.binds
@@ -74,7 +74,7 @@ def test_equal_rack_names_in_different_zones_are_different_racks() -> None:
     inventory = an_inventory(
         a_node("a", gpus=2, labels={ZONE: "z1", RACK: "r"}), a_node("b", gpus=2, labels={ZONE: "z2", RACK: "r"})
     )
-    inventory.put_topology(Topology("fabric", (ZONE, RACK)))
+    inventory.put_topology(TopologyLevels("fabric", (ZONE, RACK)))
 
     assert racks_used(inventory, 3, required=RACK) == set()
 
@@ -82,7 +82,7 @@ def test_equal_rack_names_in_different_zones_are_different_racks() -> None:
 def test_nodes_without_all_labels_take_no_constrained_gang() -> None:
     """A node that lacks a level's label is in no domain."""
     inventory = an_inventory(a_node("a", gpus=8, labels={ZONE: "z"}))
-    inventory.put_topology(Topology("fabric", (ZONE, RACK)))
+    inventory.put_topology(TopologyLevels("fabric", (ZONE, RACK)))
 
     assert racks_used(inventory, 1, preferred=RACK) == set()
 
@@ -98,7 +98,7 @@ def test_nodes_without_all_labels_take_no_constrained_gang() -> None:
 def test_a_constraint_that_makes_no_sense_is_named(topology: str, levels: dict[str, str], complaint: str) -> None:
     """The gang waits, and the reason says what is wrong with its constraint."""
     inventory = a_fabric({"r1": ("z", [8])})
-    constraint = TopologyConstraint(topology, **levels)
+    constraint = TopologyConstraintInfo(topology, **levels)
     put_gang(inventory, a_gang("job", topology=constraint), [a_pod("p", gang="job", gpus=1)])
     result = a_scheduler(inventory).run_cycle()
 
@@ -109,7 +109,7 @@ def test_a_constraint_that_makes_no_sense_is_named(topology: str, levels: dict[s
 def test_a_growing_gang_stays_in_its_domain() -> None:
     """Pods added to a running gang go to the rack its pods are in, or wait."""
     inventory = a_fabric({"r1": ("z", [2, 2]), "r2": ("z", [8])})
-    constraint = TopologyConstraint("fabric", required=RACK)
+    constraint = TopologyConstraintInfo("fabric", required=RACK)
     pods = [a_pod("old", gang="job", gpus=1, node="r1-0")]
     pods += [a_pod(f"new{number}", gang="job", gpus=1) for number in range(5)]
     put_gang(inventory, a_gang("job", minimum=1, topology=constraint), pods)
@@ -126,11 +126,11 @@ def test_levels_nest() -> None:
     )
     replicas = tuple(
         GroupSet(
-            f"replica{number}", (PodSet(f"pods{number}", 3),), topology=TopologyConstraint("fabric", required=RACK)
+            f"replica{number}", (PodSet(f"pods{number}", 3),), topology=TopologyConstraintInfo("fabric", required=RACK)
         )
         for number in range(2)
     )
-    root = GroupSet("", replicas, topology=TopologyConstraint("fabric", required=ZONE))
+    root = GroupSet("", replicas, topology=TopologyConstraintInfo("fabric", required=ZONE))
     pods = [
         a_pod(f"p{number}-{member}", gang="job", pod_set=f"pods{number}", gpus=1)
         for number in range(2)
@@ -146,7 +146,7 @@ def test_levels_nest() -> None:
 def test_a_scaled_gang_joins_the_domain_of_its_base() -> None:
     """A gang anchored to another goes where that one is, though elsewhere there is more room."""
     inventory = a_fabric({"r1": ("z1", [8]), "r2": ("z2", [2])})
-    constraint = TopologyConstraint("fabric", required=ZONE)
+    constraint = TopologyConstraintInfo("fabric", required=ZONE)
     base = a_gang("base", topology=constraint)
     put_gang(inventory, base, [a_pod("b", gang="base", gpus=1, node="r1-0")])
     scaled = a_gang("scaled", topology=constraint)
@@ -162,6 +162,6 @@ def test_levels_without_a_topology_object_are_label_keys() -> None:
     """A constraint that names no topology is taken by its keys."""
     inventory = an_inventory(*(a_node(name, gpus=2, labels={"row": row}) for name, row in (("a", "1"), ("b", "2"))))
     pods = [a_pod(f"p{number}", gang="job", gpus=1) for number in range(2)]
-    put_gang(inventory, a_gang("job", minimum=2, topology=TopologyConstraint("", required="row")), pods)
+    put_gang(inventory, a_gang("job", minimum=2, topology=TopologyConstraintInfo("", required="row")), pods)
 
     assert set(placements(a_scheduler(inventory)).values()) == {"a"}

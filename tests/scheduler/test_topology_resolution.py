@@ -8,16 +8,16 @@ from spinney.api.topology_binding import (
     ClusterTopologyBindingSpec,
     TopologyLevel,
 )
-from spinney.gangs.tree import DEFAULT_POD_SET, PodSet, TopologyConstraint, single
+from spinney.gangs.tree import DEFAULT_POD_SET, PodSet, TopologyConstraintInfo, single
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.topology.levels import TopologyLevels
 from spinney.scheduler.topology.resolving import Topologies
 from spinney.scheduler.topology.scoring import placement_score
 from tests.scheduler.building import RACK, ZONE
 
 NAME = "fabric"
-OF_GROVE = TopologyConstraint(NAME, required=RACK, kind=CLUSTER_TOPOLOGY_BINDING.kind)
-OF_KAI = TopologyConstraint(NAME, required=RACK, kind=kai.TOPOLOGY.kind)
+OF_GROVE = TopologyConstraintInfo(NAME, required=RACK, kind=CLUSTER_TOPOLOGY_BINDING.kind)
+OF_KAI = TopologyConstraintInfo(NAME, required=RACK, kind=kai.TOPOLOGY.kind)
 
 
 def a_binding() -> ClusterTopologyBinding:
@@ -31,7 +31,7 @@ def a_kai_topology() -> kai.Topology:
     )
 
 
-def levels(inventory: Inventory, constraint: TopologyConstraint) -> tuple[str, ...] | None:
+def levels(inventory: Inventory, constraint: TopologyConstraintInfo) -> tuple[str, ...] | None:
     found = inventory.snapshot().topologies.resolve(constraint)
     return found.levels if found is not None else None
 
@@ -51,15 +51,15 @@ def test_topologies_of_two_kinds_may_share_a_name() -> None:
 
 def test_a_constraint_without_a_name_means_the_first_topology_with_its_levels() -> None:
     """A native PodGroup names only a label: a topology that has it tells racks of two zones apart."""
-    topologies = Topologies([Topology("b", (ZONE, RACK)), Topology("a", (ZONE,))])
-    assert topologies.required(TopologyConstraint("", required=RACK)) == (Topology("b", (ZONE, RACK)), 1)
-    assert topologies.required(TopologyConstraint("", required="block")) == (Topology("", ("block",)), 0)
-    assert topologies.required(TopologyConstraint("", preferred=RACK)) is None
+    topologies = Topologies([TopologyLevels("b", (ZONE, RACK)), TopologyLevels("a", (ZONE,))])
+    assert topologies.required(TopologyConstraintInfo("", required=RACK)) == (TopologyLevels("b", (ZONE, RACK)), 1)
+    assert topologies.required(TopologyConstraintInfo("", required="block")) == (TopologyLevels("", ("block",)), 0)
+    assert topologies.required(TopologyConstraintInfo("", preferred=RACK)) is None
 
 
 def test_a_constraint_without_a_name_is_scored() -> None:
     """Pods in two racks of one zone come half as near as their group would like."""
-    constraint = TopologyConstraint("", preferred=RACK)
+    constraint = TopologyConstraintInfo("", preferred=RACK)
     root = single(PodSet(DEFAULT_POD_SET, 2), topology=constraint)
     nodes = [{ZONE: "z", RACK: "r0"}, {ZONE: "z", RACK: "r1"}]
-    assert placement_score(root, lambda _: nodes, Topologies([Topology("dc", (ZONE, RACK))])) == 0.5
+    assert placement_score(root, lambda _: nodes, Topologies([TopologyLevels("dc", (ZONE, RACK))])) == 0.5

@@ -22,7 +22,7 @@ class InvalidSelector(ValueError):
         super().__init__(f"{text!r} is not a selector: {fault}")
 
 
-class Operator(Enum):
+class SelectorOperator(Enum):
     """How a requirement compares a label."""
 
     IN = "In"
@@ -38,47 +38,47 @@ class Requirement:
     """One comparison of one label."""
 
     key: str
-    operator: Operator
+    operator: SelectorOperator
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Return whether ``labels`` meet this requirement; an absent label meets ``NotIn``, as in Kubernetes."""
         present = labels.get(self.key)
         match self.operator:
-            case Operator.IN:
+            case SelectorOperator.IN:
                 return present is not None and present in self.values
-            case Operator.NOT_IN:
+            case SelectorOperator.NOT_IN:
                 return present is None or present not in self.values
-            case Operator.EXISTS:
+            case SelectorOperator.EXISTS:
                 return present is not None
-            case Operator.DOES_NOT_EXIST:
+            case SelectorOperator.DOES_NOT_EXIST:
                 return present is None
-            case Operator.GREATER | Operator.LESS:
+            case SelectorOperator.GREATER | SelectorOperator.LESS:
                 return self._compares(present)
 
     def _compares(self, present: str | None) -> bool:
         left, right = _integer(present), _integer(self.values[0] if len(self.values) == 1 else None)
         if left is None or right is None:
             return False
-        return left > right if self.operator is Operator.GREATER else left < right
+        return left > right if self.operator is SelectorOperator.GREATER else left < right
 
     def __str__(self) -> str:
         match self.operator:
-            case Operator.IN if len(self.values) == 1:
+            case SelectorOperator.IN if len(self.values) == 1:
                 return f"{self.key}={self.values[0]}"
-            case Operator.NOT_IN if len(self.values) == 1:
+            case SelectorOperator.NOT_IN if len(self.values) == 1:
                 return f"{self.key}!={self.values[0]}"
-            case Operator.IN:
+            case SelectorOperator.IN:
                 return f"{self.key} in ({','.join(sorted(self.values))})"
-            case Operator.NOT_IN:
+            case SelectorOperator.NOT_IN:
                 return f"{self.key} notin ({','.join(sorted(self.values))})"
-            case Operator.EXISTS:
+            case SelectorOperator.EXISTS:
                 return self.key
-            case Operator.DOES_NOT_EXIST:
+            case SelectorOperator.DOES_NOT_EXIST:
                 return f"!{self.key}"
-            case Operator.GREATER:
+            case SelectorOperator.GREATER:
                 return f"{self.key}>{self.values[0]}"
-            case Operator.LESS:
+            case SelectorOperator.LESS:
                 return f"{self.key}<{self.values[0]}"
 
 
@@ -96,7 +96,7 @@ class Selector:
     @classmethod
     def of(cls, labels: Mapping[str, str]) -> "Selector":
         """Return the selector of exactly these labels."""
-        return cls(tuple(Requirement(key, Operator.IN, (labels[key],)) for key in sorted(labels)))
+        return cls(tuple(Requirement(key, SelectorOperator.IN, (labels[key],)) for key in sorted(labels)))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Return whether ``labels`` meet every requirement."""
@@ -150,7 +150,7 @@ class LabelSelector(Struct, frozen=True, kw_only=True):
 
     def selector(self) -> Selector:
         """Return the requirements this selector stands for, in a stable order."""
-        expressions = (Requirement(e.key, Operator(e.operator), e.values) for e in self.match_expressions)
+        expressions = (Requirement(e.key, SelectorOperator(e.operator), e.values) for e in self.match_expressions)
         return Selector((*Selector.of(self.match_labels).requirements, *expressions))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -158,7 +158,9 @@ class LabelSelector(Struct, frozen=True, kw_only=True):
         for key, wanted in self.match_labels.items():
             if labels.get(key) != wanted:
                 return False
-        return all(Requirement(e.key, Operator(e.operator), e.values).matches(labels) for e in self.match_expressions)
+        return all(
+            Requirement(e.key, SelectorOperator(e.operator), e.values).matches(labels) for e in self.match_expressions
+        )
 
     def __str__(self) -> str:
         return str(self.selector())
@@ -189,21 +191,25 @@ class _SelectorParser:
 
     def _requirement(self) -> Requirement:
         if self._accept("!"):
-            return Requirement(self._key(), Operator.DOES_NOT_EXIST)
+            return Requirement(self._key(), SelectorOperator.DOES_NOT_EXIST)
         key = self._key()
         operator = self._peek()
         if operator is None or operator == ",":
-            return Requirement(key, Operator.EXISTS)
+            return Requirement(key, SelectorOperator.EXISTS)
         self._position += 1
         match operator:
             case "=" | "==":
-                return Requirement(key, Operator.IN, (self._value(),))
+                return Requirement(key, SelectorOperator.IN, (self._value(),))
             case "!=":
-                return Requirement(key, Operator.NOT_IN, (self._value(),))
+                return Requirement(key, SelectorOperator.NOT_IN, (self._value(),))
             case ">" | "<":
-                return Requirement(key, Operator.GREATER if operator == ">" else Operator.LESS, (self._number(),))
+                return Requirement(
+                    key, SelectorOperator.GREATER if operator == ">" else SelectorOperator.LESS, (self._number(),)
+                )
             case "in" | "notin":
-                return Requirement(key, Operator.IN if operator == "in" else Operator.NOT_IN, self._values())
+                return Requirement(
+                    key, SelectorOperator.IN if operator == "in" else SelectorOperator.NOT_IN, self._values()
+                )
             case _:
                 raise self._fault(f"expected an operator after {key!r}, found {operator!r}")
 

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
         TopologyAware,
         TopologyState,
     )
-    from spinney.backends.profiles import Profile, Profiles
+    from spinney.backends.profiles import BackendProfile, Profiles
     from spinney.backends.registry import InitializationFailed, Registry
 
 __all__ = [
     "INTERFACE_VERSION",
     "BackendContext",
+    "BackendProfile",
     "BackendUnavailable",
     "Capabilities",
     "Catalogue",
@@ -38,7 +39,6 @@ __all__ = [
     "GangLookup",
     "InitializationFailed",
     "PodManifest",
-    "Profile",
     "Profiles",
     "Registry",
     "Rejected",
@@ -60,7 +60,7 @@ _HOMES: Final = {
     "GangLookup": "interface",
     "InitializationFailed": "registry",
     "PodManifest": "interface",
-    "Profile": "profiles",
+    "BackendProfile": "profiles",
     "Profiles": "profiles",
     "Registry": "registry",
     "Rejected": "interface",

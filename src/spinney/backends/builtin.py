@@ -3,7 +3,7 @@
 from typing import Final
 
 from spinney.backends.catalogue import Catalogue
-from spinney.backends.coscheduling import Coscheduling
+from spinney.backends.coscheduling import CoschedulingBackend
 from spinney.backends.interface import SchedulerBackend
 from spinney.backends.kai import KaiScheduler
 from spinney.backends.kube import KubeScheduler
@@ -13,7 +13,7 @@ from spinney.backends.volcano import Volcano
 BACKENDS: Final[tuple[type[SchedulerBackend], ...]] = (
     KubeScheduler,
     KaiScheduler,
-    Coscheduling,
+    CoschedulingBackend,
     Volcano,
     SpinneyScheduler,
 )

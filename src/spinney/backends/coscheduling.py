@@ -40,7 +40,7 @@ class CoschedulingConfig(msgspec.Struct, frozen=True, rename="camel"):
     """How long placed pods wait for the rest of their gang; the plugin's own setting when absent."""
 
 
-class Coscheduling(SchedulerBackend):
+class CoschedulingBackend(SchedulerBackend):
     """A scheduler that runs the coscheduling plugin."""
 
     name: ClassVar[str] = "coscheduling"

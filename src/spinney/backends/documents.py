@@ -49,6 +49,10 @@ class InvalidDocument(ValueError):
         self.problems = problems
 
 
+class InvalidConfiguration(ValueError):
+    """A configuration that cannot be used; the text names the field and what to write instead."""
+
+
 @dataclass(frozen=True)
 class Document:
     """A parsed YAML document: its plain value, and the line of each part of it."""

@@ -19,7 +19,7 @@ import structlog
 from spinney.api.core import POD, Pod
 from spinney.api.events import ObjectReference
 from spinney.binding.placement import BindFailure, GangOutcome, GangPlacement, Placement, pod_reference
-from spinney.binding.prebind import PreBind, PreBindInterrupted, PreBindRefused
+from spinney.binding.prebind import PreBindInterrupted, PreBindRefused, Preparation
 from spinney.kube.backoff import exponential
 from spinney.kube.client import Client
 from spinney.kube.errors import ApiError, Conflict, ConnectionFailed, KubeError
@@ -30,7 +30,7 @@ log = structlog.get_logger()
 
 PARALLEL = 32  # at ten milliseconds a bind, three thousand a second; a connection costs a TLS handshake
 ATTEMPTS = 6
-Needs = Sequence[tuple[PreBind, Placement]]
+Needs = Sequence[tuple[Preparation, Placement]]
 _SHOWN_NODES = 8  # of a gang, in an event
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 5.0
 
@@ -44,7 +44,7 @@ class Binder:
         events: EventRecorder,
         *,
         parallel: int = PARALLEL,
-        pre_bind: Sequence[PreBind] = (),
+        pre_bind: Sequence[Preparation] = (),
     ) -> None:
         self._client = client
         self._events = events
@@ -89,7 +89,7 @@ class Binder:
             await self._release(needs)
         return refusals
 
-    async def _prepare_one(self, step: PreBind, placement: Placement) -> KubeError | None:
+    async def _prepare_one(self, step: Preparation, placement: Placement) -> KubeError | None:
         try:
             await step.prepare(placement)
         except KubeError as error:

@@ -19,7 +19,7 @@ class PreBindInterrupted(PreBindRefused):
     """The process stops. What was prepared stays, for its successor to go on with."""
 
 
-class PreBind(Protocol):
+class Preparation(Protocol):
     """One kind of thing that pods need before they may be bound."""
 
     def needs(self, placement: Placement) -> bool:

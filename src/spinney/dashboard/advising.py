@@ -20,7 +20,7 @@ from spinney.explain.rendering import as_text
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Executor, Runtime
 from spinney.sim.advice.advice import Advisor, Answer
-from spinney.sim.advice.subjects import Subject
+from spinney.sim.advice.subjects import AdviceSubject
 from spinney.sim.snapshots.expanding import ExpansionContext, InvalidWorkload, expand
 from spinney.sim.snapshots.files import UnreadableSnapshot
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
@@ -110,7 +110,7 @@ class Adviser:
 
 def _why(snapshot: ClusterSnapshot, key: GangKey, runtime: Runtime) -> Answer:
     advisor = Advisor(snapshot, runtime=runtime, patience=PATIENCE)
-    return advisor.answer(Subject(_WORDS.get(key.source, "podgroup"), key.namespace, key.name))
+    return advisor.answer(AdviceSubject(_WORDS.get(key.source, "podgroup"), key.namespace, key.name))
 
 
 def _what_if(snapshot: ClusterSnapshot, text: str, namespace: str, runtime: Runtime) -> WhatIf:

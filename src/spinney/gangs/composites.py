@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from spinney.api import workload_v1alpha2, workload_v1beta1
 from spinney.gangs.sources import native
 from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL, SourceContext, is_preemptible
-from spinney.gangs.tree import Gang, GangKey, GroupSet, PodSet, TopologyConstraint
+from spinney.gangs.tree import Gang, GangKey, GroupSet, PodSet, TopologyConstraintInfo
 from spinney.kube.keys import Key
 
 SOURCE: Final = "composite"
@@ -165,8 +165,8 @@ def _gang(key: GangKey, composite: Composite, tree: GroupSet, context: SourceCon
     )
 
 
-def _topology(found: NativeGroup | Composite) -> TopologyConstraint | None:
+def _topology(found: NativeGroup | Composite) -> TopologyConstraintInfo | None:
     constraints = found.spec.scheduling_constraints
     if constraints is None or not constraints.topology:
         return None
-    return TopologyConstraint(topology="", required=constraints.topology[0].key)
+    return TopologyConstraintInfo(topology="", required=constraints.topology[0].key)

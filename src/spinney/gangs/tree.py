@@ -18,7 +18,7 @@ NON_PREEMPTIBLE_PRIORITY: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class TopologyConstraint:
+class TopologyConstraintInfo:
     """Pods must lie in one domain of the required level, and had better lie in one of the preferred level.
 
     Levels are node label keys of the named topology, or their aliases; empty means unconstrained.
@@ -37,7 +37,7 @@ class PodSet:
 
     name: str
     min_member: int = 1
-    topology: TopologyConstraint | None = None
+    topology: TopologyConstraintInfo | None = None
 
     @property
     def minimum(self) -> int:
@@ -56,7 +56,7 @@ class GroupSet:
     name: str
     members: tuple["Member", ...] = ()
     min_groups: int | None = None
-    topology: TopologyConstraint | None = None
+    topology: TopologyConstraintInfo | None = None
 
     @property
     def minimum(self) -> int:
@@ -73,7 +73,7 @@ Member = PodSet | GroupSet
 """A node of the tree."""
 
 
-def required_of_all(root: GroupSet) -> TopologyConstraint | None:
+def required_of_all(root: GroupSet) -> TopologyConstraintInfo | None:
     """Return the outermost required constraint that holds for every pod below ``root``, if there is one."""
     member: Member = root
     while True:
@@ -166,6 +166,6 @@ def is_satisfied(member: Member, count: Callable[[PodSet], int]) -> bool:
     return sum(is_satisfied(child, count) for child in member.members) >= needed
 
 
-def single(pod_set: PodSet, *, topology: TopologyConstraint | None = None) -> GroupSet:
+def single(pod_set: PodSet, *, topology: TopologyConstraintInfo | None = None) -> GroupSet:
     """Return the tree of a gang that consists of one pod set."""
     return GroupSet(name="", members=(pod_set,), topology=topology)

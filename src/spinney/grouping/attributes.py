@@ -20,7 +20,7 @@ from spinney.gangs.sources.context import (
     STALENESS_GRACE_ANNOTATION,
     duration_of,
 )
-from spinney.gangs.tree import TopologyConstraint
+from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.grouping.owners import Owner
 from spinney.grouping.rules import Rule
 from spinney.grouping.terms import look_up, parse_path
@@ -81,7 +81,7 @@ class GangAttributes:
     preemptibility: str
     preemption_delay: timedelta | None
     staleness_grace: timedelta | None
-    topology: TopologyConstraint | None
+    topology: TopologyConstraintInfo | None
     problems: tuple[str, ...]
 
 
@@ -156,11 +156,11 @@ def duration(key: str, chain: Sequence[Owner], pod: Pod, *, least: timedelta | N
     return None
 
 
-def whole_topology(annotations: Mapping[str, str]) -> TopologyConstraint | None:
+def whole_topology(annotations: Mapping[str, str]) -> TopologyConstraintInfo | None:
     """Return the topology constraint of a whole gang, which its owner's annotations give."""
     name = annotations.get(marks.KAI_TOPOLOGY) or annotations.get(marks.TOPOLOGY_NAME, "")
     required, preferred = annotations.get(REQUIRED_LEVEL, ""), annotations.get(PREFERRED_LEVEL, "")
-    return TopologyConstraint(name, required, preferred) if name or required or preferred else None
+    return TopologyConstraintInfo(name, required, preferred) if name or required or preferred else None
 
 
 def node_pool(labels: Mapping[str, str], pod_labels: Mapping[str, str], key: str) -> str | None:

@@ -72,7 +72,7 @@ class GrouperConfiguration(Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class LoadedConfiguration:
+class LoadedGrouperConfiguration:
     """A configuration that may be used: as written, with the rules and scheduler profiles it amounts to."""
 
     written: GrouperConfiguration
@@ -80,12 +80,12 @@ class LoadedConfiguration:
     profiles: Profiles
 
 
-def load(path: Path, catalogue: Catalogue | None = None) -> LoadedConfiguration:
+def load(path: Path, catalogue: Catalogue | None = None) -> LoadedGrouperConfiguration:
     """Read a file, or raise :class:`InvalidDocument` with everything that is wrong in it."""
     return check(path.read_text(encoding="utf-8"), str(path), catalogue)
 
 
-def check(text: str, source: str = "configuration", catalogue: Catalogue | None = None) -> LoadedConfiguration:
+def check(text: str, source: str = "configuration", catalogue: Catalogue | None = None) -> LoadedGrouperConfiguration:
     """Read a configuration, or raise :class:`InvalidDocument` with everything that is wrong in it."""
     document = parse(text, source)
     written = decode(GrouperConfiguration, document)
@@ -102,7 +102,7 @@ def check(text: str, source: str = "configuration", catalogue: Catalogue | None 
     problems += _unknown_kinds(written, document)
     if problems:
         raise InvalidDocument(problems)
-    return LoadedConfiguration(written, loading.built_in().replaced_by(written.rules, written.without), profiles)
+    return LoadedGrouperConfiguration(written, loading.built_in().replaced_by(written.rules, written.without), profiles)
 
 
 def _unknown_kinds(written: GrouperConfiguration, document: Document) -> Iterator[DocumentProblem]:

@@ -20,7 +20,7 @@ from spinney.api.struct import JSON
 from spinney.backends.interface import SchedulerBackend
 from spinney.grouping import podgangs, selecting, statuses
 from spinney.grouping.describing import GangDescription
-from spinney.grouping.intake import Intake
+from spinney.grouping.intake import PodIntake
 from spinney.grouping.terms import RuleRefused
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
@@ -50,7 +50,7 @@ class GroupingController:
     """Reconciles gangs. Keeps only what may be forgotten: own writes not seen yet, and what backends were told."""
 
     client: Client
-    intake: Intake
+    intake: PodIntake
     gangs: WatchCache[PodGang]
     backends: Mapping[str, SchedulerBackend]
     """By the scheduler name of pods."""

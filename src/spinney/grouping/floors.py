@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from spinney.api.core import Pod
-from spinney.gangs.tree import TopologyConstraint
+from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.grouping.attributes import MIN_MEMBER
 from spinney.grouping.owners import Owner
-from spinney.grouping.rules import Role, Rule, TextTerm, term, text_value
+from spinney.grouping.rules import PodRole, Rule, TextTerm, term, text_value
 from spinney.grouping.segments import segmented
-from spinney.grouping.shapes import MOST_PARTS, Shape, SubGroup, pod_number, role_topology
+from spinney.grouping.shapes import MOST_PARTS, Shape, SubGroupShape, pod_number, role_topology
 from spinney.grouping.terms import MOST_PODS, Path, RuleRefused, TermInput, needed, parse_path
 
 _ALWAYS_FIRST: Final[TextTerm] = f"annotation {MIN_MEMBER}"
@@ -47,7 +47,7 @@ class RuledPod:
 class RoleInstance:
     """A role of one workload: with a name, and with numbers for its terms."""
 
-    role: Role
+    role: PodRole
     name: str
     labels: Mapping[str, str] | None
     """How its pods are recognised; ``None``: they are what is left."""
@@ -143,7 +143,7 @@ def _instances(subject: RuledPod, *, keep_empty: bool) -> list[RoleInstance]:
     return [replace(each, counts=_counts(each, found, subject)) if each.starts_later else each for each in found]
 
 
-def _instance(role: Role, scope: TermInput, index: int) -> RoleInstance | None:
+def _instance(role: PodRole, scope: TermInput, index: int) -> RoleInstance | None:
     if role.unless and any(each is True for each in _path(role.unless).found(scope)):
         return None
     name = text_value(role.name, scope, index=index)
@@ -169,7 +169,7 @@ def _instance(role: Role, scope: TermInput, index: int) -> RoleInstance | None:
     )
 
 
-def _template(role: Role, scope: TermInput) -> Mapping[str, str] | None:
+def _template(role: PodRole, scope: TermInput) -> Mapping[str, str] | None:
     """Return the annotations of a role's pod template; ``None`` if the rule names no template."""
     if not role.template:
         return None
@@ -178,7 +178,7 @@ def _template(role: Role, scope: TermInput) -> Mapping[str, str] | None:
     return {key: str(text) for key, text in found.items()} if isinstance(found, Mapping) else {}
 
 
-def _starts_later(role: Role, scope: TermInput, index: int) -> bool:
+def _starts_later(role: PodRole, scope: TermInput, index: int) -> bool:
     for after in role.after:
         waits = bool(after.role) or (after.previous and index > 0)
         if after.names:
@@ -252,14 +252,14 @@ def _too_many(instances: Iterable[RoleInstance]) -> Iterator[str]:
             yield f"role {each.name} needs {each.floor} pods, but will have {each.replicas}"
 
 
-def _sub_groups(instance: RoleInstance) -> Iterator[SubGroup]:
+def _sub_groups(instance: RoleInstance) -> Iterator[SubGroupShape]:
     topology = _topology(instance)
     if instance.role.split is None:
-        yield SubGroup(instance.name, min_member=instance.floor, topology=topology, counts=instance.counts)
+        yield SubGroupShape(instance.name, min_member=instance.floor, topology=topology, counts=instance.counts)
         return
-    yield SubGroup(instance.name, min_sub_group=instance.groups, counts=instance.counts)
+    yield SubGroupShape(instance.name, min_sub_group=instance.groups, counts=instance.counts)
     for index in range(instance.groups):
-        yield SubGroup(
+        yield SubGroupShape(
             _replica(instance, index),
             min_member=instance.floor,
             parent=instance.name,
@@ -268,7 +268,7 @@ def _sub_groups(instance: RoleInstance) -> Iterator[SubGroup]:
         )
 
 
-def _topology(instance: RoleInstance) -> TopologyConstraint | None:
+def _topology(instance: RoleInstance) -> TopologyConstraintInfo | None:
     try:
         return role_topology(instance.template or {}, named=instance.role.named_topology)
     except RuleRefused as error:

@@ -19,9 +19,9 @@ from spinney.backends.catalogue import Catalogue
 from spinney.backends.interface import BackendContext, SchedulerBackend
 from spinney.backends.profiles import ALWAYS_ENABLED
 from spinney.backends.registry import Registry
-from spinney.grouping.configuration import LoadedConfiguration
+from spinney.grouping.configuration import LoadedGrouperConfiguration
 from spinney.grouping.controller import STATUS_SECONDS, GroupingController
-from spinney.grouping.intake import Intake
+from spinney.grouping.intake import PodIntake
 from spinney.grouping.membership import Membership
 from spinney.grouping.metrics import GroupingMetrics
 from spinney.grouping.owner_cache import OwnerCache
@@ -87,7 +87,7 @@ class Grouper:
     def __init__(
         self,
         client: Client,
-        configuration: LoadedConfiguration,
+        configuration: LoadedGrouperConfiguration,
         *,
         manager: Manager | None = None,
         catalogue: Catalogue | None = None,
@@ -129,7 +129,7 @@ class Grouper:
     def _compose(self, backends: Mapping[str, SchedulerBackend]) -> tuple[Controller, ...]:
         manager, workers = self.manager, self._configuration.written.workers
         owners = OwnerCache(self._client, self._configuration.rules, self._owner_changed, manager.metrics)
-        intake = Intake(
+        intake = PodIntake(
             configuration=self._configuration,
             scheduler_names=frozenset(backends),
             pods=self._pods,
@@ -225,7 +225,7 @@ class Grouper:
                 self._pod_queue.enqueue(key)
 
 
-def _by_scheduler_name(registry: Registry, configuration: LoadedConfiguration) -> dict[str, SchedulerBackend]:
+def _by_scheduler_name(registry: Registry, configuration: LoadedGrouperConfiguration) -> dict[str, SchedulerBackend]:
     """Return the backends by the scheduler names of their pods, as far as these are served."""
     found: dict[str, SchedulerBackend] = {}
     for name in registry.names():

@@ -12,7 +12,7 @@ from spinney.api.scheduling import PriorityClass
 from spinney.grouping import podgangs, selecting
 from spinney.grouping.attributes import Conventions
 from spinney.grouping.climbing import OwnerMissing, climb
-from spinney.grouping.configuration import LoadedConfiguration
+from spinney.grouping.configuration import LoadedGrouperConfiguration
 from spinney.grouping.describing import Chosen, Grouping, apply, choose
 from spinney.grouping.membership import Member, Membership
 from spinney.grouping.metrics import GroupingMetrics
@@ -38,10 +38,10 @@ ALONE: Final = Rule(kind="*", one_per="pod")
 
 
 @dataclass
-class Intake:
+class PodIntake:
     """Reconciles pods. Keeps what was last said about each, so that it is said once. Mutable."""
 
-    configuration: LoadedConfiguration
+    configuration: LoadedGrouperConfiguration
     scheduler_names: frozenset[str]
     pods: WatchCache[Pod]
     owners: OwnerCache

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from spinney.api.struct import Struct
 from spinney.backends.documents import Document, DocumentProblem, InvalidDocument, Step, decode, parse
-from spinney.grouping.rules import Role, Rule, RuleSet, TextTerm, term, texts_of
+from spinney.grouping.rules import PodRole, Rule, RuleSet, TextTerm, term, texts_of
 from spinney.grouping.terms import InvalidTerm
 
 
@@ -91,7 +91,7 @@ def _unfilled(text: str, **places: str) -> str:
     return ""
 
 
-def _role_faults(role: Role, names: set[str]) -> Iterator[tuple[tuple[Step, ...], str]]:
+def _role_faults(role: PodRole, names: set[str]) -> Iterator[tuple[tuple[Step, ...], str]]:
     if not role.pods:
         yield ("pods",), "names no label; expected labels and values, or rest"
     if role.segments is not None and role.segments.leader and role.segments.leader not in names:

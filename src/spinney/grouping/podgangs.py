@@ -32,10 +32,10 @@ from spinney.gangs.sources.context import (
     PREEMPTION_DELAY_ANNOTATION,
     STALENESS_GRACE_ANNOTATION,
 )
-from spinney.gangs.tree import DEFAULT_POD_SET, TopologyConstraint
+from spinney.gangs.tree import DEFAULT_POD_SET, TopologyConstraintInfo
 from spinney.grouping.describing import GangDescription, top_owner_metadata
 from spinney.grouping.rules import POD_KIND
-from spinney.grouping.shapes import SubGroup
+from spinney.grouping.shapes import SubGroupShape
 
 GROUPED_AS_GANG: Final = "gang"
 GROUPED_ALONE: Final = "alone"
@@ -155,7 +155,7 @@ def _groups(description: GangDescription, pods: Mapping[str, Iterable[Pod]]) -> 
             )
 
 
-def _parents(sub_groups: Iterable[SubGroup], *, all_: bool) -> Iterable[TopologyConstraintGroupConfig]:
+def _parents(sub_groups: Iterable[SubGroupShape], *, all_: bool) -> Iterable[TopologyConstraintGroupConfig]:
     every = tuple(sub_groups)
     for parent in every:
         children = tuple(valid_name(each.name) for each in every if each.parent == parent.name)
@@ -212,7 +212,7 @@ def _references(pods: Iterable[Pod]) -> tuple[NamespacedName, ...]:
     return tuple(NamespacedName(namespace=namespace, name=name) for namespace, name in keys)
 
 
-def _constraint(topology: TopologyConstraint | None) -> GangTopologyConstraint | None:
+def _constraint(topology: TopologyConstraintInfo | None) -> GangTopologyConstraint | None:
     if topology is None or not (topology.required or topology.preferred):
         return None
     pack = TopologyPackConstraint(required=topology.required or None, preferred=topology.preferred or None)

@@ -89,7 +89,7 @@ class Copies(Struct, frozen=True, kw_only=True):
     """The pod label with the number of each."""
 
 
-class Role(Struct, frozen=True, kw_only=True):
+class PodRole(Struct, frozen=True, kw_only=True):
     """Pods of a workload that are alike: a sub-group."""
 
     each: str = ""
@@ -159,7 +159,7 @@ class Rule(Struct, frozen=True, kw_only=True):
     """Paths that must be there and not be 0, empty, or something with 0 replicas; not checked with an override."""
     allowed: Mapping[str, tuple[str, ...]] = {}
     """Paths and the values they may have, if they are there."""
-    roles: tuple[Role, ...] = ()
+    roles: tuple[PodRole, ...] = ()
     """The sub-groups; absent: all pods are alike."""
     root: tuple[TextTerm, ...] = ()
     """How many roles must be satisfied: the first term that is there, or `all` of those that have started."""
@@ -293,11 +293,11 @@ def paths_of(rule: Rule) -> Iterator[Steps]:
             yield path.steps
 
 
-def _role_of(rule: Rule, where: tuple[Step, ...]) -> Role | None:
+def _role_of(rule: Rule, where: tuple[Step, ...]) -> PodRole | None:
     return rule.roles[where[1]] if where[0] == "roles" and isinstance(where[1], int) else None
 
 
-def _seen_from(role: Role | None, found: Term) -> Iterator[Steps]:
+def _seen_from(role: PodRole | None, found: Term) -> Iterator[Steps]:
     """Return the paths in a term, those that begin with ``each`` from the root of the object."""
     over: Steps = ()
     for part in found.parts():

@@ -12,10 +12,10 @@ from typing import Protocol
 
 from spinney.api import labels as marks
 from spinney.api.core import Pod
-from spinney.gangs.tree import TopologyConstraint
+from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.grouping.attributes import SEGMENT_PREFERRED_LEVEL, SEGMENT_REQUIRED_LEVEL, SEGMENT_SIZE
-from spinney.grouping.rules import Role, Segments, term
-from spinney.grouping.shapes import MOST_PARTS, SubGroup, pod_number
+from spinney.grouping.rules import PodRole, Segments, term
+from spinney.grouping.shapes import MOST_PARTS, SubGroupShape, pod_number
 from spinney.grouping.terms import RuleRefused, TermInput, parse_path, whole_number
 
 
@@ -23,7 +23,7 @@ class Counted(Protocol):
     """A role with its numbers."""
 
     @property
-    def role(self) -> Role: ...
+    def role(self) -> PodRole: ...
 
     @property
     def name(self) -> str: ...
@@ -42,7 +42,7 @@ class Counted(Protocol):
 class Cut:
     """The sub-groups of a workload with segments, and the leaf of the pod."""
 
-    sub_groups: tuple[SubGroup, ...]
+    sub_groups: tuple[SubGroupShape, ...]
     role: str | None
 
 
@@ -86,7 +86,7 @@ class _Cutting:
     cut: Counted
     segments: Segments
     size: int
-    topology: TopologyConstraint | None
+    topology: TopologyConstraintInfo | None
 
     @property
     def leader_is_extra(self) -> bool:
@@ -95,21 +95,23 @@ class _Cutting:
     def named(self, number: int) -> str:
         return self.segments.name.format(role=self.cut.name, index=number)
 
-    def of_role(self, roles: Sequence[Counted]) -> tuple[SubGroup, ...]:
+    def of_role(self, roles: Sequence[Counted]) -> tuple[SubGroupShape, ...]:
         """Return the sub-groups where the role becomes the parent of its segments."""
-        groups: list[SubGroup] = []
+        groups: list[SubGroupShape] = []
         starts = range(0, self.cut.replicas, self.size)
         for each in roles:
             if each is not self.cut:
-                groups.append(SubGroup(each.name, min_member=each.floor))
+                groups.append(SubGroupShape(each.name, min_member=each.floor))
                 continue
-            groups.append(SubGroup(each.name, min_sub_group=len(starts)))
+            groups.append(SubGroupShape(each.name, min_sub_group=len(starts)))
             for number, start in enumerate(starts):
                 floor = min(self.size, each.replicas - start) if start < each.floor else 0
-                groups.append(SubGroup(self.named(number), min_member=floor, parent=each.name, topology=self.topology))
+                groups.append(
+                    SubGroupShape(self.named(number), min_member=floor, parent=each.name, topology=self.topology)
+                )
         return tuple(groups)
 
-    def with_leader(self, leader: Counted, *, apart: bool) -> tuple[SubGroup, ...]:
+    def with_leader(self, leader: Counted, *, apart: bool) -> tuple[SubGroupShape, ...]:
         """Return the sub-groups where a leader belongs to the first segment, or stands beside them."""
         workers, extra = self.cut.floor, self.leader_is_extra
         if apart and not extra:
@@ -119,16 +121,17 @@ class _Cutting:
         pods = workers if extra else workers + leader.floor
         sizes = [min(self.size, pods - start) for start in range(0, pods, self.size)]
         groups = [
-            SubGroup(self.named(number), min_member=each, topology=self.topology) for number, each in enumerate(sizes)
+            SubGroupShape(self.named(number), min_member=each, topology=self.topology)
+            for number, each in enumerate(sizes)
         ]
         if apart:
-            return (SubGroup(leader.name, min_member=leader.floor), *groups)
+            return (SubGroupShape(leader.name, min_member=leader.floor), *groups)
         first = groups[0].name
-        parts = [SubGroup(leader.name, min_member=leader.floor, parent=first)]
+        parts = [SubGroupShape(leader.name, min_member=leader.floor, parent=first)]
         beside = sizes[0] if extra else sizes[0] - leader.floor
         if beside > 0:
-            parts.append(SubGroup(self.cut.name, min_member=beside, parent=first))
-        return (SubGroup(first, min_sub_group=len(parts), topology=self.topology), *groups[1:], *parts)
+            parts.append(SubGroupShape(self.cut.name, min_member=beside, parent=first))
+        return (SubGroupShape(first, min_sub_group=len(parts), topology=self.topology), *groups[1:], *parts)
 
 
 def _size(segments: Segments, pod: Pod, scope: TermInput, template: Mapping[str, str]) -> int | None:
@@ -138,13 +141,13 @@ def _size(segments: Segments, pod: Pod, scope: TermInput, template: Mapping[str,
     return None if text is None else whole_number(text, f"annotation {SEGMENT_SIZE}")
 
 
-def _topology(pod: Pod, scope: TermInput, template: Mapping[str, str]) -> TopologyConstraint | None:
+def _topology(pod: Pod, scope: TermInput, template: Mapping[str, str]) -> TopologyConstraintInfo | None:
     name = _annotation(marks.KAI_TOPOLOGY, pod, scope, template)
     required, preferred = (
         pod.metadata.annotations.get(key) or template.get(key) or ""
         for key in (SEGMENT_REQUIRED_LEVEL, SEGMENT_PREFERRED_LEVEL)
     )
-    return TopologyConstraint(name, required, preferred) if name and (required or preferred) else None
+    return TopologyConstraintInfo(name, required, preferred) if name and (required or preferred) else None
 
 
 def _annotation(key: str, pod: Pod, scope: TermInput, template: Mapping[str, str]) -> str | None:

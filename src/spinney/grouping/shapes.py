@@ -6,7 +6,7 @@ from typing import Final
 
 from spinney.api import labels as marks
 from spinney.api.core import Pod
-from spinney.gangs.tree import TopologyConstraint
+from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.grouping.attributes import PREFERRED_LEVEL, REQUIRED_LEVEL
 from spinney.grouping.terms import RuleRefused, whole_number
 
@@ -15,14 +15,14 @@ MOST_PARTS: Final = 10_000
 
 
 @dataclass(frozen=True)
-class SubGroup:
+class SubGroupShape:
     """Part of a gang: a leaf counts pods (``min_member``), a parent the sub-groups in it (``min_sub_group``)."""
 
     name: str
     min_member: int | None = None
     min_sub_group: int | None = None
     parent: str | None = None
-    topology: TopologyConstraint | None = None
+    topology: TopologyConstraintInfo | None = None
     counts: bool = True
     """Whether it is needed now; one that starts later is not."""
 
@@ -35,7 +35,7 @@ class Shape:
     """How many pods are needed; ``None`` where sub-groups are counted instead."""
     min_sub_group: int | None = None
     """How many of the sub-groups at the top must be satisfied; ``None``: all."""
-    sub_groups: tuple[SubGroup, ...] = ()
+    sub_groups: tuple[SubGroupShape, ...] = ()
     role: str | None = None
     """The leaf that the pod belongs to."""
     alone: bool = False
@@ -43,7 +43,7 @@ class Shape:
     problems: tuple[str, ...] = ()
 
 
-def role_topology(annotations: Mapping[str, str], *, named: bool) -> TopologyConstraint | None:
+def role_topology(annotations: Mapping[str, str], *, named: bool) -> TopologyConstraintInfo | None:
     """Return the constraint that a pod template asks for: it needs a topology and a level."""
     name = annotations.get(marks.KAI_TOPOLOGY, "")
     required, preferred = annotations.get(REQUIRED_LEVEL, ""), annotations.get(PREFERRED_LEVEL, "")
@@ -54,7 +54,7 @@ def role_topology(annotations: Mapping[str, str], *, named: bool) -> TopologyCon
             level = REQUIRED_LEVEL if required else PREFERRED_LEVEL
             raise RuleRefused(f"annotation {level} without {marks.KAI_TOPOLOGY}; expected the name of a topology")
         return None
-    return TopologyConstraint(name, required, preferred)
+    return TopologyConstraintInfo(name, required, preferred)
 
 
 def pod_number(pod: Pod, label: str) -> int | None:

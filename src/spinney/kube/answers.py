@@ -8,7 +8,7 @@ answer, because nothing was asked yet: a connection on which bytes are left over
 import zlib
 from functools import lru_cache
 
-from spinney.kube.transport import Response, joined
+from spinney.kube.transport import ClientResponse, joined
 
 HEAD_LIMIT = 1 << 16
 
@@ -36,7 +36,7 @@ class AnswerReader:
     )
 
     def __init__(self, *, bodiless: bool = False) -> None:
-        self.answer: Response | None = None
+        self.answer: ClientResponse | None = None
         self.reusable = True
         """Whether the connection can carry another request once the answer is there."""
         self._waiting = b""
@@ -48,7 +48,7 @@ class AnswerReader:
         self._coded = False
         self._bodiless = bodiless
 
-    def feed(self, data: bytes) -> Response | None:
+    def feed(self, data: bytes) -> ClientResponse | None:
         """Take in the next bytes; return the answer if they complete it."""
         if self._status:
             self._body(data)
@@ -56,7 +56,7 @@ class AnswerReader:
             self._head(data)
         return self.answer
 
-    def end(self) -> Response | None:
+    def end(self) -> ClientResponse | None:
         """Hear that the connection has ended; return the answer if that completes it."""
         if self._status and not self._chunked and self._wanted is None and self.answer is None:
             self.reusable = False
@@ -160,7 +160,7 @@ class AnswerReader:
                 body = zlib.decompress(body, 31)
             except zlib.error as problem:
                 raise MalformedAnswer(f"the body is not gzip, as its header says: {problem}") from problem
-        self.answer = Response(self._status, self._headers, body)
+        self.answer = ClientResponse(self._status, self._headers, body)
 
 
 @lru_cache(maxsize=512)  # a server sends the same lines with every answer

@@ -13,9 +13,9 @@ from spinney.kube.exec_plugin import ExecPlugin
 from spinney.kube.http import Endpoint, HttpTransport
 from spinney.kube.kubeconfig import (
     EXEC_EXTENSION,
-    Cluster,
+    ClusterEntry,
     Selection,
-    User,
+    UserEntry,
     data_or_file,
     kubeconfig_paths,
     read_kubeconfig,
@@ -133,7 +133,7 @@ def _credentials(
     return FixedCredential(base)
 
 
-def _certificate(user: User) -> ClientCertificate | None:
+def _certificate(user: UserEntry) -> ClientCertificate | None:
     certificate = data_or_file(user.client_certificate_data, user.client_certificate, what="client-certificate")
     key = data_or_file(user.client_key_data, user.client_key, what="client-key")
     if certificate is None and key is None:
@@ -144,13 +144,13 @@ def _certificate(user: User) -> ClientCertificate | None:
     return ClientCertificate(certificate, key)
 
 
-def _impersonation(user: User) -> tuple[Header, ...]:
+def _impersonation(user: UserEntry) -> tuple[Header, ...]:
     headers = [("impersonate-user", user.impersonate), ("impersonate-uid", user.impersonate_uid)]
     headers += [("impersonate-group", group) for group in user.impersonate_groups or ()]
     return tuple((name, value) for name, value in headers if value)
 
 
-def _described(cluster: Cluster, authorities: bytes | None) -> JSON:
+def _described(cluster: ClusterEntry, authorities: bytes | None) -> JSON:
     """Return the cluster as a credential plugin is told of it."""
     extension = next((e.extension for e in cluster.extensions or () if e.name == EXEC_EXTENSION), None)
     fields = {

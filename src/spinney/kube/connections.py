@@ -20,7 +20,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from spinney.kube.answers import AnswerReader, MalformedAnswer
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
 from spinney.kube.handshakes import Handshakes
-from spinney.kube.transport import Request, Response
+from spinney.kube.transport import ClientRequest, ClientResponse
 
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 60.0  # an API server closes an idle connection after 90
@@ -44,7 +44,7 @@ class Connections:
         self._handshakes = Handshakes(self._keep)
         self._retired = False
 
-    async def request(self, request: Request, headers: Iterable[tuple[str, str]]) -> Response:
+    async def request(self, request: ClientRequest, headers: Iterable[tuple[str, str]]) -> ClientResponse:
         """Send one request, with these headers before its own, and return its complete answer."""
         message, timeout = self._message(request, headers), request.timeout
         loop = asyncio.get_running_loop()
@@ -114,7 +114,7 @@ class Connections:
             raise ConnectionRefused(f"no connection: {problem}") from problem
         return connection
 
-    def _message(self, request: Request, headers: Iterable[tuple[str, str]]) -> bytes:
+    def _message(self, request: ClientRequest, headers: Iterable[tuple[str, str]]) -> bytes:
         body = request.body
         target = self._prefix + _escaped(request.path)
         if request.query:
@@ -140,10 +140,10 @@ class _Connection(asyncio.Protocol):
         self.idle_since = 0.0
         self.closed: asyncio.Future[None] = loop.create_future()
         self._transport: asyncio.Transport | None = None
-        self._answer: asyncio.Future[Response] | None = None
+        self._answer: asyncio.Future[ClientResponse] | None = None
         self._reader = AnswerReader()
 
-    def send(self, message: bytes, *, bodiless: bool) -> "asyncio.Future[Response]":
+    def send(self, message: bytes, *, bodiless: bool) -> "asyncio.Future[ClientResponse]":
         """Send a request; the result is its answer."""
         assert self._transport is not None, "a connection is handed out once it is made"
         self._reader = AnswerReader(bodiless=bodiless)

@@ -18,7 +18,7 @@ from spinney.kube.credentials import Credential, CredentialSource, FixedCredenti
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused
 from spinney.kube.handshakes import CLOSED_HERE
 from spinney.kube.tls import ClientCertificate, client_context
-from spinney.kube.transport import Request, Response
+from spinney.kube.transport import ClientRequest, ClientResponse
 from spinney.runtime import Executor, InlineExecutor
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class HttpTransport:
         self._connections: dict[ClientCertificate | None, Connections] = {}
         self._closed = False
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: ClientRequest) -> ClientResponse:
         """Send one request and return its complete answer; a 401 is answered once with a fresh credential."""
         credential = await self._credentials.credential()
         response = await self._send(request, credential)
@@ -66,7 +66,7 @@ class HttpTransport:
         return response
 
     @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator["HttpStream"]:
+    async def stream(self, request: ClientRequest) -> AsyncIterator["HttpStream"]:
         """Send one request and hand out its answer as it arrives; only the wait for its head is bounded."""
         credential = await self._credentials.credential()
         stream = await self._begin(request, credential)
@@ -86,13 +86,13 @@ class HttpTransport:
         if self._streams is not None:
             await self._streams.close()
 
-    async def _send(self, request: Request, credential: Credential) -> Response:
+    async def _send(self, request: ClientRequest, credential: Credential) -> ClientResponse:
         if self.endpoint.proxy is None:
             return await self._send_directly(request, credential)
         streams = await self._streaming()
         return await streams.request(request, credential, self._context(credential.certificate))
 
-    async def _send_directly(self, request: Request, credential: Credential) -> Response:
+    async def _send_directly(self, request: ClientRequest, credential: Credential) -> ClientResponse:
         try:
             self._check_open()
             connections = self._connections.get(credential.certificate) or self._connections_as(credential)
@@ -109,7 +109,7 @@ class HttpTransport:
         self._connections = {credential.certificate: connections}
         return connections
 
-    async def _begin(self, request: Request, credential: Credential) -> "HttpStream":
+    async def _begin(self, request: ClientRequest, credential: Credential) -> "HttpStream":
         streams = await self._streaming()
         return await streams.begin(request, credential, self._context(credential.certificate))
 
@@ -139,5 +139,5 @@ class HttpTransport:
             self._contexts = {certificate: context}
         return context
 
-    def _where(self, request: Request) -> str:
+    def _where(self, request: ClientRequest) -> str:
         return f"{request.method} {self._base}{request.path}"

@@ -32,7 +32,7 @@ class NamedExtension(_Part, frozen=True, kw_only=True):
     extension: Any = None
 
 
-class Cluster(_Part, frozen=True, kw_only=True):
+class ClusterEntry(_Part, frozen=True, kw_only=True):
     """Where an API server is, and how to know that it is the right one."""
 
     server: str = ""
@@ -64,7 +64,7 @@ class ExecConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     interactive_mode: str = ""
 
 
-class User(_Part, frozen=True, kw_only=True):
+class UserEntry(_Part, frozen=True, kw_only=True):
     """How to say who we are."""
 
     client_certificate: str = ""
@@ -82,7 +82,7 @@ class User(_Part, frozen=True, kw_only=True):
     auth_provider: Any = None
 
 
-class Context(_Part, frozen=True, kw_only=True):
+class ContextEntry(_Part, frozen=True, kw_only=True):
     """A user on a cluster, and the namespace to start in."""
 
     cluster: str = ""
@@ -92,17 +92,17 @@ class Context(_Part, frozen=True, kw_only=True):
 
 class _NamedCluster(_Part, frozen=True, kw_only=True):
     name: str
-    cluster: Cluster | None = None
+    cluster: ClusterEntry | None = None
 
 
 class _NamedUser(_Part, frozen=True, kw_only=True):
     name: str
-    user: User | None = None
+    user: UserEntry | None = None
 
 
 class _NamedContext(_Part, frozen=True, kw_only=True):
     name: str
-    context: Context | None = None
+    context: ContextEntry | None = None
 
 
 class _File(_Part, frozen=True, kw_only=True):
@@ -117,8 +117,8 @@ class Selection:
     """What a context comes to: where to connect, as whom, and the namespace to start in."""
 
     context: str
-    cluster: Cluster
-    user: User
+    cluster: ClusterEntry
+    user: UserEntry
     namespace: str
 
 
@@ -127,9 +127,9 @@ class Kubeconfig:
     """One or several kubeconfig files, merged; paths inside are absolute."""
 
     current_context: str
-    clusters: Mapping[str, Cluster]
-    users: Mapping[str, User]
-    contexts: Mapping[str, Context]
+    clusters: Mapping[str, ClusterEntry]
+    users: Mapping[str, UserEntry]
+    contexts: Mapping[str, ContextEntry]
 
     def select(self, context: str | None = None) -> Selection:
         """Return what a context comes to; without a name, the current one."""
@@ -140,7 +140,7 @@ class Kubeconfig:
             )
         chosen = _named(self.contexts, name, "context")
         cluster = _named(self.clusters, chosen.cluster, f"cluster of context {name!r}")
-        user = _named(self.users, chosen.user, f"user of context {name!r}") if chosen.user else User()
+        user = _named(self.users, chosen.user, f"user of context {name!r}") if chosen.user else UserEntry()
         if not cluster.server:
             raise ConfigurationError(f"cluster {chosen.cluster!r} of the kubeconfig has no server; expected a URL")
         return Selection(name, cluster, user, chosen.namespace or "default")
@@ -160,16 +160,16 @@ def read_kubeconfig(paths: Iterable[Path]) -> Kubeconfig:
         raise ConfigurationError(
             f"no kubeconfig found at {', '.join(map(str, paths))}; set KUBECONFIG or pass the path of one"
         )
-    clusters: dict[str, Cluster] = {}
-    users: dict[str, User] = {}
-    contexts: dict[str, Context] = {}
+    clusters: dict[str, ClusterEntry] = {}
+    users: dict[str, UserEntry] = {}
+    contexts: dict[str, ContextEntry] = {}
     for file in files:
         for cluster in file.clusters or ():
-            clusters.setdefault(cluster.name, cluster.cluster or Cluster())
+            clusters.setdefault(cluster.name, cluster.cluster or ClusterEntry())
         for user in file.users or ():
-            users.setdefault(user.name, user.user or User())
+            users.setdefault(user.name, user.user or UserEntry())
         for context in file.contexts or ():
-            contexts.setdefault(context.name, context.context or Context())
+            contexts.setdefault(context.name, context.context or ContextEntry())
     current = next((file.current_context for file in files if file.current_context), "")
     return Kubeconfig(current, clusters, users, contexts)
 

@@ -17,7 +17,7 @@ from spinney.kube.connections import CONNECT_SECONDS
 from spinney.kube.credentials import Credential, Header
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
 from spinney.kube.handshakes import Handshakes
-from spinney.kube.transport import Request, Response, joined
+from spinney.kube.transport import ClientRequest, ClientResponse, joined
 
 READ_BUFFER = 1 << 18
 
@@ -39,13 +39,17 @@ class Streams:
             read_bufsize=READ_BUFFER,
         )
 
-    async def request(self, request: Request, credential: Credential, context: ssl.SSLContext | None) -> Response:
+    async def request(
+        self, request: ClientRequest, credential: Credential, context: ssl.SSLContext | None
+    ) -> ClientResponse:
         """Send one request and return its complete answer."""
         with translated(self._where(request)):
             async with await self._open(request, credential, context, seconds=request.timeout) as response:
-                return Response(response.status, _lower(response.headers), await response.read())
+                return ClientResponse(response.status, _lower(response.headers), await response.read())
 
-    async def begin(self, request: Request, credential: Credential, context: ssl.SSLContext | None) -> "HttpStream":
+    async def begin(
+        self, request: ClientRequest, credential: Credential, context: ssl.SSLContext | None
+    ) -> "HttpStream":
         """Return an answer whose head has come; its body may take as long as it likes."""
         with translated(self._where(request)):
             async with asyncio.timeout(request.timeout):
@@ -58,7 +62,7 @@ class Streams:
         await self._session.close()
 
     async def _open(
-        self, request: Request, credential: Credential, context: ssl.SSLContext | None, *, seconds: float | None
+        self, request: ClientRequest, credential: Credential, context: ssl.SSLContext | None, *, seconds: float | None
     ) -> aiohttp.ClientResponse:
         options: dict[str, Any] = {} if context is None else {"ssl": context}
         if context is not None and self._server_name:
@@ -75,7 +79,7 @@ class Streams:
             **options,
         )
 
-    def _where(self, request: Request) -> str:
+    def _where(self, request: ClientRequest) -> str:
         return f"{request.method} {self._base}{request.path}"
 
 

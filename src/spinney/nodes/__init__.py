@@ -5,9 +5,17 @@ kubelet would where a scheduler or an operator can tell: it refuses what does no
 evaluates start-up conditions, and takes its time to stop.
 """
 
-from spinney.nodes.fleet import Fleet, UnknownNode
+from spinney.nodes.fleet import Fleet, UnknownSimulatedNode
 from spinney.nodes.node import Health
-from spinney.nodes.spec import ClusterSpec, Heartbeats, InvalidClusterSpec, NodeGroup, NodeSpec, PodTimes, TopologyLevel
+from spinney.nodes.spec import (
+    ClusterSpec,
+    Heartbeats,
+    InvalidClusterSpec,
+    NodeDescription,
+    NodeGroup,
+    NodeGroupLevel,
+    PodTimes,
+)
 
 __all__ = [
     "ClusterSpec",
@@ -15,9 +23,9 @@ __all__ = [
     "Health",
     "Heartbeats",
     "InvalidClusterSpec",
+    "NodeDescription",
     "NodeGroup",
-    "NodeSpec",
+    "NodeGroupLevel",
     "PodTimes",
-    "TopologyLevel",
-    "UnknownNode",
+    "UnknownSimulatedNode",
 ]

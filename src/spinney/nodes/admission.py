@@ -10,7 +10,7 @@ from typing import Final
 
 from spinney.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
 from spinney.api.pod_requests import Amounts
-from spinney.api.selectors import Operator, Requirement
+from spinney.api.selectors import Requirement, SelectorOperator
 from spinney.nodes.pods import BoundPod
 
 NODE_AFFINITY: Final = "NodeAffinity"
@@ -90,4 +90,4 @@ def _term(term: NodeSelectorTerm, *, node: str, labels: Mapping[str, str]) -> bo
 
 
 def _all(requirements: tuple[NodeSelectorRequirement, ...], found: Mapping[str, str]) -> bool:
-    return all(Requirement(r.key, Operator(r.operator), r.values).matches(found) for r in requirements)
+    return all(Requirement(r.key, SelectorOperator(r.operator), r.values).matches(found) for r in requirements)

@@ -61,7 +61,7 @@ class LeaderElectionConfiguration(Struct, frozen=True, kw_only=True):
     """Where the Lease is; by default the namespace the operator runs in."""
 
 
-class WebhookServer(Struct, frozen=True, kw_only=True):
+class WebhookServerConfiguration(Struct, frozen=True, kw_only=True):
     """Where admission reviews are answered, and with which certificate."""
 
     bind_address: str = ""
@@ -76,7 +76,7 @@ class WebhookServer(Struct, frozen=True, kw_only=True):
     """`auto`: the operator makes and renews its own; `manual`: it is read, and registered where there is a ca.crt."""
 
 
-class Endpoint(Struct, frozen=True, kw_only=True):
+class EndpointConfiguration(Struct, frozen=True, kw_only=True):
     """A port to listen on; ``enable`` is written by Grove's chart for the probes."""
 
     bind_address: str = ""
@@ -90,9 +90,9 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 class ServerConfiguration(Struct, frozen=True, kw_only=True):
     """What the operator serves."""
 
-    webhooks: WebhookServer = WebhookServer()
-    health_probes: Endpoint = Endpoint(port=2751)
-    metrics: Endpoint = Endpoint(port=2752)
+    webhooks: WebhookServerConfiguration = WebhookServerConfiguration()
+    health_probes: EndpointConfiguration = EndpointConfiguration(port=2751)
+    metrics: EndpointConfiguration = EndpointConfiguration(port=2752)
 
 
 class Debugging(Struct, frozen=True, kw_only=True):
@@ -122,7 +122,7 @@ class Controllers(Struct, frozen=True, kw_only=True):
     pod_gang: Concurrency = Concurrency()
 
 
-class Authorizer(Struct, frozen=True, kw_only=True):
+class AuthorizerConfiguration(Struct, frozen=True, kw_only=True):
     """Protection of generated objects against others than the operator."""
 
     enabled: bool = False
@@ -140,14 +140,14 @@ class TopologyAwareScheduling(Struct, frozen=True, kw_only=True):
     """Honour topology constraints; off: a PodCliqueSet that has one is refused."""
 
 
-class Network(Struct, frozen=True, kw_only=True):
+class NetworkConfiguration(Struct, frozen=True, kw_only=True):
     """Multi-node NVLink."""
 
     auto_mnnvl_enabled: bool = msgspec.field(default=False, name="autoMNNVLEnabled")
     """Give workloads that use GPUs a ComputeDomain per replica, for multi-node NVLink; its CRD must be there."""
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class SetLimits(Struct, frozen=True, kw_only=True):
     """The most that one PodCliqueSet may come to; one that asks for more is refused. Spinney's own, not in Grove."""
 
     pods_per_set: int = DEFAULT_LIMITS.pods
@@ -208,28 +208,28 @@ class OperatorConfiguration(Struct, frozen=True, kw_only=True):
     """How much to log."""
     log_format: Literal["json", "text"] = "json"
     """One JSON object per line, or text for people."""
-    authorizer: Authorizer = Authorizer()
+    authorizer: AuthorizerConfiguration = AuthorizerConfiguration()
     topology_aware_scheduling: TopologyAwareScheduling = TopologyAwareScheduling()
-    network: Network = Network()
-    limits: Limits = Limits()
+    network: NetworkConfiguration = NetworkConfiguration()
+    limits: SetLimits = SetLimits()
     init_container: InitContainer = InitContainer()
     scheduler: SchedulerConfiguration = SchedulerConfiguration()
 
 
 @dataclass(frozen=True)
-class LoadedConfiguration:
+class LoadedOperatorConfiguration:
     """A configuration that may be used: as written, and the scheduler profiles it amounts to."""
 
     written: OperatorConfiguration
     profiles: Profiles
 
 
-def load(path: Path, catalogue: Catalogue) -> LoadedConfiguration:
+def load(path: Path, catalogue: Catalogue) -> LoadedOperatorConfiguration:
     """Read a file, or raise :class:`InvalidDocument` with everything that is wrong in it."""
     return check(path.read_text(encoding="utf-8"), catalogue, source=str(path))
 
 
-def check(text: str, catalogue: Catalogue, *, source: str = "configuration") -> LoadedConfiguration:
+def check(text: str, catalogue: Catalogue, *, source: str = "configuration") -> LoadedOperatorConfiguration:
     """Read a configuration, or raise :class:`InvalidDocument` with everything that is wrong in it."""
     document = parse(text, source)
     written = decode(OperatorConfiguration, document)
@@ -241,10 +241,10 @@ def check(text: str, catalogue: Catalogue, *, source: str = "configuration") -> 
         problems += error.problems
     if problems:
         raise InvalidDocument(problems)
-    return LoadedConfiguration(written, profiles)
+    return LoadedOperatorConfiguration(written, profiles)
 
 
-def effective(configuration: LoadedConfiguration) -> str:
+def effective(configuration: LoadedOperatorConfiguration) -> str:
     """Return the configuration in force as a file that says everything: defaults, enabled backends, their settings.
 
     Loading it gives the same configuration again.
@@ -312,7 +312,7 @@ def _faults(written: OperatorConfiguration) -> Iterator[Fault]:
         yield ("kind",), f"found {written.kind!r}, expected {KIND!r}"
     if written.runtime_client_connection.burst < 0:
         yield ("runtimeClientConnection", "burst"), "must not be negative"
-    for name in Limits.__struct_fields__:
+    for name in SetLimits.__struct_fields__:
         if (most := getattr(written.limits, name)) <= 0:
             yield ("limits", _camel(name)), f"found {most}, expected a number above 0"
     yield from _election_faults(written.leader_election)

@@ -17,10 +17,10 @@ from spinney.backends.registry import Registry
 from spinney.kube.client import Client
 from spinney.kube.controller import Controller
 from spinney.kube.manager import Manager
-from spinney.operator.admission.authorization import Authorizer
+from spinney.operator.admission.authorization import WriteAuthorizer
 from spinney.operator.admission.rules import Admission
 from spinney.operator.caches import Caches
-from spinney.operator.configuration import WORKERS, InitContainer, LoadedConfiguration
+from spinney.operator.configuration import WORKERS, InitContainer, LoadedOperatorConfiguration
 from spinney.operator.controllers.clustertopologybinding import ClusterTopologyBindingController
 from spinney.operator.controllers.growth import Growth
 from spinney.operator.controllers.interlock import GangInterlock
@@ -59,7 +59,7 @@ class Settings:
 
     @classmethod
     def of(
-        cls, configuration: LoadedConfiguration, *, own: InitContainer = _OWN, user: str | None = None
+        cls, configuration: LoadedOperatorConfiguration, *, own: InitContainer = _OWN, user: str | None = None
     ) -> "Settings":
         """Return what a configuration file comes to.
 
@@ -167,9 +167,9 @@ class Operator:
             bindings.register(manager),
         )
 
-    def _authorizer(self) -> Authorizer | None:
+    def _authorizer(self) -> WriteAuthorizer | None:
         user, exempt = self._settings.operator_user, self._settings.exempt_users
-        return None if user is None else Authorizer(self.caches.sets.get, operator=user, exempt=exempt)
+        return None if user is None else WriteAuthorizer(self.caches.sets.get, operator=user, exempt=exempt)
 
     def stop(self) -> None:
         """Ask for a graceful stop."""

@@ -31,7 +31,7 @@ from spinney.queueing.metrics import QueueingMetrics
 from spinney.queueing.suspended import GROUPS, SELECTOR, SuspendedWorkload
 from spinney.queueing.virtual_gang import VirtualGang, virtual_gang, without_uid
 from spinney.scheduler.config import SchedulerConfig, SuspendedWorkloads
-from spinney.scheduler.framework.results import Bind, Unschedulable
+from spinney.scheduler.framework.results import Binding, Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
 
 log = structlog.get_logger()
@@ -235,7 +235,7 @@ class SuspendedAdmission:
         """Tell whether a gang is a virtual one."""
         return gang in self._by_gang
 
-    async def start(self, gang: GangKey, binds: Sequence[Bind]) -> None:
+    async def start(self, gang: GangKey, binds: Sequence[Binding]) -> None:
         """Resume a workload that has nodes; they are kept until its pods have come, or for a while."""
         queued = self._of(gang)
         if queued is None or queued.resumed:

@@ -37,7 +37,7 @@ The pods of a gang are placed one after the other, and what refers to thousands 
 """
 
 
-class PodGangStatus(StatusKind[PodGang]):
+class PodGangStatusKind(StatusKind[PodGang]):
     """The scheduler's part of the status of PodGangs. Mutable: it remembers for whom gangs were disrupted."""
 
     name = "gang-conditions"

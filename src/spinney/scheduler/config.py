@@ -17,7 +17,16 @@ import structlog
 import yaml
 
 from spinney.api.durations import parse_duration
-from spinney.backends.documents import Document, DocumentProblem, InvalidDocument, Step, decode, nearest, parse
+from spinney.backends.documents import (
+    Document,
+    DocumentProblem,
+    InvalidConfiguration,
+    InvalidDocument,
+    Step,
+    decode,
+    nearest,
+    parse,
+)
 from spinney.scheduler.framework.plugin import PluginRegistry, UnknownPlugin
 
 log = structlog.get_logger()
@@ -138,10 +147,6 @@ _NOT_IN_KAI: Final = (
 """Switches that are off in the profile that decides as KAI does."""
 
 
-class InvalidConfiguration(ValueError):
-    """A configuration that cannot be used; the text names the field and what to write instead."""
-
-
 class PluginOption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A plugin and its arguments."""
 
@@ -153,7 +158,7 @@ class PluginOption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Off: the plugin is left out, which is shorter than to list all others."""
 
 
-class VictimSearch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class VictimSearchLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """How long actions may search for victims; looked at between scenarios."""
 
     action_seconds: float = 20.0
@@ -227,7 +232,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """How many jobs of each leaf queue an action looks at, the first in order; absent or 0: all."""
     allocate_seconds: float = 20.0
     """How long jobs are placed in one cycle, after the first thousand. Those not reached come first in the next."""
-    victim_search: VictimSearch = VictimSearch()
+    victim_search: VictimSearchLimits = VictimSearchLimits()
     suspended_workloads: SuspendedWorkloads = SuspendedWorkloads()
     provisioning_requests: NodeProvisioning = NodeProvisioning()
     honour_preemption_policy: bool = True
@@ -427,13 +432,13 @@ def _from_shard(document: Document) -> SchedulerConfig:
     )
 
 
-def _search_budgets(document: Document) -> VictimSearch:
+def _search_budgets(document: Document) -> VictimSearchLimits:
     """Return how long searches may take; KAI's figures for single actions and generators have no counterpart here."""
-    defaults, found = VictimSearch(), document.at("spec", "scenarioSearchBudgets").value or {}
+    defaults, found = VictimSearchLimits(), document.at("spec", "scenarioSearchBudgets").value or {}
     action = found.get("maxActionSearchDuration")
     if isinstance(action, Mapping):
         action = action.get("default")
-    return VictimSearch(
+    return VictimSearchLimits(
         action_seconds=_seconds(document, "maxActionSearchDuration", action, defaults.action_seconds),
         job_seconds=_seconds(document, "maxJobSearchDuration", found.get("maxJobSearchDuration"), defaults.job_seconds),
     )

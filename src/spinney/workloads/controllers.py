@@ -9,7 +9,7 @@ from spinney.kube.mapping import to_controller_of
 from spinney.kube.reconciling import a_controller
 from spinney.workloads.deployment import Deployments
 from spinney.workloads.job import Jobs
-from spinney.workloads.objects import BY_OWNER, DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET, Workload, owner
+from spinney.workloads.objects import BY_OWNER, DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET, WorkloadObject, owner
 from spinney.workloads.replica_set import ReplicaSets
 from spinney.workloads.stateful_set import StatefulSets
 from spinney.workloads.upkeep import Upkeep
@@ -23,10 +23,10 @@ class WorkloadControllers:
     def __init__(self, client: Client, manager: Manager | None = None) -> None:
         self.manager = manager or Manager(client, client.runtime)
         pods = self.manager.cache(POD, Pod, indexes={BY_OWNER: owner})
-        sets = self.manager.cache(REPLICA_SET, Workload, indexes={BY_OWNER: owner})
-        deployments = self.manager.cache(DEPLOYMENT, Workload)
-        stateful_sets = self.manager.cache(STATEFUL_SET, Workload)
-        jobs = self.manager.cache(JOB, Workload)
+        sets = self.manager.cache(REPLICA_SET, WorkloadObject, indexes={BY_OWNER: owner})
+        deployments = self.manager.cache(DEPLOYMENT, WorkloadObject)
+        stateful_sets = self.manager.cache(STATEFUL_SET, WorkloadObject)
+        jobs = self.manager.cache(JOB, WorkloadObject)
 
         def upkeep(resource: Resource) -> Upkeep:
             expectations = Expectations(client.runtime)

@@ -14,7 +14,7 @@ from spinney.workloads.objects import (
     DEPLOYMENT,
     REPLICA_SET,
     Since,
-    Workload,
+    WorkloadObject,
     condition,
     owner_reference,
     resolved,
@@ -30,8 +30,8 @@ _HISTORY = 10
 class Deployments:
     """Keeps the ReplicaSets of Deployments."""
 
-    deployments: WatchCache[Workload]
-    sets: WatchCache[Workload]
+    deployments: WatchCache[WorkloadObject]
+    sets: WatchCache[WorkloadObject]
     client: Client
     upkeep: Upkeep
 
@@ -56,7 +56,7 @@ class Deployments:
         await self.upkeep.report(found, _status(found, newest, owned, self.upkeep.now()))
         return None
 
-    async def _create(self, found: Workload) -> None:
+    async def _create(self, found: WorkloadObject) -> None:
         label = {HASH: template_hash(found)}
         template: JSON = found.spec["template"]
         metadata = template.get("metadata") or {}
@@ -80,7 +80,7 @@ class Deployments:
         except AlreadyExists:
             return  # the cache is about to show it
 
-    async def _forget(self, found: Workload, others: list[Workload]) -> None:
+    async def _forget(self, found: WorkloadObject, others: list[WorkloadObject]) -> None:
         """Delete the oldest ReplicaSets without pods, beyond those that are kept for a way back."""
         kept = int(found.spec.get("revisionHistoryLimit", _HISTORY))
         empty = [each for each in others if not each.replicas and not each.status.get("replicas")]
@@ -89,7 +89,7 @@ class Deployments:
             await delete_exactly(self.client, REPLICA_SET, each)
 
 
-def wanted(found: Workload, newest: Workload, others: list[Workload]) -> dict[str, int]:
+def wanted(found: WorkloadObject, newest: WorkloadObject, others: list[WorkloadObject]) -> dict[str, int]:
     """Return the next number of replicas of each ReplicaSet, by name."""
     desired = found.replicas
     if found.spec.get("paused"):
@@ -116,11 +116,11 @@ def wanted(found: Workload, newest: Workload, others: list[Workload]) -> dict[st
     return result
 
 
-def _ready(found: Workload) -> int:
+def _ready(found: WorkloadObject) -> int:
     return int(found.status.get("readyReplicas", 0))
 
 
-def _status(found: Workload, newest: Workload, owned: list[Workload], now: str) -> JSON:
+def _status(found: WorkloadObject, newest: WorkloadObject, owned: list[WorkloadObject], now: str) -> JSON:
     def total(field: str) -> int:
         return sum(int(each.status.get(field, 0)) for each in owned)
 

@@ -13,7 +13,16 @@ from spinney.kube.client import Client
 from spinney.kube.controller import Requeue
 from spinney.kube.keys import Key
 from spinney.kube.reconciling import delete_exactly
-from spinney.workloads.objects import JOB, Since, Workload, condition, dispensable_first, is_active, is_ready, pod_of
+from spinney.workloads.objects import (
+    JOB,
+    Since,
+    WorkloadObject,
+    condition,
+    dispensable_first,
+    is_active,
+    is_ready,
+    pod_of,
+)
 from spinney.workloads.upkeep import Upkeep
 
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
@@ -25,7 +34,7 @@ _FINISHED: Final = ("Complete", "Failed")
 class Jobs:
     """Keeps the pods of Jobs."""
 
-    jobs: WatchCache[Workload]
+    jobs: WatchCache[WorkloadObject]
     client: Client
     upkeep: Upkeep
 
@@ -54,7 +63,7 @@ class Jobs:
 
     def _status(
         self,
-        found: Workload,
+        found: WorkloadObject,
         active: Sequence[Pod],
         succeeded: Sequence[Pod],
         failed: int,
@@ -84,7 +93,7 @@ class Jobs:
             conditions.append(condition("Suspended", suspended, reason, message, since=since))
         return status | {"conditions": conditions}
 
-    async def _expire(self, found: Workload) -> Requeue | None:
+    async def _expire(self, found: WorkloadObject) -> Requeue | None:
         """Delete a Job that is over once its time has come."""
         seconds = found.spec.get("ttlSecondsAfterFinished")
         times = [
@@ -101,14 +110,14 @@ class Jobs:
         return None
 
 
-def is_finished(found: Workload) -> bool:
+def is_finished(found: WorkloadObject) -> bool:
     """Tell whether a Job is over."""
     return any(
         each.get("type") in _FINISHED and each.get("status") == "True" for each in found.status.get("conditions") or ()
     )
 
 
-def due(found: Workload, active: Sequence[Pod], succeeded: Sequence[Pod]) -> tuple[list[int | None], list[Pod]]:
+def due(found: WorkloadObject, active: Sequence[Pod], succeeded: Sequence[Pod]) -> tuple[list[int | None], list[Pod]]:
     """Return the pods to start, each with its index where the Job has indexes, and the pods that are too many."""
     parallelism, completions = int(found.spec.get("parallelism", 1)), found.spec.get("completions")
     if completions is None:
@@ -137,12 +146,12 @@ def intervals(indexes: Iterable[int]) -> str:
     return ",".join("-".join(map(str, part)) for part in parts)
 
 
-def _done(found: Workload, succeeded: Sequence[Pod]) -> Iterable[object]:
+def _done(found: WorkloadObject, succeeded: Sequence[Pod]) -> Iterable[object]:
     return _indexes(succeeded) if _is_indexed(found) else [pod.metadata.uid for pod in succeeded]
 
 
 def _ending(
-    found: Workload, succeeded: Sequence[Pod], active: Sequence[Pod], failed: int, now: datetime
+    found: WorkloadObject, succeeded: Sequence[Pod], active: Sequence[Pod], failed: int, now: datetime
 ) -> tuple[str, str, str] | None:
     """Return condition, reason and message of a Job that is over; ``None`` if it goes on."""
     completions = found.spec.get("completions")
@@ -159,17 +168,17 @@ def _ending(
     return None
 
 
-def _deadline(found: Workload) -> datetime | None:
+def _deadline(found: WorkloadObject) -> datetime | None:
     seconds, started = found.spec.get("activeDeadlineSeconds"), found.status.get("startTime")
     return parse_timestamp(started) + timedelta(seconds=seconds) if seconds is not None and started else None
 
 
-def _until_deadline(found: Workload, now: datetime) -> Requeue | None:
+def _until_deadline(found: WorkloadObject, now: datetime) -> Requeue | None:
     deadline = _deadline(found)
     return Requeue((deadline - now).total_seconds()) if deadline is not None and deadline > now else None
 
 
-def _is_indexed(found: Workload) -> bool:
+def _is_indexed(found: WorkloadObject) -> bool:
     return found.spec.get("completionMode") == "Indexed"
 
 
@@ -177,7 +186,7 @@ def _indexes(pods: Iterable[Pod]) -> list[int]:
     return [int(pod.metadata.annotations[INDEX]) for pod in pods if INDEX in pod.metadata.annotations]
 
 
-def _pod(found: Workload, index: int | None) -> JSON:
+def _pod(found: WorkloadObject, index: int | None) -> JSON:
     name = found.metadata.name
     if index is None:
         return pod_of(JOB, found, generateName=f"{name}-")

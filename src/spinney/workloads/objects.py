@@ -28,7 +28,7 @@ class WorkloadMetadata(Metadata, frozen=True, kw_only=True):
     generation: int = 0
 
 
-class Workload(Struct, frozen=True, kw_only=True):
+class WorkloadObject(Struct, frozen=True, kw_only=True):
     """A workload; spec and status are as they came."""
 
     metadata: WorkloadMetadata = WorkloadMetadata()
@@ -41,13 +41,13 @@ class Workload(Struct, frozen=True, kw_only=True):
         return int(self.spec.get("replicas", 1))
 
 
-def owner(found: Pod | Workload) -> Iterable[str]:
+def owner(found: Pod | WorkloadObject) -> Iterable[str]:
     """Return the uid of what controls an object."""
     controller = found.metadata.controller
     return (controller.uid,) if controller is not None else ()
 
 
-def owner_reference(resource: Resource, found: Workload) -> JSON:
+def owner_reference(resource: Resource, found: WorkloadObject) -> JSON:
     """Return the reference by which ``found`` controls what is made for it."""
     return {
         "apiVersion": resource.api_version,
@@ -59,7 +59,7 @@ def owner_reference(resource: Resource, found: Workload) -> JSON:
     }
 
 
-def pod_of(resource: Resource, found: Workload, **metadata: Any) -> JSON:
+def pod_of(resource: Resource, found: WorkloadObject, **metadata: Any) -> JSON:
     """Return a pod of the workload's template; ``labels`` and ``annotations`` are added to the template's."""
     template = copy.deepcopy(found.spec.get("template") or {})
     own: JSON = template.get("metadata") or {}
@@ -93,7 +93,7 @@ def dispensable_first(pods: Iterable[Pod]) -> list[Pod]:
     )
 
 
-def template_hash(found: Workload) -> str:
+def template_hash(found: WorkloadObject) -> str:
     """Return a short hash of what pods are made of: the same template gives the same one."""
     text = msgspec.json.encode(found.spec.get("template") or {}, order="sorted")
     return hashlib.sha256(text).hexdigest()[:10]

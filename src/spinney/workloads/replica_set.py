@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from spinney.kube.cache import WatchCache
 from spinney.kube.controller import Requeue
 from spinney.kube.keys import Key
-from spinney.workloads.objects import REPLICA_SET, Workload, dispensable_first, is_active, is_ready, pod_of
+from spinney.workloads.objects import REPLICA_SET, WorkloadObject, dispensable_first, is_active, is_ready, pod_of
 from spinney.workloads.upkeep import Upkeep
 
 
@@ -13,7 +13,7 @@ from spinney.workloads.upkeep import Upkeep
 class ReplicaSets:
     """Keeps the pods of ReplicaSets."""
 
-    sets: WatchCache[Workload]
+    sets: WatchCache[WorkloadObject]
     upkeep: Upkeep
 
     async def reconcile(self, key: Key) -> Requeue | None:

@@ -11,7 +11,7 @@ from spinney.kube.client import Client
 from spinney.kube.controller import Requeue
 from spinney.kube.keys import Key
 from spinney.kube.reconciling import create_once
-from spinney.workloads.objects import STATEFUL_SET, Workload, is_active, is_ready, pod_of, template_hash
+from spinney.workloads.objects import STATEFUL_SET, WorkloadObject, is_active, is_ready, pod_of, template_hash
 from spinney.workloads.upkeep import Upkeep
 
 REVISION = "controller-revision-hash"
@@ -23,7 +23,7 @@ _INDEX = "apps.kubernetes.io/pod-index"
 class StatefulSets:
     """Keeps the pods of StatefulSets."""
 
-    sets: WatchCache[Workload]
+    sets: WatchCache[WorkloadObject]
     client: Client
     upkeep: Upkeep
 
@@ -58,7 +58,7 @@ class StatefulSets:
         )
         return None
 
-    async def _make_claims(self, found: Workload, ordinal: int) -> None:
+    async def _make_claims(self, found: WorkloadObject, ordinal: int) -> None:
         """Make the volume claims of a pod; those of an earlier pod of the number are kept."""
         for template in found.spec.get("volumeClaimTemplates") or ():
             claim = copy.deepcopy(template)
@@ -72,7 +72,7 @@ class StatefulSets:
             await create_once(self.client, PERSISTENT_VOLUME_CLAIM, claim)
 
 
-def steps(found: Workload, pods: dict[int, Pod], revision: str) -> tuple[list[int], list[int]]:
+def steps(found: WorkloadObject, pods: dict[int, Pod], revision: str) -> tuple[list[int], list[int]]:
     """Return the numbers of the pods to create and to delete now."""
     start = int((found.spec.get("ordinals") or {}).get("start", 0))
     wanted = range(start, start + found.replicas)
@@ -96,7 +96,7 @@ def steps(found: Workload, pods: dict[int, Pod], revision: str) -> tuple[list[in
     return [], _outdated(found, pods, revision)
 
 
-def _outdated(found: Workload, pods: dict[int, Pod], revision: str) -> list[int]:
+def _outdated(found: WorkloadObject, pods: dict[int, Pod], revision: str) -> list[int]:
     """Return the pod to replace next: the highest of an older template, once all the others are ready."""
     strategy = found.spec.get("updateStrategy") or {}
     if strategy.get("type") == "OnDelete" or not all(map(is_ready, pods.values())):
@@ -106,7 +106,7 @@ def _outdated(found: Workload, pods: dict[int, Pod], revision: str) -> list[int]
     return [number for number in sorted(old, reverse=True) if number >= partition][:1]
 
 
-def _pod(found: Workload, ordinal: int, revision: str) -> JSON:
+def _pod(found: WorkloadObject, ordinal: int, revision: str) -> JSON:
     name = f"{found.metadata.name}-{ordinal}"
     labels = {REVISION: revision, _NAME: name, _INDEX: str(ordinal)}
     pod = pod_of(STATEFUL_SET, found, name=name, labels=labels)
@@ -122,10 +122,10 @@ def _pod(found: Workload, ordinal: int, revision: str) -> JSON:
     return pod
 
 
-def _claim(template: JSON, found: Workload, ordinal: int) -> str:
+def _claim(template: JSON, found: WorkloadObject, ordinal: int) -> str:
     return f"{template['metadata']['name']}-{found.metadata.name}-{ordinal}"
 
 
-def _ordinal(found: Workload, pod: Pod) -> int:
+def _ordinal(found: WorkloadObject, pod: Pod) -> int:
     number = pod.metadata.name.removeprefix(f"{found.metadata.name}-")
     return int(number) if number.isdecimal() else -1

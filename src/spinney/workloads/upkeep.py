@@ -14,7 +14,7 @@ from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.expectations import Expectations
 from spinney.kube.keys import Identified, Key, key_of
 from spinney.kube.reconciling import Unread, unless_gone, write_each
-from spinney.workloads.objects import BY_OWNER, JOB, Workload
+from spinney.workloads.objects import BY_OWNER, JOB, WorkloadObject
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Upkeep:
     pods: WatchCache[Pod]
     expectations: Expectations
 
-    def due(self, workloads: WatchCache[Workload], key: Key) -> Workload | None:
+    def due(self, workloads: WatchCache[WorkloadObject], key: Key) -> WorkloadObject | None:
         """Return a workload whose pods may be looked after now.
 
         ``None``: it is gone or going, or the cache has not yet shown what was written; the event of that wakes the
@@ -38,7 +38,7 @@ class Upkeep:
             return None
         return found if not found.metadata.deleting and self.expectations.is_satisfied(key) else None
 
-    def of(self, found: Workload) -> list[Pod]:
+    def of(self, found: WorkloadObject) -> list[Pod]:
         """Return the pods a workload controls, in order of name."""
         return self.pods.index(BY_OWNER, found.metadata.uid)
 
@@ -46,7 +46,7 @@ class Upkeep:
         """Return the time, as objects write it."""
         return timestamp(self.client.runtime.clock.now())
 
-    async def create(self, found: Workload, manifests: Iterable[JSON]) -> None:
+    async def create(self, found: WorkloadObject, manifests: Iterable[JSON]) -> None:
         """Create pods for a workload."""
 
         async def one(manifest: JSON) -> None:
@@ -56,7 +56,7 @@ class Upkeep:
 
         await write_each(manifests, one)
 
-    async def delete(self, found: Workload, pods: Iterable[Pod]) -> None:
+    async def delete(self, found: WorkloadObject, pods: Iterable[Pod]) -> None:
         """Delete pods of a workload; one that is gone is fine, another of its name is not touched."""
 
         async def one(pod: Pod) -> None:
@@ -66,7 +66,7 @@ class Upkeep:
 
         await write_each((pod for pod in pods if not pod.metadata.deleting), one)
 
-    async def report(self, found: Workload, status: JSON) -> None:
+    async def report(self, found: WorkloadObject, status: JSON) -> None:
         """Write a workload's status if it differs from what is there."""
         if self.resource is not JOB:  # whose status has no generation
             status = {"observedGeneration": found.metadata.generation, **status}

@@ -13,8 +13,8 @@ from spinney.api.struct import convert
 from spinney.cluster.filters import Candidate
 from spinney.cluster.scores import (
     KUBE_SCORES,
-    Score,
     ScoreFramework,
+    ScoreRule,
     ShapePoint,
     WeightedResource,
     balanced_allocation,
@@ -29,7 +29,7 @@ from .worlds import NAMESPACES, a_view, a_world, nodes_of, pods_of
 SEEDS = st.integers(0, 2**32 - 1)
 Rule = Callable[[Scene, Pod, list[Node]], dict[str, int] | None]
 
-SCORES = {score.name: score for score in KUBE_SCORES} | {"MostAllocated": Score("MostAllocated", most_allocated())}
+SCORES = {score.name: score for score in KUBE_SCORES} | {"MostAllocated": ScoreRule("MostAllocated", most_allocated())}
 RULES: dict[str, Rule] = {
     "TaintToleration": reference_scores.taint_toleration,
     "NodeAffinity": reference_scores.node_affinity,

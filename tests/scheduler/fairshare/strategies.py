@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from hypothesis import strategies as st
 
-from spinney.scheduler.fairshare import GPU, UNLIMITED, ZERO, Amounts, Queue, QueueBooks, QueueTree, Weights
+from spinney.scheduler.fairshare import GPU, UNLIMITED, ZERO, Amounts, QueueBooks, QueueInfo, QueueTree, Weights
 
 
 def gpus(count: float) -> Amounts:
@@ -21,9 +21,9 @@ def a_queue(
     weight: float = 1,
     priority: int = 100,
     created: float = 0,
-) -> Queue:
+) -> QueueInfo:
     """Build a queue of which only the GPU figures matter: CPU and memory are unlimited."""
-    return Queue(
+    return QueueInfo(
         name=name,
         parent=parent,
         quota=Amounts(UNLIMITED, UNLIMITED, _devices(quota)),
@@ -35,7 +35,7 @@ def a_queue(
 
 
 def books_of(
-    *queues: Queue,
+    *queues: QueueInfo,
     total: float,
     requested: Mapping[str, float] | None = None,
     allocated: Mapping[str, float] | None = None,
@@ -82,7 +82,7 @@ def trees(draw: st.DrawFn, largest: int = 8) -> QueueTree:
         above = draw(st.integers(-1, position - 1))
         weight = st.integers(0, 4).map(float)
         queues.append(
-            Queue(
+            QueueInfo(
                 name=f"q{position}",
                 parent=None if above < 0 else f"q{above}",
                 priority=draw(st.sampled_from([100, 100, 101])),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spinney.scheduler.fairshare import GPU, Amounts, Queue, QueueBooks, QueueTree, Weights
+from spinney.scheduler.fairshare import GPU, Amounts, QueueBooks, QueueInfo, QueueTree, Weights
 from spinney.scheduler.fairshare.amounts import UNITS
 from tests.scheduler.fairshare.strategies import a_queue, books, books_of
 
@@ -103,7 +103,7 @@ def test_negative_weight_counts_as_one() -> None:
 def test_very_large_figures_do_not_overflow() -> None:
     """Exabytes and weights in the billions divide as small figures do."""
     total = Amounts(memory=9 * 10**18 // 4)
-    queues = [Queue(name=name, weight=Weights(memory=weight)) for name, weight in (("a", 1e9), ("b", 3e9))]
+    queues = [QueueInfo(name=name, weight=Weights(memory=weight)) for name, weight in (("a", 1e9), ("b", 3e9))]
     divided = QueueBooks(QueueTree(queues), total)
     for name in "ab":
         divided.request(name, total)

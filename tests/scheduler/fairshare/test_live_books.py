@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from spinney.scheduler.fairshare.amounts import GPU, Amounts
-from spinney.scheduler.fairshare.queues import Queue
+from spinney.scheduler.fairshare.queues import QueueInfo
 from spinney.scheduler.intake.inventory import Inventory, NodePool
 from spinney.scheduler.process.queue_books import live_books
 from tests.scheduler.building import QUEUE, a_gang, a_node, a_pod, a_session, an_inventory, put_gang, put_job
@@ -44,8 +44,8 @@ def pooled() -> Inventory:
 def test_books_are_those_of_a_session(world: Callable[[], Inventory]) -> None:
     """What queues hold and would get between two cycles is what the next one finds; claims and pools count."""
     inventory = world()
-    inventory.put_queue(Queue(name="org", quota=Amounts(gpu=4 * GPU)))
-    inventory.put_queue(Queue(name=QUEUE, parent="org", quota=Amounts(gpu=2 * GPU)))
+    inventory.put_queue(QueueInfo(name="org", quota=Amounts(gpu=4 * GPU)))
+    inventory.put_queue(QueueInfo(name=QUEUE, parent="org", quota=Amounts(gpu=2 * GPU)))
     books = live_books(inventory, inventory.queues, total=inventory.offered())
     books.set_fair_shares()
     session = a_session(inventory)

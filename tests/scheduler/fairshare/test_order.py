@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spinney.scheduler.fairshare import GPU, Amounts, Queue, QueueBooks, QueueTree, Weights
+from spinney.scheduler.fairshare import GPU, Amounts, QueueBooks, QueueInfo, QueueTree, Weights
 from spinney.scheduler.fairshare.order import compare_standings, standing_of
 from tests.scheduler.fairshare.strategies import a_queue, amounts, books, books_of, gpus
 
@@ -19,8 +19,8 @@ def first(drawn: QueueBooks, *, a_next: float = 0, b_next: float = 0, a_out: flo
 def test_a_queue_above_its_share_in_everything_goes_last() -> None:
     """A queue above its fair share in every resource goes after one that is not, whatever its priority."""
     one = Amounts(1000, 1000, GPU)
-    greedy = Queue(name="a", weight=Weights(0, 0, 0), priority=200)
-    modest = Queue(name="b", weight=Weights(1, 1, 1))
+    greedy = QueueInfo(name="a", weight=Weights(0, 0, 0), priority=200)
+    modest = QueueInfo(name="b", weight=Weights(1, 1, 1))
     drawn = QueueBooks(QueueTree([greedy, modest]), Amounts(4000, 4000, 4 * GPU))
     drawn.charge("a", one, preemptible=True)
     drawn.set_fair_shares()

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from spinney.scheduler.fairshare import Queue, QueueTree
+from spinney.scheduler.fairshare import QueueInfo, QueueTree
 from spinney.scheduler.fairshare.runtimes import MinRuntimes, ReclaimMethod, is_delay_over, is_protected
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -14,11 +14,11 @@ def minutes(count: float) -> timedelta:
 
 TREE = QueueTree(
     [
-        Queue(name="d1", reclaim_min_runtime=minutes(1), preempt_min_runtime=minutes(10)),
-        Queue(name="d2", reclaim_min_runtime=minutes(2)),
-        Queue(name="a", parent="d1"),
-        Queue(name="b", parent="d1", reclaim_min_runtime=minutes(3), preempt_min_runtime=minutes(30)),
-        Queue(name="c", parent="d2", reclaim_min_runtime=minutes(4)),
+        QueueInfo(name="d1", reclaim_min_runtime=minutes(1), preempt_min_runtime=minutes(10)),
+        QueueInfo(name="d2", reclaim_min_runtime=minutes(2)),
+        QueueInfo(name="a", parent="d1"),
+        QueueInfo(name="b", parent="d1", reclaim_min_runtime=minutes(3), preempt_min_runtime=minutes(30)),
+        QueueInfo(name="c", parent="d2", reclaim_min_runtime=minutes(4)),
     ]
 )
 

@@ -20,7 +20,7 @@ from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.evaluation import turns
 from spinney.scheduler.evaluation.job_order import Orders
 from spinney.scheduler.evaluation.node_rules import accepts
-from spinney.scheduler.fairshare.queues import Queue
+from spinney.scheduler.fairshare.queues import QueueInfo
 from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.extension_points import DoesNotFit, Hook, NodeRule, QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -183,20 +183,20 @@ class NaiveJobOrder:
         """Take the job whose turn it is: of the queue that goes first, level by level, the job that goes first."""
         tree = self._orders.queues
 
-        def first(queues: Sequence[Queue]) -> PodGroupInfo:
+        def first(queues: Sequence[QueueInfo]) -> PodGroupInfo:
             turns = [QueueTurn(queue, best(queue)) for queue in queues if holds(queue)]
             chosen = _least(turns, self._orders.compare_queues)
             assert chosen.next_job is not None
             return chosen.next_job
 
-        def below(queue: Queue | None) -> list[Queue]:
+        def below(queue: QueueInfo | None) -> list[QueueInfo]:
             name = queue.name if queue is not None else None
             return [each for each in tree.queues if (each.parent or None) == name]
 
-        def holds(queue: Queue) -> bool:
+        def holds(queue: QueueInfo) -> bool:
             return any(job.queue == queue.name for job in self._jobs) or any(map(holds, below(queue)))
 
-        def best(queue: Queue) -> PodGroupInfo:
+        def best(queue: QueueInfo) -> PodGroupInfo:
             own = [job for job in self._jobs if job.queue == queue.name]
             return min(own, key=self._orders.job_key) if own else first(below(queue))
 
@@ -219,7 +219,7 @@ class NaiveVictimOrder:
         """Return the next step."""
         tree = self._session.queues
         while any(self._left.values()):
-            path: list[Queue] = []
+            path: list[QueueInfo] = []
             while not path or not self._left.get(path[-1].name):
                 above = path[-1].name if path else None
                 siblings = [each for each in tree.queues if (each.parent or None) == above and self._holds(each)]
@@ -239,18 +239,18 @@ class NaiveVictimOrder:
     def _deserve_less(self, left: QueueTurn, right: QueueTurn) -> int:
         return -self._session.ask.compare_queues(left, right)
 
-    def _holds(self, queue: Queue) -> bool:
+    def _holds(self, queue: QueueInfo) -> bool:
         children = [each for each in self._session.queues.queues if each.parent == queue.name]
         return bool(self._left.get(queue.name)) or any(map(self._holds, children))
 
-    def _next(self, queue: Queue) -> VictimJob:
+    def _next(self, queue: QueueInfo) -> VictimJob:
         own = self._left.get(queue.name)
         if own:
             return min(own)
         children = [each for each in self._session.queues.queues if each.parent == queue.name and self._holds(each)]
         return self._next(_least([self._turn(each) for each in children], self._deserve_less).queue)
 
-    def _turn(self, queue: Queue) -> QueueTurn:
+    def _turn(self, queue: QueueInfo) -> QueueTurn:
         victims = [*self._taken.get(queue.name, ()), self._next(queue)]
         total = victims[0].held
         for each in victims[1:]:

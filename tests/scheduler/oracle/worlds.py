@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from spinney.api.affinity import Affinity, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from spinney.api.core import PodResourceClaim
 from spinney.api.selectors import LabelSelector
-from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, PodSet, TopologyConstraint, single
-from spinney.scheduler.fairshare import GPU, Amounts, Queue
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, PodSet, TopologyConstraintInfo, single
+from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.topology.levels import TopologyLevels
 from tests.scheduler.building import RACK, ZONE, a_node, a_pod, an_inventory, put_gang
 from tests.scheduler.devices import publish_devices, put_claim
 
@@ -31,7 +31,7 @@ class Kind:
     priority: int
     preemptible: bool
     sets: tuple[tuple[str, int, PodSet], ...]
-    constraint: TopologyConstraint | None
+    constraint: TopologyConstraintInfo | None
     rule: str | None = None
     """What its pods say about others: keep apart, or be near."""
     nominated: str = ""
@@ -66,13 +66,13 @@ def a_world(seed: int) -> Inventory:
             for number, gpus in enumerate(shapes)
         )
     )
-    inventory.put_topology(Topology("t", (ZONE, RACK)))
+    inventory.put_topology(TopologyLevels("t", (ZONE, RACK)))
     total = sum(shapes) * GPU
-    inventory.put_queue(Queue(name="department", quota=Amounts(gpu=total // 2), created=1.0))
+    inventory.put_queue(QueueInfo(name="department", quota=Amounts(gpu=total // 2), created=1.0))
     for number, name in enumerate(QUEUES):
         parent = "department" if name != "c" and chance.random() < 0.5 else None
         quota = Amounts(gpu=chance.choice((0, total // 4, total // 2)))
-        inventory.put_queue(Queue(name=name, parent=parent, quota=quota, created=float(2 + number)))
+        inventory.put_queue(QueueInfo(name=name, parent=parent, quota=quota, created=float(2 + number)))
     kinds = [_a_kind(chance) for _ in range(chance.randint(1, 3))]
     if any(kind.claimed for kind in kinds):
         publish_devices(inventory, {f"n{number}": chance.randint(0, 3) for number in range(len(shapes))})
@@ -176,6 +176,6 @@ def _rules(rule: str | None) -> dict[str, object]:
             return {}
 
 
-def _a_constraint(chance: Random) -> TopologyConstraint | None:
+def _a_constraint(chance: Random) -> TopologyConstraintInfo | None:
     kind = chance.choice((None, None, None, "required", "preferred"))
-    return TopologyConstraint("t", **{kind: chance.choice((ZONE, RACK))}) if kind else None
+    return TopologyConstraintInfo("t", **{kind: chance.choice((ZONE, RACK))}) if kind else None

@@ -11,7 +11,7 @@ from spinney.cluster.pods import PodKey
 from spinney.cluster.state import ClusterState
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.framework.results import Bind
+from spinney.scheduler.framework.results import Binding
 from spinney.scheduler.process.commit import BookPositions, assume_gang, by_gang, changes_since, whole_gangs
 from tests.scheduler.process.world import NS
 
@@ -48,11 +48,11 @@ def a_pod(name: str, *, uid: str = "", node: str = "", gpus: int = 1, part: str 
     return msgspec.convert(manifest, Pod)
 
 
-def a_bind(pod: str, node: str = "n1", *, gang: GangKey = GANG, groups: tuple[str, ...] = ()) -> Bind:
-    return Bind(PodKey(NS, pod), pod, node, gang, groups)
+def a_bind(pod: str, node: str = "n1", *, gang: GangKey = GANG, groups: tuple[str, ...] = ()) -> Binding:
+    return Binding(PodKey(NS, pod), pod, node, gang, groups)
 
 
-def assume(cluster: ClusterState, *binds: Bind, since: BookPositions = BookPositions(0, 0)) -> str | None:  # noqa: B008 - frozen
+def assume(cluster: ClusterState, *binds: Binding, since: BookPositions = BookPositions(0, 0)) -> str | None:  # noqa: B008 - frozen
     return assume_gang(cluster, ClaimBook(), binds, changed=changes_since(cluster, since))
 
 
@@ -202,10 +202,10 @@ def test_a_node_whose_gpus_change_their_mode_takes_no_pod_that_was_decided_befor
     assert "another mode" in str(assume(cluster, a_bind("p0"), since=decided_at))
 
 
-class Growing(list[Bind]):
+class Growing(list[Binding]):
     """Binds to which a worker appends as soon as somebody has asked how many there are."""
 
-    def __init__(self, first: Sequence[Bind], later: Sequence[Bind]) -> None:
+    def __init__(self, first: Sequence[Binding], later: Sequence[Binding]) -> None:
         super().__init__(first)
         self._later = list(later)
 

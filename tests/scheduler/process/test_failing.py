@@ -7,7 +7,7 @@ from spinney.api.core import Pod
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.framework.results import Bind, CycleResult
+from spinney.scheduler.framework.results import Binding, CycleResult
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.commit import BookPositions
 from spinney.scheduler.process.process import CYCLES, SchedulerProcess
@@ -54,7 +54,7 @@ class Slippery(Shadow):
         if change.key.name == "bad":
             raise RuntimeError("lost my configuration")
 
-    def bind(self, binds: Sequence[Bind], *, decided_at: BookPositions) -> None:
+    def bind(self, binds: Sequence[Binding], *, decided_at: BookPositions) -> None:
         self.bound = {*getattr(self, "bound", set()), *(bind.pod.name for bind in binds)}
         super().bind(binds, decided_at=decided_at)
 

@@ -11,12 +11,12 @@ from spinney.api.labels import KAI_POD_GROUP
 from spinney.api.meta import Condition, ObjectMeta
 from spinney.api.podgang import DISRUPTION_TARGET, SCHEDULED, PodGang, PodGangStatus
 from spinney.api.struct import convert
-from spinney.gangs.tree import GroupSet, PodSet, TopologyConstraint
-from spinney.kube.transport import Response
+from spinney.gangs.tree import GroupSet, PodSet, TopologyConstraintInfo
+from spinney.kube.transport import ClientResponse
 from spinney.reporting.pod_gangs import gang_status
 from spinney.reporting.verdicts import GangVerdict
 from spinney.scheduler.framework.results import NOT_READY
-from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.topology.levels import TopologyLevels
 from spinney.scheduler.topology.resolving import Topologies
 from spinney.scheduler.topology.scoring import placement_score
 from tests.scheduler.process.test_time import a_contest, a_job
@@ -122,7 +122,7 @@ async def test_what_a_conflict_refused_is_written_again(world: World) -> None:
     await a_contest(world)
     refused: list[str] = []
 
-    def conflict_once(method: str, path: str) -> Response | None:
+    def conflict_once(method: str, path: str) -> ClientResponse | None:
         if method != "PATCH" or "/podgroups/first" not in path or refused:
             return None
         refused.append(path)
@@ -159,8 +159,8 @@ def test_the_disruption_of_a_gang_is_said_until_it_recovered() -> None:
 )
 def test_the_placement_score_falls_with_every_level(racks: list[str], score: float) -> None:
     """Pods in the preferred rack score 1, in one block half of that, and across blocks nothing."""
-    topology = Topology("t", ("block", "rack"))
-    constraint = TopologyConstraint("t", required="", preferred="rack")
+    topology = TopologyLevels("t", ("block", "rack"))
+    constraint = TopologyConstraintInfo("t", required="", preferred="rack")
     root = GroupSet("root", (PodSet("a", topology=constraint), PodSet("b")))
     nodes = [dict(zip(("block", "rack"), place.split("."), strict=True)) for place in racks]
     assert placement_score(root, {"a": nodes, "b": nodes}.__getitem__, Topologies([topology])) == score
@@ -168,8 +168,8 @@ def test_the_placement_score_falls_with_every_level(racks: list[str], score: flo
 
 def test_the_placement_score_weighs_constraints_by_pods() -> None:
     """Three pods at their level and one pair that is not: the pair counts for two of five."""
-    topology = Topology("t", ("rack",))
-    preferred = TopologyConstraint("t", preferred="rack")
+    topology = TopologyLevels("t", ("rack",))
+    preferred = TopologyConstraintInfo("t", preferred="rack")
     root = GroupSet("root", (PodSet("a", topology=preferred), PodSet("b", topology=preferred)))
     nodes = {"a": [{"rack": "r1"}] * 3, "b": [{"rack": "r1"}, {"rack": "r2"}]}
     assert placement_score(root, nodes.__getitem__, Topologies([topology])) == 0.6

@@ -14,7 +14,7 @@ from spinney.api.workload_v1alpha1 import GangPolicy
 from spinney.api.workload_v1alpha2 import SchedulingPolicy
 from spinney.api.workload_v1beta1 import DisruptAll, DisruptionMode, PodGroup, PodGroupSpec
 from spinney.gangs.tree import GroupSet, PodSet
-from spinney.scheduler.fairshare import GPU, Amounts, Queue, Weights
+from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo, Weights
 from tests.scheduler.building import NAMESPACE, a_gang, a_node, a_pod, a_runtime, an_inventory, put_gang
 from tests.scheduler.victims.worlds import Job, World, build, evicted, promised, run, run_on
 
@@ -253,7 +253,7 @@ def disturbed_by(action: str, *, policy: str | None) -> list[str]:
     inventory = an_inventory(a_node("n0", gpus=2), a_node("n1", gpus=2))
     for age, (queue, quota) in enumerate((("a", 2), ("b", 2))):
         inventory.put_queue(
-            Queue(name=queue, quota=Amounts(-1, -1, quota * GPU), weight=Weights(1, 1, 1), created=float(age))
+            QueueInfo(name=queue, quota=Amounts(-1, -1, quota * GPU), weight=Weights(1, 1, 1), created=float(age))
         )
     inventory.apply(PriorityClass(metadata=ObjectMeta(name="polite"), value=70, preemption_policy=policy))
     owner = {"preempt": "b", "reclaim": "a", "consolidation": "b"}[action]

@@ -2,11 +2,11 @@
 
 import pytest
 
-from spinney.gangs.tree import TopologyConstraint
+from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.runtime.clock import SystemClock
-from spinney.scheduler.config import VictimSearch
-from spinney.scheduler.fairshare import GPU, Amounts, Queue
-from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.config import VictimSearchLimits
+from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo
+from spinney.scheduler.topology.levels import TopologyLevels
 from tests.scheduler.building import RACK, ZONE, a_gang, a_node, a_pod, an_inventory, put_gang
 from tests.scheduler.victims.worlds import Job, World, build, evicted, promised, run, run_on
 
@@ -60,7 +60,7 @@ def test_victims_lie_in_one_domain_for_a_job_that_must(topology: str) -> None:
     inventory = build(World((), (("a", 8), ("b", 4)), ()))
     for node in nodes:
         inventory.apply(node)
-    inventory.put_topology(Topology("dc", (ZONE, RACK)))
+    inventory.put_topology(TopologyLevels("dc", (ZONE, RACK)))
     for number, node in enumerate(nodes):
         name = f"run{number}"
         rigid = number in {0, 5}  # racks 0 and 2 hold a job that cannot be taken
@@ -69,7 +69,7 @@ def test_victims_lie_in_one_domain_for_a_job_that_must(topology: str) -> None:
             a_gang(name, minimum=2, queue="a", preemptible=not rigid),
             [a_pod(f"{name}-{each}", gang=name, gpus=1, node=node.metadata.name) for each in range(2)],
         )
-    constraint = TopologyConstraint(topology, required=RACK)
+    constraint = TopologyConstraintInfo(topology, required=RACK)
     put_gang(
         inventory,
         a_gang("gang", minimum=2, queue="b", topology=constraint),
@@ -97,7 +97,7 @@ class Running(SystemClock):
 def test_an_action_stops_when_its_time_is_over(limit: float, helped: bool) -> None:
     """Once the action's time is over no further job is searched for."""
     world = World((4,), HALVES, (*full(4), Job("waiting", queue="b")))
-    settings = VictimSearch(action_seconds=limit, job_seconds=limit)
+    settings = VictimSearchLimits(action_seconds=limit, job_seconds=limit)
     session = run_on(build(world), "reclaim", clock=Running(), victim_search=settings)
     assert bool(session.evictions) is helped
 
@@ -121,7 +121,7 @@ def test_queues_are_compared_where_their_paths_part() -> None:
     """A team takes from another department what its department is entitled to, though the other team has no quota."""
     inventory = an_inventory(a_node("n0", gpus=4))
     for name, parent, quota in (("d1", None, 2), ("d2", None, 2), ("t1", "d1", 0), ("t2", "d2", 2)):
-        inventory.put_queue(Queue(name=name, parent=parent, quota=Amounts(-1, -1, quota * GPU)))
+        inventory.put_queue(QueueInfo(name=name, parent=parent, quota=Amounts(-1, -1, quota * GPU)))
     for number in range(4):
         name = f"run{number}"
         put_gang(inventory, a_gang(name, queue="t1"), [a_pod(f"{name}-0", gang=name, gpus=1, node="n0")])

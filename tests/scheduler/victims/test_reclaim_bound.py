@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from spinney.scheduler.fairshare.amounts import Amounts, total_of
 from spinney.scheduler.fairshare.books import QueueBooks
 from spinney.scheduler.fairshare.bounds import Lot, least_of, most_reclaimable
-from spinney.scheduler.fairshare.queues import Queue, QueueTree
+from spinney.scheduler.fairshare.queues import QueueInfo, QueueTree
 from spinney.scheduler.fairshare.reclaim import Reclaimer, Victims, judge
 
 amounts = st.builds(Amounts, st.integers(0, 4), st.integers(0, 4), st.integers(0, 4))
@@ -30,10 +30,10 @@ def test_the_bound_covers_every_just_scenario(
     """Whatever set of chunks is judged just, no resource of it exceeds the bound."""
     tree = QueueTree(
         [
-            Queue(name="taker", quota=quotas[0]),
-            Queue(name="giver", quota=quotas[1]),
-            Queue(name="one", parent="giver", quota=quotas[2]),
-            Queue(name="two", parent="giver", quota=quotas[3]),
+            QueueInfo(name="taker", quota=quotas[0]),
+            QueueInfo(name="giver", quota=quotas[1]),
+            QueueInfo(name="one", parent="giver", quota=quotas[2]),
+            QueueInfo(name="two", parent="giver", quota=quotas[3]),
         ]
     )
     books = QueueBooks(tree, Amounts(100, 100, 100))
@@ -58,7 +58,9 @@ def test_the_bound_covers_every_just_scenario(
 
 def test_one_resource_above_its_bound_bounds_exactly() -> None:
     """A queue with 5 devices and a share of 3 gives at most 2 one-device jobs."""
-    tree = QueueTree([Queue(name="taker", quota=Amounts(-1, -1, 10)), Queue(name="giver", quota=Amounts(-1, -1, 3))])
+    tree = QueueTree(
+        [QueueInfo(name="taker", quota=Amounts(-1, -1, 10)), QueueInfo(name="giver", quota=Amounts(-1, -1, 3))]
+    )
     books = QueueBooks(tree, Amounts(100, 100, 100))
     books.charge("giver", Amounts(gpu=5), preemptible=True)
     one = Amounts(gpu=1)

@@ -13,7 +13,7 @@ from spinney.runtime import InlineExecutor, Runtime
 from spinney.runtime.clock import Clock
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
-from spinney.scheduler.fairshare import GPU, Amounts, Queue, Weights
+from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo, Weights
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.intake.inventory import Inventory
 from tests.scheduler.building import a_gang, a_node, a_pod, a_runtime, an_inventory, put_gang
@@ -59,7 +59,7 @@ def build(world: World) -> Inventory:
     runtime = MIN_RUNTIME if world.min_runtime else None
     for age, (name, quota) in enumerate(world.quotas):
         inventory.put_queue(
-            Queue(
+            QueueInfo(
                 name=name,
                 quota=Amounts(-1, -1, quota * GPU),
                 weight=Weights(1, 1, 1),

@@ -32,7 +32,7 @@ _PREFIX = "unschedulable on cluster: "
 """What every reason of the session scheduler begins with; the column says it already."""
 
 
-class Table(NamedTuple):
+class GetTable(NamedTuple):
     """What is listed: for people, and for programs."""
 
     headings: list[str]
@@ -51,7 +51,9 @@ class GetQuery:
     wide: bool
     singles: bool
 
-    def listed(self, snapshot: ClusterSnapshot, gangs: Sequence[GangLine], inventory: Callable[[], Inventory]) -> Table:
+    def listed(
+        self, snapshot: ClusterSnapshot, gangs: Sequence[GangLine], inventory: Callable[[], Inventory]
+    ) -> GetTable:
         """Return the table of it."""
         match self.kind:
             case "gangs":
@@ -153,7 +155,7 @@ def _missing(asked: GetQuery, snapshot: ClusterSnapshot) -> str:
     return f"there is no {kind} {name!r}{where}{meant(name, known)} 'spinney get {kind}s -A' lists all."
 
 
-def _gangs(gangs: Sequence[GangLine], asked: GetQuery) -> Table:
+def _gangs(gangs: Sequence[GangLine], asked: GetQuery) -> GetTable:
     lines = [
         each
         for each in gangs
@@ -181,10 +183,10 @@ def _gangs(gangs: Sequence[GangLine], asked: GetQuery) -> Table:
     reasons = [each.reason.removeprefix(_PREFIX) for each in lines]
     limit = max(map(len, reasons), default=0) if asked.wide else room_for(headings, rows)
     rows = [[*row, shortened(reason, max(limit, 1))] for row, reason in zip(rows, reasons, strict=True)]
-    return Table([*headings, "WAITS FOR"], rows, lines)
+    return GetTable([*headings, "WAITS FOR"], rows, lines)
 
 
-def _sets(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: GetQuery) -> Table:
+def _sets(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: GetQuery) -> GetTable:
     here = asked.here
     parts = {
         (pod.metadata.namespace, pod.metadata.labels.get("grove.io/podgang")): pod.metadata.labels.get(PART_OF)
@@ -213,10 +215,10 @@ def _sets(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: GetQuery)
     headings = ["NAMESPACE", "NAME", "REPLICAS", "GANGS", "PODS", "PLACED", "GANGS THAT WAIT"]
     if here is not None:
         headings, rows = headings[1:], [row[1:] for row in rows]
-    return Table(headings, rows, data)
+    return GetTable(headings, rows, data)
 
 
-def _nodes(snapshot: ClusterSnapshot, inventory: Inventory, asked: GetQuery) -> Table:
+def _nodes(snapshot: ClusterSnapshot, inventory: Inventory, asked: GetQuery) -> GetTable:
     if snapshot.refused(NODE):
         raise click.ClickException("nodes may not be listed; ask for get and list on nodes")
     table = inventory.cluster.table
@@ -244,4 +246,4 @@ def _nodes(snapshot: ClusterSnapshot, inventory: Inventory, asked: GetQuery) -> 
                 "pods": pods,
             }
         )
-    return Table(["NAME", "STATE", "GPUS", "CPU", "PODS", "TAINTS"], rows, data)
+    return GetTable(["NAME", "STATE", "GPUS", "CPU", "PODS", "TAINTS"], rows, data)

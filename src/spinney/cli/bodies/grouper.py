@@ -13,7 +13,7 @@ from spinney.cli.installing.rights import grouper_rights, rules
 from spinney.cli.options import ProcessOptions
 from spinney.cli.processes import print_checked, run_process, until_cancelled
 from spinney.cli.terminal.logs import log_to_stderr
-from spinney.grouping.configuration import LoadedConfiguration, check, load
+from spinney.grouping.configuration import LoadedGrouperConfiguration, check, load
 from spinney.grouping.grouper import COMPONENT, Grouper
 from spinney.kube.manager import Manager
 
@@ -45,7 +45,7 @@ def grouper(*, config: Path | None, check_only: bool, rights: bool, process: Pro
     run_process(process, COMPONENT, run, InitializationFailed)
 
 
-def configured(config: Path | None) -> LoadedConfiguration:
+def configured(config: Path | None) -> LoadedGrouperConfiguration:
     """Return the configuration of a file, or the one that holds without a file."""
     try:
         return check(DEFAULT_CONFIGURATION) if config is None else load(config)

@@ -11,18 +11,17 @@ import spinney
 from spinney.api.struct import JSON
 from spinney.backends import Catalogue, every_backend
 from spinney.backends.builtin import BACKENDS
-from spinney.backends.documents import InvalidDocument
+from spinney.backends.documents import InvalidConfiguration, InvalidDocument
 from spinney.cli.installing import Installation, installation
 from spinney.cli.installing.computed import operator_configuration
 from spinney.cli.installing.description import ChartSetting
 from spinney.cli.installing.rights import kind_rights, rules
 from spinney.cli.installing.values import default_values, merged, read_values
-from spinney.coscheduling.process.configuration import InvalidConfiguration, load_configuration
+from spinney.coscheduling.process.configuration import load_configuration
 from spinney.grouping.configuration import load as load_grouper
 from spinney.grouping.loading import built_in
 from spinney.grouping.rules import RuleSet
 from spinney.operator.configuration import check, load
-from spinney.scheduler.config import InvalidConfiguration as InvalidSchedulerConfiguration
 from spinney.scheduler.config import load_config
 
 
@@ -116,7 +115,7 @@ def _checked(file: Path, load_it: Callable[[Path], object]) -> JSON:
     """Return a scheduler's configuration, which can be used."""
     try:
         load_it(file)
-    except (InvalidConfiguration, InvalidSchedulerConfiguration) as error:
+    except InvalidConfiguration as error:
         raise click.ClickException(str(error)) from error
     return _read(file)
 

@@ -25,7 +25,14 @@ from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.serving import HealthServer
 from spinney.operator.admission.serving import WebhookProcess
-from spinney.operator.configuration import InitContainer, LoadedConfiguration, check, effective, load, without_effect
+from spinney.operator.configuration import (
+    InitContainer,
+    LoadedOperatorConfiguration,
+    check,
+    effective,
+    load,
+    without_effect,
+)
 from spinney.operator.operator import ComputeDomainsMissing, Operator, Settings
 from spinney.runtime import Runtime, settle_garbage_collector
 
@@ -75,7 +82,7 @@ def operator(*, config: Path | None, check_only: bool, kubeconfig: Path | None) 
         sys.exit(START_FAILED)
 
 
-async def _run(loaded: LoadedConfiguration, kubeconfig: Path | None) -> None:
+async def _run(loaded: LoadedOperatorConfiguration, kubeconfig: Path | None) -> None:
     runtime = Runtime.system()
     transport = load_kubeconfig(kubeconfig, runtime=runtime) if kubeconfig else connect_by_default(runtime=runtime)
     metrics = KubeMetrics()
@@ -131,7 +138,7 @@ def _namespace() -> str | None:
         return None
 
 
-def _manager(loaded: LoadedConfiguration, client: Client, metrics: KubeMetrics) -> Manager:
+def _manager(loaded: LoadedOperatorConfiguration, client: Client, metrics: KubeMetrics) -> Manager:
     written, runtime = loaded.written, client.runtime
     probes = written.server.health_probes
     health = HealthServer(metrics.registry, host=probes.bind_address, port=probes.port) if probes.enable else None

@@ -14,13 +14,14 @@ from rich.table import Table
 from rich.text import Text
 
 from spinney.autoscaling.provisioning import provisioning_for
+from spinney.backends.documents import InvalidConfiguration
 from spinney.cli.options import ProcessOptions
 from spinney.cli.processes import print_checked, run_process
 from spinney.cli.terminal.console import ReadableConsole
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.printable import printable
 from spinney.kube.manager import Manager
-from spinney.scheduler.config import InvalidConfiguration, PluginOption, SchedulerConfig, load_config
+from spinney.scheduler.config import PluginOption, SchedulerConfig, load_config
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.arguments import read_arguments, written
 from spinney.scheduler.framework.plugin import PluginRegistry, UnknownPlugin

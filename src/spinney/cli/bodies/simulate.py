@@ -13,6 +13,7 @@ import click
 from spinney.api.core import NODE
 from spinney.api.durations import format_duration
 from spinney.api.podgang import POD_GANG, PodGang
+from spinney.backends.documents import InvalidConfiguration
 from spinney.cli.clusters.choosing import DEFAULT_NAMESPACE, ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.manifests.objects import Manifest, read
@@ -24,7 +25,7 @@ from spinney.explain.amounts import counted
 from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
-from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig
+from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry, UnknownPlugin
 from spinney.sim.policies.faults import PolicyFaults, watching
 from spinney.sim.remedies import Remedy

@@ -11,6 +11,7 @@ import msgspec
 import structlog
 
 from spinney.api.events import Event
+from spinney.backends.documents import InvalidConfiguration
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.settings.node_groups import node_groups_in
@@ -23,7 +24,6 @@ from spinney.explain.amounts import counted
 from spinney.gangs.tree import GangKey
 from spinney.kube.errors import Forbidden
 from spinney.runtime import Runtime, collection_held_off
-from spinney.scheduler.config import InvalidConfiguration
 from spinney.scheduler.framework.plugin import UnknownPlugin
 from spinney.scheduler.process.endpoint import EXPLANATIONS, RefusedGang
 from spinney.sim.advice.advice import STARTS_ANYWAY, Advisor, Answer

@@ -9,7 +9,7 @@ from typing import Final
 from spinney.api.struct import JSON
 from spinney.backends import Catalogue, Right
 from spinney.backends.profiles import ALWAYS_ENABLED
-from spinney.grouping.configuration import LoadedConfiguration as GrouperConfiguration
+from spinney.grouping.configuration import LoadedGrouperConfiguration
 from spinney.grouping.rules import RuleSet
 from spinney.operator.admission.webhooks import WEBHOOK_CONFIGURATIONS
 
@@ -143,7 +143,7 @@ GROUPER: Final = (
 )
 
 
-def grouper_rights(configuration: GrouperConfiguration, catalogue: Catalogue) -> list[Right]:
+def grouper_rights(configuration: LoadedGrouperConfiguration, catalogue: Catalogue) -> list[Right]:
     """Return the grouper's own rights, those to read the kinds of the enabled rules, and those of the backends.
 
     Of kube-scheduler's it has none: pods that exist cannot join its groups.

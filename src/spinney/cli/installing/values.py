@@ -54,7 +54,7 @@ class Budget(Switch, frozen=True, kw_only=True):
     max_unavailable: int | str = 1
 
 
-class Network(Switch, frozen=True, kw_only=True):
+class NetworkValues(Switch, frozen=True, kw_only=True):
     """A NetworkPolicy of each process."""
 
     metrics_from: list[JSON] = []
@@ -102,13 +102,13 @@ class Certificate(_Part, frozen=True, kw_only=True):
     cert_manager: CertManager = CertManager()
 
 
-class Webhooks(_Part, frozen=True, kw_only=True):
+class WebhooksValues(_Part, frozen=True, kw_only=True):
     """How the API server reaches the operator."""
 
     certificate: Certificate = Certificate()
 
 
-class Process(_Part, frozen=True, kw_only=True):
+class ProcessValues(_Part, frozen=True, kw_only=True):
     """What an installation adds to a process."""
 
     extra_args: list[str] = []
@@ -119,13 +119,13 @@ class Process(_Part, frozen=True, kw_only=True):
     service_account_annotations: dict[str, str] = {}
 
 
-class Operator(Process, frozen=True, kw_only=True):
+class OperatorValues(ProcessValues, frozen=True, kw_only=True):
     """The operator."""
 
     enabled: bool = True
 
 
-class Scheduler(Process, frozen=True, kw_only=True):
+class SchedulerValues(ProcessValues, frozen=True, kw_only=True):
     """The session scheduler."""
 
     config: JSON = {}
@@ -133,7 +133,7 @@ class Scheduler(Process, frozen=True, kw_only=True):
     plugins_config_map: str = ""
 
 
-class Coscheduler(Process, frozen=True, kw_only=True):
+class CoschedulerValues(ProcessValues, frozen=True, kw_only=True):
     """The coscheduler."""
 
     enabled: bool = False
@@ -141,7 +141,7 @@ class Coscheduler(Process, frozen=True, kw_only=True):
     verbosity: int = 1
 
 
-class Grouper(Process, frozen=True, kw_only=True):
+class GrouperValues(ProcessValues, frozen=True, kw_only=True):
     """The grouper."""
 
     enabled: bool = False
@@ -155,7 +155,7 @@ class DashboardCertificate(_Part, frozen=True, kw_only=True):
     secret_name: str = ""
 
 
-class Dashboard(_Part, frozen=True, kw_only=True):
+class DashboardValues(_Part, frozen=True, kw_only=True):
     """The dashboard."""
 
     enabled: bool = False
@@ -183,14 +183,14 @@ class Values(_Part, frozen=True, kw_only=True):
     pod_labels: dict[str, str] = {}
     topology_spread: Switch = Switch()
     pod_disruption_budget: Budget = Budget()
-    network_policy: Network = Network()
+    network_policy: NetworkValues = NetworkValues()
     metrics: Metrics = Metrics()
-    webhooks: Webhooks = Webhooks()
-    operator: Operator = Operator()
-    scheduler: Scheduler = Scheduler()
-    coscheduler: Coscheduler = Coscheduler()
-    grouper: Grouper = Grouper()
-    dashboard: Dashboard = Dashboard()
+    webhooks: WebhooksValues = WebhooksValues()
+    operator: OperatorValues = OperatorValues()
+    scheduler: SchedulerValues = SchedulerValues()
+    coscheduler: CoschedulerValues = CoschedulerValues()
+    grouper: GrouperValues = GrouperValues()
+    dashboard: DashboardValues = DashboardValues()
     config: OperatorConfiguration = OperatorConfiguration()
 
 

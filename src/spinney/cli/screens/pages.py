@@ -35,7 +35,7 @@ class Row(NamedTuple):
     state: str = ""
 
 
-class Listing(NamedTuple):
+class ScreenTable(NamedTuple):
     """Rows under headings, with a few lines about them above."""
 
     headings: tuple[str, ...]
@@ -43,7 +43,7 @@ class Listing(NamedTuple):
     about: Sequence[str] = ()
 
 
-def listing(view: ScreenView, content: Content) -> Listing:
+def listing(view: ScreenView, content: Content) -> ScreenTable:
     """Return all rows that a view lists, searched and ordered."""
     if view.opened:
         found = _gang_page(view, content) if view.page == "gangs" else _node_page(view, content)
@@ -80,7 +80,7 @@ def screen(view: ScreenView, content: Content, width: int, height: int) -> list[
     return lines[:height]
 
 
-def _gangs(view: ScreenView, content: Content) -> Listing:
+def _gangs(view: ScreenView, content: Content) -> ScreenTable:
     orders = {
         "name": lambda line: (line.namespace, line.name),
         "GPUs": lambda line: (-line.gpus, line.name),
@@ -105,10 +105,10 @@ def _gangs(view: ScreenView, content: Content) -> Listing:
         )
         for line in gangs
     ]
-    return Listing(headings, rows)
+    return ScreenTable(headings, rows)
 
 
-def _nodes(view: ScreenView, content: Content) -> Listing:
+def _nodes(view: ScreenView, content: Content) -> ScreenTable:
     orders = {
         "free GPUs": lambda node: (node.used - node.gpus, node.name),
         "state": lambda node: (node.state, node.name),
@@ -118,10 +118,10 @@ def _nodes(view: ScreenView, content: Content) -> Listing:
         Row(node.name, (node.name, node.state, f"{node.used}/{node.gpus}", str(node.pods)), node.state)
         for node in nodes
     ]
-    return Listing(("NODE", "STATE", "GPUS", "PODS"), rows)
+    return ScreenTable(("NODE", "STATE", "GPUS", "PODS"), rows)
 
 
-def _queues(content: Content) -> Listing:
+def _queues(content: Content) -> ScreenTable:
     rows = [
         Row(
             share.name,
@@ -135,13 +135,13 @@ def _queues(content: Content) -> Listing:
         )
         for share in content.queues
     ]
-    return Listing(("QUEUE", "GPUS HELD", "QUOTA", "GPUS WAITED FOR"), rows)
+    return ScreenTable(("QUEUE", "GPUS HELD", "QUOTA", "GPUS WAITED FOR"), rows)
 
 
-def _gang_page(view: ScreenView, content: Content) -> Listing:
+def _gang_page(view: ScreenView, content: Content) -> ScreenTable:
     line = next((each for each in content.gangs if text_of(each) == view.opened), None)
     if line is None:
-        return Listing((), (), (f"{view.opened} is gone; esc goes back",))
+        return ScreenTable((), (), (f"{view.opened} is gone; esc goes back",))
     about = [
         f"{line.source} {line.namespace}/{line.name}: {line.state}, {line.ready} of {line.pods} pods ready, "
         f"at least {line.minimum} together",
@@ -155,10 +155,10 @@ def _gang_page(view: ScreenView, content: Content) -> Listing:
     return _pods(content.members(GangKey(line.source, line.namespace, line.name)), about, gang=False)
 
 
-def _node_page(view: ScreenView, content: Content) -> Listing:
+def _node_page(view: ScreenView, content: Content) -> ScreenTable:
     node = next((each for each in content.nodes if each.name == view.opened), None)
     if node is None:
-        return Listing((), (), (f"{view.opened} is gone; esc goes back",))
+        return ScreenTable((), (), (f"{view.opened} is gone; esc goes back",))
     found = next(each for each in content.snapshot.nodes if each.metadata.name == node.name)
     taints = ", ".join(f"{taint.key}:{taint.effect}" for taint in found.spec.taints) or "none"
     places = ", ".join(
@@ -173,7 +173,7 @@ def _node_page(view: ScreenView, content: Content) -> Listing:
     return _pods(content.on_node(node.name), about, gang=True)
 
 
-def _pods(pods: Sequence[PodLine], about: Sequence[str], *, gang: bool) -> Listing:
+def _pods(pods: Sequence[PodLine], about: Sequence[str], *, gang: bool) -> ScreenTable:
     rows = [
         Row(
             pod.name,
@@ -182,7 +182,7 @@ def _pods(pods: Sequence[PodLine], about: Sequence[str], *, gang: bool) -> Listi
         )
         for pod in pods
     ]
-    return Listing(("POD", "GANG" if gang else "NODE", "GPUS", "STATE", "WAITS FOR"), rows, about)
+    return ScreenTable(("POD", "GANG" if gang else "NODE", "GPUS", "STATE", "WAITS FOR"), rows, about)
 
 
 def text_of(line: GangLine) -> str:
@@ -198,7 +198,7 @@ def _tabs(view: ScreenView, width: int) -> Text:
     return tabs
 
 
-def _searched(view: ScreenView, found: Listing, width: int) -> Text:
+def _searched(view: ScreenView, found: ScreenTable, width: int) -> Text:
     if view.typing:
         return Text(f"/{view.search}▏"[:width])
     parts = [f"{min(view.cursor + 1, len(found.rows))} of {len(found.rows)}"]

@@ -5,7 +5,8 @@ from typing import Final
 
 import click
 
-from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, load_config
+from spinney.backends.documents import InvalidConfiguration
+from spinney.scheduler.config import SchedulerConfig, load_config
 from spinney.sim.policies.files import Policies
 
 _NONE: Final = Policies()

@@ -11,7 +11,7 @@ import yaml
 
 from spinney.api import yaml_text
 from spinney.backends import every_backend
-from spinney.backends.documents import InvalidDocument
+from spinney.backends.documents import InvalidConfiguration, InvalidDocument
 from spinney.coscheduling.process import configuration as coscheduling
 from spinney.grouping.configuration import KIND as GROUPER_KIND
 from spinney.grouping.configuration import load as load_grouper
@@ -19,7 +19,7 @@ from spinney.nodes import ClusterSpec
 from spinney.operator.configuration import KIND as OPERATOR_KIND
 from spinney.operator.configuration import load as load_operator
 from spinney.operator.operator import Settings
-from spinney.scheduler.config import InvalidConfiguration, load_config
+from spinney.scheduler.config import load_config
 from spinney.sim.embedded.stack import EVERY_BACKEND, GROUPER, StackOptions
 from spinney.sim.policies.files import Policies, with_framework_policies, with_policies
 
@@ -51,7 +51,7 @@ def embedded_settings(spec: ClusterSpec, configs: Iterable[Path], policies: Poli
                 names = tuple(dict.fromkeys((*options.scheduler.scheduler_names, *config.scheduler_names)))
                 config = msgspec.structs.replace(config, scheduler_names=names, wait_for_grouper=True)
                 options = replace(options, scheduler=config)
-        except (InvalidConfiguration, InvalidDocument, coscheduling.InvalidConfiguration) as error:
+        except (InvalidConfiguration, InvalidDocument) as error:
             raise click.ClickException(str(error)) from error
     return _with_policies(options, policies) if policies else options
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from spinney.api.resource_claims import DeviceConstraint
 from spinney.cluster.dra.catalogue import CounterKey, DeviceCatalogue, PublishedDevice
-from spinney.cluster.dra.requests import ClaimDemand, DeviceRequest, Option
+from spinney.cluster.dra.requests import ClaimDemand, DeviceOptions, Option
 
 STEPS = 10_000
 """So many devices are tried for one pod on one node."""
@@ -81,7 +81,7 @@ class _Search:
         self._left = _left(catalogue, node, taken)
         self._steps = STEPS
 
-    def meet(self, wanted: Sequence[tuple[int, DeviceRequest]]) -> bool:
+    def meet(self, wanted: Sequence[tuple[int, DeviceOptions]]) -> bool:
         if not wanted:
             return True
         (claim, request), rest = wanted[0], wanted[1:]

@@ -32,7 +32,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceRequest:
+class DeviceOptions:
     """Options, the preferred first."""
 
     name: str
@@ -43,7 +43,7 @@ class DeviceRequest:
 class ClaimDemand:
     """Everything a claim asks for. ``problem`` says why it can never be met here; empty if it can."""
 
-    requests: tuple[DeviceRequest, ...] = ()
+    requests: tuple[DeviceOptions, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
     problem: str = ""
 
@@ -68,7 +68,7 @@ def ask_of(spec: ResourceClaimSpec) -> ClaimDemand:
             options = [(f"{request.name}/{each.name}", each) for each in request.first_available]
         for name, option in options:
             problem = problem or _problem(name, option)
-        requests.append(DeviceRequest(request.name, tuple(_option(name, option) for name, option in options)))
+        requests.append(DeviceOptions(request.name, tuple(_option(name, option) for name, option in options)))
     return ClaimDemand(tuple(requests), spec.devices.constraints, problem)
 
 

@@ -9,7 +9,7 @@ from spinney.cluster.filters.framework import KUBE_FILTERS, SESSION_FILTERS, Fil
 from spinney.cluster.filters.placed_pods import PlacedPods
 from spinney.cluster.filters.static_masks import StaticMasks
 from spinney.cluster.filters.storage import Storage
-from spinney.cluster.filters.verdict import Filter, FilterResult, Refusal, Restriction
+from spinney.cluster.filters.verdict import FilterResult, FilterRule, Refusal, Restriction
 from spinney.cluster.filters.view import ClusterView
 
 __all__ = [
@@ -17,9 +17,9 @@ __all__ = [
     "SESSION_FILTERS",
     "Candidate",
     "ClusterView",
-    "Filter",
     "FilterFramework",
     "FilterResult",
+    "FilterRule",
     "PlacedPods",
     "Refusal",
     "Restriction",

@@ -25,7 +25,7 @@ from spinney.cluster.filters import (
     volume_zone,
 )
 from spinney.cluster.filters.candidate import Candidate
-from spinney.cluster.filters.verdict import Filter, FilterResult, Refusal
+from spinney.cluster.filters.verdict import FilterResult, FilterRule, Refusal
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.table import Mask
 
@@ -67,7 +67,7 @@ PRE_FILTER: Final = "PreFilter"
 class FilterFramework:
     """Filters in order, asked about one pod and all nodes. Holds no state of its own."""
 
-    def __init__(self, filters: Sequence[Filter] = KUBE_FILTERS) -> None:
+    def __init__(self, filters: Sequence[FilterRule] = KUBE_FILTERS) -> None:
         self.filters = tuple(filters)
 
     def feasible(self, view: ClusterView, pod: Pod | Candidate, within: Mask | None = None) -> FilterResult:

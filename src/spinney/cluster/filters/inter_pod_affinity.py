@@ -12,7 +12,7 @@ import numpy as np
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.placed_pods import Counts, RuleEffect
 from spinney.cluster.filters.pod_selectors import PodSelector
-from spinney.cluster.filters.verdict import Filter, Refusal
+from spinney.cluster.filters.verdict import FilterRule, Refusal
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.table import Mask
 
@@ -83,4 +83,4 @@ def _shares_domain(view: ClusterView, key: str, counts: Counts) -> Mask:
     return shares
 
 
-FILTER: Final = Filter(NAME, refuse)
+FILTER: Final = FilterRule(NAME, refuse)

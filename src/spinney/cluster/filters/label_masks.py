@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from spinney.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from spinney.api.selectors import Operator, Requirement
+from spinney.api.selectors import Requirement, SelectorOperator
 from spinney.cluster.journal import Rows
 from spinney.cluster.labels import ABSENT
 from spinney.cluster.table import Mask, NodeTable
@@ -55,7 +55,7 @@ def matches_expression(table: NodeTable, rows: Rows, expression: NodeSelectorReq
         case "NotIn":
             mask = ~np.isin(numbers, _numbers(table, expression.key, expression.values))
         case "Gt" | "Lt":
-            requirement = Requirement(expression.key, Operator(expression.operator), expression.values)
+            requirement = Requirement(expression.key, SelectorOperator(expression.operator), expression.values)
             truth = [requirement.matches({expression.key: value}) for value in table.labels.values(expression.key)]
             # The last entry stands for an absent label: -1 indexes it.
             mask = np.array([*truth, False], dtype=np.bool_)[numbers]

@@ -6,7 +6,7 @@ import numpy as np
 
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.label_masks import NAME_FIELD, matches_labels, matches_selector
-from spinney.cluster.filters.verdict import Filter, Refusal, Restriction
+from spinney.cluster.filters.verdict import FilterRule, Refusal, Restriction
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Mask, NodeTable
@@ -58,4 +58,4 @@ def _is_constrained(pod: Candidate) -> bool:
     return bool(pod.pod.spec.node_selector) or pod.required_node_affinity is not None
 
 
-FILTER: Final = Filter(NAME, refuse, restrict)
+FILTER: Final = FilterRule(NAME, refuse, restrict)

@@ -9,7 +9,7 @@ from typing import Final
 
 from spinney.api.core import Taint
 from spinney.cluster.filters.candidate import Candidate
-from spinney.cluster.filters.verdict import Filter, Refusal
+from spinney.cluster.filters.verdict import FilterRule, Refusal
 from spinney.cluster.filters.view import ClusterView
 
 NAME: Final = "NodeConditions"
@@ -39,4 +39,4 @@ def _is_tolerated(pod: Candidate, condition: str) -> bool:
     return any(toleration.tolerates(taint) for toleration in pod.tolerations)
 
 
-FILTER: Final = Filter(NAME, refuse)
+FILTER: Final = FilterRule(NAME, refuse)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from spinney.cluster.filters.candidate import Candidate
-from spinney.cluster.filters.verdict import Filter, Refusal, Restriction
+from spinney.cluster.filters.verdict import FilterRule, Refusal, Restriction
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.table import Mask
 
@@ -32,4 +32,4 @@ def _named(view: ClusterView, pod: Candidate) -> Mask:
     return mask
 
 
-FILTER: Final = Filter(NAME, refuse, restrict)
+FILTER: Final = FilterRule(NAME, refuse, restrict)

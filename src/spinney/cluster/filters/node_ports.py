@@ -6,7 +6,7 @@ import numpy as np
 
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.placed_pods import ANY_ADDRESS
-from spinney.cluster.filters.verdict import Filter, Refusal
+from spinney.cluster.filters.verdict import FilterRule, Refusal
 from spinney.cluster.filters.view import ClusterView
 
 NAME: Final = "NodePorts"
@@ -28,4 +28,4 @@ def refuse(view: ClusterView, pod: Candidate) -> tuple[Refusal, ...]:
     return (Refusal.evictable(NAME, REASON, view.table.alive & taken),)
 
 
-FILTER: Final = Filter(NAME, refuse)
+FILTER: Final = FilterRule(NAME, refuse)

@@ -4,7 +4,7 @@ from typing import Final
 
 from spinney.api.core import Taint
 from spinney.cluster.filters.candidate import Candidate
-from spinney.cluster.filters.verdict import Filter, Refusal
+from spinney.cluster.filters.verdict import FilterRule, Refusal
 from spinney.cluster.filters.view import ClusterView
 
 NAME: Final = "NodeUnschedulable"
@@ -19,4 +19,4 @@ def refuse(view: ClusterView, pod: Candidate) -> tuple[Refusal, ...]:
     return (Refusal.final(NAME, REASON, view.table.alive & view.table.unschedulable),)
 
 
-FILTER: Final = Filter(NAME, refuse)
+FILTER: Final = FilterRule(NAME, refuse)

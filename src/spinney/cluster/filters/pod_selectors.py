@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from spinney.api.core import PodAffinityTerm
-from spinney.api.selectors import LabelSelector, Operator, Requirement, Selector
+from spinney.api.selectors import LabelSelector, Requirement, Selector, SelectorOperator
 
 Labels = Mapping[str, str]
 
@@ -104,7 +104,7 @@ def with_label_keys(
         return None
     requirements = selector.selector().requirements
     present = {(requirement.key, requirement.operator) for requirement in requirements}
-    wanted = [(key, Operator.IN) for key in match] + [(key, Operator.NOT_IN) for key in mismatch]
+    wanted = [(key, SelectorOperator.IN) for key in match] + [(key, SelectorOperator.NOT_IN) for key in mismatch]
     added = tuple(
         Requirement(key, operator, (labels[key],))
         for key, operator in wanted
@@ -115,7 +115,7 @@ def with_label_keys(
 
 def demanded(selector: Selector) -> Requirement | None:
     """Return a requirement that names the values a label must have, if the selector has one: the quickest to check."""
-    return next((found for found in selector.requirements if found.operator is Operator.IN), None)
+    return next((found for found in selector.requirements if found.operator is SelectorOperator.IN), None)
 
 
 class Indexed(Protocol):

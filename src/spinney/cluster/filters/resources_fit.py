@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from spinney.cluster.filters.candidate import Candidate
-from spinney.cluster.filters.verdict import Filter, Refusal
+from spinney.cluster.filters.verdict import FilterRule, Refusal
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.requests import unoffered
 from spinney.cluster.resources import PODS, UNOFFERED
@@ -55,5 +55,5 @@ def _refuse(view: ClusterView, pod: Candidate, *, after_release: bool) -> tuple[
     return tuple(refusals)
 
 
-NOW: Final = Filter(NAME, refuse_now)
-AFTER_RELEASE: Final = Filter(NAME, refuse_after_release)
+NOW: Final = FilterRule(NAME, refuse_now)
+AFTER_RELEASE: Final = FilterRule(NAME, refuse_after_release)

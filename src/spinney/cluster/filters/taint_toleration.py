@@ -9,7 +9,7 @@ import numpy as np
 
 from spinney.api.core import Taint, Toleration
 from spinney.cluster.filters.candidate import Candidate
-from spinney.cluster.filters.verdict import Filter, Refusal
+from spinney.cluster.filters.verdict import FilterRule, Refusal
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Mask, NodeTable
@@ -40,4 +40,4 @@ def tolerates(tolerations: tuple[Toleration, ...], taints: tuple[Taint, ...]) ->
     return all(any(toleration.tolerates(taint) for toleration in tolerations) for taint in hard)
 
 
-FILTER: Final = Filter(NAME, refuse)
+FILTER: Final = FilterRule(NAME, refuse)

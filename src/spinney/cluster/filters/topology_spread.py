@@ -16,7 +16,7 @@ from spinney.cluster.filters import node_affinity, taint_toleration
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.placed_pods import Counts
 from spinney.cluster.filters.pod_selectors import PodSelector, PodTerm, with_label_keys
-from spinney.cluster.filters.verdict import Filter, Refusal
+from spinney.cluster.filters.verdict import FilterRule, Refusal
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.table import Mask
 
@@ -102,4 +102,4 @@ def _uneven(view: ClusterView, pod: Candidate, rule: SpreadRule, labelled: Mask)
     return uneven
 
 
-FILTER: Final = Filter(NAME, refuse)
+FILTER: Final = FilterRule(NAME, refuse)

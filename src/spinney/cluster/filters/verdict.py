@@ -43,7 +43,7 @@ class Restriction:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class FilterRule:
     """A rule about which nodes may take a pod, judged for all nodes at once.
 
     ``refuse`` returns the nodes it refuses by reason; a node may be refused for several. ``restrict`` comes first, for

@@ -17,7 +17,7 @@ from spinney.api.storage import SELECTED_NODE, PersistentVolume, PersistentVolum
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.label_masks import matches_expression, matches_term
 from spinney.cluster.filters.storage import claim_size, claim_uses, class_name, is_kept_for, volume_size
-from spinney.cluster.filters.verdict import Filter, Refusal, Restriction
+from spinney.cluster.filters.verdict import FilterRule, Refusal, Restriction
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.table import Mask
 
@@ -186,4 +186,4 @@ def _allowed(view: ClusterView, storage_class: StorageClass) -> Mask:
     return allowed
 
 
-FILTER: Final = Filter(NAME, refuse, restrict)
+FILTER: Final = FilterRule(NAME, refuse, restrict)

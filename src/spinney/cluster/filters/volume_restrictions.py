@@ -4,7 +4,7 @@ from typing import Final
 
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.storage import READ_WRITE_ONCE_POD, claim_uses
-from spinney.cluster.filters.verdict import Filter, Refusal, Restriction
+from spinney.cluster.filters.verdict import FilterRule, Refusal, Restriction
 from spinney.cluster.filters.view import ClusterView
 
 NAME: Final = "VolumeRestrictions"
@@ -31,4 +31,4 @@ def refuse(view: ClusterView, pod: Candidate) -> tuple[Refusal, ...]:
     return ()
 
 
-FILTER: Final = Filter(NAME, refuse, restrict)
+FILTER: Final = FilterRule(NAME, refuse, restrict)

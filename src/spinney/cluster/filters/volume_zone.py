@@ -9,7 +9,7 @@ from spinney.api.storage import PersistentVolume
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.label_masks import matches_expression
 from spinney.cluster.filters.storage import claim_uses
-from spinney.cluster.filters.verdict import Filter, Refusal, Restriction
+from spinney.cluster.filters.verdict import FilterRule, Refusal, Restriction
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Mask
@@ -67,4 +67,4 @@ def _in_zones(view: ClusterView, label: str, zones: tuple[str, ...], rows: Rows)
     return matches_expression(view.table, rows, NodeSelectorRequirement(key=label, operator="In", values=zones))
 
 
-FILTER: Final = Filter(NAME, refuse, restrict)
+FILTER: Final = FilterRule(NAME, refuse, restrict)

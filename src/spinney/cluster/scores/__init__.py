@@ -13,14 +13,14 @@ from spinney.cluster.scores.resources_allocated import (
     most_allocated,
     requested_to_capacity_ratio,
 )
-from spinney.cluster.scores.scoring import MAX_SCORE, Score, ScoreFunction, Scores
+from spinney.cluster.scores.scoring import MAX_SCORE, ScoreFunction, ScoreRule, Scores
 
 __all__ = [
     "KUBE_SCORES",
     "MAX_SCORE",
-    "Score",
     "ScoreFramework",
     "ScoreFunction",
+    "ScoreRule",
     "Scores",
     "ShapePoint",
     "WeightedResource",

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.scores.resources_allocated import CPU_AND_MEMORY, Usage, WeightedResource, usages
-from spinney.cluster.scores.scoring import MAX_SCORE, Score, ScoreFunction, Scores
+from spinney.cluster.scores.scoring import MAX_SCORE, ScoreFunction, ScoreRule, Scores
 from spinney.cluster.table import Mask
 
 NAME: Final = "NodeResourcesBalancedAllocation"
@@ -63,4 +63,4 @@ def _deviation(shares: Shares, present: npt.NDArray[np.bool_], size: npt.NDArray
     return deviation
 
 
-BALANCED_ALLOCATION: Final = Score(NAME, balanced_allocation())
+BALANCED_ALLOCATION: Final = ScoreRule(NAME, balanced_allocation())

@@ -14,7 +14,7 @@ from spinney.cluster.scores.image_locality import IMAGE_LOCALITY
 from spinney.cluster.scores.inter_pod_affinity import INTER_POD_AFFINITY
 from spinney.cluster.scores.node_affinity import NODE_AFFINITY
 from spinney.cluster.scores.resources_allocated import LEAST_ALLOCATED
-from spinney.cluster.scores.scoring import Score, Scores
+from spinney.cluster.scores.scoring import ScoreRule, Scores
 from spinney.cluster.scores.taint_toleration import TAINT_TOLERATION
 from spinney.cluster.scores.topology_spread import TOPOLOGY_SPREAD
 from spinney.cluster.table import Mask
@@ -34,7 +34,7 @@ KUBE_SCORES: Final = (
 class ScoreFramework:
     """Weighted scores, asked about one pod and the nodes that passed its filters. Holds no state of its own."""
 
-    def __init__(self, scores: Sequence[Score] = KUBE_SCORES) -> None:
+    def __init__(self, scores: Sequence[ScoreRule] = KUBE_SCORES) -> None:
         self.scores = tuple(scores)
 
     def score(self, view: ClusterView, pod: Pod | Candidate, mask: Mask) -> Scores:

@@ -11,7 +11,7 @@ import numpy as np
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.journal import Rows
-from spinney.cluster.scores.scoring import MAX_SCORE, Score, Scores
+from spinney.cluster.scores.scoring import MAX_SCORE, ScoreRule, Scores
 from spinney.cluster.table import Mask, NodeTable
 
 NAME: Final = "ImageLocality"
@@ -56,4 +56,4 @@ def _tagged(image: str) -> str:
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
 
 
-IMAGE_LOCALITY: Final = Score(NAME, score)
+IMAGE_LOCALITY: Final = ScoreRule(NAME, score)

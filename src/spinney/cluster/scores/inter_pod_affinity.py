@@ -12,7 +12,7 @@ from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.placed_pods import Counts, RuleEffect
 from spinney.cluster.filters.pod_selectors import PodSelector
 from spinney.cluster.filters.view import ClusterView
-from spinney.cluster.scores.scoring import MAX_SCORE, Score, Scores
+from spinney.cluster.scores.scoring import MAX_SCORE, ScoreRule, Scores
 from spinney.cluster.table import Mask
 
 NAME: Final = "InterPodAffinity"
@@ -50,4 +50,4 @@ def score(view: ClusterView, pod: Candidate, mask: Mask) -> Scores | None:
     return (MAX_SCORE * ((raw - lowest) / (highest - lowest))).astype(np.int64)
 
 
-INTER_POD_AFFINITY: Final = Score(NAME, score, weight=2)
+INTER_POD_AFFINITY: Final = ScoreRule(NAME, score, weight=2)

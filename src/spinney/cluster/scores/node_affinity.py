@@ -7,7 +7,7 @@ import numpy as np
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.label_masks import matches_term
 from spinney.cluster.filters.view import ClusterView
-from spinney.cluster.scores.scoring import Score, Scores, normalised
+from spinney.cluster.scores.scoring import ScoreRule, Scores, normalised
 from spinney.cluster.table import Mask
 
 NAME: Final = "NodeAffinity"
@@ -26,4 +26,4 @@ def score(view: ClusterView, pod: Candidate, mask: Mask) -> Scores | None:
     return normalised(raw, mask)
 
 
-NODE_AFFINITY: Final = Score(NAME, score, weight=2)
+NODE_AFFINITY: Final = ScoreRule(NAME, score, weight=2)

@@ -15,7 +15,7 @@ import numpy as np
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.resources import CPU, MEMORY
-from spinney.cluster.scores.scoring import MAX_SCORE, Score, ScoreFunction, Scores
+from spinney.cluster.scores.scoring import MAX_SCORE, ScoreFunction, ScoreRule, Scores
 from spinney.cluster.table import Mask
 
 NAME: Final = "NodeResourcesFit"
@@ -144,4 +144,4 @@ def _weighted(
     return total // np.maximum(weights, 1)
 
 
-LEAST_ALLOCATED: Final = Score(NAME, least_allocated())
+LEAST_ALLOCATED: Final = ScoreRule(NAME, least_allocated())

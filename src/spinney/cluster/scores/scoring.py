@@ -24,7 +24,7 @@ MAX_SCORE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class ScoreRule:
     """A preference among nodes and how much it counts."""
 
     name: str

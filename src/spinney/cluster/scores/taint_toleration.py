@@ -7,7 +7,7 @@ import numpy as np
 from spinney.api.core import Taint
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.view import ClusterView
-from spinney.cluster.scores.scoring import Score, Scores, normalised
+from spinney.cluster.scores.scoring import ScoreRule, Scores, normalised
 from spinney.cluster.table import Mask
 
 NAME: Final = "TaintToleration"
@@ -24,4 +24,4 @@ def _minded(pod: Candidate, taints: tuple[Taint, ...]) -> int:
     return sum(not any(toleration.tolerates(taint) for toleration in pod.tolerations) for taint in soft)
 
 
-TAINT_TOLERATION: Final = Score(NAME, score, weight=3)
+TAINT_TOLERATION: Final = ScoreRule(NAME, score, weight=3)

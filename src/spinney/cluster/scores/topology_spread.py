@@ -10,7 +10,7 @@ import numpy as np
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.topology_spread import SpreadRule, with_all_labels
 from spinney.cluster.filters.view import ClusterView
-from spinney.cluster.scores.scoring import MAX_SCORE, Score, Scores
+from spinney.cluster.scores.scoring import MAX_SCORE, ScoreRule, Scores
 from spinney.cluster.table import Mask
 
 NAME: Final = "PodTopologySpread"
@@ -52,4 +52,4 @@ def _inverted(raw: Scores, scored: Mask) -> Scores:
     return result
 
 
-TOPOLOGY_SPREAD: Final = Score(NAME, score, weight=2)
+TOPOLOGY_SPREAD: Final = ScoreRule(NAME, score, weight=2)

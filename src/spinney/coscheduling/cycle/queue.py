@@ -20,9 +20,9 @@ from typing import Any, Final
 
 from spinney.api.core import Pod
 from spinney.api.resource import Resource
-from spinney.coscheduling.framework import Action, ClusterEvent, EventHint, PreEnqueue, QueuedPod, QueueSort
-from spinney.coscheduling.framework.faults import Faults, InvalidAnswer, a_status, a_truth
-from spinney.coscheduling.framework.status import PluginFailed
+from spinney.coscheduling.framework import ActionType, ClusterEvent, EventHint, PreEnqueue, QueuedPod, QueueSort
+from spinney.coscheduling.framework.faults import Faults, InvalidPluginAnswer, a_status, a_truth
+from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.kube.keys import Key, key_of
 from spinney.runtime import Clock
 
@@ -56,7 +56,7 @@ class SchedulingQueue:
         backoff: BackoffTimes = BackoffTimes(),  # noqa: B008 - a frozen value
         wake: Callable[[], None] = lambda: None,
         faults: Faults | None = None,
-        failed: Callable[[QueuedPod, PluginFailed], None] = lambda _queued, _error: None,
+        failed: Callable[[QueuedPod, FrameworkPluginFailed], None] = lambda _queued, _error: None,
     ) -> None:
         self._clock = clock
         self._sort = sort
@@ -70,7 +70,7 @@ class SchedulingQueue:
         self._backing_off = _KeyedHeap()
         self._unschedulable: dict[Key, QueuedPod] = {}
         self._rejected_by: dict[str, dict[Key, QueuedPod]] = {}
-        self._in_flight: OrderedDict[Key, _Flight] = OrderedDict()
+        self._in_flight: OrderedDict[Key, _InFlight] = OrderedDict()
         self._held: dict[Key, QueuedPod] = {}
         self._missed: dict[_EventKind, deque[tuple[int, ClusterEvent]]] = {}
         self._event_number = 0
@@ -122,7 +122,7 @@ class SchedulingQueue:
         queued = self._active.pop()
         if queued is not None:
             queued.attempts += 1
-            self._in_flight[queued.key] = _Flight(queued, self._event_number)
+            self._in_flight[queued.key] = _InFlight(queued, self._event_number)
         return queued
 
     def done(self, queued: QueuedPod) -> None:
@@ -242,7 +242,7 @@ class SchedulingQueue:
         for plugin in self._pre_enqueue(queued.pod):
             try:
                 status = self.faults.ask(plugin.name, "preEnqueue", partial(plugin.pre_enqueue, queued.pod), a_status)
-            except PluginFailed as error:
+            except FrameworkPluginFailed as error:
                 self._stay_out(queued, error)
                 return
             if not status.ok:
@@ -252,7 +252,7 @@ class SchedulingQueue:
         self._active.push(queued.key, self._place(queued), queued)
         self._wake()
 
-    def _stay_out(self, queued: QueuedPod, error: PluginFailed) -> None:
+    def _stay_out(self, queued: QueuedPod, error: FrameworkPluginFailed) -> None:
         """Have a pod rest that could not be asked about, and say so."""
         queued.attempts += 1
         queued.queued = self._clock.monotonic()
@@ -260,13 +260,13 @@ class SchedulingQueue:
         self._wake()
         self._failed(queued, error)
 
-    def _place(self, queued: QueuedPod) -> "_Place":
+    def _place(self, queued: QueuedPod) -> "_OrderKey":
         """Return a pod's place in the order; one whose sort key cannot be had comes after all others."""
         sort = self._sort
-        with suppress(PluginFailed):
+        with suppress(FrameworkPluginFailed):
             key = self.faults.ask(sort.name, "queueSort", partial(sort.sort_key, queued), _a_key)
-            return _Place((0, *key), queued.first_queued, self._incomparable)
-        return _Place((1,), queued.first_queued, self._incomparable)
+            return _OrderKey((0, *key), queued.first_queued, self._incomparable)
+        return _OrderKey((1,), queued.first_queued, self._incomparable)
 
     def _incomparable(self, error: Exception) -> None:
         self.faults.note(self._sort.name, "queueSort", error)
@@ -331,7 +331,7 @@ class SchedulingQueue:
         """Tell whether an event may help a pod; if the hint cannot tell, the pod is tried."""
         try:
             return self.faults.ask(plugin, "events", partial(hint.wakes, queued.pod, event), a_truth)
-        except PluginFailed:
+        except FrameworkPluginFailed:
             return True
 
     def _trim(self) -> None:
@@ -356,11 +356,11 @@ def _concerns_scheduling(old: Pod, new: Pod) -> bool:
 
 def _a_key(answer: object) -> tuple[Any, ...]:
     if not isinstance(answer, tuple):
-        raise InvalidAnswer(answer, "a tuple that compares with those of other pods")
+        raise InvalidPluginAnswer(answer, "a tuple that compares with those of other pods")
     return answer
 
 
-class _Place:
+class _OrderKey:
     """A place in the order of pods. Where two keys do not compare, who came first goes first."""
 
     __slots__ = ("_incomparable", "_since", "key")
@@ -370,7 +370,7 @@ class _Place:
         self._since = since
         self._incomparable = incomparable
 
-    def __lt__(self, other: "_Place") -> bool:
+    def __lt__(self, other: "_OrderKey") -> bool:
         try:
             return bool(self.key < other.key)
         except Exception as error:  # noqa: BLE001 - keys are made by a plugin
@@ -378,11 +378,11 @@ class _Place:
             return self._since < other._since
 
 
-_EventKind = tuple[Resource, Action]
+_EventKind = tuple[Resource, ActionType]
 
 
 @dataclass(slots=True)
-class _Flight:
+class _InFlight:
     queued: QueuedPod
     since: int
 

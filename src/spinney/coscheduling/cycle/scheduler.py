@@ -33,9 +33,9 @@ from spinney.coscheduling.framework import (
     Status,
     room_freed,
 )
-from spinney.coscheduling.framework.faults import InvalidAnswer, a_permission, a_status, nothing
+from spinney.coscheduling.framework.faults import InvalidPluginAnswer, a_permission, a_status, nothing
 from spinney.coscheduling.framework.points import FILTER_FAILED, PostFilterResult
-from spinney.coscheduling.framework.status import PluginFailed
+from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.coscheduling.groups.waiting import WaitingPod
 from spinney.coscheduling.plugins.default_preemption import FILTERED
 from spinney.kube.keys import Key
@@ -57,7 +57,7 @@ class UnplacedPod:
 
 
 @dataclass(frozen=True, slots=True)
-class _Flight:
+class _BindingCycle:
     """A pod that has a node and is on its way to be bound."""
 
     profile: Profile
@@ -81,7 +81,7 @@ class _Freed:
     own: frozenset[Key]
 
 
-class Scheduler:
+class Coscheduler:
     """Profiles over one queue and one ledger. Mutable; runs on one event loop."""
 
     def __init__(
@@ -163,7 +163,7 @@ class Scheduler:
         state = CycleState()
         try:
             refused = self._cycle(profile, state, queued, record)
-        except PluginFailed as error:
+        except FrameworkPluginFailed as error:
             refused = UnplacedPod(record, Status.error(error))
         except Exception as error:
             log.exception("scheduling cycle failed", pod=str(queued.key))
@@ -202,7 +202,7 @@ class Scheduler:
             try:
                 ask = partial(plugin.post_filter, state, record.pod)
                 result = profile.faults.ask(plugin.name, "postFilter", ask, _a_result)
-            except PluginFailed as error:
+            except FrameworkPluginFailed as error:
                 result = PostFilterResult(Status.error(error))
             said += [result.status.message] if result.status.message else []
             if result.nominated_node:
@@ -219,7 +219,9 @@ class Scheduler:
     def _place(self, profile: Profile, state: CycleState, queued: QueuedPod, record: PodRecord, node: str) -> None:
         """Reserve the node and ask for permission; from here on whatever fails is undone by :meth:`_lost`."""
         nominations = self.services.nominations
-        flight = _Flight(profile, state, queued, record.pod, node, nominations.node_of(queued.key), self.queue.moment)
+        flight = _BindingCycle(
+            profile, state, queued, record.pod, node, nominations.node_of(queued.key), self.queue.moment
+        )
         nominations.remove(queued.key)
         if flight.nominated and flight.nominated != node:
             self.queue.notify(room_freed(record.pod, flight.nominated), but_not=frozenset({queued.key}))
@@ -228,7 +230,7 @@ class Scheduler:
             try:
                 ask = partial(plugin.reserve, state, record.pod, node)
                 status = profile.faults.ask(plugin.name, "reserve", ask, a_status)
-            except PluginFailed as error:
+            except FrameworkPluginFailed as error:
                 status = Status.error(error)
             if not status.ok:
                 self._lost(flight, status.by(plugin.name))
@@ -238,7 +240,7 @@ class Scheduler:
             try:
                 permit = partial(permitting.permit, state, record.pod, node)
                 status, seconds = profile.faults.ask(permitting.name, "permit", permit, a_permission)
-            except PluginFailed as error:
+            except FrameworkPluginFailed as error:
                 status, seconds = Status.error(error), 0.0
             if status.code is Code.WAIT:
                 timeouts[permitting.name] = seconds
@@ -252,7 +254,7 @@ class Scheduler:
         waiting = self.services.waiting
         waiting.add(WaitingPod(queued, node, state, timeouts, lambda _, status: self._settled(flight, status)))
 
-    def _settled(self, flight: _Flight, status: Status) -> None:
+    def _settled(self, flight: _BindingCycle, status: Status) -> None:
         self.services.waiting.remove(flight.queued.key)
         if status.ok:
             self._in_background(self._bind(flight), f"bind {flight.queued.key}")
@@ -261,12 +263,12 @@ class Scheduler:
 
     # -- the binding cycle -------------------------------------------------------------------------------------------
 
-    async def _bind(self, flight: _Flight) -> None:
+    async def _bind(self, flight: _BindingCycle) -> None:
         clock = self.services.runtime.clock
         began = clock.monotonic()
         try:
             status = await self._bound_by_plugins(flight)
-        except PluginFailed as error:
+        except FrameworkPluginFailed as error:
             status = Status.error(error)
         except Exception as error:
             log.exception("binding cycle failed", pod=str(flight.queued.key), node=flight.node)
@@ -278,11 +280,11 @@ class Scheduler:
         self._count_wait(flight)
         self.queue.done(flight.queued)
         for plugin in flight.profile.post_bind:
-            with suppress(PluginFailed):  # the pod is bound, whatever a plugin makes of it
+            with suppress(FrameworkPluginFailed):  # the pod is bound, whatever a plugin makes of it
                 tell = partial(plugin.post_bind, flight.state, flight.pod, flight.node)
                 await flight.profile.faults.ask_later(plugin.name, "postBind", tell, nothing)
 
-    def _count_wait(self, flight: _Flight) -> None:
+    def _count_wait(self, flight: _BindingCycle) -> None:
         """Count how long a pod without a group waited, or a group of which this is the first pod to be bound."""
         group = self.services.groups.of(flight.queued.key)
         pods = [flight.pod] if group is None else group.start()
@@ -291,7 +293,7 @@ class Scheduler:
             waited = self.services.runtime.clock.now() - max(created)
             self._metrics.started(waited.total_seconds(), pods=len(pods))
 
-    async def _bound_by_plugins(self, flight: _Flight) -> Status:
+    async def _bound_by_plugins(self, flight: _BindingCycle) -> Status:
         faults = flight.profile.faults
         for preparing in flight.profile.pre_bind:
             prepare = partial(preparing.pre_bind, flight.state, flight.pod, flight.node)
@@ -315,10 +317,10 @@ class Scheduler:
 
     # -- pods that come back -----------------------------------------------------------------------------------------
 
-    def _lost(self, flight: _Flight, status: Status) -> None:
+    def _lost(self, flight: _BindingCycle, status: Status) -> None:
         """Undo a reservation and return the pod to the queue; others may use what it held."""
         for plugin in reversed(flight.profile.reserve):
-            with suppress(PluginFailed):  # the others give back what they hold all the same
+            with suppress(FrameworkPluginFailed):  # the others give back what they hold all the same
                 undo = partial(plugin.unreserve, flight.state, flight.pod, flight.node)
                 flight.profile.faults.ask(plugin.name, "unreserve", undo, nothing)
         key = PodKey(*flight.queued.key)
@@ -332,7 +334,7 @@ class Scheduler:
                 self.services.nominations.put(record, flight.nominated)
         self._tell_freed(flight)
 
-    def _tell_freed(self, flight: _Flight) -> None:
+    def _tell_freed(self, flight: _BindingCycle) -> None:
         """Have others hear of the room that became free; once for all members of a group that lost theirs together.
 
         It was only held for a while, so it is news to those who were refused meanwhile. To the group itself it is
@@ -370,7 +372,7 @@ class Scheduler:
 
 def _a_result(answer: object) -> PostFilterResult:
     if not isinstance(answer, PostFilterResult) or not isinstance(answer.status, Status):
-        raise InvalidAnswer(answer, "a PostFilterResult")
+        raise InvalidPluginAnswer(answer, "a PostFilterResult")
     return answer
 
 

@@ -30,7 +30,7 @@ from spinney.coscheduling.framework.faults import a_status, a_truth
 from spinney.coscheduling.framework.faults import refusals as read_refusals
 from spinney.coscheduling.framework.faults import scores as read_scores
 from spinney.coscheduling.framework.points import ASKED_ABOUT, FILTER_FAILED
-from spinney.coscheduling.framework.status import PluginFailed
+from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.kube.keys import Key
 
 _BY_ROW: Final = frozenset({"NodeResourcesFit", "NodeResourcesBalancedAllocation"})
@@ -125,7 +125,7 @@ class NodeRanking:
                     plugin.name, "filter", partial(plugin.concerns, state, record.pod), a_truth
                 ):
                     return True
-            except PluginFailed:
+            except FrameworkPluginFailed:
                 return True
         return False
 
@@ -167,7 +167,7 @@ class NodeRanking:
                 ask = partial(plugin.pre_filter, state, record.pod)
                 if not self._profile.faults.ask(plugin.name, "preFilter", ask, a_status).ok:
                     return None
-            except PluginFailed:
+            except FrameworkPluginFailed:
                 return None
         return state
 
@@ -331,7 +331,7 @@ class NodeRanking:
                 if faults.ask(plugin.name, "filter", partial(plugin.concerns, state, record.pod), a_truth):
                     ask = partial(plugin.refusals, state, record.pod, table)
                     refusals += faults.ask(plugin.name, "filter", ask, partial(read_refusals, table=table))
-            except PluginFailed as error:
+            except FrameworkPluginFailed as error:
                 state.write(FILTER_FAILED, error)
                 refusals.append(Refusal.final(plugin.name, str(error), view.table.alive.copy()))
         return tuple(refusals)

@@ -91,7 +91,7 @@ class VictimSearch:
         sacrifices: list[Sacrifice] = []
         for row in table.rows()[hopeful[table.rows()]].tolist():
             if by_amounts and only_room[row]:
-                place: _Place = _Amounts(self._trial, record, row)
+                place: _TrialNode = _Amounts(self._trial, record, row)
             else:
                 place = _Rules(self._trial, self._ranking, state, record, row)
             sacrifice = self._on(place, row, priority, newcomer=record)
@@ -101,7 +101,7 @@ class VictimSearch:
                     break
         return min(sacrifices, key=Sacrifice.cost, default=None)
 
-    def _on(self, place: "_Place", row: int, priority: int, *, newcomer: PodRecord) -> Sacrifice | None:
+    def _on(self, place: "_TrialNode", row: int, priority: int, *, newcomer: PodRecord) -> Sacrifice | None:
         lower = [each for each in self._trial.pods_on(row).values() if priority_of(each) < priority]
         own = self._groups.of(newcomer.key)  # a group is not served by the loss of its own members
         lower = sorted(
@@ -128,7 +128,7 @@ class VictimSearch:
                 given.add(each.key)
         return [each for each in lower if each.key in given]
 
-    def _fewest(self, place: "_Place", lower: list[PodRecord]) -> list[PodRecord] | None:
+    def _fewest(self, place: "_TrialNode", lower: list[PodRecord]) -> list[PodRecord] | None:
         """Return those of ``lower`` that must go, as few and unimportant as can be; ``None`` if all are not enough."""
         for each in lower:
             place.evict(each)
@@ -145,7 +145,7 @@ class VictimSearch:
         return victims
 
     def _sacrifice(
-        self, place: "_Place", row: int, victims: list[PodRecord], whole: dict[PodKey, PodRecord]
+        self, place: "_TrialNode", row: int, victims: list[PodRecord], whole: dict[PodKey, PodRecord]
     ) -> Sacrifice:
         """Return what is taken; where groups go whole, others may be given back for it."""
         name = self._trial.view.table.names[row]
@@ -199,7 +199,7 @@ class VictimSearch:
         return row is not None and record.key in self._trial.pods_on(row)
 
 
-def _not_given_back(place: "_Place", evicted: Iterable[PodRecord]) -> list[PodRecord]:
+def _not_given_back(place: "_TrialNode", evicted: Iterable[PodRecord]) -> list[PodRecord]:
     """Give pods back one by one as long as the newcomer still fits; return those that must go."""
     victims = []
     for each in evicted:
@@ -210,7 +210,7 @@ def _not_given_back(place: "_Place", evicted: Iterable[PodRecord]) -> list[PodRe
     return victims
 
 
-class _Place(Protocol):
+class _TrialNode(Protocol):
     """One node, from which pods can be taken to see whether another fits."""
 
     def evict(self, record: PodRecord) -> None: ...

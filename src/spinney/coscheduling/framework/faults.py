@@ -1,8 +1,8 @@
 """What plugins of a profile get wrong: they raise, or answer with something that is no answer.
 
-Both go the same way. Whoever asked is told by :class:`PluginFailed`, which names plugin, extension point and fault; the
-first failure of a plugin at a point is logged with its traceback, and all are counted. A plugin that takes long holds
-up everybody: that is logged and counted as well.
+Both go the same way. Whoever asked is told by :class:`FrameworkPluginFailed`, which names plugin, extension point and
+fault; the first failure of a plugin at a point is logged with its traceback, and all are counted. A plugin that takes
+long holds up everybody: that is logged and counted as well.
 """
 
 import math
@@ -16,7 +16,7 @@ import structlog
 from spinney.cluster.filters import Refusal
 from spinney.cluster.scores import Scores
 from spinney.cluster.table import NodeTable
-from spinney.coscheduling.framework.status import PluginFailed, Status
+from spinney.coscheduling.framework.status import FrameworkPluginFailed, Status
 
 log = structlog.get_logger()
 
@@ -26,7 +26,7 @@ SLOW_SECONDS: Final = 1.0
 """After which an answer in a scheduling cycle counts as slow: all else waits for it."""
 
 
-class InvalidAnswer(TypeError):
+class InvalidPluginAnswer(TypeError):
     """A plugin answered with something that is no answer."""
 
     def __init__(self, found: object, expected: str) -> None:
@@ -49,7 +49,7 @@ class Faults:
         self._slow: set[tuple[str, str]] = set()
 
     def ask(self, plugin: str, point: str, call: Callable[[], Any], read: Callable[[Any], T]) -> T:
-        """Return what a plugin answers, read by ``read``; raises :class:`PluginFailed`."""
+        """Return what a plugin answers, read by ``read``; raises :class:`FrameworkPluginFailed`."""
         started = self.monotonic()
         try:
             return read(call())
@@ -63,7 +63,7 @@ class Faults:
     async def ask_later(
         self, plugin: str, point: str, call: Callable[[], Awaitable[Any]], read: Callable[[Any], T]
     ) -> T:
-        """Return what a plugin answers in its own time; raises :class:`PluginFailed`."""
+        """Return what a plugin answers in its own time; raises :class:`FrameworkPluginFailed`."""
         try:
             return read(await call())
         except Exception as error:
@@ -75,14 +75,14 @@ class Faults:
             log.warning("plugin is slow, and all else waits for it", plugin=plugin, point=point, seconds=seconds)
         self.count_slow(plugin, point)
 
-    def note(self, plugin: str, point: str, error: Exception) -> PluginFailed:
+    def note(self, plugin: str, point: str, error: Exception) -> FrameworkPluginFailed:
         """Log and count an error while it is being handled; return what to tell about it."""
-        fault = str(error) if isinstance(error, InvalidAnswer) else f"raised {type(error).__name__}: {error}"
+        fault = str(error) if isinstance(error, InvalidPluginAnswer) else f"raised {type(error).__name__}: {error}"
         if (plugin, point) not in self._seen:
             self._seen.add((plugin, point))
             log.exception("plugin failed", plugin=plugin, point=point)
         self.count(plugin, point)
-        return PluginFailed(plugin, point, fault)
+        return FrameworkPluginFailed(plugin, point, fault)
 
 
 def nothing(answer: object) -> None:
@@ -93,14 +93,14 @@ def nothing(answer: object) -> None:
 def a_status(answer: Any) -> Status:
     """Return a status."""
     if not isinstance(answer, Status):
-        raise InvalidAnswer(answer, "a Status")
+        raise InvalidPluginAnswer(answer, "a Status")
     return answer
 
 
 def a_truth(answer: Any) -> bool:
     """Return a truth value."""
     if not isinstance(answer, bool | np.bool_):
-        raise InvalidAnswer(answer, "True or False")
+        raise InvalidPluginAnswer(answer, "True or False")
     return bool(answer)
 
 
@@ -108,10 +108,10 @@ def a_permission(answer: Any) -> tuple[Status, float]:
     """Return whether a pod may be bound, and how long it may wait for that."""
     expected = "a Status and the seconds to wait at most"
     if not isinstance(answer, tuple) or len(answer) != 2:
-        raise InvalidAnswer(answer, expected)
+        raise InvalidPluginAnswer(answer, expected)
     status, seconds = answer
     if not isinstance(status, Status) or not isinstance(seconds, int | float) or not math.isfinite(seconds):
-        raise InvalidAnswer(answer, expected)
+        raise InvalidPluginAnswer(answer, expected)
     return status, max(0.0, float(seconds))
 
 
@@ -121,10 +121,10 @@ def refusals(answer: Any, table: NodeTable) -> tuple[Refusal, ...]:
     found = tuple(answer)
     for each in found:
         if not isinstance(each, Refusal):
-            raise InvalidAnswer(each, expected)
+            raise InvalidPluginAnswer(each, expected)
         for mask in (each.nodes, each.unresolvable):
             if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != table.alive.shape:
-                raise InvalidAnswer(mask, expected)
+                raise InvalidPluginAnswer(mask, expected)
     return found
 
 
@@ -133,7 +133,7 @@ def scores(answer: Any, table: NodeTable) -> Scores:
     expected = "one number per row of the node table"
     found = np.asarray(answer)
     if found.dtype.kind not in "fiub" or found.shape not in {(), table.alive.shape}:
-        raise InvalidAnswer(answer, expected)
+        raise InvalidPluginAnswer(answer, expected)
     if not np.isfinite(found).all():
-        raise InvalidAnswer(float(found[~np.isfinite(found)].flat[0]), "finite numbers")
+        raise InvalidPluginAnswer(float(found[~np.isfinite(found)].flat[0]), "finite numbers")
     return np.broadcast_to(np.clip(np.rint(found), 0, 100).astype(np.int64), table.alive.shape)

@@ -21,7 +21,7 @@ from spinney.cluster.filters import Refusal
 from spinney.cluster.scores import Scores
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.framework.events import EventHint
-from spinney.coscheduling.framework.status import Code, PluginFailed, Status
+from spinney.coscheduling.framework.status import Code, FrameworkPluginFailed, Status
 from spinney.kube.keys import Key, key_of
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ ASKED_ABOUT: Final[StateKey[Mask]] = StateKey("nodes whose answer matters")
 """Where only some nodes are asked about; a filter that is dear may leave out the others."""
 
 
-FILTER_FAILED: Final[StateKey[PluginFailed]] = StateKey("the filter that failed")
+FILTER_FAILED: Final[StateKey[FrameworkPluginFailed]] = StateKey("the filter that failed")
 """Left for whoever tells why the pod fits nowhere: the filter refused because it could not be asked."""
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar, cast
 
-from spinney.cluster.filters import Filter as FilterRule
-from spinney.cluster.scores import Score as ScoreRule
+from spinney.cluster.filters import FilterRule
+from spinney.cluster.scores import ScoreRule
 from spinney.coscheduling.framework.events import EventHint
 from spinney.coscheduling.framework.faults import Faults
 from spinney.coscheduling.framework.points import (

@@ -19,14 +19,14 @@ Builder = Callable[[Handle, Mapping[str, Any]], FrameworkPlugin]
 """Makes a plugin from the arguments in its configuration; raises ``ValueError`` for ones it does not understand."""
 
 
-class UnknownPlugin(LookupError):
+class UnknownFrameworkPlugin(LookupError):
     """A plugin name that nobody registered."""
 
     def __init__(self, name: str, known: list[str]) -> None:
         super().__init__(f"no plugin is called {name!r}; {nearest(name, known)}")
 
 
-class PluginRegistry:
+class FrameworkRegistry:
     """Plugin builders by name. Mutable until the scheduler is made; entry points are loaded when asked for."""
 
     def __init__(self, builders: Mapping[str, Builder] | None = None) -> None:
@@ -34,7 +34,7 @@ class PluginRegistry:
         self._offered: dict[str, EntryPoint] = {}
 
     @classmethod
-    def installed(cls, builders: Mapping[str, Builder]) -> "PluginRegistry":
+    def installed(cls, builders: Mapping[str, Builder]) -> "FrameworkRegistry":
         """Return the given builders and those of installed packages; a name taken twice is an error."""
         registry = cls(builders)
         for offered in entry_points(group=ENTRY_POINTS):
@@ -57,12 +57,12 @@ class PluginRegistry:
         return sorted({*self._builders, *self._offered})
 
     def build(self, name: str, handle: Handle, arguments: Mapping[str, Any]) -> FrameworkPlugin:
-        """Make a plugin; raises :class:`UnknownPlugin`."""
+        """Make a plugin; raises :class:`UnknownFrameworkPlugin`."""
         builder = self._builders.get(name)
         if builder is None:
             offered = self._offered.get(name)
             if offered is None:
-                raise UnknownPlugin(name, self.names())
+                raise UnknownFrameworkPlugin(name, self.names())
             builder = self._builders[name] = _loaded(offered)
         return builder(handle, arguments)
 

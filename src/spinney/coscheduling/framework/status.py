@@ -23,7 +23,7 @@ class Code(Enum):
     """The plugin failed; the pod is retried with back-off."""
 
 
-class PluginFailed(Exception):
+class FrameworkPluginFailed(Exception):
     """A plugin raised, or gave no proper answer; the text names plugin, extension point and fault."""
 
     def __init__(self, plugin: str, point: str, fault: str) -> None:
@@ -54,7 +54,7 @@ class Status:
     @classmethod
     def error(cls, error: Exception) -> "Status":
         """Report that something raised, signed by the plugin if it was one."""
-        if isinstance(error, PluginFailed):
+        if isinstance(error, FrameworkPluginFailed):
             return cls(Code.ERROR, (str(error),), error.plugin)
         return cls(Code.ERROR, (f"{type(error).__name__}: {error}",))
 

@@ -10,8 +10,10 @@ from spinney.backends.documents import nearest
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-class NoArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The arguments of a plugin that takes none."""
+def take_none(found: Mapping[str, Any]) -> None:
+    """Raise ``ValueError`` if a plugin that takes no arguments is given one."""
+    for name in found:
+        raise ValueError(f"args.{name}: the plugin takes no arguments; remove it")
 
 
 def read(kind: type[T], found: Mapping[str, Any]) -> T:

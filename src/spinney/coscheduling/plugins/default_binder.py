@@ -8,7 +8,7 @@ from spinney.binding.placement import GangPlacement, Placement
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import Bind, CycleState
 from spinney.coscheduling.framework.status import SUCCESS, Status
-from spinney.coscheduling.plugins.arguments import NoArguments, read
+from spinney.coscheduling.plugins.arguments import take_none
 from spinney.kube.keys import key_of
 
 
@@ -18,7 +18,7 @@ class DefaultBinder(Bind):
     name = "DefaultBinder"
 
     def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
-        read(NoArguments, arguments)
+        take_none(arguments)
         self._binder = handle.services.binder
 
     async def bind(self, state: CycleState, pod: Pod, node: str) -> Status:

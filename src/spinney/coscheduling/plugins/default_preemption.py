@@ -15,7 +15,7 @@ from spinney.coscheduling.feasibility.victims import VictimSearch, priority_of
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import CycleState, PostFilter, PostFilterResult, StateKey
 from spinney.coscheduling.framework.status import Status
-from spinney.coscheduling.plugins.arguments import NoArguments, read
+from spinney.coscheduling.plugins.arguments import take_none
 from spinney.coscheduling.plugins.in_flight import awaits_victims, why_kept
 from spinney.gangs.declarations import NEVER
 from spinney.kube.keys import key_of
@@ -30,7 +30,7 @@ class DefaultPreemption(PostFilter):
     name = "DefaultPreemption"
 
     def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
-        read(NoArguments, arguments)
+        take_none(arguments)
         self._handle = handle
         self._services = handle.services
 

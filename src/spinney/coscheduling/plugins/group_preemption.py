@@ -21,7 +21,7 @@ from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import CycleState, PostFilter, PostFilterResult, StateKey
 from spinney.coscheduling.framework.status import SUCCESS, Status
 from spinney.coscheduling.groups.group import Group
-from spinney.coscheduling.plugins.arguments import NoArguments, read
+from spinney.coscheduling.plugins.arguments import take_none
 from spinney.coscheduling.plugins.in_flight import preempting
 from spinney.gangs.declarations import NEVER
 from spinney.kube.keys import Key, key_of
@@ -36,7 +36,7 @@ class GroupPreemption(PostFilter):
     name = "GroupPreemption"
 
     def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
-        read(NoArguments, arguments)
+        take_none(arguments)
         self._handle = handle
         self._services = handle.services
         self._below: tuple[tuple[int, int], bool] | None = None

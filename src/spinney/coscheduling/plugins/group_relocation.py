@@ -19,7 +19,7 @@ from spinney.coscheduling.framework.points import CycleState, PostFilter, PostFi
 from spinney.coscheduling.framework.status import Status
 from spinney.coscheduling.groups.domains import confined
 from spinney.coscheduling.groups.group import Group
-from spinney.coscheduling.plugins.arguments import NoArguments, read
+from spinney.coscheduling.plugins.arguments import take_none
 from spinney.coscheduling.plugins.in_flight import preempting
 from spinney.kube.keys import key_of
 
@@ -30,7 +30,7 @@ class GroupRelocation(PostFilter):
     name = "GroupRelocation"
 
     def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
-        read(NoArguments, arguments)
+        take_none(arguments)
         self._handle = handle
         self._services = handle.services
 

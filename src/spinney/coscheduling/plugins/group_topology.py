@@ -17,14 +17,14 @@ from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.feasibility.room import demands, fitting, left_over
-from spinney.coscheduling.framework.events import Action, EventHint
+from spinney.coscheduling.framework.events import ActionType, EventHint
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import CycleState, Filter, PostFilter, PostFilterResult, PreFilter
 from spinney.coscheduling.framework.status import SUCCESS, Status
 from spinney.coscheduling.groups.domains import confined, domain, value_on, values_in
 from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.groups.needs import DomainScope
-from spinney.coscheduling.plugins.arguments import NoArguments, read
+from spinney.coscheduling.plugins.arguments import take_none
 from spinney.coscheduling.plugins.in_flight import preempting
 from spinney.kube.keys import Key, key_of
 
@@ -38,7 +38,7 @@ class GroupTopology(PreFilter, Filter, PostFilter):
     reason = "node(s) didn't match the topology domain of the pod group"
 
     def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
-        read(NoArguments, arguments)
+        take_none(arguments)
         self._handle = handle
         self._services = handle.services
 
@@ -59,7 +59,7 @@ class GroupTopology(PreFilter, Filter, PostFilter):
 
     def events(self) -> tuple[EventHint, ...]:
         """Return what may give a group a domain: nodes, or the loss of members that lie in another."""
-        return (EventHint(NODE, Action.ANY), EventHint(POD, Action.DELETE))
+        return (EventHint(NODE, ActionType.ANY), EventHint(POD, ActionType.DELETE))
 
     def concerns(self, state: CycleState, pod: Pod) -> bool:
         """Tell whether the pod's group has a domain."""

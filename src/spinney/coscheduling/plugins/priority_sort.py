@@ -5,7 +5,7 @@ from typing import Any
 
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import QueuedPod, QueueSort
-from spinney.coscheduling.plugins.arguments import NoArguments, read
+from spinney.coscheduling.plugins.arguments import take_none
 
 
 class PrioritySort(QueueSort):
@@ -14,7 +14,7 @@ class PrioritySort(QueueSort):
     name = "PrioritySort"
 
     def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
-        read(NoArguments, arguments)
+        take_none(arguments)
 
     def sort_key(self, queued: QueuedPod) -> tuple[Any, ...]:
         """Return priority, time of queueing, name."""

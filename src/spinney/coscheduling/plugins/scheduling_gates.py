@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from spinney.api.core import POD, Pod
-from spinney.coscheduling.framework.events import Action, EventHint
+from spinney.coscheduling.framework.events import ActionType, EventHint
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import PreEnqueue
 from spinney.coscheduling.framework.status import SUCCESS, Status
-from spinney.coscheduling.plugins.arguments import NoArguments, read
+from spinney.coscheduling.plugins.arguments import take_none
 
 
 class SchedulingGates(PreEnqueue):
@@ -17,7 +17,7 @@ class SchedulingGates(PreEnqueue):
     name = "SchedulingGates"
 
     def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
-        read(NoArguments, arguments)
+        take_none(arguments)
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Keep a pod with gates out."""
@@ -28,4 +28,4 @@ class SchedulingGates(PreEnqueue):
 
     def events(self) -> tuple[EventHint, ...]:
         """Return the change of a pod that may have lost its gates."""
-        return (EventHint(POD, Action.UPDATE, lambda pod, event: not pod.gated),)
+        return (EventHint(POD, ActionType.UPDATE, lambda pod, event: not pod.gated),)

@@ -17,7 +17,7 @@ from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import CycleState, PreBind, Reserve, StateKey
 from spinney.coscheduling.framework.profile import Rules
 from spinney.coscheduling.framework.status import SUCCESS, Status
-from spinney.coscheduling.plugins.arguments import NoArguments, read
+from spinney.coscheduling.plugins.arguments import take_none
 from spinney.coscheduling.plugins.kube_rules import KUBE_RULES
 from spinney.kube.errors import KubeError
 from spinney.kube.keys import key_of
@@ -30,7 +30,7 @@ class VolumeBinding(Rules, Reserve, PreBind):
     """Keeps volumes for placed pods and has them bound."""
 
     def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
-        read(NoArguments, arguments)
+        take_none(arguments)
         rules = KUBE_RULES[NAME]
         super().__init__(NAME, rules.filter, rules.score, rules.events())
         self._services = handle.services

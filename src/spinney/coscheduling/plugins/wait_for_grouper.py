@@ -5,11 +5,11 @@ from typing import Any
 
 from spinney.api.core import POD, Pod
 from spinney.api.labels import COSCHEDULING_GROUP, GANG, GROUPED, KAI_SKIP_POD_GROUPER
-from spinney.coscheduling.framework.events import Action, EventHint
+from spinney.coscheduling.framework.events import ActionType, EventHint
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import PreEnqueue
 from spinney.coscheduling.framework.status import SUCCESS, Status
-from spinney.coscheduling.plugins.arguments import NoArguments, read
+from spinney.coscheduling.plugins.arguments import take_none
 from spinney.reporting.pods import WAITING_FOR_TURN
 
 
@@ -19,7 +19,7 @@ class WaitForGrouper(PreEnqueue):
     name = "WaitForGrouper"
 
     def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
-        read(NoArguments, arguments)
+        take_none(arguments)
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Keep a pod out that nobody has looked at yet."""
@@ -31,7 +31,7 @@ class WaitForGrouper(PreEnqueue):
 
     def events(self) -> tuple[EventHint, ...]:
         """Return the change of a pod that may have been grouped."""
-        return (EventHint(POD, Action.UPDATE, lambda pod, event: not _waits(pod)),)
+        return (EventHint(POD, ActionType.UPDATE, lambda pod, event: not _waits(pod)),)
 
 
 def _waits(pod: Pod) -> bool:

@@ -25,11 +25,11 @@ import msgspec
 import yaml
 
 from spinney.api import yaml_text
-from spinney.backends.documents import nearest
+from spinney.backends.documents import InvalidConfiguration, nearest
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import FrameworkPlugin
 from spinney.coscheduling.framework.profile import POINTS, InvalidProfile, PluginLists, Profile, serves
-from spinney.coscheduling.framework.registry import PluginRegistry, UnknownPlugin
+from spinney.coscheduling.framework.registry import FrameworkRegistry, UnknownFrameworkPlugin
 from spinney.coscheduling.plugins.unkept import KEEPERS, Unkept
 
 MULTI_POINT: Final = "multiPoint"
@@ -38,10 +38,6 @@ DEFAULT_NAMES: Final = ("default-scheduler", "coscheduling")
 """The scheduler names served when the configuration lists no profile."""
 
 _KIND_FIELDS: Final = {"apiVersion", "kind", "metadata"}
-
-
-class InvalidConfiguration(ValueError):
-    """A configuration that cannot be used; the text names the field and what to write instead."""
 
 
 class PluginChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
@@ -142,7 +138,7 @@ def parse_configuration(raw: object) -> CoschedulerConfiguration:
 
 
 def make_profile(
-    chosen: ProfileConfiguration, defaults: Sequence[str], registry: PluginRegistry, handle: Handle
+    chosen: ProfileConfiguration, defaults: Sequence[str], registry: FrameworkRegistry, handle: Handle
 ) -> Profile:
     """Make the plugins of a profile and put them in order; raises :class:`InvalidConfiguration`."""
     arguments = {each.name: each.args for each in chosen.plugin_config}
@@ -153,7 +149,7 @@ def make_profile(
         if name not in made:
             try:
                 made[name] = registry.build(name, handle, arguments.get(name, {}))
-            except (UnknownPlugin, ValueError) as error:
+            except (UnknownFrameworkPlugin, ValueError) as error:
                 raise InvalidConfiguration(f"profile {chosen.scheduler_name}: plugin {name}: {error}") from error
             except Exception as error:
                 raise InvalidConfiguration(

@@ -38,15 +38,15 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.surroundings import Namespace
 from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
-from spinney.coscheduling.cycle.scheduler import FLUSH_SECONDS, Scheduler, UnplacedPod
+from spinney.coscheduling.cycle.scheduler import FLUSH_SECONDS, Coscheduler, UnplacedPod
 from spinney.coscheduling.feasibility.nominations import Nominations
 from spinney.coscheduling.framework import (
-    PluginRegistry,
+    FrameworkRegistry,
     QueuedPod,
     Services,
     Status,
 )
-from spinney.coscheduling.framework.status import PluginFailed
+from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.coscheduling.groups.book import Groups
 from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.groups.waiting import WaitingPods
@@ -56,7 +56,7 @@ from spinney.coscheduling.process.composing import ComposedProfiles
 from spinney.coscheduling.process.configuration import CoschedulerConfiguration
 from spinney.coscheduling.process.disruption import GroupEvictions
 from spinney.coscheduling.process.group_status import GroupConditions, ScheduleStart
-from spinney.coscheduling.process.intake import Intake
+from spinney.coscheduling.process.intake import CoschedulingIntake
 from spinney.coscheduling.process.pod_group_controller import PodGroupController
 from spinney.coscheduling.process.reporting import Reports
 from spinney.gangs.eviction_requests import EvictionRequests
@@ -99,7 +99,7 @@ class CoschedulerProcess:
         *,
         manager: Manager | None = None,
         shared: ClusterIntake | None = None,
-        registry: PluginRegistry | None = None,
+        registry: FrameworkRegistry | None = None,
         with_controller: bool = True,
     ) -> None:
         configuration = configuration or CoschedulerConfiguration()
@@ -166,7 +166,7 @@ class CoschedulerProcess:
             most=timedelta(seconds=configuration.max_checkpoint_grace_seconds),
             wake=self._woken.set,
         )
-        self.scheduler = Scheduler(
+        self.scheduler = Coscheduler(
             self.services,
             self._composed.profiles,
             self._composed.rankings,
@@ -180,7 +180,7 @@ class CoschedulerProcess:
         self._controller: PodGroupController | None = None
         self._held: dict[GangKey, asyncio.TimerHandle] = {}
 
-    def _could_not_ask(self, queued: QueuedPod, error: PluginFailed) -> None:
+    def _could_not_ask(self, queued: QueuedPod, error: FrameworkPluginFailed) -> None:
         record = self.cluster.pod(PodKey(*queued.key))
         if record is not None:
             self._reports.put(UnplacedPod(record, Status.error(error)))
@@ -194,7 +194,9 @@ class CoschedulerProcess:
 
     async def prepare(self) -> None:
         """Give the manager everything to run; for a process that has other things to run with the same manager."""
-        intake = Intake(self.shared, self.services, self.queue, self._composed.rankings, gone=self._pod_status.forget)
+        intake = CoschedulingIntake(
+            self.shared, self.services, self.queue, self._composed.rankings, gone=self._pod_status.forget
+        )
         for listener in (self.groups.pod_changed, self._asked.pod_changed):
             self.cluster.subscribe(listener)
             for record in self.cluster.pods():
@@ -211,7 +213,7 @@ class CoschedulerProcess:
         """Ask for a graceful stop."""
         self.manager.stop()
 
-    async def _follow(self, intake: Intake) -> None:
+    async def _follow(self, intake: CoschedulingIntake) -> None:
         manager = self.manager
 
         def follow(cache: WatchCache[Any], take_in: TakeIn) -> None:

@@ -19,7 +19,7 @@ from spinney.gangs.sources.context import (
     is_preemptible,
     timestamp_of,
 )
-from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, Member, PodSet, TopologyConstraint, single
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, Member, PodSet, TopologyConstraintInfo, single
 
 SOURCE: Final = "kai"
 _NAMED: Final = 5
@@ -111,11 +111,11 @@ def _tree(group: PodGroup) -> GroupSet:
     return GroupSet("", members, spec.min_sub_group, topology)
 
 
-def constraint(found: GroupTopologyConstraint | None) -> TopologyConstraint | None:
+def constraint(found: GroupTopologyConstraint | None) -> TopologyConstraintInfo | None:
     """Return a topology constraint that constrains something, or ``None``."""
     if found is None or not (found.required_topology_level or found.preferred_topology_level):
         return None
-    return TopologyConstraint(
+    return TopologyConstraintInfo(
         topology=found.topology or "",
         required=found.required_topology_level or "",
         preferred=found.preferred_topology_level or "",

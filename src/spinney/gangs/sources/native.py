@@ -10,7 +10,7 @@ from spinney.api import workload_v1alpha1, workload_v1alpha2, workload_v1beta1
 from spinney.api.workload_v1alpha2 import SchedulingConstraints
 from spinney.cluster.pods import PodRecord
 from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL, SourceContext, is_preemptible
-from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, TopologyConstraint, single
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, TopologyConstraintInfo, single
 
 SOURCE: Final = "native"
 WORKLOAD_SOURCE: Final = "workload"
@@ -83,7 +83,7 @@ def workload_gang(workload: workload_v1alpha1.Workload, key: GangKey, context: S
     )
 
 
-def _constraint(found: SchedulingConstraints | None) -> TopologyConstraint | None:
+def _constraint(found: SchedulingConstraints | None) -> TopologyConstraintInfo | None:
     if found is None or not found.topology:
         return None
-    return TopologyConstraint(topology="", required=found.topology[0].key)
+    return TopologyConstraintInfo(topology="", required=found.topology[0].key)

@@ -35,7 +35,7 @@ from spinney.gangs.sources.context import (
     duration_of,
     is_preemptible,
 )
-from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, Member, PodSet, TopologyConstraint
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, Member, PodSet, TopologyConstraintInfo
 
 SOURCE: Final = "podgang"
 
@@ -110,11 +110,11 @@ def gang(pod_gang: PodGang, context: SourceContext) -> Gang:
     )
 
 
-def _named_topology(annotations: Mapping[str, str]) -> TopologyConstraint:
+def _named_topology(annotations: Mapping[str, str]) -> TopologyConstraintInfo:
     """Return the topology that the constraints of a PodGang are about, as a constraint of nothing yet."""
     if name := annotations.get(TOPOLOGY_NAME):
-        return TopologyConstraint(name, kind=CLUSTER_TOPOLOGY_BINDING.kind)
-    return TopologyConstraint(annotations.get(KAI_TOPOLOGY, ""), kind=TOPOLOGY.kind)
+        return TopologyConstraintInfo(name, kind=CLUSTER_TOPOLOGY_BINDING.kind)
+    return TopologyConstraintInfo(annotations.get(KAI_TOPOLOGY, ""), kind=TOPOLOGY.kind)
 
 
 def _waiting_since(pod_gang: PodGang) -> datetime | None:
@@ -133,7 +133,9 @@ def _min_groups(pod_gang: PodGang) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def _constraint(found: GangTopologyConstraint | None, topology: TopologyConstraint) -> TopologyConstraint | None:
+def _constraint(
+    found: GangTopologyConstraint | None, topology: TopologyConstraintInfo
+) -> TopologyConstraintInfo | None:
     pack = found.pack_constraint if found is not None else None
     if pack is None or not (pack.required or pack.preferred):
         return None

@@ -25,7 +25,7 @@ KUBERNETES: Final = frozenset(
 LookUp = Callable[[Key], PodCliqueSet | None]
 
 
-class Authorizer:
+class WriteAuthorizer:
     """Judges writes to managed objects."""
 
     def __init__(self, sets: LookUp, *, operator: str, exempt: tuple[str, ...] = ()) -> None:

@@ -37,7 +37,7 @@ from spinney.api.struct import JSON, convert, decode, encode, to_json
 from spinney.backends.interface import Degradation, Rejected, SchedulerBackend
 from spinney.backends.registry import Registry
 from spinney.kube.keys import Key
-from spinney.operator.admission.authorization import Authorizer
+from spinney.operator.admission.authorization import WriteAuthorizer
 from spinney.operator.caches import Caches
 from spinney.operator.desired.auxiliary import NO_STARTUP_ORDER, has_startup_order
 from spinney.operator.desired.gangs import expected_gangs
@@ -91,7 +91,7 @@ class Admission:
         limits: SizeLimits = DEFAULT_LIMITS,
         mnnvl_enabled: bool = False,
         startup_order: bool = True,
-        authorizer: Authorizer | None = None,
+        authorizer: WriteAuthorizer | None = None,
     ) -> None:
         self._caches = caches
         self._registry = registry

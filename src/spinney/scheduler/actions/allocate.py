@@ -8,7 +8,7 @@ from typing import Final
 
 from spinney.scheduler.actions.entry import pending_jobs
 from spinney.scheduler.evaluation.job_order import first_of_queues
-from spinney.scheduler.evaluation.turns import ALLOCATE, Turns
+from spinney.scheduler.evaluation.turns import ALLOCATE, JobTurns
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.results import OUT_OF_TIME, FitError
 from spinney.scheduler.framework.session import Session
@@ -32,7 +32,7 @@ class Allocate:
         _serve_waiting(session)
         depth = session.config.queue_depth_per_action.get(ALLOCATE)
         jobs = first_of_queues(pending_jobs(session), depth, session.ask.job_key)
-        turns = Turns(session, ALLOCATE, jobs, lambda: session.monotonic() > end, at_least=FEWEST)
+        turns = JobTurns(session, ALLOCATE, jobs, lambda: session.monotonic() > end, at_least=FEWEST)
         end = session.monotonic() + session.config.allocate_seconds
         shared = session.config.use_scheduling_signatures and session.hooks.place_alike
         failed = FailedSignatures() if shared else None

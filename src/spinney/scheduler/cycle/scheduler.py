@@ -11,11 +11,12 @@ from typing import Final
 import structlog
 from prometheus_client import CollectorRegistry
 
+from spinney.backends.documents import InvalidConfiguration
 from spinney.gangs.tree import GangKey
 from spinney.reporting.pods import SCHEDULER_ERROR
 from spinney.runtime import Runtime, collection_held_off
 from spinney.scheduler.actions import BUILT_IN_ACTIONS, Action
-from spinney.scheduler.config import InvalidConfiguration, SchedulerConfig, check_plugins
+from spinney.scheduler.config import SchedulerConfig, check_plugins
 from spinney.scheduler.cycle.explaining import Explainer
 from spinney.scheduler.cycle.promises import Promises
 from spinney.scheduler.evaluation.constraints import keep_off_closed_nodes

@@ -10,7 +10,7 @@ from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from spinney.scheduler.fairshare import Queue, QueueTree
+from spinney.scheduler.fairshare import QueueInfo, QueueTree
 from spinney.scheduler.framework.extension_points import QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
 
@@ -133,7 +133,7 @@ class _QueueNode:
 
     __slots__ = ("children", "dirty", "jobs", "listed", "order", "parent", "queue")
 
-    def __init__(self, queue: Queue | None, order: JobOrder) -> None:
+    def __init__(self, queue: QueueInfo | None, order: JobOrder) -> None:
         self.queue = queue
         self.order = order
         self.parent: _QueueNode | None = None

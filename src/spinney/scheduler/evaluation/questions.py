@@ -15,7 +15,7 @@ from spinney.scheduler.evaluation.kept_ranking import KeptRanking
 from spinney.scheduler.evaluation.node_rules import NodeRules
 from spinney.scheduler.evaluation.ordering import Ordering, sort_by, three_way
 from spinney.scheduler.evaluation.pre_predicates import PrePredicates
-from spinney.scheduler.fairshare import Amounts, Queue
+from spinney.scheduler.fairshare import Amounts, QueueInfo
 from spinney.scheduler.fairshare.bounds import Lot, least_of
 from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.events import WITHIN_CAPACITY, BatchEvent, CapacityVerdict, Event, Scenario
@@ -454,5 +454,5 @@ def _uids(tasks: Sequence[PodInfo]) -> list[str]:
     return list(map(_UID, tasks))
 
 
-def _queue_age(queue: Queue) -> tuple[float, str, str]:
+def _queue_age(queue: QueueInfo) -> tuple[float, str, str]:
     return queue.age_key

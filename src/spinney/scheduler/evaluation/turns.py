@@ -18,7 +18,7 @@ REST_SECONDS: Final = 60.0
 """After a cycle that ran out of time and placed nothing; if it placed something, the next follows at once."""
 
 
-class Turns:
+class JobTurns:
     """The jobs of one action by turn. Mutable: a job that has had its turn may be put back.
 
     ``at_least`` so many have their turn, however long that takes.

@@ -8,7 +8,7 @@ decisions into a scheduling session.
 
 from spinney.scheduler.fairshare.amounts import GPU, NO_BOUND, UNLIMITED, ZERO, Amounts
 from spinney.scheduler.fairshare.books import QueueBook, QueueBooks
-from spinney.scheduler.fairshare.queues import Queue, QueueTree, Weights
+from spinney.scheduler.fairshare.queues import QueueInfo, QueueTree, Weights
 
 __all__ = [
     "GPU",
@@ -16,9 +16,9 @@ __all__ = [
     "UNLIMITED",
     "ZERO",
     "Amounts",
-    "Queue",
     "QueueBook",
     "QueueBooks",
+    "QueueInfo",
     "QueueTree",
     "Weights",
 ]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from spinney.scheduler.fairshare.amounts import NO_BOUND, ZERO, Amounts
 from spinney.scheduler.fairshare.division import Division, divide
-from spinney.scheduler.fairshare.queues import Queue, QueueTree
+from spinney.scheduler.fairshare.queues import QueueInfo, QueueTree
 
 
 class QueueBook:
@@ -19,7 +19,7 @@ class QueueBook:
 
     __slots__ = ("_fair_share", "allocated", "allocated_non_preemptible", "division_due", "queue", "requested")
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: QueueInfo) -> None:
         self.queue = queue
         self.allocated = ZERO
         self.allocated_non_preemptible = ZERO

@@ -26,7 +26,7 @@ class Weights(NamedTuple):
     gpu: float = 1.0
 
 
-class Queue(msgspec.Struct, frozen=True, kw_only=True):
+class QueueInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What a queue is entitled to. The defaults are those of our own configuration, not of KAI's Queue objects."""
 
     name: str
@@ -49,7 +49,7 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
 class QueueTree:
     """Queues by position, parents before children; immutable."""
 
-    def __init__(self, queues: Iterable[Queue]) -> None:
+    def __init__(self, queues: Iterable[QueueInfo]) -> None:
         self.queues, self.dropped = _ordered({queue.name: queue for queue in queues})
         self.index: Mapping[str, int] = {queue.name: position for position, queue in enumerate(self.queues)}
         self.parent: tuple[int, ...] = tuple(
@@ -70,7 +70,7 @@ class QueueTree:
     def __contains__(self, name: object) -> bool:
         return name in self.index
 
-    def __getitem__(self, name: str) -> Queue:
+    def __getitem__(self, name: str) -> QueueInfo:
         return self.queues[self.index[name]]
 
     @property
@@ -98,12 +98,12 @@ class QueueTree:
         return common, common
 
 
-def _ordered(by_name: Mapping[str, Queue]) -> tuple[tuple[Queue, ...], Mapping[str, str]]:
+def _ordered(by_name: Mapping[str, QueueInfo]) -> tuple[tuple[QueueInfo, ...], Mapping[str, str]]:
     """Return queues in top-down order, oldest sibling first, and why each of the others has no place."""
-    below: dict[str | None, list[Queue]] = {}
+    below: dict[str | None, list[QueueInfo]] = {}
     for queue in by_name.values():
         below.setdefault(queue.parent, []).append(queue)
-    placed: list[Queue] = []
+    placed: list[QueueInfo] = []
     level = below.get(None, [])
     while level:
         level = sorted(level, key=lambda queue: queue.age_key)
@@ -115,7 +115,7 @@ def _ordered(by_name: Mapping[str, Queue]) -> tuple[tuple[Queue, ...], Mapping[s
     }
 
 
-def _why_dropped(queue: Queue, by_name: Mapping[str, Queue]) -> str:
+def _why_dropped(queue: QueueInfo, by_name: Mapping[str, QueueInfo]) -> str:
     seen = {queue.name}
     parent = queue.parent
     while parent is not None and parent in by_name:

@@ -12,12 +12,12 @@ import msgspec
 from spinney.api import kai
 from spinney.api.durations import parse_duration
 from spinney.scheduler.fairshare.amounts import GPU, UNLIMITED, Amounts
-from spinney.scheduler.fairshare.queues import DEFAULT_PRIORITY, Queue, Weights
+from spinney.scheduler.fairshare.queues import DEFAULT_PRIORITY, QueueInfo, Weights
 
 _MEGABYTE = 10**6
 
 
-def queues_from_objects(objects: Iterable[kai.Queue], *, full_hierarchy: bool = True) -> tuple[Queue, ...]:
+def queues_from_objects(objects: Iterable[kai.Queue], *, full_hierarchy: bool = True) -> tuple[QueueInfo, ...]:
     """Return the queues of a cluster's Queue objects, with KAI's defaults and units.
 
     Without ``full_hierarchy`` only leaves take part, side by side below one unlimited queue named ``default``.
@@ -26,21 +26,21 @@ def queues_from_objects(objects: Iterable[kai.Queue], *, full_hierarchy: bool = 
     return queues if full_hierarchy else flattened(queues)
 
 
-def flattened(queues: Sequence[Queue]) -> tuple[Queue, ...]:
+def flattened(queues: Sequence[QueueInfo]) -> tuple[QueueInfo, ...]:
     """Return the leaves side by side below one unlimited queue named ``default``."""
     parents = {queue.parent for queue in queues}
     leaves = [queue for queue in queues if queue.name not in parents]
     everything = Amounts(UNLIMITED, UNLIMITED, UNLIMITED)
-    top = Queue(name="default", quota=everything, limit=everything)
+    top = QueueInfo(name="default", quota=everything, limit=everything)
     return (top, *(msgspec.structs.replace(leaf, parent="default") for leaf in leaves if leaf.name != "default"))
 
 
-def _from_object(found: kai.Queue) -> Queue:
+def _from_object(found: kai.Queue) -> QueueInfo:
     metadata, spec = found.metadata, found.spec
     resources = spec.resources or kai.QueueResources()
     cpu, memory, gpu = resources.cpu, resources.memory, resources.gpu
     created = metadata.creation_timestamp
-    return Queue(
+    return QueueInfo(
         name=metadata.name,
         parent=spec.parent_queue or None,
         priority=DEFAULT_PRIORITY if spec.priority is None else spec.priority,

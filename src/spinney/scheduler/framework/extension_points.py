@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from spinney.cluster.classes import RequestClass
 from spinney.gangs.tree import Member
-from spinney.scheduler.fairshare import Amounts, Queue
+from spinney.scheduler.fairshare import Amounts, QueueInfo
 from spinney.scheduler.fairshare.bounds import Lot
 from spinney.scheduler.framework.events import CapacityVerdict, Scenario
 from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -67,7 +67,7 @@ HttpHandler = Callable[[Mapping[str, str]], bytes]
 class QueueTurn(msgspec.Struct, frozen=True):
     """A queue up for comparison: with its next job when jobs are placed, with its victims when they are taken."""
 
-    queue: Queue
+    queue: QueueInfo
     next_job: PodGroupInfo | None = None
     victims: Sequence[PodGroupInfo] = ()
     victims_hold: Amounts | None = None

@@ -47,7 +47,7 @@ _OF_NODES: Final = frozenset({POD_SCHEDULING_ERRORS, TOPOLOGY_CONSTRAINT, PREEMP
 _FAILED: Final = frozenset({SCHEDULER_ERROR, PLUGIN_ERROR})
 
 
-class Bind(msgspec.Struct, frozen=True, gc=False):
+class Binding(msgspec.Struct, frozen=True, gc=False):
     """A pod to be bound to a node, with the shared devices and claim devices chosen for it."""
 
     pod: PodKey
@@ -177,7 +177,7 @@ class Unschedulable:
 class CycleResult:
     """What one scheduling cycle decided."""
 
-    binds: Sequence[Bind] = ()
+    binds: Sequence[Binding] = ()
     evictions: Sequence[Eviction] = ()
     asked: Sequence[Asked] = ()
     """Pods to be asked to go."""

@@ -33,7 +33,7 @@ from spinney.scheduler.framework.moves import Moves
 from spinney.scheduler.framework.nodes import NodeInfo, Nodes
 from spinney.scheduler.framework.plain_jobs import Places
 from spinney.scheduler.framework.plugin import Constraint, Plugin, PluginRegistry
-from spinney.scheduler.framework.results import PLUGIN_ERROR, Bind, Eviction, FitError, Pipeline
+from spinney.scheduler.framework.results import PLUGIN_ERROR, Binding, Eviction, FitError, Pipeline
 from spinney.scheduler.framework.setbacks import Setbacks
 from spinney.scheduler.framework.snapshot import Snapshot
 from spinney.scheduler.framework.statement import Statement
@@ -103,7 +103,7 @@ class Session:
         self.queues: QueueTree = snapshot.queues
         self.topologies: Topologies = snapshot.topologies
         self.claims: ClaimBook = snapshot.claims
-        self.binds: list[Bind] = []
+        self.binds: list[Binding] = []
         self.evictions: list[Eviction] = []
         self.pipelines: list[Pipeline] = []
         self.started: list[GangKey] = []
@@ -317,7 +317,9 @@ class Session:
             for task in tasks:
                 task.virtual = False
                 task.status = PodStatus.BINDING
-            binds += [Bind(task.record.key, task.record.uid, task.node_name, gang, task.gpu_groups) for task in tasks]
+            binds += [
+                Binding(task.record.key, task.record.uid, task.node_name, gang, task.gpu_groups) for task in tasks
+            ]
             job.moved_many(tasks[0].pod_set, PodStatus.ALLOCATED, PodStatus.BINDING, len(tasks))
             return
         for task in tasks:
@@ -327,7 +329,7 @@ class Session:
                 self.pipelines.append(Pipeline(record.key, task.node_name, gang))
             elif task.status is PodStatus.ALLOCATED:
                 task.status = PodStatus.BINDING
-                bind = Bind(record.key, record.uid, task.node_name, gang, task.gpu_groups)
+                bind = Binding(record.key, record.uid, task.node_name, gang, task.gpu_groups)
                 if mutated or record.pod.spec.resource_claims:
                     bind = self._completed(bind, task)
                 binds.append(bind)
@@ -340,7 +342,7 @@ class Session:
         job.put_all(places)
         gang = job.gang.key
         self.binds += [
-            Bind(record.key, record.uid, node, gang, places.gpu_groups)
+            Binding(record.key, record.uid, node, gang, places.gpu_groups)
             for record, node in zip(places.pods.records, places.names, strict=True)
         ]
 
@@ -384,7 +386,7 @@ class Session:
         """Return a node by name; raises :class:`~spinney.cluster.table.UnknownNode`."""
         return self.nodes.named(name)
 
-    def _completed(self, bind: Bind, task: PodInfo) -> Bind:
+    def _completed(self, bind: Binding, task: PodInfo) -> Binding:
         """Return a bind with what plugins and claims add to it."""
         return msgspec.structs.replace(
             bind, annotations=self.ask.bind_annotations(task), claims=self.devices.of_task(task)

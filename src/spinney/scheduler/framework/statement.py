@@ -172,7 +172,7 @@ class Withdraw(Operation):
         return NOWHERE if row is None else row
 
 
-class Place(Operation):
+class PlaceOne(Operation):
     """A task is given a node, or promised one."""
 
     def __init__(self, task: PodInfo, node: NodeInfo, status: PodStatus, groups: tuple[str, ...]) -> None:
@@ -286,7 +286,7 @@ class Statement:
 
     def allocate(self, task: PodInfo, node: NodeInfo, gpu_groups: tuple[str, ...] = ()) -> None:
         """Give a task a node where it fits now."""
-        self._do(Place(task, node, PodStatus.ALLOCATED, gpu_groups))
+        self._do(PlaceOne(task, node, PodStatus.ALLOCATED, gpu_groups))
 
     def allocate_many(self, tasks: Sequence[PodInfo], rows: Rows, counts: Vector) -> None:
         """Give ``counts[i]`` of the identical ``tasks``, in order, each of the distinct ``rows``."""
@@ -307,12 +307,12 @@ class Statement:
             if eviction is not None:
                 self._do(CancelEviction(eviction))
                 return
-        self._do(Place(task, node, PodStatus.PIPELINED, gpu_groups))
+        self._do(PlaceOne(task, node, PodStatus.PIPELINED, gpu_groups))
 
     def convert_all_allocated_to_pipelined(self, job: PodGroupInfo) -> None:
         """Turn every placement of the job in this statement into a promise of the same node."""
         for operation in list(self._log):
-            if isinstance(operation, Place):
+            if isinstance(operation, PlaceOne):
                 tasks: Sequence[PodInfo] = (operation.task,)
             elif isinstance(operation, PlaceMany):
                 tasks = operation.tasks

@@ -29,14 +29,14 @@ from spinney.gangs.membership import membership, membership_once_grouped
 from spinney.gangs.tree import Gang, GangKey
 from spinney.kube.keys import Key
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.fairshare import NO_BOUND, Queue, QueueTree
+from spinney.scheduler.fairshare import NO_BOUND, QueueInfo, QueueTree
 from spinney.scheduler.fairshare.amounts import GPU, Amounts
 from spinney.scheduler.fairshare.foreign import ForeignUse
 from spinney.scheduler.fairshare.sources import queues_from_objects
 from spinney.scheduler.fairshare.totals import cluster_total
 from spinney.scheduler.framework.snapshot import Snapshot
 from spinney.scheduler.topology.domains import DomainTrees
-from spinney.scheduler.topology.levels import Topology, topology_of
+from spinney.scheduler.topology.levels import TopologyLevels, topology_of
 from spinney.scheduler.topology.resolving import Topologies, TopologyKey
 
 
@@ -86,11 +86,11 @@ class Inventory:
         self.requests = EvictionRequests(lambda asked: asked.scheduler in ("", *self.scheduler_names))
         """Which pods were asked to go."""
         self._evicted: dict[GangKey, datetime] = {}
-        self._queues: dict[str, Queue] = {}
+        self._queues: dict[str, QueueInfo] = {}
         self._tree: QueueTree | None = None
         self._boundless: tuple[frozenset[str], QueueTree] = frozenset(), QueueTree(())
         """The tree of queues that are only named, and those names."""
-        self._topologies: dict[TopologyKey, Topology] = {}
+        self._topologies: dict[TopologyKey, TopologyLevels] = {}
         self._resolution: Topologies | None = None
         self._domain_trees = DomainTrees()
         self._foreign = ForeignUse()
@@ -152,7 +152,7 @@ class Inventory:
         if members is not None and members.gang.preemption_delay is not None:
             self._evicted[key] = moment
 
-    def put_queue(self, queue: Queue) -> None:
+    def put_queue(self, queue: QueueInfo) -> None:
         """Take in a queue that appeared or changed."""
         self._queues[queue.name] = queue
         self._tree = None
@@ -162,7 +162,7 @@ class Inventory:
         self._queues.pop(name, None)
         self._tree = None
 
-    def put_topology(self, topology: Topology) -> None:
+    def put_topology(self, topology: TopologyLevels) -> None:
         """Take in a topology that appeared or changed."""
         self._topologies[topology.kind, topology.name] = topology
         self._resolution = None
@@ -260,6 +260,6 @@ class Inventory:
         # A cluster without Queue objects does not divide anything: every queue somebody names may hold all of it.
         names, tree = self._boundless
         if names != gangs.queues:
-            tree = QueueTree(Queue(name=name, quota=NO_BOUND) for name in sorted(gangs.queues))
+            tree = QueueTree(QueueInfo(name=name, quota=NO_BOUND) for name in sorted(gangs.queues))
             self._boundless = gangs.queues, tree
         return tree

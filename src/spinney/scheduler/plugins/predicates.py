@@ -13,7 +13,7 @@ from spinney.cluster.classes import RequestClass
 from spinney.cluster.device_modes import in_usable_mode
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.framework import LIVE_FILTERS, NODE_FILTERS
-from spinney.cluster.filters.verdict import Filter
+from spinney.cluster.filters.verdict import FilterRule
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.resources import PODS
 from spinney.cluster.table import Mask
@@ -70,7 +70,7 @@ class Predicates(Plugin):
         del job
         return self._refusal(LIVE_FILTERS, task)
 
-    def _refusal(self, filters: Sequence[Filter], task: PodInfo) -> str | None:
+    def _refusal(self, filters: Sequence[FilterRule], task: PodInfo) -> str | None:
         view, candidate = self._view(filters), _candidate(task)
         for rule in filters:
             restriction = rule.restrict(view, candidate) if rule.restrict is not None else None
@@ -113,11 +113,11 @@ class Predicates(Plugin):
     def _looks_at_pods(self, task: PodInfo) -> bool:
         return task.request.looks_around or self._session.nodes.has_rules_about(task.pod)
 
-    def _view(self, filters: Sequence[Filter]) -> ClusterView:
+    def _view(self, filters: Sequence[FilterRule]) -> ClusterView:
         nodes = self._session.nodes
         return nodes.surroundings if filters is NODE_FILTERS else nodes.view
 
-    def _passes(self, filters: Sequence[Filter], task: PodInfo, nodes: NodeSet) -> Mask:
+    def _passes(self, filters: Sequence[FilterRule], task: PodInfo, nodes: NodeSet) -> Mask:
         view = self._view(filters)
         candidate = _candidate(task)
         mask = view.table.alive.copy()

@@ -27,7 +27,7 @@ from spinney.scheduler.plugins.keeping import needing_least, turn, waiting_since
 
 
 @dataclass(frozen=True, slots=True)
-class Reservation:
+class NodeReservation:
     """Nodes that are kept for a gang."""
 
     job: PodGroupInfo
@@ -57,11 +57,11 @@ class ReservationPlugin(Plugin):
         self._session = session
         chosen = read_arguments(Patience, self.arguments)
         self._after, self._min_pods = timedelta(seconds=chosen.after_seconds), chosen.min_pods
-        self._reservations: tuple[Reservation, ...] | None = None
+        self._reservations: tuple[NodeReservation, ...] | None = None
         session.add_predicate_fn(self._leaves_room, per_pod=False, applies_to=self._comes_later)
 
     @property
-    def reservations(self) -> tuple[Reservation, ...]:
+    def reservations(self) -> tuple[NodeReservation, ...]:
         """Return what is kept in this session, for the gang that has waited longest first."""
         if self._reservations is None:
             self._reservations = ()  # the nodes are asked about while they are being chosen
@@ -80,13 +80,13 @@ class ReservationPlugin(Plugin):
 
     # -- whom nodes are kept for -------------------------------------------------------------------------------------
 
-    def _reserve(self) -> Iterator[Reservation]:
+    def _reserve(self) -> Iterator[NodeReservation]:
         taken: set[int] = set()
         for job, waited in self._starving():
             rows = needing_least(self._session, job, taken)
             if rows is not None:
                 taken.update(rows)
-                yield Reservation(job, waited, frozenset(rows))
+                yield NodeReservation(job, waited, frozenset(rows))
 
     def _starving(self) -> list[tuple[PodGroupInfo, timedelta]]:
         """Return, per queue, the gang that has waited longest and too long, in the order of jobs."""

@@ -23,7 +23,7 @@ from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import ClusterState
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.framework.results import Bind
+from spinney.scheduler.framework.results import Binding
 
 log = structlog.get_logger()
 
@@ -57,15 +57,15 @@ def changes_since(cluster: ClusterState, moment: BookPositions) -> Changes:
     return Changes(everything if rows is None else frozenset(rows.tolist()), cluster.arrivals != moment.arrivals)
 
 
-def by_gang(binds: Iterable[Bind]) -> dict[GangKey, list[Bind]]:
+def by_gang(binds: Iterable[Binding]) -> dict[GangKey, list[Binding]]:
     """Return binds by gang, in the order in which they were decided."""
-    gangs: dict[GangKey, list[Bind]] = {}
+    gangs: dict[GangKey, list[Binding]] = {}
     for bind in binds:
         gangs.setdefault(bind.gang, []).append(bind)
     return gangs
 
 
-def whole_gangs(binds: Sequence[Bind], start: int) -> int:
+def whole_gangs(binds: Sequence[Binding], start: int) -> int:
     """Return up to where binds that are still being decided are complete: the last gang may not be."""
     # Read once: while this counts, the worker that decides may append to the list.
     end = len(binds)
@@ -75,12 +75,12 @@ def whole_gangs(binds: Sequence[Bind], start: int) -> int:
     return end
 
 
-def assume_gang(cluster: ClusterState, claims: ClaimBook, binds: Sequence[Bind], *, changed: Changes) -> str | None:
+def assume_gang(cluster: ClusterState, claims: ClaimBook, binds: Sequence[Binding], *, changed: Changes) -> str | None:
     """Assume every pod of a gang on its node, or none and return why the decision no longer holds.
 
     ``changed`` is what changed since the decision.
     """
-    assumed: list[Bind] = []
+    assumed: list[Binding] = []
     for bind in binds:
         problem = stale(cluster, bind, changed) or _claimed(claims, bind)
         if problem is not None:
@@ -95,14 +95,14 @@ def assume_gang(cluster: ClusterState, claims: ClaimBook, binds: Sequence[Bind],
     return None
 
 
-def forget(cluster: ClusterState, claims: ClaimBook, bind: Bind) -> None:
+def forget(cluster: ClusterState, claims: ClaimBook, bind: Binding) -> None:
     """Take back what was assumed of a pod that was not bound."""
     cluster.forget(bind.pod)
     for key in bind.claims:
         claims.forget(key, bind.uid)
 
 
-def stale(cluster: ClusterState, bind: Bind, changed: Changes) -> str | None:
+def stale(cluster: ClusterState, bind: Binding, changed: Changes) -> str | None:
     """Return why a decision no longer holds, or None if it does."""
     record = cluster.pod(bind.pod)
     if record is None or record.uid != bind.uid:
@@ -153,7 +153,7 @@ def _refused(rules: FilterFramework, cluster: ClusterState, record: PodRecord, r
     return f"the node does not suit the pod any more: {', '.join(reasons)}"
 
 
-def _claimed(claims: ClaimBook, bind: Bind) -> str | None:
+def _claimed(claims: ClaimBook, bind: Binding) -> str | None:
     for key, devices in bind.claims.items():
         if not claims.may_hold(key, devices):
             return f"claim {key.name} or the devices chosen for it went elsewhere"

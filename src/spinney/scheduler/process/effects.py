@@ -28,7 +28,7 @@ from spinney.kube.client import Client
 from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.keys import Key
 from spinney.reporting.kai_groups import KaiGroupStatus
-from spinney.reporting.pod_gangs import PodGangStatus
+from spinney.reporting.pod_gangs import PodGangStatusKind
 from spinney.reporting.pods import (
     POD_SCHEDULED,
     SCHEDULER_ERROR,
@@ -37,7 +37,7 @@ from spinney.reporting.pods import (
     PodVerdict,
 )
 from spinney.reporting.verdicts import WAITING_FOR_ROOM
-from spinney.scheduler.framework.results import NOT_READY, Bind, CycleResult, Eviction, Pipeline, Unschedulable
+from spinney.scheduler.framework.results import NOT_READY, Binding, CycleResult, Eviction, Pipeline, Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.commit import BookPositions, assume_gang, by_gang, changes_since, forget
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
@@ -63,7 +63,7 @@ class Effects(Protocol):
         """Hear of a change of a pod, before the inventory does."""
         ...
 
-    def bind(self, binds: Sequence[Bind], *, decided_at: BookPositions) -> None:
+    def bind(self, binds: Sequence[Binding], *, decided_at: BookPositions) -> None:
         """Begin to bind pods, whole gangs of them, while the cycle may still be deciding; returns at once.
 
         ``decided_at`` is when the cycle looked at the cluster.
@@ -103,7 +103,7 @@ class ClusterEffects:
         evictor: Evictor,
         pod_status: PodStatusWriter,
         verdicts: Verdicts,
-        pod_gangs: PodGangStatus,
+        pod_gangs: PodGangStatusKind,
         kai_groups: KaiGroupStatus,
         asking: Asking,
         kept_places: KeptPlaces,
@@ -149,7 +149,7 @@ class ClusterEffects:
             if record is not None:
                 self._releaser.pod_going(record)
 
-    def bind(self, binds: Sequence[Bind], *, decided_at: BookPositions) -> None:
+    def bind(self, binds: Sequence[Binding], *, decided_at: BookPositions) -> None:
         """Begin to bind the gangs whose decision still holds."""
         cluster, claims = self._inventory.cluster, self._inventory.claims
         changed = changes_since(cluster, decided_at)
@@ -211,7 +211,7 @@ class ClusterEffects:
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
 
-    def _wait_of(self, gang: GangKey, binds: Sequence[Bind]) -> _Wait | None:
+    def _wait_of(self, gang: GangKey, binds: Sequence[Binding]) -> _Wait | None:
         """Return how a gang that has no node yet has waited; ``None`` if it has some, and only grows."""
         found = self._inventory.gangs.members(gang)
         if found is None or any(status in ACTIVE_ALLOCATED for _, status in found.counts):
@@ -220,13 +220,13 @@ class ClusterEffects:
         created = [pod[1].created for pod in pods if pod is not None and pod[1].created is not None]
         return _Wait(max(created), found.gang.queue, len(found.pods)) if created else None
 
-    async def _try_to_bind(self, gang: GangKey, binds: Sequence[Bind], wait: _Wait | None) -> None:
+    async def _try_to_bind(self, gang: GangKey, binds: Sequence[Binding], wait: _Wait | None) -> None:
         try:
             await self._bind(gang, binds, wait)
         except Exception as error:  # noqa: BLE001 - one gang, one failure
             self._set_back(gang, binds, error)
 
-    def _set_back(self, gang: GangKey, binds: Sequence[Bind], error: Exception) -> None:
+    def _set_back(self, gang: GangKey, binds: Sequence[Binding], error: Exception) -> None:
         """Say on the pods of a gang that binding them failed; what they hold is given back when that is settled."""
         log.error("gang set back", gang=str(gang), doing="binding", exc_info=error)
         self._metrics.errors.labels("binding").inc()
@@ -236,7 +236,7 @@ class ClusterEffects:
         )
         asyncio.get_running_loop().call_later(_LONGEST_HOLD, self._give_back, gang, binds)
 
-    async def _bind(self, gang: GangKey, binds: Sequence[Bind], wait: _Wait | None) -> None:
+    async def _bind(self, gang: GangKey, binds: Sequence[Binding], wait: _Wait | None) -> None:
         placements = tuple(map(self._placement, binds))
         clock = self._client.runtime.clock
         began = clock.monotonic()
@@ -255,12 +255,12 @@ class ClusterEffects:
             lost = {failure.placement.pod for failure in outcome.failed}
             self._give_back_later(gang, outcome.failed, [bind for bind in binds if bind.pod in lost])
 
-    def _told_of(self, gang: GangKey, binds: Sequence[Bind]) -> ObjectReference | None:
+    def _told_of(self, gang: GangKey, binds: Sequence[Binding]) -> ObjectReference | None:
         """Return what the one event of these binds is about; ``None`` where each pod has its own."""
         found = self._inventory.gangs.members(gang) if self._tells_gangs and len(binds) > 1 else None
         return None if found is None else gang_reference(found.gang)
 
-    def _placement(self, bind: Bind) -> Placement:
+    def _placement(self, bind: Binding) -> Placement:
         if not bind.claims:
             return Placement(bind.pod, bind.uid, bind.node, annotations=bind.annotations, gpu_groups=bind.gpu_groups)
         book = self._inventory.claims
@@ -272,7 +272,7 @@ class ClusterEffects:
             bind.pod, bind.uid, bind.node, annotations=bind.annotations, claims=claims, gpu_groups=bind.gpu_groups
         )
 
-    def _give_back_later(self, gang: GangKey, failed: Sequence[BindFailure], binds: Sequence[Bind]) -> None:
+    def _give_back_later(self, gang: GangKey, failed: Sequence[BindFailure], binds: Sequence[Binding]) -> None:
         """Hold the room of pods that were not bound for a while, longer each time, and then place them anew."""
         pods = [failure.placement.pod for failure in failed]
         for pod in pods:
@@ -284,7 +284,7 @@ class ClusterEffects:
             delay = exponential(times - 1, first=_FIRST_HOLD, longest=_LONGEST_HOLD)
         asyncio.get_running_loop().call_later(delay, self._give_back, gang, binds)
 
-    def _give_back(self, gang: GangKey, binds: Sequence[Bind]) -> None:
+    def _give_back(self, gang: GangKey, binds: Sequence[Binding]) -> None:
         for bind in binds:
             forget(self._inventory.cluster, self._inventory.claims, bind)
         self._releaser.look(gang)

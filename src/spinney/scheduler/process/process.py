@@ -33,7 +33,7 @@ from spinney.kube.manager import Manager
 from spinney.kube.rounds import Rounds
 from spinney.reporting.controller import StatusController, StatusKind
 from spinney.reporting.kai_groups import KaiGroupStatus
-from spinney.reporting.pod_gangs import PodGangStatus
+from spinney.reporting.pod_gangs import PodGangStatusKind
 from spinney.reporting.pod_groups import GROUP_KINDS, ScheduledCondition
 from spinney.reporting.pods import PodStatusWriter
 from spinney.reporting.queues import QueueStatuses
@@ -137,7 +137,7 @@ class SchedulerProcess:
             client, self.inventory.cluster, lambda: queue_statuses(live_books(self.inventory, self.inventory.queues))
         )
         self._verdicts = verdicts = Verdicts(self.inventory)
-        pod_gangs, kai_groups = PodGangStatus(verdicts.score), KaiGroupStatus(node_pool=config.node_pool)
+        pod_gangs, kai_groups = PodGangStatusKind(verdicts.score), KaiGroupStatus(node_pool=config.node_pool)
         names = self.inventory.scheduler_names
         kinds: list[StatusKind[Any]] = [pod_gangs, kai_groups, VolcanoGroupStatus(names)]
         kinds += [ScheduledCondition(resource, names=names) for resource in GROUP_KINDS]

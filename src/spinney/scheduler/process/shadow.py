@@ -17,7 +17,7 @@ from spinney.gangs.tree import GangKey
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key
 from spinney.runtime import Clock
-from spinney.scheduler.framework.results import Bind, CycleResult
+from spinney.scheduler.framework.results import Binding, CycleResult
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.commit import BookPositions, assume_gang, by_gang, changes_since
 
@@ -102,7 +102,7 @@ class Shadow:
                 difference=found.difference.value,
             )
 
-    def bind(self, binds: Sequence[Bind], *, decided_at: BookPositions) -> None:
+    def bind(self, binds: Sequence[Binding], *, decided_at: BookPositions) -> None:
         """Note what would have been bound."""
         cluster, claims = self._inventory.cluster, self._inventory.claims
         changed = changes_since(cluster, decided_at)

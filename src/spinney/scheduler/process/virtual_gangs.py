@@ -9,7 +9,7 @@ from typing import Protocol
 
 from spinney.api.core import Pod
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.framework.results import Bind, Unschedulable
+from spinney.scheduler.framework.results import Binding, Unschedulable
 
 
 class VirtualGangs(Protocol):
@@ -25,7 +25,7 @@ class VirtualGangs(Protocol):
     def pod_coming(self, pod: Pod) -> None:
         """Hear of a real pod before the inventory does: what was kept for its gang may be given back."""
 
-    async def start(self, gang: GangKey, binds: Sequence[Bind]) -> None:
+    async def start(self, gang: GangKey, binds: Sequence[Binding]) -> None:
         """Have the real pods of a gang made; its nodes are kept, until it is said otherwise."""
 
     async def stop(self, gang: GangKey) -> None:
@@ -49,7 +49,7 @@ class NoVirtualGangs:
     def pod_coming(self, pod: Pod) -> None:
         """Nothing is kept for anybody."""
 
-    async def start(self, gang: GangKey, binds: Sequence[Bind]) -> None:
+    async def start(self, gang: GangKey, binds: Sequence[Binding]) -> None:
         """Nothing is ever started."""
 
     async def stop(self, gang: GangKey) -> None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import Vector
 from spinney.cluster.table import NodeTable
-from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.topology.levels import TopologyLevels
 
 Numbers = npt.NDArray[np.int64]
 """Domain numbers, or counts."""
@@ -51,7 +51,7 @@ class Level:
 class DomainTree:
     """Who is where: the levels of one topology over the nodes of one table. Immutable."""
 
-    def __init__(self, topology: Topology, table: NodeTable) -> None:
+    def __init__(self, topology: TopologyLevels, table: NodeTable) -> None:
         self.topology = topology
         ordered = table.rows()
         columns = [table.labels.column(key) for key in topology.levels]
@@ -95,7 +95,7 @@ class DomainTrees:
     def __init__(self) -> None:
         self._trees: dict[tuple[str, tuple[str, ...]], tuple[int, int, DomainTree]] = {}
 
-    def tree(self, topology: Topology, table: NodeTable) -> DomainTree:
+    def tree(self, topology: TopologyLevels, table: NodeTable) -> DomainTree:
         """Return the tree of a topology over the nodes of ``table``."""
         key = (topology.name, topology.levels)
         known = self._trees.get(key)

@@ -7,7 +7,7 @@ from spinney.api.topology_binding import ClusterTopologyBinding
 
 
 @dataclass(frozen=True)
-class Topology:
+class TopologyLevels:
     """Levels by node label key, coarse to fine; ``aliases`` are other names of levels."""
 
     name: str
@@ -22,13 +22,13 @@ class Topology:
         return self.levels.index(key) if key in self.levels else None
 
 
-def topology_of(found: kai.Topology | ClusterTopologyBinding) -> Topology:
+def topology_of(found: kai.Topology | ClusterTopologyBinding) -> TopologyLevels:
     """Return the topology an object defines."""
     if isinstance(found, kai.Topology):
         levels = found.spec.levels
         aliases = {level.alias: level.node_label for level in levels if level.alias}
-        return Topology(found.metadata.name, tuple(level.node_label for level in levels), aliases, found.kind)
-    return Topology(
+        return TopologyLevels(found.metadata.name, tuple(level.node_label for level in levels), aliases, found.kind)
+    return TopologyLevels(
         found.metadata.name,
         tuple(level.key for level in found.spec.levels),
         {level.domain: level.key for level in found.spec.levels},

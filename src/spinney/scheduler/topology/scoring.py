@@ -8,8 +8,8 @@ weighted by pods; without constraints it is 1.
 
 from collections.abc import Callable, Mapping, Sequence
 
-from spinney.gangs.tree import GroupSet, Member, TopologyConstraint
-from spinney.scheduler.topology.levels import Topology
+from spinney.gangs.tree import GroupSet, Member, TopologyConstraintInfo
+from spinney.scheduler.topology.levels import TopologyLevels
 from spinney.scheduler.topology.resolving import Topologies
 
 Labels = Mapping[str, str]
@@ -41,7 +41,7 @@ def is_constrained(member: Member) -> bool:
     return isinstance(member, GroupSet) and any(map(is_constrained, member.members))
 
 
-def _score(constraint: TopologyConstraint, topology: Topology, nodes: Sequence[Labels]) -> float:
+def _score(constraint: TopologyConstraintInfo, topology: TopologyLevels, nodes: Sequence[Labels]) -> float:
     wanted = topology.depth(constraint.preferred or constraint.required)
     if wanted is None:
         return 1.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import overload
 
 from spinney.scheduler.fairshare.amounts import ZERO, Amounts
-from spinney.scheduler.fairshare.queues import Queue
+from spinney.scheduler.fairshare.queues import QueueInfo
 from spinney.scheduler.framework.extension_points import QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
@@ -88,7 +88,7 @@ class _Branch:
 
     __slots__ = ("_again", "_coming", "_lost", "_session", "_taken", "children", "head", "queue")
 
-    def __init__(self, queue: Queue | None, session: Session, coming: Iterable[VictimJob] = ()) -> None:
+    def __init__(self, queue: QueueInfo | None, session: Session, coming: Iterable[VictimJob] = ()) -> None:
         self.queue = queue
         self.children: list[_Branch] = []
         self._session = session

@@ -28,7 +28,7 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.explain.reasons import ScenarioCount, VictimReport
 from spinney.gangs.declarations import NEVER
 from spinney.scheduler.evaluation.job_order import first_of_queues
-from spinney.scheduler.evaluation.turns import ALLOCATE, Turns
+from spinney.scheduler.evaluation.turns import ALLOCATE, JobTurns
 from spinney.scheduler.fairshare.amounts import Amounts, total_of
 from spinney.scheduler.fairshare.runtimes import is_delay_over
 from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -73,7 +73,7 @@ def search_victims(session: Session, rule: VictimRule, pending: Sequence[PodGrou
     search = Search(session, rule, pending)
     shared = session.config.use_scheduling_signatures and session.hooks.find_victims_alike
     failed = FailedSearches(within_queue=rule.within_queue) if shared else None
-    for job in Turns(session, rule.name, jobs, lambda: search.budget.spent):
+    for job in JobTurns(session, rule.name, jobs, lambda: search.budget.spent):
         with session.bulkhead(job.key, "searching victims for"):
             _search(session, search, failed, job)
 

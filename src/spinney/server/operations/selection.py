@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spinney.api.selectors import FieldSelector, InvalidSelector, Operator, Selector
+from spinney.api.selectors import FieldSelector, InvalidSelector, Selector, SelectorOperator
 from spinney.server.exchange.status import bad_request
 from spinney.server.kinds import Kind
 from spinney.server.store import Record
@@ -72,5 +72,5 @@ def selection(kind: Kind, query: Mapping[str, str], name: str | None = None) -> 
 
 def _labelled(labels: Selector | None) -> tuple[tuple[str, str], ...]:
     requirements = labels.requirements if labels is not None else ()
-    single = [each for each in requirements if each.operator is Operator.IN and len(each.values) == 1]
+    single = [each for each in requirements if each.operator is SelectorOperator.IN and len(each.values) == 1]
     return tuple((each.key, each.values[0]) for each in single)

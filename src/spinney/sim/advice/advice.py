@@ -36,7 +36,7 @@ from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.sim.advice.kueue_workloads import kueue_says
-from spinney.sim.advice.subjects import Subject
+from spinney.sim.advice.subjects import AdviceSubject
 from spinney.sim.overview import history as history_of
 from spinney.sim.overview.hearing import NOTHING_HEARD, Heard
 from spinney.sim.overview.history import Said
@@ -130,7 +130,7 @@ class Advisor:
         self.simulation.release_gates()
         return self.simulation.cycle()
 
-    def answer(self, subject: Subject) -> Answer:
+    def answer(self, subject: AdviceSubject) -> Answer:
         """Return what is known about ``subject``, which must be in the snapshot, with what would let it start."""
         reasons = self.reasons(subject)
         parts = tuple(map(self.advised, reasons.parts))
@@ -151,7 +151,7 @@ class Advisor:
             exhausted=found.complete,
         )
 
-    def reasons(self, subject: Subject) -> Answer:
+    def reasons(self, subject: AdviceSubject) -> Answer:
         """Return what is known about ``subject`` before any change is tried."""
         match subject.word:
             case "pod":
@@ -169,7 +169,7 @@ class Advisor:
 
     # -- subjects ----------------------------------------------------------------------------------------------------
 
-    def _about_pod(self, subject: Subject) -> Answer:
+    def _about_pod(self, subject: AdviceSubject) -> Answer:
         key = PodKey(subject.namespace, subject.name)
         record = next(each for each in self._records if each.key == key)
         alone = self._about_records(str(subject).split()[0], subject.namespace, [record])
@@ -181,7 +181,7 @@ class Advisor:
         together = f"it belongs to the {kind} {gang}, of {counted(len(mates), 'pod')}"
         return msgspec.structs.replace(alone, sentences=(*alone.sentences, together))
 
-    def _about_clique(self, subject: Subject) -> Answer:
+    def _about_clique(self, subject: AdviceSubject) -> Answer:
         members = [
             each
             for each in self._records
@@ -212,7 +212,7 @@ class Advisor:
         history = (*history_of.failures(owners, self._now), *history_of.gang_eviction(gang, self._now), *answer.history)
         return msgspec.structs.replace(answer, sentences=tuple(sentences), history=history)
 
-    def _about_group(self, subject: Subject) -> Answer:
+    def _about_group(self, subject: AdviceSubject) -> Answer:
         def named(key: GangKey) -> bool:
             return key.namespace == subject.namespace and key.name.split("/")[0] == subject.name
 
@@ -233,7 +233,7 @@ class Advisor:
             answer = msgspec.structs.replace(answer, sentences=(none,))
         return answer
 
-    def _about_set(self, subject: Subject) -> Answer:
+    def _about_set(self, subject: AdviceSubject) -> Answer:
         pcs = next(
             each
             for each in self.snapshot.of(POD_CLIQUE_SET, PodCliqueSet)
@@ -267,7 +267,7 @@ class Advisor:
             parts=parts,
         )
 
-    def _about_queue(self, subject: Subject) -> Answer:
+    def _about_queue(self, subject: AdviceSubject) -> Answer:
         line = next((each for each in self.queues if each.name == subject.name), None)
         waiting = [each for each in self.cycle.waiting if self._queue_of(each.gang) == subject.name]
         sentences = [line.problem] if line is not None and line.problem else []

@@ -51,7 +51,7 @@ _EITHER: Final = {"pg": ("podgang", "podgroup")}
 
 
 @dataclass(frozen=True, order=True)
-class Subject:
+class AdviceSubject:
     """One object somebody asks about."""
 
     word: str
@@ -74,7 +74,7 @@ class NoSuchSubject(LookupError):
 class AmbiguousSubject(LookupError):
     """Several objects have that name; ``candidates`` are what to ask for instead."""
 
-    def __init__(self, name: str, candidates: list[Subject]) -> None:
+    def __init__(self, name: str, candidates: list[AdviceSubject]) -> None:
         listed = ", ".join(map(str, candidates))
         super().__init__(f"{name!r} could be {listed}; write KIND/NAME, and -n for the namespace")
         self.candidates = candidates
@@ -88,7 +88,7 @@ def kinds_called(word: str) -> tuple[Resource, ...]:
 
 def find(
     snapshot: "ClusterSnapshot", text: str, namespace: str | None = None, *, queues: Iterable[str] = ()
-) -> Subject:
+) -> AdviceSubject:
     """Return what ``text`` (``pod/NAME`` or ``NAME``) names; without a namespace all are looked through.
 
     ``queues`` are further queues that can be asked about: those that gangs name and that have no object.
@@ -109,7 +109,7 @@ def find(
     words = _words(word) if word else tuple(_WORDS)
     known = dict.fromkeys(_candidates(snapshot, words))
     if "queue" in words:
-        known |= dict.fromkeys(Subject("queue", "", queue) for queue in queues)
+        known |= dict.fromkeys(AdviceSubject("queue", "", queue) for queue in queues)
     named = [each for each in known if each.name == name]
     here = [each for each in named if namespace is None or each.namespace in ("", namespace)]
     if not here and not word and (pod := _pod_of(snapshot, name, namespace)) is not None:
@@ -133,7 +133,7 @@ def _said_by_kueue(snapshot: "ClusterSnapshot", text: str, namespace: str | None
     return kueue_says_of(snapshot.of(WORKLOAD, Workload), kind, name, namespace)
 
 
-def _made_for(snapshot: "ClusterSnapshot", text: str, namespace: str | None) -> Subject | None:
+def _made_for(snapshot: "ClusterSnapshot", text: str, namespace: str | None) -> AdviceSubject | None:
     """Return the gang that was made for a workload of a user's kind, such as ``job/train``; ``None`` if none was."""
     from spinney.api.podgang import PodGang  # noqa: PLC0415 - shells that complete a name do not wait for it
     from spinney.gangs.sources.podgang import workload  # noqa: PLC0415
@@ -142,7 +142,7 @@ def _made_for(snapshot: "ClusterSnapshot", text: str, namespace: str | None) -> 
     if not slash or kind.lower() in _WORDS or kind.lower() in _OTHER_WORDS:
         return None
     found = [
-        Subject("podgang", gang.metadata.namespace or "", gang.metadata.name)
+        AdviceSubject("podgang", gang.metadata.namespace or "", gang.metadata.name)
         for gang in snapshot.of(POD_GANG, PodGang)
         if (made := workload(gang)) is not None and made.is_called(kind, name)
     ]
@@ -152,12 +152,12 @@ def _made_for(snapshot: "ClusterSnapshot", text: str, namespace: str | None) -> 
     return here[0] if here else None
 
 
-def _pod_of(snapshot: "ClusterSnapshot", text: str, namespace: str | None) -> Subject | None:
+def _pod_of(snapshot: "ClusterSnapshot", text: str, namespace: str | None) -> AdviceSubject | None:
     """Return a pod of a workload for which no gang was made, such as ``deployment/web``: the first that has no node."""
     word, _, name = text.rpartition("/")
     kind = word.lower().split(".")[0].removesuffix("s")
     found = [
-        (bool(pod.spec.node_name), Subject("pod", pod.metadata.namespace or "", pod.metadata.name))
+        (bool(pod.spec.node_name), AdviceSubject("pod", pod.metadata.namespace or "", pod.metadata.name))
         for pod in snapshot.pods
         if namespace in (None, pod.metadata.namespace) and _belongs(pod, kind, name)
     ]
@@ -208,12 +208,12 @@ def _words(word: str) -> tuple[str, ...]:
     return _EITHER.get(word, (word,))
 
 
-def _candidates(snapshot: "ClusterSnapshot", words: tuple[str, ...]) -> Iterator[Subject]:
-    seen: set[Subject] = set()
+def _candidates(snapshot: "ClusterSnapshot", words: tuple[str, ...]) -> Iterator[AdviceSubject]:
+    seen: set[AdviceSubject] = set()
     for word in words:
         for resource in _WORDS[word]:
             for found in snapshot.objects.get(resource, ()):
-                subject = Subject(word, found.metadata.namespace or "", found.metadata.name)
+                subject = AdviceSubject(word, found.metadata.namespace or "", found.metadata.name)
                 if subject not in seen:
                     seen.add(subject)
                     yield subject
@@ -225,7 +225,7 @@ def _not_found(
     words: tuple[str, ...],
     *,
     namespace: str | None,
-    elsewhere: list[Subject],
+    elsewhere: list[AdviceSubject],
 ) -> str:
     where = f" in namespace {namespace}" if namespace else ""
     message = f"nothing called {text!r} was found{where}"

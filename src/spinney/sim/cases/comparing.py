@@ -6,7 +6,8 @@ key matches no task, figures that were left over from a rolled-back attempt) is 
 
 from collections.abc import Iterator
 
-from spinney.sim.cases.format import Case, Expectation, Limits
+from spinney.sim.cases import format as cases
+from spinney.sim.cases.format import Case, Expectation
 from spinney.sim.cases.outcome import SessionOutcome, TaskOutcome
 
 _STARTED = frozenset({"Binding", "Running"})
@@ -20,7 +21,7 @@ def differences(case: Case, outcome: SessionOutcome, *, tried: bool = True) -> l
     return [*_jobs(case, outcome, tried=tried), *_tasks(case, outcome), *_nodes(case, outcome)]
 
 
-def over_limits(limits: Limits | None, outcome: SessionOutcome) -> list[str]:
+def over_limits(limits: cases.Limits | None, outcome: SessionOutcome) -> list[str]:
     """Return which bounds on committed operations the session broke."""
     if limits is None:
         return []

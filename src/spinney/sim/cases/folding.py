@@ -7,7 +7,8 @@ Ages, ranks and stale marks do not advance.
 
 import msgspec
 
-from spinney.sim.cases.format import Case, Job, Task
+from spinney.sim.cases import format as cases
+from spinney.sim.cases.format import Case, Task
 from spinney.sim.cases.outcome import SessionOutcome, TaskOutcome
 
 _STARTED = frozenset({"Running", "Binding", "Bound"})
@@ -22,7 +23,7 @@ def fold(case: Case, outcome: SessionOutcome) -> Case:
     return msgspec.structs.replace(case, jobs=jobs, dra=dra)
 
 
-def _fold_job(job: Job, outcome: SessionOutcome) -> Job:
+def _fold_job(job: cases.Job, outcome: SessionOutcome) -> cases.Job:
     tasks = tuple(
         _fold_task(task, outcome.tasks[task.name], stays_releasing=job.after_release == "stay_releasing")
         for task in job.tasks

@@ -16,8 +16,8 @@ from spinney.cluster.devices import GPU_COUNT_LABEL, GPU_MEMORY_LABEL, MIG_STRAT
 from spinney.cluster.pods import GPU_GROUP_LABEL
 from spinney.cluster.resources import CPU_NAME, GPU_NAME, MEMORY_NAME, MIG_PREFIX, PODS_NAME
 from spinney.gangs.sources.kai import SOURCE
-from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet, TopologyConstraint
-from spinney.scheduler.fairshare import GPU, UNLIMITED, Amounts, Queue, Weights
+from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet, TopologyConstraintInfo
+from spinney.scheduler.fairshare import GPU, UNLIMITED, Amounts, QueueInfo, Weights
 from spinney.sim.cases import format as cases
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -117,7 +117,7 @@ def gang_of(job: cases.Job, *, staleness_grace: float) -> Gang:
     )
 
 
-def queues_of(case: cases.Case) -> tuple[Queue, ...]:
+def queues_of(case: cases.Case) -> tuple[QueueInfo, ...]:
     """Return departments and queues as one tree."""
     return tuple(_queue(queue) for queue in (*case.departments, *case.queues))
 
@@ -258,15 +258,15 @@ def _group(group: cases.Group, *, is_root: bool = False) -> GroupSet:
     return GroupSet("" if is_root else group.name, members, topology=_constraint(group.topology_constraint))
 
 
-def _constraint(found: cases.TopologyConstraint | None) -> TopologyConstraint | None:
+def _constraint(found: cases.TopologyConstraint | None) -> TopologyConstraintInfo | None:
     if found is None or not (found.required_level or found.preferred_level):
         return None
-    return TopologyConstraint(found.topology, found.required_level or "", found.preferred_level or "")
+    return TopologyConstraintInfo(found.topology, found.required_level or "", found.preferred_level or "")
 
 
-def _queue(queue: cases.Queue) -> Queue:
+def _queue(queue: cases.Queue) -> QueueInfo:
     cpu, memory, gpu = queue.cpu_milli, queue.memory_bytes, queue.gpu
-    return Queue(
+    return QueueInfo(
         name=queue.name,
         parent=queue.parent,
         priority=queue.priority,

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from spinney.sim.cases.format import Claim, FitError
+from spinney.sim.cases import format as cases
+from spinney.sim.cases.format import Claim
 
 
 class TaskOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,7 +24,7 @@ class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """One job after the session."""
 
     started_seconds_ago: float | None = None
-    fit_error: FitError | None = None
+    fit_error: cases.FitError | None = None
 
 
 class NodeOutcome(msgspec.Struct, frozen=True, kw_only=True):

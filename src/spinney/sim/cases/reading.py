@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from spinney.sim.cases.format import Case, Group
+from spinney.sim.cases import format as cases
+from spinney.sim.cases.format import Case
 
 _AMOUNTS = {"fraction": "gpu_fraction", "gpu_memory": "gpu_memory"}
 """What a task must give if it asks for a part of a device."""
@@ -69,7 +70,7 @@ def read_file(path: Path) -> CaseFile:
         raise InvalidCase(f"{path}: not JSON: {error}") from error
     if not isinstance(raw, list):
         raise InvalidCase(f"{path}: a case file is a list of cases, found {_kind(raw)}")
-    cases: list[Case] = []
+    read: list[Case] = []
     warnings: list[str] = []
     unreadable: list[UnreadableCase] = []
     for position, each in enumerate(map(_plain, raw)):
@@ -81,10 +82,10 @@ def read_file(path: Path) -> CaseFile:
             unreadable.append(UnreadableCase(_case_name(each, position), str(error)))
             continue
         warnings += [f"{where}: {field} is not a field of the format; ignored" for field in _unknown(each, case)]
-        cases.append(case)
-    if unreadable and not cases:
+        read.append(case)
+    if unreadable and not read:
         raise InvalidCase(unreadable[0].reason)
-    return CaseFile(path=path, cases=tuple(cases), warnings=tuple(warnings), unreadable=tuple(unreadable))
+    return CaseFile(path=path, cases=tuple(read), warnings=tuple(warnings), unreadable=tuple(unreadable))
 
 
 def _plain(raw: Any) -> Any:
@@ -152,13 +153,13 @@ def _check_names(case: Case, where: str) -> None:
             raise InvalidCase(f"{where}: {field}: the name {twice!r} is there more than once")
 
 
-def _groups(root: Group) -> Iterator[Group]:
+def _groups(root: cases.Group) -> Iterator[cases.Group]:
     yield root
     for group in root.groups:
         yield from _groups(group)
 
 
-def _members(root: Group) -> Iterator[tuple[str, str]]:
+def _members(root: cases.Group) -> Iterator[tuple[str, str]]:
     for group in _groups(root):
         for pod_set in group.pod_sets:
             for task in pod_set.tasks:

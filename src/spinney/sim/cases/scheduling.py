@@ -27,8 +27,9 @@ from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.plugins.topology.subsetting import TopologyRefusal
+from spinney.sim.cases import format as cases
 from spinney.sim.cases import objects
-from spinney.sim.cases.format import Case, Claim, Device, DomainFit, FitError, Job, Task
+from spinney.sim.cases.format import Case, Claim, DomainFit, Task
 from spinney.sim.cases.outcome import JobOutcome, NodeOutcome, SessionOutcome, TaskOutcome
 
 log = structlog.get_logger()
@@ -171,11 +172,11 @@ def _restore_promises(case: Case, session: Session) -> None:
     session.pipelines.clear()
 
 
-def _tasks(job: Job, session: Session) -> Mapping[str, PodInfo]:
+def _tasks(job: cases.Job, session: Session) -> Mapping[str, PodInfo]:
     return {task.name: task for task in session.job(_gang_key(job)).tasks}
 
 
-def _gang_key(job: Job) -> GangKey:
+def _gang_key(job: cases.Job) -> GangKey:
     return GangKey(SOURCE, objects.namespace(job), job.name)
 
 
@@ -228,12 +229,12 @@ def _task_outcome(task: Task, found: PodInfo | None, session: Session, *, binds_
     return outcome
 
 
-def _fit_error(errors: Sequence[fit.FitError]) -> FitError | None:
+def _fit_error(errors: Sequence[fit.FitError]) -> cases.FitError | None:
     """Return the reason a topology gives, if that is the only reason there is."""
     refusal = errors[0].details if errors else None
     if not isinstance(refusal, TopologyRefusal) or any(error.details != refusal for error in errors):
         return None
-    return FitError(
+    return cases.FitError(
         kind="topology_unsatisfied",
         topology=refusal.topology,
         required_level=refusal.required_level,
@@ -249,6 +250,6 @@ def _claim(claim: Claim, case: Case, session: Session) -> Claim:
     after = session.claims.claims[ClaimKey(claim.namespace or objects.DEFAULT_NAMESPACE, claim.name)]
     return msgspec.structs.replace(
         claim,
-        allocated_devices=tuple(Device(pool=held.pool, device=held.name) for held in after.devices),
+        allocated_devices=tuple(cases.Device(pool=held.pool, device=held.name) for held in after.devices),
         reserved_for_tasks=tuple(sorted(consumer for consumer in after.consumers if consumer in names)),
     )

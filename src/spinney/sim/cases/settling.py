@@ -8,7 +8,8 @@ what the author of such a case had in mind.
 import msgspec
 
 from spinney.cluster.devices import DEVICE
-from spinney.sim.cases.format import Case, Job, Task
+from spinney.sim.cases import format as cases
+from spinney.sim.cases.format import Case, Task
 
 _CAVEAT = "input-overcommitted"
 _MADE_UP = "auto-"
@@ -25,7 +26,7 @@ def settled(case: Case) -> Case:
         group = groups.get(task.name)
         return task if group is None else msgspec.structs.replace(task, gpu_groups=(group,))
 
-    def with_groups(job: Job) -> Job:
+    def with_groups(job: cases.Job) -> cases.Job:
         return msgspec.structs.replace(job, tasks=tuple(map(with_group, job.tasks)))
 
     return msgspec.structs.replace(case, jobs=tuple(map(with_groups, case.jobs)))

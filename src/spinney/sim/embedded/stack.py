@@ -13,8 +13,8 @@ from spinney.api.struct import JSON
 from spinney.autoscaling.provisioning import provisioning_for
 from spinney.backends.coscheduling import CoschedulingConfig
 from spinney.backends.kube import KubeSchedulerConfig
-from spinney.backends.profiles import Profile, Profiles
-from spinney.coscheduling.framework.registry import PluginRegistry as FrameworkRegistry
+from spinney.backends.profiles import BackendProfile, Profiles
+from spinney.coscheduling.framework.registry import FrameworkRegistry
 from spinney.coscheduling.process.configuration import (
     CoschedulerConfiguration,
     PluginChoice,
@@ -22,8 +22,7 @@ from spinney.coscheduling.process.configuration import (
     ProfileConfiguration,
 )
 from spinney.coscheduling.process.process import CoschedulerProcess
-from spinney.grouping.configuration import GrouperConfiguration as WrittenGrouperConfiguration
-from spinney.grouping.configuration import LoadedConfiguration as GrouperConfiguration
+from spinney.grouping.configuration import GrouperConfiguration, LoadedGrouperConfiguration
 from spinney.grouping.grouper import COMPONENT as GROUPER_COMPONENT
 from spinney.grouping.grouper import Grouper
 from spinney.grouping.loading import built_in
@@ -46,26 +45,26 @@ from spinney.scheduler.process.process import SchedulerProcess
 from spinney.server import ApiServer, ServerOptions
 from spinney.sim.embedded.parts import Part, running, stop
 from spinney.sim.embedded.transport import InProcessTransport
-from spinney.sim.embedded.turns import Turns
+from spinney.sim.embedded.turns import RequestTurns
 from spinney.workloads import WorkloadControllers
 
 _WEBHOOKS = ServicePlace("grove-operator", "kube-system")
 
-OUR_BACKENDS = Profiles((Profile("default-scheduler"), Profile("spinney-scheduler")), "spinney-scheduler")
+OUR_BACKENDS = Profiles((BackendProfile("default-scheduler"), BackendProfile("spinney-scheduler")), "spinney-scheduler")
 
 EVERY_BACKEND = Profiles(
     (
-        Profile("default-scheduler", KubeSchedulerConfig(gang_scheduling=True)),
-        Profile("kai-scheduler"),
-        Profile("coscheduling", CoschedulingConfig()),
-        Profile("volcano"),
-        Profile("spinney-scheduler"),
+        BackendProfile("default-scheduler", KubeSchedulerConfig(gang_scheduling=True)),
+        BackendProfile("kai-scheduler"),
+        BackendProfile("coscheduling", CoschedulingConfig()),
+        BackendProfile("volcano"),
+        BackendProfile("spinney-scheduler"),
     ),
     "spinney-scheduler",
 )
 """Every built-in backend, as the embedded cluster's own schedulers serve them."""
 
-GROUPER = WrittenGrouperConfiguration(scheduler_names=("spinney-scheduler", "kai-scheduler", "volcano", "coscheduling"))
+GROUPER = GrouperConfiguration(scheduler_names=("spinney-scheduler", "kai-scheduler", "volcano", "coscheduling"))
 
 _COSCHEDULER = CoschedulerConfiguration(
     profiles=(
@@ -90,7 +89,7 @@ class StackOptions:
     coscheduler: CoschedulerConfiguration | None = None  # None: pods of its names are left to somebody else
     plugins: PluginRegistry | None = None  # None: what is built in and installed
     framework_plugins: FrameworkRegistry | None = None
-    grouper: GrouperConfiguration | None = None  # None: pods of ordinary workloads are placed one by one
+    grouper: LoadedGrouperConfiguration | None = None  # None: pods of ordinary workloads are placed one by one
     compute_domains: bool = False  # True: ComputeDomains are served as NVIDIA's DRA driver does, so MNNVL can be tried
     workloads: bool = False  # True: Deployments, StatefulSets and Jobs become pods; a real cluster does that itself
 
@@ -106,7 +105,7 @@ class StackOptions:
                 wait_for_grouper=True,
             ),
             coscheduler=_COSCHEDULER,
-            grouper=GrouperConfiguration(GROUPER, built_in(), EVERY_BACKEND),
+            grouper=LoadedGrouperConfiguration(GROUPER, built_in(), EVERY_BACKEND),
             workloads=True,
         )
 
@@ -211,7 +210,7 @@ class EmbeddedCluster:
         self, runtime: Runtime, options: StackOptions | None = None, *, server: ServerOptions | None = None
     ) -> None:
         self.runtime = runtime
-        self._turns = Turns()
+        self._turns = RequestTurns()
         self._services = dict(server.service_addresses) if server is not None else {}
         options_with_services = replace(server or ServerOptions(), service_addresses=self._services)
         self.server = ApiServer(runtime, options_with_services)

@@ -1,7 +1,8 @@
 """The client's transport without sockets: a call into the embedded server in the same process.
 
 Every request lets other tasks run once, so that a loop of writes cannot starve the watchers that follow it, and so
-that what happens under virtual time happens in one order. Transports that share :class:`Turns` let sockets have theirs.
+that what happens under virtual time happens in one order. Transports that share :class:`RequestTurns` let sockets have
+theirs.
 """
 
 import asyncio
@@ -12,8 +13,8 @@ from typing import Protocol
 
 from spinney import server
 from spinney.kube.errors import ConnectionRefused, ConnectionTimedOut
-from spinney.kube.transport import Request, Response
-from spinney.sim.embedded.turns import Turns
+from spinney.kube.transport import ClientRequest, ClientResponse
+from spinney.sim.embedded.turns import RequestTurns
 
 
 class Answering(Protocol):
@@ -27,12 +28,12 @@ class Answering(Protocol):
 class InProcessTransport:
     """Carries a client's requests to a server in this process; fills ``kube.transport.Transport``."""
 
-    def __init__(self, answering: Answering, turns: Turns | None = None) -> None:
+    def __init__(self, answering: Answering, turns: RequestTurns | None = None) -> None:
         self._server = answering
         self._turn = turns.taken if turns is not None else partial(asyncio.sleep, 0)
         self._closed = False
 
-    async def request(self, request: Request) -> Response:
+    async def request(self, request: ClientRequest) -> ClientResponse:
         """Send one request and return its complete answer, whatever its status."""
         await self._turn()
         asked = self._asked(request)
@@ -40,13 +41,13 @@ class InProcessTransport:
             async with asyncio.timeout(request.timeout):
                 answer = await self._server.handle(asked)
                 if isinstance(answer.body, bytes):
-                    return Response(answer.status, answer.headers, answer.body)
-                return Response(answer.status, answer.headers, b"".join([chunk async for chunk in answer.body]))
+                    return ClientResponse(answer.status, answer.headers, answer.body)
+                return ClientResponse(answer.status, answer.headers, b"".join([chunk async for chunk in answer.body]))
         except TimeoutError as error:
             raise ConnectionTimedOut(f"{request}: no complete answer within {request.timeout} seconds") from error
 
     @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator["InProcessStream"]:
+    async def stream(self, request: ClientRequest) -> AsyncIterator["InProcessStream"]:
         """Send one request and hand out its answer as it arrives."""
         await self._turn()
         asked = self._asked(request)
@@ -65,7 +66,7 @@ class InProcessTransport:
         """Refuse further requests; streams end with their contexts."""
         self._closed = True
 
-    def _asked(self, request: Request) -> server.Request:
+    def _asked(self, request: ClientRequest) -> server.Request:
         if self._closed:
             raise ConnectionRefused(f"{request}: the transport is closed")
         headers = {name.lower(): value for name, value in request.headers.items()}

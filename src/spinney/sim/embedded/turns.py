@@ -11,7 +11,7 @@ AT_ONCE = 12
 """Requests that begin in one turn of the loop: together they take a hundredth of a second."""
 
 
-class Turns:
+class RequestTurns:
     """Hands out turns to the tasks of one event loop. Mutable: knows who waits."""
 
     def __init__(self, at_once: int = AT_ONCE) -> None:

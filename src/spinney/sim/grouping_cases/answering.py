@@ -11,7 +11,7 @@ from spinney.api.core import Pod
 from spinney.api.meta import OwnerReference
 from spinney.api.struct import JSON
 from spinney.gangs.sources.context import PREEMPTION_DELAY_ANNOTATION
-from spinney.gangs.tree import TopologyConstraint
+from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.grouping import attributes, selecting
 from spinney.grouping.attributes import Conventions
 from spinney.grouping.climbing import climb, missing
@@ -19,7 +19,7 @@ from spinney.grouping.describing import Chosen, Grouping, apply, choose, describ
 from spinney.grouping.loading import built_in
 from spinney.grouping.owners import Owner, group_kind, inheriting, pod_as_owner
 from spinney.grouping.rules import DEFAULT_RULE, POD_KIND, Rule, RuleSet
-from spinney.grouping.shapes import SubGroup
+from spinney.grouping.shapes import SubGroupShape
 from spinney.grouping.terms import RuleRefused
 from spinney.grouping.world import InvalidDefaults, KindDefault, World, kind_defaults, parse_defaults
 from spinney.sim.grouping_cases.reading import GroupingCase, as_owner, as_pod
@@ -172,7 +172,7 @@ def as_answer(grouping: Grouping, pod: Pod) -> JSON:
     }
 
 
-def _sub_group(group: SubGroup, grouping: Grouping, pod: Pod) -> JSON:
+def _sub_group(group: SubGroupShape, grouping: Grouping, pod: Pod) -> JSON:
     return {
         "name": group.name,
         "min_member": group.min_member or 0,
@@ -184,7 +184,7 @@ def _sub_group(group: SubGroup, grouping: Grouping, pod: Pod) -> JSON:
     }
 
 
-def _topology(constraint: TopologyConstraint | None) -> JSON | None:
+def _topology(constraint: TopologyConstraintInfo | None) -> JSON | None:
     if constraint is None:
         return None
     return {"name": constraint.topology, "required": constraint.required, "preferred": constraint.preferred}

@@ -21,7 +21,7 @@ from spinney.explain.amounts import counted
 from spinney.gangs.book import GangMembers
 from spinney.gangs.sources import bare, coscheduling, kai, native, podgang, volcano
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.topology.levels import Topology, topology_of
+from spinney.scheduler.topology.levels import TopologyLevels, topology_of
 from spinney.sim.overview.history import said_of_pods
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 from spinney.sim.whatif.loading import inventory_of
@@ -182,7 +182,7 @@ def scheduled_message(gang: PodGang) -> str:
     return condition.message if condition is not None and condition.status == "False" else ""
 
 
-def levels_of(topologies: Iterable[Topology], labels: Collection[str]) -> list[tuple[str, str]]:
+def levels_of(topologies: Iterable[TopologyLevels], labels: Collection[str]) -> list[tuple[str, str]]:
     """Return name and label of each level that nodes have, narrow first, of the first topology they carry."""
     for topology in topologies:
         keys = [level for level in topology.levels if level in labels and level != "kubernetes.io/hostname"]

@@ -14,7 +14,7 @@ from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.explain import Explanation
 from spinney.gangs.tree import Gang, GangKey, Member
-from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.topology.levels import TopologyLevels
 from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity, resource_of
 from spinney.sim.whatif.simulation import Simulation
@@ -87,7 +87,7 @@ class Situation:
     # -- topology ----------------------------------------------------------------------------------------------------
 
     @cached_property
-    def topology(self) -> Topology | None:
+    def topology(self) -> TopologyLevels | None:
         """Return the topology that the gang's required levels are about."""
         topologies = self.simulation.inventory.topologies
         for constraint in _constraints(self.gang):

@@ -24,10 +24,10 @@ from spinney.runtime import InlineExecutor, Runtime, collection_held_off
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.plugin import PluginRegistry
-from spinney.scheduler.framework.results import Bind, CycleResult
+from spinney.scheduler.framework.results import Binding, CycleResult
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
-from spinney.scheduler.topology.levels import Topology
+from spinney.scheduler.topology.levels import TopologyLevels
 from spinney.sim.replay.devices import DeviceBook
 from spinney.sim.replay.history import History, JobHappening, What
 from spinney.sim.replay.limits import ApplicationBook, MostPerNode
@@ -156,7 +156,7 @@ class PartReplay:
             self.inventory.put_queue(queue)
         levels = tuple(dict.fromkeys(job.topology for job in self.trace.jobs if job.topology))
         if levels:
-            self.inventory.put_topology(Topology(TOPOLOGY, (*self.trace.levels, HOSTNAME)))
+            self.inventory.put_topology(TopologyLevels(TOPOLOGY, (*self.trace.levels, HOSTNAME)))
         self._submitted = 0
         self._due = [(job.submitted, _ARRIVE, number, 0) for number, job in enumerate(self.trace.jobs)]
         for number, outage in enumerate(self.trace.outages):
@@ -283,7 +283,7 @@ class PartReplay:
         for bind in result.binds:
             self._bind(bind, now)
 
-    def _bind(self, bind: Bind, now: float) -> None:
+    def _bind(self, bind: Binding, now: float) -> None:
         number = self._job_of[bind.pod]
         state, job = self._states[number], self.trace.jobs[number]
         self.inventory.cluster.assume(bind.pod, bind.node, bind.gpu_groups)

@@ -24,11 +24,11 @@ from spinney.api.meta import Metadata
 from spinney.cluster.classes import FRACTION_ANNOTATION
 from spinney.cluster.pods import PodKey
 from spinney.gangs.sources.context import SourceContext
-from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, TopologyConstraint, single
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, TopologyConstraintInfo, single
 from spinney.scheduler.fairshare.amounts import GPU, NO_BOUND, Amounts
-from spinney.scheduler.fairshare.queues import Queue
+from spinney.scheduler.fairshare.queues import QueueInfo
 from spinney.sim.replay.limits import APPLICATION, MOST_PER_NODE
-from spinney.sim.replay.trace import WHOLE, Ask, Job, Machine
+from spinney.sim.replay.trace import WHOLE, Job, Machine, PodRequest
 
 NAMESPACE: Final = "replay"
 SCHEDULER: Final = "spinney-scheduler"
@@ -87,7 +87,7 @@ def gang_of(job: Job, moment: datetime, attempt: int) -> Gang | None:
     """Return the gang of a job of several pods; a single pod is a gang by itself."""
     if job.pods == 1:
         return None
-    topology = TopologyConstraint(TOPOLOGY, required=job.topology) if job.topology else None
+    topology = TopologyConstraintInfo(TOPOLOGY, required=job.topology) if job.topology else None
     return Gang(
         key=gang_key(job),
         root=single(PodSet(DEFAULT_POD_SET, job.pods), topology=topology),
@@ -108,21 +108,21 @@ def pod_key(job: Job, number: int) -> PodKey:
     return PodKey(NAMESPACE, pod_name(job, number))
 
 
-def queues_of(quotas: Mapping[str, int]) -> list[Queue]:
+def queues_of(quotas: Mapping[str, int]) -> list[QueueInfo]:
     """Return queues that are guaranteed so many GPUs, and may use all that others leave."""
     return [
-        Queue(name=name, quota=Amounts(NO_BOUND.cpu, NO_BOUND.memory, gpus * GPU), created=number)
+        QueueInfo(name=name, quota=Amounts(NO_BOUND.cpu, NO_BOUND.memory, gpus * GPU), created=number)
         for number, (name, gpus) in enumerate(quotas.items())
     ]
 
 
-def _annotations(ask: Ask) -> dict[str, str]:
+def _annotations(ask: PodRequest) -> dict[str, str]:
     found = {FRACTION_ANNOTATION: f"{ask.milli / WHOLE:.3f}"} if ask.gpus == 1 and ask.milli < WHOLE else {}
     return {**found, MOST_PER_NODE: str(ask.most_per_node)} if ask.most_per_node else found
 
 
 @lru_cache(maxsize=65536)
-def _spec(ask: Ask) -> PodSpec:
+def _spec(ask: PodRequest) -> PodSpec:
     requests = {"cpu": f"{ask.cpu}m", "memory": f"{ask.memory}Mi"}
     if ask.gpus and ask.milli == WHOLE:
         requests[_GPU] = str(ask.gpus)

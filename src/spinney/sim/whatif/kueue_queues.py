@@ -19,7 +19,7 @@ from spinney.api.labels import KAI_QUEUE, KUEUE_CLUSTER_QUEUE, KUEUE_QUEUE
 from spinney.api.pod_requests import amounts_of
 from spinney.gangs.sources.context import DEFAULT_QUEUE
 from spinney.scheduler.fairshare.amounts import GPU, NAMES, NO_BOUND, UNLIMITED, Amounts
-from spinney.scheduler.fairshare.queues import Queue
+from spinney.scheduler.fairshare.queues import QueueInfo
 from spinney.sim.snapshots.snapshot import Objects
 
 _UNITS: Final = (1, 1, GPU)
@@ -29,7 +29,7 @@ _UNITS: Final = (1, 1, GPU)
 class KueueQueues:
     """Kueue's queues of a cluster, and which of them each workload is in."""
 
-    queues: tuple[Queue, ...] = ()
+    queues: tuple[QueueInfo, ...] = ()
     _local: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @classmethod
@@ -44,7 +44,7 @@ class KueueQueues:
         }
         queues = [*_cohorts(found, cluster.of(COHORT, Cohort)), *map(_queue, found)]
         if all(each.name != DEFAULT_QUEUE for each in queues):
-            queues.append(Queue(name=DEFAULT_QUEUE, quota=NO_BOUND))  # of workloads that are not Kueue's
+            queues.append(QueueInfo(name=DEFAULT_QUEUE, quota=NO_BOUND))  # of workloads that are not Kueue's
         return cls(tuple(queues), local)
 
     def labelled(self, found: Any) -> Any:
@@ -61,10 +61,10 @@ class KueueQueues:
         return msgspec.structs.replace(found, metadata=metadata)
 
 
-def _queue(found: ClusterQueue) -> Queue:
+def _queue(found: ClusterQueue) -> QueueInfo:
     nominal, borrowing = _quotas(found.spec.resource_groups)
     created = found.metadata.creation_timestamp
-    return Queue(
+    return QueueInfo(
         name=found.metadata.name,
         parent=_cohort_name(found.spec.shares_with) if found.spec.shares_with else None,
         quota=_amounts(nominal),
@@ -78,7 +78,7 @@ def _queue(found: ClusterQueue) -> Queue:
     )
 
 
-def _cohorts(members: Iterable[ClusterQueue], described: Iterable[Cohort]) -> Iterator[Queue]:
+def _cohorts(members: Iterable[ClusterQueue], described: Iterable[Cohort]) -> Iterator[QueueInfo]:
     """Yield the cohorts, those without an object too: each may hold what it and everything below it have."""
     own: dict[str, dict[str, int]] = defaultdict(dict)
     parents: dict[str, str] = {}
@@ -98,7 +98,9 @@ def _cohorts(members: Iterable[ClusterQueue], described: Iterable[Cohort]) -> It
     for name, amounts in total.items():
         held = _amounts(amounts)
         parent = parents.get(name, "")
-        yield Queue(name=_cohort_name(name), parent=_cohort_name(parent) if parent else None, quota=held, limit=held)
+        yield QueueInfo(
+            name=_cohort_name(name), parent=_cohort_name(parent) if parent else None, quota=held, limit=held
+        )
 
 
 def _cohort_name(name: str) -> str:

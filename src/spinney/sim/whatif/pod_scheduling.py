@@ -18,11 +18,11 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import PodStatus
 from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
-from spinney.coscheduling.cycle.scheduler import Scheduler, UnplacedPod
+from spinney.coscheduling.cycle.scheduler import Coscheduler, UnplacedPod
 from spinney.coscheduling.feasibility.nominations import Nominations
-from spinney.coscheduling.framework import SUCCESS, PluginRegistry, QueuedPod, Services, Status
+from spinney.coscheduling.framework import SUCCESS, FrameworkRegistry, QueuedPod, Services, Status
 from spinney.coscheduling.framework.points import Bind, CycleState
-from spinney.coscheduling.framework.status import PluginFailed
+from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.coscheduling.groups.book import Groups
 from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.groups.waiting import WaitingPods
@@ -34,7 +34,7 @@ from spinney.coscheduling.process.configuration import (
     PluginSet,
     ProfileConfiguration,
 )
-from spinney.coscheduling.process.intake import Intake
+from spinney.coscheduling.process.intake import CoschedulingIntake
 from spinney.gangs.checkpoints import grace_within
 from spinney.gangs.intake import ClusterIntake
 from spinney.kube.cache import Change
@@ -121,14 +121,14 @@ class _Run:
             background=lambda work: work.close(),  # what was written is to be taken back, and nothing was
             longest_min_runtime=timedelta(seconds=configuration.max_own_min_runtime_seconds),
         )
-        registry = PluginRegistry(BUILT_IN)
+        registry = FrameworkRegistry(BUILT_IN)
         registry.register(_IN_MEMORY, lambda handle, arguments: _Binder(self._bind))
         self._composed = ComposedProfiles.made(configuration, self._services, registry)
         for profile in self._composed.profiles.values():
             profile.faults.monotonic = self._services.runtime.clock.monotonic  # nobody waits for a slow plugin here
         self._queue = self._composed.queue(configuration, self._services, wake=lambda: None, failed=self._could_not_ask)
         self._refusals = Refusals(shared, self._groups, self._composed.rankings)
-        self._scheduler = Scheduler(
+        self._scheduler = Coscheduler(
             self._services,
             self._composed.profiles,
             self._composed.rankings,
@@ -137,7 +137,9 @@ class _Run:
             about_to_bind=lambda key: None,
             metrics=CoschedulingMetrics(CollectorRegistry()),
         )
-        self._intake = Intake(shared, self._services, self._queue, self._composed.rankings, gone=lambda key: None)
+        self._intake = CoschedulingIntake(
+            shared, self._services, self._queue, self._composed.rankings, gone=lambda key: None
+        )
 
     async def run(self) -> PodsScheduled:
         """Schedule until nobody who waits could be helped by anything that is still to come."""
@@ -202,7 +204,7 @@ class _Run:
     def _nominate(self, record: PodRecord, node: str) -> None:
         self._scheduler.nominate(record, node)
 
-    def _could_not_ask(self, queued: QueuedPod, error: PluginFailed) -> None:
+    def _could_not_ask(self, queued: QueuedPod, error: FrameworkPluginFailed) -> None:
         record = self._cluster.pod(PodKey(*queued.key))
         if record is not None:
             self._refusals.note(UnplacedPod(record, Status.error(error)))

@@ -32,7 +32,7 @@ from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.plugin import PluginRegistry
-from spinney.scheduler.framework.results import Bind, CycleResult, Eviction
+from spinney.scheduler.framework.results import Binding, CycleResult, Eviction
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity, resource_of
 from spinney.sim.whatif.claims import as_it_is, give_up_devices
@@ -288,7 +288,7 @@ class Simulation:
 
     # -- carrying out ------------------------------------------------------------------------------------------------
 
-    def _bind(self, bind: Bind) -> None:
+    def _bind(self, bind: Binding) -> None:
         record = self.inventory.cluster.pod(bind.pod)
         assert record is not None, "only known pods are bound"
         labels = {**record.labels, **group_labels(bind.gpu_groups)}

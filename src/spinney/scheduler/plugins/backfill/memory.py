@@ -41,7 +41,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Promise:
+class GivenPlace:
     """A place and a time that a job was given: ``held[row, resource]`` of ``rows``."""
 
     uid: str
@@ -95,7 +95,7 @@ class Memory:
     starts: dict[GangKey, datetime] = field(default_factory=dict)
     """Of jobs that were placed in the session before."""
     evicted: set[GangKey] = field(default_factory=set)
-    promises: dict[GangKey, Promise] = field(default_factory=dict)
+    promises: dict[GangKey, GivenPlace] = field(default_factory=dict)
     aged: dict[GangKey, None] = field(default_factory=dict)
     """Jobs for which nodes are kept though nobody knows when they are free, in the order that was found out."""
     _said: dict[GangKey, tuple[GangMembers, float | None]] = field(default_factory=dict)

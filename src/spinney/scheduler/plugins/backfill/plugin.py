@@ -36,7 +36,7 @@ from spinney.scheduler.framework.results import FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.plugins.backfill.forecasts import Interval
-from spinney.scheduler.plugins.backfill.memory import HALF, Memory, Promise, Remaining
+from spinney.scheduler.plugins.backfill.memory import HALF, GivenPlace, Memory, Remaining
 from spinney.scheduler.plugins.backfill.outlook import Ends, Outlook, Place, Release
 from spinney.scheduler.plugins.backfill.reservations import Reservation, expected_start
 from spinney.scheduler.plugins.backfill.run_times import kind_of
@@ -137,7 +137,7 @@ class Backfill(Plugin):
             fits &= inside
         return fits[nodes.rows]
 
-    def _due(self, job: PodGroupInfo) -> Promise | None:
+    def _due(self, job: PodGroupInfo) -> GivenPlace | None:
         """Return the place that is kept for a job, if it is free."""
         promise = self._memory.promises.get(job.key)
         if promise is None or promise.uid != job.uid or not any(kept.key == job.key for kept in self._reservations):
@@ -296,7 +296,7 @@ class Backfill(Plugin):
             forecasts, now = self._memory.forecasts, session.now.timestamp()
             found = forecasts.interval(job.queue, place.at)
             shifted = Interval(found.low - place.at, found.high - place.at) if found is not None else None
-            before = Promise(job.uid, moment, place.rows, place.held, shifted)
+            before = GivenPlace(job.uid, moment, place.rows, place.held, shifted)
             forecasts.made(job.key, job.uid, job.queue, now, place.at)
         self._memory.promises[job.key] = replace(before, rows=place.rows, held=place.held)
         self._memory.aged.pop(job.key, None)

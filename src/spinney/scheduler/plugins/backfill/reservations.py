@@ -8,7 +8,7 @@ from spinney.cluster.journal import Rows
 from spinney.cluster.table import Matrix
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.session import Session
-from spinney.scheduler.plugins.backfill.memory import Promise
+from spinney.scheduler.plugins.backfill.memory import GivenPlace
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +26,7 @@ class Reservation:
     slots: dict[int, int]
 
 
-def expected_start(session: Session, promise: Promise) -> str:
+def expected_start(session: Session, promise: GivenPlace) -> str:
     """Return when and where a job is expected to start, in words."""
     names = sorted(session.nodes.info(row).name for row in promise.rows.tolist())
     where = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

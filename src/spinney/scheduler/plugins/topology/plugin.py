@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from spinney.cluster.journal import Rows
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
-from spinney.gangs.tree import GroupSet, Member, TopologyConstraint
+from spinney.gangs.tree import GroupSet, Member, TopologyConstraintInfo
 from spinney.scheduler import scores
 from spinney.scheduler.framework.arguments import NoArguments
 from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -122,7 +122,7 @@ class TopologyPlugin(Plugin):
             label = above
         return self._steps[label]
 
-    def _find(self, constraint: TopologyConstraint) -> Domains | None:
+    def _find(self, constraint: TopologyConstraintInfo) -> Domains | None:
         """Return the domains of the topology a constraint means, if it exists."""
         topology = self._session.topologies.resolve(constraint)
         if topology is None:
@@ -134,7 +134,7 @@ class TopologyPlugin(Plugin):
             found = self._domains[key] = Domains(self._session.snapshot.domain_trees.tree(topology, table), table)
         return found
 
-    def _occupied(self, job: PodGroupInfo, group: Member, constraint: TopologyConstraint) -> Rows:
+    def _occupied(self, job: PodGroupInfo, group: Member, constraint: TopologyConstraintInfo) -> Rows:
         """Return the rows of placed pods that the group must stay with."""
         if not constraint.required:
             return np.empty(0, dtype=np.intp)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from spinney.cluster.journal import Rows, distinct
 from spinney.cluster.resources import Vector
 from spinney.cluster.table import Mask
-from spinney.gangs.tree import TopologyConstraint
+from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.scheduler.framework.nodes import FirstChoice, Nodes, NodeSet
 from spinney.scheduler.plugins.topology.demand import GroupDemand
 from spinney.scheduler.topology.domains import Domains, Numbers, Sums, sum_by
@@ -61,7 +61,7 @@ class Bounds:
     preferred: int
 
     @classmethod
-    def of(cls, constraint: TopologyConstraint, domains: Domains) -> "Bounds":
+    def of(cls, constraint: TopologyConstraintInfo, domains: Domains) -> "Bounds":
         """Return the levels of ``constraint``; raises :class:`InvalidConstraint`."""
         depths = []
         for level in (constraint.required, constraint.preferred):
@@ -101,7 +101,7 @@ class Subsetting:
     """Divides one node set for one group of tasks."""
 
     def __init__(
-        self, nodes: Nodes, domains: Domains, constraint: TopologyConstraint, demand: GroupDemand, node_set: NodeSet
+        self, nodes: Nodes, domains: Domains, constraint: TopologyConstraintInfo, demand: GroupDemand, node_set: NodeSet
     ) -> None:
         self._nodes = nodes
         self._domains = domains
