@@ -37,6 +37,10 @@ class ByHolding:
         """Nothing changes but what the queues were given, which is looked at again anyway."""
         return 0
 
+    def job_order_is_fixed(self) -> bool:
+        """Nor the order of jobs."""
+        return True
+
     def give(self, queue: str) -> None:
         """Count a job for a queue and its parent."""
         for name in (queue, self.queues[queue].parent):
@@ -73,6 +77,16 @@ def drained(orders: ByHolding, order: JobOrder) -> list[str]:
         orders.give(job.queue)
         names.append(job.name)
     return names
+
+
+def test_jobs_are_certain_to_come_next_where_no_other_queue_has_any() -> None:
+    """Those of the only queue come in order, and may be skipped; with two queues nothing is certain."""
+    order = JobOrder(ByHolding(TREE), some_jobs(x1=4))
+    assert [job.name for job in order.upcoming(3)] == ["x1-0", "x1-1", "x1-2"]
+    order.skip(2)
+    assert (len(order), order.pop().name, order.pop().name, len(order)) == (2, "x1-2", "x1-3", 0)
+    assert not order.upcoming(3)
+    assert not JobOrder(ByHolding(TREE), some_jobs(x1=2, x2=1)).upcoming(3)
 
 
 def test_queues_take_turns_at_every_level() -> None:

@@ -115,7 +115,7 @@ def decided(inventory: Inventory) -> dict[str, object]:
 def test_making_no_tasks_changes_nothing(nodes: list[int], work: list[Streak]) -> None:
     """Binds, their order, refusals, books and tasks are those of trying every job as any other."""
     quick = decided(a_world(nodes, work))
-    with patch.object(PlainJobs, "place", lambda self, job: False):
+    with patch.object(PlainJobs, "place", lambda self, job: ()):
         assert quick == decided(a_world(nodes, work))
 
 
@@ -200,6 +200,37 @@ class Listens(Plugin):
 
     def _hear(self, event: BatchEvent) -> None:
         self.heard.extend((task.name, task.status, task.node_name, task.virtual) for task in event.tasks)
+
+
+class Counts(Plugin):
+    """Hears of placements after five pods at the latest."""
+
+    name = "counts"
+    treats_alike = True
+    heard: ClassVar[list[tuple[str, list[str]]]] = []
+
+    def on_session_open(self, session: Session) -> None:
+        """Say how far ahead it need not hear."""
+        self.heard.clear()
+        self._left = 5
+        session.add_event_handler(EventHandler(allocate_many=self._hear, ahead=lambda request: self._left))
+
+    def _hear(self, event: BatchEvent) -> None:
+        self._left = self._left - event.count if self._left > event.count else 5
+        self.heard.append((event.job.name, [task.name for task in event.tasks]))
+
+
+def test_jobs_that_are_alike_are_announced_together_as_far_ahead_as_handlers_say() -> None:
+    """The job that brings the last of so many pods is the last of them; the first, which others follow, is alone."""
+    inventory = an_inventory(a_node("n", gpus=16))
+    for number in range(4):
+        put_job(inventory, f"job{number}", 2)
+    a_scheduler(inventory, Counts).run_cycle()
+
+    def pods(*jobs: int) -> list[str]:
+        return [f"job{number}-{pod}" for number in jobs for pod in range(2)]
+
+    assert Counts.heard == [("job0", pods(0)), ("job1", pods(1, 2)), ("job3", pods(3))]
 
 
 def test_whoever_listens_sees_the_tasks_as_they_are_placed() -> None:

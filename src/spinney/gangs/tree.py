@@ -154,16 +154,18 @@ def is_satisfied(member: Member, count: Callable[[PodSet], int]) -> bool:
     This is the only definition of satisfaction: with placed pods as the count it says whether a gang may start, with
     existing ones whether it is complete enough to be tried, with running ones whether it is broken.
     """
-    if isinstance(member, PodSet):
-        return count(member) >= member.min_member
-    needed = member.minimum
-    if needed <= 0:
-        return True
-    if needed > len(member.members):
-        return False
-    if len(member.members) == 1:
-        return is_satisfied(member.members[0], count)
-    return sum(is_satisfied(child, count) for child in member.members) >= needed
+    while not isinstance(member, PodSet):
+        members, needed = member.members, member.min_groups
+        if needed is None:
+            needed = len(members)
+        if needed <= 0:
+            return True
+        if needed > len(members):
+            return False
+        if len(members) > 1:
+            return sum(is_satisfied(child, count) for child in members) >= needed
+        member = members[0]
+    return count(member) >= member.min_member
 
 
 def single(pod_set: PodSet, *, topology: TopologyConstraintInfo | None = None) -> GroupSet:

@@ -302,7 +302,7 @@ def _without_memory() -> Iterator[None]:
     with ExitStack() as stack:
         for module in (turns, simulating):
             stack.enter_context(patch.object(module, "JobOrder", NaiveJobOrder))
-        stack.enter_context(patch.object(PlainJobs, "place", lambda self, job: False))
+        stack.enter_context(patch.object(PlainJobs, "place", lambda self, job: ()))
         stack.enter_context(patch.object(placing, "place_run", naive_place_run))
         stack.enter_context(patch.object(searching, "VictimOrder", NaiveVictimOrder))
         stack.enter_context(patch.object(searching, "VictimPool", NaivePool))

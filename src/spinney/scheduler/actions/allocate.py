@@ -4,6 +4,7 @@ A job is placed as a whole or not at all; an elastic one then grows by one step 
 so that growth is fair between queues. A job that does not fit blocks nobody behind it.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from spinney.scheduler.actions.entry import pending_jobs
@@ -36,7 +37,7 @@ class Allocate:
         end = session.monotonic() + session.config.allocate_seconds
         shared = session.config.use_scheduling_signatures and session.hooks.place_alike
         failed = FailedSignatures() if shared else None
-        plain = PlainJobs(session)
+        plain = PlainJobs(session, turns)
         for job in turns:
             known = failed.find(job) if failed is not None else None
             if known is not None:
@@ -47,7 +48,11 @@ class Allocate:
             placed: bool | None = None
             failures = session.failures.total
             with session.bulkhead(job.key, "placing"):
-                placed = _place_plain(session, plain, job) or _allocate(session, job)
+                if together := plain.place(job):
+                    _started(session, together)
+                    placed = True
+                else:
+                    placed = _allocate(session, job)
                 if not placed:
                     session.record_failures(job, failures)
                     session.ask.job_refused(job)
@@ -73,14 +78,6 @@ def _serve_waiting(session: Session) -> None:
     honour_requests(session)
 
 
-def _place_plain(session: Session, plain: PlainJobs, job: PodGroupInfo) -> bool:
-    """Place a job without making tasks, if it is plain; return whether that was done."""
-    if not plain.place(job):
-        return False
-    _started(session, job)
-    return True
-
-
 def _allocate(session: Session, job: PodGroupInfo) -> bool:
     """Try to place the next tasks of a job; return whether that was done."""
     had_placed = any(job.active(pod_set) for pod_set in job.gang.pod_sets.values())
@@ -96,12 +93,13 @@ def _allocate(session: Session, job: PodGroupInfo) -> bool:
     if job.has_pipelined or had_placed:
         session.fit_errors.pop(job.key, None)
     else:
-        _started(session, job)
+        _started(session, (job,))
     return True
 
 
-def _started(session: Session, job: PodGroupInfo) -> None:
-    """Note that a job got its first pods."""
-    session.fit_errors.pop(job.key, None)
-    job.last_start = session.now
-    session.started.append(job.key)
+def _started(session: Session, jobs: Sequence[PodGroupInfo]) -> None:
+    """Note that jobs got their first pods."""
+    for job in jobs:
+        session.fit_errors.pop(job.key, None)
+        job.last_start = session.now
+        session.started.append(job.key)

@@ -39,6 +39,10 @@ class Orders(Protocol):
         """Return a number that changes when either order may have changed by itself."""
         ...
 
+    def job_order_is_fixed(self) -> bool:
+        """Tell whether that number never changes."""
+        ...
+
 
 def first_of_queues(
     jobs: Iterable[PodGroupInfo], depth: int | None, key: Callable[[PodGroupInfo], Any]
@@ -103,11 +107,40 @@ class JobOrder:
             node = node.best_child()
             node.dirty = True
         job = node.pop_job()
-        self._length -= 1
+        self._took(node, 1)
+        return job
+
+    def upcoming(self, most: int) -> Sequence[PodGroupInfo]:
+        """Return up to ``most`` jobs whose turn it is next, in order, whatever is placed before: as far as is certain.
+
+        That is so while only one queue has jobs left.
+        """
+        if not self._orders.job_order_is_fixed():
+            return ()
+        leaf = self._only_leaf()
+        return [] if leaf is None else [entry.job for entry in leaf.jobs[: -most - 1 : -1]]
+
+    def skip(self, jobs: int) -> None:
+        """Take the first of the upcoming jobs."""
+        if jobs:
+            leaf = self._only_leaf()
+            assert leaf is not None, "upcoming jobs are of one queue"
+            del leaf.jobs[-jobs:]
+            self._took(leaf, jobs)
+
+    def _only_leaf(self) -> "_QueueNode | None":
+        node = self._top
+        while not node.jobs:
+            if len(node.children) != 1:
+                return None
+            node = node.children[0]
+        return node
+
+    def _took(self, node: "_QueueNode", jobs: int) -> None:
+        self._length -= jobs
         while node.parent is not None and not node.jobs and not node.children:
             node.parent.drop(node)
             node = node.parent
-        return job
 
     def _order_anew(self) -> None:
         """Bring everything into the order as it is now."""

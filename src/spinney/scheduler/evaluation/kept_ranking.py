@@ -58,6 +58,11 @@ class KeptRanking:
                 return found
         return None
 
+    @property
+    def room(self) -> int:
+        """Return for how many pods of the kind that is kept there is room on what is kept."""
+        return sum([room for _, room in self._left])
+
     def took(self, places: list[tuple[int, int]]) -> None:
         """Note that pods were placed on the next rows, and nothing else was done."""
         for row, pods in places:

@@ -98,6 +98,8 @@ class Ordering(Generic[T]):
         """All labels that orders look at; ``None`` if one of them looks at anything else."""
         self.version = Version(watched)
         """The number of the order as it is: a kept order holds while it is the same."""
+        self.is_fixed = not watched
+        """Whether the order is promised to stay as it is."""
 
     def key(self, last: Callable[[T], Any]) -> Callable[[T], Any]:
         """Return a sort key that asks the orders and falls back to the key ``last``."""

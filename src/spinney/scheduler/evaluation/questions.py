@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import structlog
 
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.fitting import MANY
 from spinney.cluster.pods import PodRecord
 from spinney.gangs.tree import GangKey, GroupSet, Member
 from spinney.scheduler.evaluation.kept_ranking import KeptRanking
@@ -132,6 +134,10 @@ class Questions:
         """Return a number for the order of jobs: an order that was kept holds while the number is the same."""
         orders = self._job_order.version.number()
         return orders if self._compares_queues_alike else self._next_number()
+
+    def job_order_is_fixed(self) -> bool:
+        """Tell whether no placement changes the order of jobs, but for that of queues."""
+        return self._compares_queues_alike and self._job_order.is_fixed
 
     def task_order_version(self) -> int:
         """Return a number for the order of tasks and of the members of group sets."""
@@ -334,7 +340,7 @@ class Questions:
     # -- events ------------------------------------------------------------------------------------------------------
 
     def announce_allocation(self, tasks: Sequence[PodInfo]) -> None:
-        """Tell handlers that ``tasks``, all of one job, were virtually placed."""
+        """Tell handlers that ``tasks``, all of one job, or of plain jobs that are alike, were virtually placed."""
         self.moment += 1
         if isinstance(tasks, TaskRun):
             self._announce_run(tasks)
@@ -344,8 +350,8 @@ class Questions:
             self._announce(hook.plugin, "allocate", handler.allocate, handler.allocate_many, tasks)
 
     def _announce_run(self, run: TaskRun) -> None:
-        """Tell handlers, all of which can be told of many at once, that the pods of a plain job were placed."""
-        event = BatchEvent(run.job, run, run.pods.request, len(run.pods.records))
+        """Tell handlers, all of which can be told of many at once, that the pods of plain jobs were placed."""
+        event = BatchEvent(run.jobs[0], run, run.pods.request, len(run))
         for hook in self.hooks.events:
             many = hook.fn.allocate_many
             if many is not None:
@@ -354,6 +360,18 @@ class Questions:
                         many(event)
                 except Exception as error:  # noqa: BLE001 - a handler that fails changes nothing
                     self._handler_failed(hook.plugin, "allocate", many, error)
+
+    def most_ahead(self, request: RequestClass) -> int:
+        """Return how many pods with a request may be placed, job after job, before some handler has to hear of them."""
+        most = MANY
+        for hook in self.hooks.events:
+            handler = hook.fn
+            if handler.ahead is not None:
+                asked = Hook(hook.plugin, handler.ahead)
+                most = min(most, self._asked(asked, "ahead", validation.count, 0, request))
+            elif handler.allocate is not None or handler.allocate_many is not None:
+                return 0
+        return most
 
     def announce_deallocation(self, tasks: Sequence[PodInfo]) -> None:
         """Tell handlers that ``tasks``, all of one job, were virtually taken off their nodes."""

@@ -4,7 +4,7 @@ Jobs come in order. When the time of an action is over, the jobs that were not r
 a cycle ends however many jobs there are that cannot be placed, and no job waits for ever behind them.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -55,6 +55,18 @@ class JobTurns:
                 job = order.pop()
                 self._waiting.pop(job.key, None)
                 yield job
+
+    def upcoming(self, most: int) -> Sequence[PodGroupInfo]:
+        """Return up to ``most`` jobs whose turn comes next, whatever is done about the one whose turn it is."""
+        return () if self._current is None else self._current.upcoming(most)
+
+    def skip(self, jobs: Sequence[PodGroupInfo]) -> None:
+        """Count the first of the upcoming jobs as having had their turn."""
+        assert self._current is not None, "somebody has had a turn"
+        self._current.skip(len(jobs))
+        self._at_least -= len(jobs)
+        for job in jobs:
+            self._waiting.pop(job.key, None)
 
     def push(self, job: PodGroupInfo) -> None:
         """Put back the job whose turn it is."""

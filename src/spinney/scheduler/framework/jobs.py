@@ -169,11 +169,20 @@ class PodGroupInfo:
         return self._plain
 
     def put_all(self, places: Places) -> None:
-        """Note that all pods of a plain job were given nodes, or are being bound to them now."""
+        """Note that all pods of a plain job were given nodes."""
         self.places = places
         self._next = self._asked = self._plain = self._counts = self._active = None
         self._is_plain = False
         self._placed_first.clear()
+        if "by_pod_set" in self.__dict__:
+            places.carry_over(self.by_pod_set)
+
+    def bind_all(self) -> None:
+        """Note that all pods of a plain job are being bound to the nodes that they were given."""
+        places = self.places
+        assert places is not None, "they were given nodes"
+        places.status = PodStatus.BINDING
+        self._counts = self._active = None
         if "by_pod_set" in self.__dict__:
             places.carry_over(self.by_pod_set)
 
@@ -242,6 +251,8 @@ class PodGroupInfo:
     @property
     def gang_satisfied(self) -> bool:
         """Tell whether enough tasks are placed."""
+        if self.plain is not None:
+            return False  # it needs all its pods, and all of them wait
         if self._is_untouched:
             return is_satisfied(self.root, _none)
         return is_satisfied(self.root, self.active)
@@ -249,6 +260,8 @@ class PodGroupInfo:
     @property
     def ready(self) -> bool:
         """Tell whether enough tasks exist that no gate holds back."""
+        if self.plain is not None:
+            return True
         if self._is_untouched:
             counts = self.members.counts
             return is_satisfied(self.root, lambda pod_set: counts.get((pod_set.name, PodStatus.PENDING), 0))

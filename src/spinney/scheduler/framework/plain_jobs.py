@@ -5,6 +5,7 @@ its pods as the book of gangs has them, in order, and nothing else; tasks are ma
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
@@ -34,20 +35,20 @@ class PlainPods(NamedTuple):
 def plain_pods(job: "PodGroupInfo", session: "Session") -> PlainPods | None:
     """Return the pods of a job that nothing was done about yet; ``None`` if it is not plain."""
     members, root = job.members, job.gang.root
-    pods = members.pods
-    if len(root.members) != 1 or members.pending != len(pods) or len(members.counts) != 1 or root.minimum != 1:
+    size = len(members.pods)
+    if members.pending != size or len(members.counts) != 1 or len(root.members) != 1 or root.minimum != 1:
         return None
     pod_set = root.members[0]
-    if not isinstance(pod_set, PodSet) or pod_set.min_member != len(pods):
+    if not isinstance(pod_set, PodSet) or pod_set.min_member != size:
         return None
     ((name, _),) = members.counts
     if name != pod_set.name:
         return None
-    records = [record for _, record in pods.values()]
+    records = [record for _, record in members.pods.values()]
     request = records[0].request
     if request.constraints.claims or any(map(_NOMINATED, records)):
         return None
-    if len(records) > 1 and (len(set(map(REQUEST, records))) > 1 or not session.ask.sort_records(records)):
+    if size > 1 and (len(set(map(REQUEST, records))) > 1 or not session.ask.sort_records(records)):
         return None
     return PlainPods(pod_set, request, records)
 
@@ -73,23 +74,26 @@ class Places(msgspec.Struct):
 
 
 class TaskRun(Sequence[PodInfo]):
-    """The tasks of a plain job, made when somebody looks at one."""
+    """The tasks of a plain job, or of several that are alike, made when somebody looks at one."""
 
-    __slots__ = ("job", "pods")
+    __slots__ = ("jobs", "pods")
 
-    def __init__(self, job: "PodGroupInfo", pods: PlainPods) -> None:
-        self.job = job
+    def __init__(self, jobs: Sequence["PodGroupInfo"], pods: PlainPods) -> None:
+        self.jobs = jobs
         self.pods = pods
+        """Those of the first job; others have as many."""
 
     def __len__(self) -> int:
-        return len(self.pods.records)
+        return len(self.jobs) * len(self.pods.records)
 
     @overload
     def __getitem__(self, index: int) -> PodInfo: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[PodInfo]: ...
     def __getitem__(self, index: int | slice) -> PodInfo | Sequence[PodInfo]:
-        return self.job.by_pod_set[self.pods.pod_set.name][index]
+        if len(self.jobs) == 1:
+            return self.jobs[0].by_pod_set[self.pods.pod_set.name][index]
+        return list(self)[index]
 
     def __iter__(self) -> Iterator[PodInfo]:
-        return iter(self.job.by_pod_set[self.pods.pod_set.name])
+        return chain.from_iterable([job.by_pod_set[self.pods.pod_set.name] for job in self.jobs])

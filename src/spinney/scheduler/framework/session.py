@@ -336,13 +336,13 @@ class Session:
         if len(binds) > before:
             job.moved_many(tasks[0].pod_set, PodStatus.ALLOCATED, PodStatus.BINDING, len(binds) - before)
 
-    def record_plain(self, job: PodGroupInfo, places: Places) -> None:
-        """Make the placement of a plain job, which only waits to be bound now, part of the result."""
-        places.status = PodStatus.BINDING
-        job.put_all(places)
-        gang = job.gang.key
+    def record_plain(self, placed: Sequence[tuple[PodGroupInfo, Places]]) -> None:
+        """Make the placement of plain jobs, which only wait to be bound now, part of the result."""
+        for job, _ in placed:
+            job.bind_all()
         self.binds += [
-            Binding(record.key, record.uid, node, gang, places.gpu_groups)
+            Binding(record.key, record.uid, node, job.gang.key, places.gpu_groups)
+            for job, places in placed
             for record, node in zip(places.pods.records, places.names, strict=True)
         ]
 

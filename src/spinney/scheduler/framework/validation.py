@@ -81,6 +81,14 @@ def sign(answer: Any) -> int:
         raise InvalidAnswer(shown(answer), "a whole number: negative, 0 or positive") from None
 
 
+def count(answer: Any) -> int:
+    """Return how many of something there are, or may be."""
+    try:
+        return index(answer)
+    except TypeError:
+        raise InvalidAnswer(shown(answer), "a whole number") from None
+
+
 def comparable(answer: Any) -> Any:
     """Return a key to sort by; that two of them compare is seen when they do."""
     if isinstance(answer, float) and answer != answer:  # noqa: PLR0124 - only NaN is so

@@ -2,11 +2,13 @@
 
 What was found for one serves those that follow: which nodes come next
 (:mod:`~spinney.scheduler.evaluation.kept_ranking`), which domain they are in, and that nothing keeps such pods off all
-nodes. So a job costs what differs: whether its queue has room, and booking. The outcome is that of
+nodes. So a job costs what differs: whether its queue has room, and booking; jobs that
+come one after the other, with nobody to be asked or told in between, are booked together. The outcome is that of
 :mod:`~spinney.scheduler.placement.placing`, to which everything is left that is not certain: all jobs, where a plugin
 promises too little.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,6 +19,7 @@ from spinney.cluster.table import Holding
 from spinney.gangs.tree import GroupSet
 from spinney.scheduler.evaluation.questions import SubsettingFailed
 from spinney.scheduler.evaluation.rule_sets import TaskRules
+from spinney.scheduler.evaluation.turns import JobTurns
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import FirstChoice, NodeSet
 from spinney.scheduler.framework.plain_jobs import Places, PlainPods, TaskRun
@@ -28,6 +31,8 @@ from spinney.scheduler.placement.filling import may_follow, next_places
 
 _LOUD: Final = 4
 """From this verbosity on every division of nodes is logged."""
+_MOST_AT_ONCE: Final = 256
+"""Jobs that are placed together; the time of an action is looked at in between."""
 
 
 class _Leader(NamedTuple):
@@ -36,15 +41,14 @@ class _Leader(NamedTuple):
     task: PodInfo
     rules: TaskRules
     ranking: int
-    unbounded: bool
-    """Nothing bounds what such jobs may be given."""
 
 
 class PlainJobs:
     """Places plain jobs. Mutable: it remembers whom others follow."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, turns: JobTurns) -> None:
         self._session = session
+        self._turns = turns
         self._kept = session.ask.kept_ranking
         self._usable = _keeps_promises(session)
         self._leaders: dict[tuple[str, int, int], _Leader] = {}
@@ -52,28 +56,58 @@ class PlainJobs:
         self._others: set[tuple[GroupSet, int]] = set()
         """Kinds of jobs, by tree and request, whose nodes are not judged by request alone: each is tried by itself."""
 
-    def place(self, job: PodGroupInfo) -> bool:
-        """Place a job for good; ``False`` if it has to be tried as any other."""
+    def place(self, job: PodGroupInfo) -> Sequence[PodGroupInfo]:
+        """Place a job for good, and those like it whose turn comes next; return them.
+
+        None, if it has to be tried as any other.
+        """
         if not self._usable or self._session.nodes.rule_carriers or (self._others and self._is_one_of_others(job)):
-            return False
+            return ()
         pods = job.plain
         if pods is None:
-            return False
+            return ()
         kind = (job.gang.queue, pods.request.number, len(pods.records))
         leader = self._leaders.get(kind)
         if leader is None or leader.ranking != self._kept.number or not _are_alike(job, leader.task.job):
-            return self._begin(job, pods)
+            return (job,) if self._begin(job, pods) else ()
         ask = self._session.ask
         places = self._kept.following(len(pods.records))
         if places is None or ask.node_rules.rules(leader.task) is not leader.rules:
-            return self._begin(job, pods)
+            return (job,) if self._begin(job, pods) else ()
         if ask.pre_predicates.depend_on_job(leader.task):
-            return False
-        if not leader.unbounded and not self._has_capacity(job, places[0][0]):
-            return False
-        self._book(job, pods, places)
+            return ()
+        run = [(job, pods)]
+        if ask.has_lasting_capacity(job):
+            run += self._followers(pods, leader)
+            places = self._kept.following(len(run) * len(pods.records))
+            assert places is not None, "there is room for all who follow"
+        elif not self._has_capacity(job, places[0][0]):
+            return ()
+        self._book(run, places)
         self._kept.took(places)
-        return True
+        jobs = [each for each, _ in run]
+        self._turns.skip(jobs[1:])
+        return jobs
+
+    def _followers(self, first: PlainPods, leader: _Leader) -> Iterator[tuple[PodGroupInfo, PlainPods]]:
+        """Yield jobs that come next, are like one with the pods ``first``, and change nothing for each other.
+
+        Nothing bounds what such jobs may be given. They end where a handler must hear of the placements, and with the
+        room on the nodes that are ranked.
+        """
+        size = len(first.records)
+        ahead = -(-self._session.ask.most_ahead(first.request) // size)
+        most = min(ahead, self._kept.room // size, _MOST_AT_ONCE) - 1
+        if most <= 0:
+            return
+        like = leader.task.job
+        for job in self._turns.upcoming(most):
+            pods = _readable(job)
+            if pods is None or pods.request is not first.request or len(pods.records) != size:
+                return
+            if not _are_alike(job, like):
+                return
+            yield job, pods
 
     def _begin(self, job: PodGroupInfo, pods: PlainPods) -> bool:
         """Place a job on the best nodes, to be followed by others if that is possible."""
@@ -100,8 +134,8 @@ class PlainJobs:
         if places is None or not (unbounded or self._has_capacity(job, places[0][0])):
             return False
         kind = (job.gang.queue, request.number, len(pods.records))
-        self._leaders[kind] = _Leader(task, rules, self._kept.number, unbounded)
-        self._book(job, pods, places)
+        self._leaders[kind] = _Leader(task, rules, self._kept.number)
+        self._book([(job, pods)], places)
         self._kept.took(places)
         return True
 
@@ -131,7 +165,7 @@ class PlainJobs:
             if choice is None or not choice.now:
                 return False
             groups = choice.groups
-        self._book(job, pods, [(row, 1)], groups)
+        self._book([(job, pods)], [(row, 1)], groups)
         return True
 
     def _divided(self, job: PodGroupInfo, pods: PlainPods) -> NodeSet | None:
@@ -143,7 +177,7 @@ class PlainJobs:
         if len(asked) > 1 or asked[0] is not root:
             return None
         try:
-            sets = session.ask.subset_nodes(job, root, TaskRun(job, pods), session.nodes.all)
+            sets = session.ask.subset_nodes(job, root, TaskRun((job,), pods), session.nodes.all)
         except SubsettingFailed:
             return None
         first = next(iter(sets), None)
@@ -156,27 +190,41 @@ class PlainJobs:
         return ask.is_task_allocation_on_node_over_capacity(tasks[0], self._session.nodes.info(row)).ok
 
     def _book(
-        self, job: PodGroupInfo, pods: PlainPods, places: list[tuple[int, int]], groups: tuple[str, ...] = ()
+        self,
+        run: Sequence[tuple[PodGroupInfo, PlainPods]],
+        places: list[tuple[int, int]],
+        groups: tuple[str, ...] = (),
     ) -> None:
-        session, names = self._session, self._session.nodes.table.names
+        """Book jobs that are alike, each after the other, on rows that hold so many of their pods each."""
+        session, (_, first) = self._session, run[0]
+        rows = [row for row, count in places for _ in range(count)]
+        names = list(map(session.nodes.table.names.__getitem__, rows))
+        size = len(first.records)
         try:
-            if len(places) == 1:
-                ((row, count),) = places
-                rows, node_names = [row] * count, [names[row]] * count
-            else:
-                rows = [row for row, count in places for _ in range(count)]
-                node_names = [names[row] for row in rows]
             if len(rows) == 1:
-                session.ledger.add(rows[0], pods.request, Holding.ACTIVE, groups)
+                session.ledger.add(rows[0], first.request, Holding.ACTIVE, groups)
             else:
-                session.ledger.add_many(_column(places, 0), _column(places, 1), pods.request)
-            session.nodes.put_records(pods.records, rows)
-            given = Places(pods, rows, node_names, groups)
-            job.put_all(given)
-            session.ask.announce_allocation(TaskRun(job, pods))
-            session.record_plain(job, given)
+                session.ledger.add_many(_column(places, 0), _column(places, 1), first.request)
+            records = first.records if len(run) == 1 else [record for _, pods in run for record in pods.records]
+            session.nodes.put_records(records, rows)
+            placed = [
+                (job, Places(pods, rows[start : start + size], names[start : start + size], groups))
+                for start, (job, pods) in zip(range(0, len(rows), size), run, strict=True)
+            ]
+            for job, given in placed:
+                job.put_all(given)
+            session.ask.announce_allocation(TaskRun([job for job, _ in run], first))
+            session.record_plain(placed)
         except Exception as error:
             raise UnsoundSession("booking", error) from error
+
+
+def _readable(job: PodGroupInfo) -> PlainPods | None:
+    """Return the pods of a job whose turn has not come, if it is plain; what fails fails again in its turn."""
+    try:
+        return job.plain
+    except Exception:  # noqa: BLE001 - it is told then, and about this job
+        return None
 
 
 def _column(places: list[tuple[int, int]], which: int) -> Rows:

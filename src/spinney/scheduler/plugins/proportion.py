@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import msgspec
 
 from spinney.cluster.classes import RequestClass
+from spinney.cluster.fitting import MANY
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, CHARGED, PodStatus
 from spinney.gangs.book import GangSnapshot
 from spinney.scheduler.fairshare.amounts import GPU, ZERO, Amounts, total_of
@@ -96,7 +97,9 @@ class ProportionPlugin(Plugin):
         session.add_get_queue_fair_share_fn(lambda queue: self.books[queue].fair_share)
         session.add_event_handler(
             EventHandler(
-                allocate_many=lambda event: self._post(event, 1), deallocate_many=lambda event: self._post(event, -1)
+                allocate_many=lambda event: self._post(event, 1),
+                deallocate_many=lambda event: self._post(event, -1),
+                ahead=lambda _: MANY,  # the order of queues and what they may hold are asked about afterwards
             )
         )
 

@@ -33,7 +33,15 @@ class Knowledge:
     def holds_for(self, placed: int) -> bool:
         """Tell whether it still holds when ``placed`` pods are placed."""
         changes = abs(placed - self.placed)
-        return self.sessions < _LONGEST and changes < max(_FEWEST_CHANGES, self.placed // _CHANGED_PART)
+        return self.sessions < _LONGEST and changes < self._most_changes
+
+    def pods_ahead(self, placed: int) -> int:
+        """Return how many more pods it takes, when ``placed`` are, until it no longer holds; 0 if it does not now."""
+        return self.placed + self._most_changes - placed if self.holds_for(placed) else 0
+
+    @property
+    def _most_changes(self) -> int:
+        return max(_FEWEST_CHANGES, self.placed // _CHANGED_PART)
 
     def says_the_same_as(self, other: "Knowledge") -> bool:
         """Tell whether nodes are scored the same by it as by ``other``."""

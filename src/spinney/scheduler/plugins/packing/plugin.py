@@ -99,7 +99,9 @@ class Packing(Plugin):
         session.add_gpu_order_fn(self._device)
         session.add_event_handler(
             EventHandler(
-                allocate_many=lambda event: self._count(event, 1), deallocate_many=lambda event: self._count(event, -1)
+                allocate_many=lambda event: self._count(event, 1),
+                deallocate_many=lambda event: self._count(event, -1),
+                ahead=lambda _: self._known.pods_ahead(self._placed),
             )
         )
 
