@@ -1,7 +1,7 @@
 """The transport over HTTP to one API server.
 
 Requests with a complete answer go over lean connections of our own (:mod:`spinney.kube.connections`); streams, and
-everything that has to pass a proxy, over one aiohttp session (:mod:`spinney.kube.streams`). Neither has a limit on
+everything that has to pass a proxy, over one aiohttp session (:mod:`spinney.kube.proxied`). Neither has a limit on
 connections: every watch holds one for minutes, and a limit would have them starve the writes. Redirects are not
 followed and cookies not kept, so credentials go nowhere but to the server they are for.
 """
@@ -22,7 +22,7 @@ from spinney.kube.transport import ClientRequest, ClientResponse
 from spinney.runtime import Executor, InlineExecutor
 
 if TYPE_CHECKING:
-    from spinney.kube.streams import HttpStream, Streams
+    from spinney.kube.proxied import HttpStream, Streams
 
 USER_AGENT = "spinney"
 
@@ -115,7 +115,7 @@ class HttpTransport:
 
     async def _streaming(self) -> "Streams":
         if self._streams is None:
-            loaded = await self._executor.run(import_module, "spinney.kube.streams")
+            loaded = await self._executor.run(import_module, "spinney.kube.proxied")
             self._check_open()
             if self._streams is None:  # another stream may have waited for the same
                 self._streams = loaded.Streams(
