@@ -1,11 +1,13 @@
 """Reading HTTP/1.1 answers from bytes that arrive in any pieces.
 
 Bodies are delimited by ``content-length``, by chunks, or by the end of the connection; interim answers (``1xx``) are
-passed over; gzip is undone. Anything that is not HTTP is refused rather than guessed at, and nothing may follow an
-answer, because nothing was asked yet: a connection on which bytes are left over is not used again.
+passed over; gzip is undone. A body can also be taken as it arrives. Anything that is not HTTP is refused rather than
+guessed at, and nothing may follow an answer, because nothing was asked yet: a connection on which bytes are left over
+is not used again.
 """
 
 import zlib
+from collections.abc import Mapping
 from functools import lru_cache
 
 from spinney.kube.transport import ClientResponse, joined
@@ -62,6 +64,18 @@ class AnswerReader:
             self.reusable = False
             self._complete()
         return self.answer
+
+    @property
+    def head(self) -> tuple[int, Mapping[str, str]] | None:
+        """Return status and headers, once they are there."""
+        return (self._status, self._headers) if self._status else None
+
+    def taken(self) -> bytes:
+        """Return what has come of the body since the last call, undone of chunks but not of gzip."""
+        if self._coded:
+            raise MalformedAnswer("a body that is read as it arrives is in gzip, which was not asked for")
+        parts, self._parts = self._parts, []
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     # -- head --------------------------------------------------------------------------------------------------------
 

@@ -1,12 +1,13 @@
-"""A lean HTTP/1.1 client for requests with complete answers: one server, kept-alive connections, nothing else.
+"""A lean HTTP/1.1 client for requests to one server over kept-alive connections, and nothing else.
 
 A scheduler that binds a thousand pods a second sends two thousand small requests a second. A general HTTP library
 spends several times as much on each of them (redirects, cookies, tracing, URL objects) as there is to do; here a
 request is one write and an answer usually one read. (docs/performance.md has the figures.)
 
-A connection carries one request at a time. One that is idle for a while is closed before the server would do so, for a
-request that meets a closing connection may or may not have been acted on. If anything goes wrong on a connection, or
-its request is given up, it is closed and not used again.
+A connection carries one request at a time; that of a stream (:mod:`spinney.kube.streams`) carries no other after it.
+So a watch begins on the connection that the list before it has left. One that is idle for a while is closed before the
+server would do so, for a request that meets a closing connection may or may not have been acted on. If anything goes
+wrong on a connection, or its request is given up, it is closed and not used again.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from spinney.kube.answers import AnswerReader, MalformedAnswer
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
 from spinney.kube.handshakes import Handshakes
+from spinney.kube.streams import AnswerStream
 from spinney.kube.transport import ClientRequest, ClientResponse
 
 CONNECT_SECONDS = 10.0
@@ -46,12 +48,10 @@ class Connections:
 
     async def request(self, request: ClientRequest, headers: Iterable[tuple[str, str]]) -> ClientResponse:
         """Send one request, with these headers before its own, and return its complete answer."""
-        message, timeout = self._message(request, headers), request.timeout
-        loop = asyncio.get_running_loop()
-        deadline = None if timeout is None else loop.time() + timeout
-        connection = self._take() or await self._handshakes.wait_for(self._connect(timeout))
+        message, deadline = self._message(request, headers), _deadline(request.timeout)
+        connection = self._take() or await self._handshakes.wait_for(self._connect(request.timeout))
         self._busy.add(connection)
-        timer = None if deadline is None else loop.call_at(deadline, connection.give_up)
+        timer = None if deadline is None else asyncio.get_running_loop().call_at(deadline, connection.give_up)
         try:
             answer = await connection.send(message, bodiless=request.method == "HEAD")
         except BaseException:
@@ -63,6 +63,29 @@ class Connections:
                 timer.cancel()
         self._keep(connection)
         return answer
+
+    async def begin(self, request: ClientRequest, headers: Iterable[tuple[str, str]], *, where: str) -> AnswerStream:
+        """Send one request and return its answer once its head is there; ``where`` names it in later errors."""
+        message, deadline = self._message(request, headers), _deadline(request.timeout)
+        connection = self._take() or await self._handshakes.wait_for(self._connect(request.timeout))
+        self._busy.add(connection)
+        connection.closed.add_done_callback(lambda _: self._busy.discard(connection))
+        stream = connection.begin(message, where)
+        timer = None if deadline is None else asyncio.get_running_loop().call_at(deadline, stream.give_up)
+        try:
+            await stream.begun
+        except BaseException:
+            stream.end()
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+        return stream
+
+    @property
+    def idle(self) -> bool:
+        """Tell whether no request is under way."""
+        return not self._busy
 
     def retire(self) -> None:
         """Close what is idle now, and every connection once its request is answered."""
@@ -132,7 +155,7 @@ class Connections:
 class _Connection(asyncio.Protocol):
     """One connection, with at most one request under way. Mutable."""
 
-    __slots__ = ("_answer", "_reader", "_transport", "closed", "idle_since", "reusable")
+    __slots__ = ("_answer", "_reader", "_stream", "_transport", "closed", "idle_since", "reusable")
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -141,6 +164,7 @@ class _Connection(asyncio.Protocol):
         self.closed: asyncio.Future[None] = loop.create_future()
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[ClientResponse] | None = None
+        self._stream: AnswerStream | None = None
         self._reader = AnswerReader()
 
     def send(self, message: bytes, *, bodiless: bool) -> "asyncio.Future[ClientResponse]":
@@ -150,6 +174,14 @@ class _Connection(asyncio.Protocol):
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(message)
         return self._answer
+
+    def begin(self, message: bytes, where: str) -> AnswerStream:
+        """Send the last request of this connection; its answer is read as it arrives."""
+        assert self._transport is not None, "a connection is handed out once it is made"
+        self.reusable = False
+        self._stream = AnswerStream(self._transport, where)
+        self._transport.write(message)
+        return self._stream
 
     def give_up(self) -> None:
         """Fail the request under way because its time is up."""
@@ -168,6 +200,9 @@ class _Connection(asyncio.Protocol):
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
+        if self._stream is not None:
+            self._stream.feed(data)
+            return
         if self._answer is None or self._answer.done():
             self.close()  # bytes that nobody asked for
             return
@@ -185,7 +220,9 @@ class _Connection(asyncio.Protocol):
 
     def connection_lost(self, problem: Exception | None) -> None:
         self.reusable = False
-        if self._answer is not None and not self._answer.done():
+        if self._stream is not None:
+            self._stream.lost(problem)
+        elif self._answer is not None and not self._answer.done():
             answer = self._reader.end() if problem is None else None
             if answer is not None:
                 self._answer.set_result(answer)
@@ -198,6 +235,10 @@ class _Connection(asyncio.Protocol):
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(problem)
         self.close()
+
+
+def _deadline(timeout: float | None) -> float | None:
+    return None if timeout is None else asyncio.get_running_loop().time() + timeout
 
 
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/._:~-]*").fullmatch

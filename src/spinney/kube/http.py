@@ -1,14 +1,14 @@
 """The transport over HTTP to one API server.
 
-Requests with a complete answer go over lean connections of our own (:mod:`spinney.kube.connections`); streams, and
-everything that has to pass a proxy, over one aiohttp session (:mod:`spinney.kube.proxied`). Neither has a limit on
+Requests and streams go over lean connections of our own (:mod:`spinney.kube.connections`); what has to pass a proxy,
+over one aiohttp session (:mod:`spinney.kube.proxied`), which is loaded for that only. Neither has a limit on
 connections: every watch holds one for minutes, and a limit would have them starve the writes. Redirects are not
 followed and cookies not kept, so credentials go nowhere but to the server they are for.
 """
 
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -22,7 +22,8 @@ from spinney.kube.transport import ClientRequest, ClientResponse
 from spinney.runtime import Executor, InlineExecutor
 
 if TYPE_CHECKING:
-    from spinney.kube.proxied import HttpStream, Streams
+    from spinney.kube.proxied import ProxiedSession, ProxiedStream
+    from spinney.kube.streams import AnswerStream
 
 USER_AGENT = "spinney"
 
@@ -45,16 +46,18 @@ class HttpTransport:
     def __init__(
         self, endpoint: Endpoint, credentials: CredentialSource | None = None, *, executor: Executor | None = None
     ) -> None:
-        """Carry requests to an endpoint; ``executor`` is where the library for streams is loaded."""
+        """Carry requests to an endpoint; ``executor`` is where the library for proxies is loaded."""
         self.endpoint = endpoint
         self._executor = executor or InlineExecutor()
         self._base = endpoint.url.rstrip("/")
         self._credentials = credentials or FixedCredential()
         encoding = "gzip" if endpoint.compression else "identity"
         self._always = (("user-agent", USER_AGENT), ("accept-encoding", encoding))
-        self._streams: Streams | None = None
+        self._always_streaming = (("user-agent", USER_AGENT), ("accept-encoding", "identity"))
+        self._proxied: ProxiedSession | None = None
         self._contexts: dict[ClientCertificate | None, ssl.SSLContext] = {}
         self._connections: dict[ClientCertificate | None, Connections] = {}
+        self._retired: list[Connections] = []
         self._closed = False
 
     async def request(self, request: ClientRequest) -> ClientResponse:
@@ -66,7 +69,7 @@ class HttpTransport:
         return response
 
     @asynccontextmanager
-    async def stream(self, request: ClientRequest) -> AsyncIterator["HttpStream"]:
+    async def stream(self, request: ClientRequest) -> AsyncIterator["AnswerStream | ProxiedStream"]:
         """Send one request and hand out its answer as it arrives; only the wait for its head is bounded."""
         credential = await self._credentials.credential()
         stream = await self._begin(request, credential)
@@ -81,47 +84,58 @@ class HttpTransport:
     async def close(self) -> None:
         """Close every connection; one that is just being made has a moment to come about. What follows is refused."""
         self._closed = True
-        for connections in self._connections.values():
+        for connections in (*self._connections.values(), *self._retired):
             await connections.close()
-        if self._streams is not None:
-            await self._streams.close()
+        if self._proxied is not None:
+            await self._proxied.close()
 
     async def _send(self, request: ClientRequest, credential: Credential) -> ClientResponse:
-        if self.endpoint.proxy is None:
-            return await self._send_directly(request, credential)
-        streams = await self._streaming()
-        return await streams.request(request, credential, self._context(credential.certificate))
+        if self.endpoint.proxy is not None:
+            session = await self._session(self.endpoint.proxy)
+            return await session.request(request, credential, self._context(credential.certificate))
+        with self._named(request):
+            return await self._connections_as(credential).request(request, (*self._always, *credential.headers))
 
-    async def _send_directly(self, request: ClientRequest, credential: Credential) -> ClientResponse:
-        try:
-            self._check_open()
-            connections = self._connections.get(credential.certificate) or self._connections_as(credential)
-            return await connections.request(request, (*self._always, *credential.headers))
-        except ConnectionFailed as problem:
-            raise type(problem)(f"{self._where(request)}: {problem}") from problem
+    async def _begin(self, request: ClientRequest, credential: Credential) -> "AnswerStream | ProxiedStream":
+        if self.endpoint.proxy is not None:
+            session = await self._session(self.endpoint.proxy)
+            return await session.begin(request, credential, self._context(credential.certificate))
+        with self._named(request):
+            headers = (*self._always_streaming, *credential.headers)
+            return await self._connections_as(credential).begin(request, headers, where=self._where(request))
 
     def _connections_as(self, credential: Credential) -> Connections:
         """Return connections that present this credential's certificate; those that present another are retired."""
-        for connections in self._connections.values():
-            connections.retire()
-        context = self._context(credential.certificate)
-        connections = Connections(self._base, context=context, server_name=self.endpoint.server_name)
-        self._connections = {credential.certificate: connections}
-        return connections
+        self._check_open()
+        found = self._connections.get(credential.certificate)
+        if found is None:
+            for connections in self._connections.values():
+                connections.retire()
+                self._retired.append(connections)
+            self._retired = [connections for connections in self._retired if not connections.idle]
+            found = Connections(
+                self._base, context=self._context(credential.certificate), server_name=self.endpoint.server_name
+            )
+            self._connections = {credential.certificate: found}
+        return found
 
-    async def _begin(self, request: ClientRequest, credential: Credential) -> "HttpStream":
-        streams = await self._streaming()
-        return await streams.begin(request, credential, self._context(credential.certificate))
-
-    async def _streaming(self) -> "Streams":
-        if self._streams is None:
+    async def _session(self, proxy: str) -> "ProxiedSession":
+        if self._proxied is None:
             loaded = await self._executor.run(import_module, "spinney.kube.proxied")
             self._check_open()
-            if self._streams is None:  # another stream may have waited for the same
-                self._streams = loaded.Streams(
-                    self._base, always=self._always, proxy=self.endpoint.proxy, server_name=self.endpoint.server_name
+            if self._proxied is None:  # another request may have waited for the same
+                self._proxied = loaded.ProxiedSession(
+                    self._base, always=self._always, proxy=proxy, server_name=self.endpoint.server_name
                 )
-        return self._streams
+        return self._proxied
+
+    @contextmanager
+    def _named(self, request: ClientRequest) -> Iterator[None]:
+        """Have errors name the request."""
+        try:
+            yield
+        except ConnectionFailed as problem:
+            raise type(problem)(f"{self._where(request)}: {problem}") from problem
 
     def _check_open(self) -> None:
         if self._closed:

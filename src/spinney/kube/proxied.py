@@ -1,7 +1,7 @@
-"""What goes over an aiohttp session: streams, and everything that has to pass a proxy.
+"""What has to pass a proxy: it goes over one aiohttp session.
 
-Loading aiohttp takes as long as listing a thousand pods, and listing needs none of it. So :mod:`spinney.kube.http`
-loads this module when a stream is first asked for, while the lists are still on their way.
+Loading aiohttp takes as long as listing a thousand pods, so :mod:`spinney.kube.http` loads this module only where there
+is a proxy.
 """
 
 import asyncio
@@ -22,12 +22,10 @@ from spinney.kube.transport import ClientRequest, ClientResponse, joined
 READ_BUFFER = 1 << 18
 
 
-class Streams:
+class ProxiedSession:
     """One aiohttp session with one API server. Mutable: it has connections."""
 
-    def __init__(
-        self, base: str, *, always: tuple[Header, ...], proxy: str | None = None, server_name: str | None = None
-    ) -> None:
+    def __init__(self, base: str, *, always: tuple[Header, ...], proxy: str, server_name: str | None = None) -> None:
         self._base = base
         self._proxy = proxy
         self._server_name = server_name
@@ -39,22 +37,18 @@ class Streams:
             read_bufsize=READ_BUFFER,
         )
 
-    async def request(
-        self, request: ClientRequest, credential: Credential, context: ssl.SSLContext | None
-    ) -> ClientResponse:
+    async def request(self, request: ClientRequest, credential: Credential, context: ssl.SSLContext | None) -> ClientResponse:
         """Send one request and return its complete answer."""
         with translated(self._where(request)):
             async with await self._open(request, credential, context, seconds=request.timeout) as response:
                 return ClientResponse(response.status, _lower(response.headers), await response.read())
 
-    async def begin(
-        self, request: ClientRequest, credential: Credential, context: ssl.SSLContext | None
-    ) -> "HttpStream":
+    async def begin(self, request: ClientRequest, credential: Credential, context: ssl.SSLContext | None) -> "ProxiedStream":
         """Return an answer whose head has come; its body may take as long as it likes."""
         with translated(self._where(request)):
             async with asyncio.timeout(request.timeout):
                 opening = self._open(request, credential, context, seconds=None)
-                return HttpStream(await self._handshakes.wait_for(opening), self._where(request))
+                return ProxiedStream(await self._handshakes.wait_for(opening), self._where(request))
 
     async def close(self) -> None:
         """Close every connection; one that is just being made has a moment to come about."""
@@ -83,7 +77,7 @@ class Streams:
         return f"{request.method} {self._base}{request.path}"
 
 
-class HttpStream:
+class ProxiedStream:
     """An HTTP answer as it arrives; fills the ``StreamingResponse`` protocol."""
 
     def __init__(self, response: aiohttp.ClientResponse, where: str) -> None:

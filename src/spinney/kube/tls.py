@@ -19,8 +19,9 @@ def client_context(
     *, authorities: bytes | None, insecure: bool = False, certificate: ClientCertificate | None = None
 ) -> ssl.SSLContext:
     """Return a context that trusts ``authorities`` (PEM), or the system's when None, and presents ``certificate``."""
-    context = ssl.create_default_context()
-    if authorities is not None:
+    if authorities is None:
+        context = ssl.create_default_context()
+    else:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         try:
             context.load_verify_locations(cadata=authorities.decode("ascii"))
