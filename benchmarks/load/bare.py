@@ -4,6 +4,7 @@ usage: python -m benchmarks.load.bare [--no-events] KUBECONFIG
 """
 
 import asyncio
+import signal
 import sys
 from pathlib import Path
 
@@ -45,3 +46,4 @@ async def bind_all(kubeconfig: Path, *, events: bool) -> None:
 if __name__ == "__main__":
     settle_garbage_collector()
     asyncio.run(bind_all(Path(sys.argv[-1]), events="--no-events" not in sys.argv))
+    signal.pause()  # a process that has ended cannot be asked how much memory it had
