@@ -15,14 +15,29 @@ def test_a_snapshot_is_judged_without_an_http_stack() -> None:
 
 
 def test_a_scheduler_starts_without_what_only_some_configurations_need() -> None:
-    """Neither the library for streams, which is loaded beside the lists, nor grouper, coscheduler and web server."""
-    heavy = ("aiohttp", "spinney.grouping", "spinney.coscheduling", "spinney.kube.serving")
+    """Neither the library for proxies nor that for tables and tracebacks, nor grouper, coscheduler and web server."""
+    heavy = ("aiohttp", "rich", "pygments", "attr", "spinney.grouping", "spinney.coscheduling", "spinney.kube.serving")
     assert loaded_of(heavy, ("spinney.cli.bodies.scheduler",)) == []
 
 
+def test_rich_is_there_for_who_wants_it_later() -> None:
+    """Loading structlog without it takes nothing from those who draw tables."""
+    script = "load_structlog(); import rich.table, structlog; print(structlog.dev.rich, rich.table.Table().columns)"
+    done = subprocess.run(
+        [sys.executable, "-c", f"from spinney.cli.terminal.plain_tracebacks import load_structlog; {script}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "None []\n"
+
+
 def loaded_of(names: Sequence[str], modules: Sequence[str]) -> list[str]:
-    """Return which of ``names`` a fresh interpreter has loaded after it has imported some modules."""
-    script = f"import json, sys, {', '.join(modules)}; print(json.dumps([n for n in {names!r} if n in sys.modules]))"
+    """Return which of ``names`` a fresh interpreter has loaded after it has loaded the bodies of commands."""
+    script = (
+        "import json, sys; from spinney.cli.terminal.plain_tracebacks import load_structlog; load_structlog();"
+        f"import {', '.join(modules)}; print(json.dumps([n for n in {names!r} if n in sys.modules]))"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     found: list[str] = json.loads(done.stdout)
     return found

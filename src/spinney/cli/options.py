@@ -107,9 +107,11 @@ def with_body(declared: Callable[[], None]) -> Callable[..., None]:
 
     @wraps(declared)
     def run(**parameters: Any) -> None:
-        from spinney.runtime.collection import collection_held_off  # noqa: PLC0415 - help does not pay for it
+        from spinney.cli.terminal.plain_tracebacks import load_structlog  # noqa: PLC0415 - help does not pay for it
+        from spinney.runtime.collection import collection_held_off  # noqa: PLC0415
 
         with _loading(), collection_held_off():
+            load_structlog()
             body = getattr(import_module(f"spinney.cli.bodies.{name}"), name)
         body(**parameters)
 

@@ -8,7 +8,7 @@ from io import StringIO
 from rich.console import Console
 
 from spinney.api.core import POD, Pod
-from spinney.cli.bodies.scheduler import print_comparison
+from spinney.cli.pictures.comparison import print_comparison
 from spinney.kube.client import Client
 from spinney.kube.keys import Key
 from spinney.kube.read_only import ReadOnlyTransport

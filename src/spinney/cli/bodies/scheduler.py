@@ -1,25 +1,18 @@
 """``spinney scheduler``: run the session scheduler against a cluster, or beside another scheduler without writing."""
 
-import statistics
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from spinney.autoscaling.provisioning import provisioning_for
 from spinney.backends.documents import InvalidConfiguration
 from spinney.cli.options import ProcessOptions
 from spinney.cli.processes import print_checked, run_process
-from spinney.cli.terminal.console import ReadableConsole
 from spinney.cli.terminal.logs import log_to_stderr
-from spinney.cli.terminal.printable import printable
 from spinney.kube.manager import Manager
 from spinney.scheduler.config import PluginOption, SchedulerConfig, load_config
 from spinney.scheduler.cycle.scheduler import Scheduler
@@ -29,14 +22,13 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.process import COMPONENT, SchedulerProcess
-from spinney.scheduler.process.shadow import Comparison, Shadow
+from spinney.scheduler.process.shadow import Shadow
 from spinney.scheduler.process.virtual_gangs import VirtualGangs
 
 if TYPE_CHECKING:
     from spinney.cli.settings.plugin_files import PluginText
 
 _WIDTH = 140  # of tables that are not printed to a terminal
-_SHOWN = 50
 _LOST: Final[Mapping[str, str]] = {
     "predicates": "pods with rules about nodes wait, and no pod goes to a node that is cordoned, tainted or not ready",
     "proportion": "queues have no quotas and fair shares, and jobs in queues with a limit wait",
@@ -101,9 +93,17 @@ def scheduler(
         manager.stop_on_signals()
         await running.run()
         if shadow is not None:
-            print_comparison(ReadableConsole(width=None if sys.stdout.isatty() else _WIDTH), shadow)
+            _print_comparison(shadow)
 
     run_process(process, COMPONENT, run, InvalidConfiguration, UnknownPlugin, read_only=dry_run)
+
+
+def _print_comparison(shadow: Shadow) -> None:
+    # Tables need rich, which takes a tenth of a start to load.
+    from spinney.cli.pictures.comparison import print_comparison  # noqa: PLC0415
+    from spinney.cli.terminal.console import ReadableConsole  # noqa: PLC0415
+
+    print_comparison(ReadableConsole(width=None if sys.stdout.isatty() else _WIDTH), shadow)
 
 
 def _settings(config: Path | None, plugins: "tuple[PluginText, ...]") -> tuple[SchedulerConfig, PluginRegistry]:
@@ -148,36 +148,6 @@ def _spelled_out(settings: SchedulerConfig, registry: PluginRegistry) -> Schedul
         arguments = option.arguments if kind is None else written(read_arguments(kind, option.arguments))
         plugins.append(msgspec.structs.replace(option, arguments=arguments))
     return msgspec.structs.replace(settings, plugins=tuple(plugins))
-
-
-def print_comparison(console: Console, shadow: Shadow) -> None:
-    """Say how a shadow and the scheduler beside it compare."""
-    found = shadow.compared()
-    counts = Counter(each.difference for each in found)
-    summary = Table(title=f"{len(found)} pods placed by either scheduler", title_justify="left")
-    summary.add_column("")
-    summary.add_column("pods", justify="right")
-    for difference in Comparison:
-        summary.add_row(difference.value, str(counts[difference]))
-    console.print(summary)
-    leads = [each.lead for each in found if each.lead is not None]
-    if leads:
-        console.print(f"decided {statistics.median(leads):+.2f} s (median) before the other's bind was seen")
-    if shadow.evictions:
-        console.print(f"would have evicted {shadow.evictions} pods")
-    for gang, message in sorted(shadow.refused.items()):
-        console.print(printable(f"could not place {gang}: {message}"), markup=False)
-    apart = [each for each in found if each.difference is not Comparison.SAME]
-    if apart:
-        table = Table(title="where the two differ", title_justify="left")
-        for column in ("pod", "gang", "ours", "the other's"):
-            table.add_column(column)
-        for each in apart[:_SHOWN]:
-            cells = (str(each.pod), each.gang, each.ours or "-", each.theirs or "-")
-            table.add_row(*(Text(printable(cell)) for cell in cells))
-        console.print(table)
-        if len(apart) > _SHOWN:
-            console.print(f"... and {len(apart) - _SHOWN} more; the log has every decision")
 
 
 def _left_out(plugins: Sequence[PluginOption]) -> Iterator[str]:
