@@ -37,13 +37,17 @@ class ProxiedSession:
             read_bufsize=READ_BUFFER,
         )
 
-    async def request(self, request: ClientRequest, credential: Credential, context: ssl.SSLContext | None) -> ClientResponse:
+    async def request(
+        self, request: ClientRequest, credential: Credential, context: ssl.SSLContext | None
+    ) -> ClientResponse:
         """Send one request and return its complete answer."""
         with translated(self._where(request)):
             async with await self._open(request, credential, context, seconds=request.timeout) as response:
                 return ClientResponse(response.status, _lower(response.headers), await response.read())
 
-    async def begin(self, request: ClientRequest, credential: Credential, context: ssl.SSLContext | None) -> "ProxiedStream":
+    async def begin(
+        self, request: ClientRequest, credential: Credential, context: ssl.SSLContext | None
+    ) -> "ProxiedStream":
         """Return an answer whose head has come; its body may take as long as it likes."""
         with translated(self._where(request)):
             async with asyncio.timeout(request.timeout):
