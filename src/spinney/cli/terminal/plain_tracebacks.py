@@ -13,7 +13,7 @@ def load_structlog() -> None:
     """Have structlog loaded as where rich is not installed; later imports of rich find it."""
     if "structlog" in sys.modules or _RICH in sys.modules:
         return
-    sys.modules[_RICH] = None  # type: ignore[assignment] - how Python is told that there is no such module
+    sys.modules[_RICH] = None  # type: ignore[assignment]  # how Python is told that there is no such module
     try:
         import structlog  # noqa: F401, PLC0415
     finally:
