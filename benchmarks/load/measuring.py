@@ -12,9 +12,10 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
@@ -51,6 +52,20 @@ class Figures:
     """The most that the contender has held, in MiB."""
     faults: tuple[str, ...] = ()
     """What was wrong with where the pods were bound."""
+
+    @classmethod
+    def at(cls, times: Sequence[float], *, pods: int, ended: float, **measured: Any) -> "Figures":
+        """Return the figures of a run of which these are the seconds at which pods were bound, until it ``ended``."""
+        ordered = sorted(times) or [ended]
+        return cls(
+            pods=pods,
+            bound=len(times),
+            first=ordered[0],
+            p50=ordered[len(ordered) // 2],
+            p99=ordered[len(ordered) * 99 // 100],
+            last=ordered[-1] if len(times) == pods else ended,
+            **measured,
+        )
 
     @property
     def stopped(self) -> bool:
@@ -121,14 +136,10 @@ async def measure(bench: Bench, contender: Contender, load: Load, *, limit: floa
     faults = () if load.check is None else tuple(await load.check(client, places))
     progress(f"{load.name}: clearing")
     await load.clear(client)
-    times = sorted(moment - start for moment, _ in seen.values()) or [ended]
-    return Figures(
+    return Figures.at(
+        [moment - start for moment, _ in seen.values()],
         pods=load.pods,
-        bound=len(seen),
-        first=times[0],
-        p50=times[len(times) // 2],
-        p99=times[len(times) * 99 // 100],
-        last=times[-1] if len(seen) == load.pods else ended,
+        ended=ended,
         events=events,
         last_event=last_event - start,
         cpu=cpu,

@@ -75,14 +75,10 @@ async def measure(
         served = bench.server_cpu() - served - bench.at_rest * passed
     faults = await _faults(client, asking, nodes)
     await family.clear(client)
-    moments = sorted(moment - start for moment in times) or [passed]
-    return Figures(
+    return Figures.at(
+        [moment - start for moment in times],
         pods=asking.size,
-        bound=len(times),
-        first=moments[0],
-        p50=moments[len(moments) // 2],
-        p99=moments[len(moments) * 99 // 100],
-        last=moments[-1] if len(times) == asking.size else passed,
+        ended=passed,
         events=0,
         last_event=0.0,
         cpu=cpu,

@@ -4,7 +4,6 @@ Prometheus knows nothing of viewers and their rights, so it is asked without the
 queues that a viewer may list are passed on.
 """
 
-import asyncio
 from collections.abc import Collection
 from typing import Final
 
@@ -12,6 +11,7 @@ import aiohttp
 import msgspec
 
 from spinney.dashboard.history import Sample
+from spinney.runtime.tasks import together
 
 LONGEST_HOURS: Final = 24 * 14
 _POINTS: Final = 400
@@ -51,7 +51,7 @@ class Prometheus:
         limits = aiohttp.ClientTimeout(total=_SECONDS)
         span = {"start": end - hours * 3600, "end": end, "step": max(15.0, hours * 3600 / _POINTS)}
         async with aiohttp.ClientSession(timeout=limits, cookie_jar=aiohttp.DummyCookieJar()) as session:
-            found = await asyncio.gather(*(self._range(session, query, span) for query in QUERIES.values()))
+            found = await together(*(self._range(session, query, span) for query in QUERIES.values()))
         use, pending, fair = found
         return {
             queue: tuple(

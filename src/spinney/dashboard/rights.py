@@ -14,6 +14,7 @@ from spinney.api.resource import Resource
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
 from spinney.kube.errors import Forbidden, NotFound
+from spinney.runtime.tasks import together
 from spinney.sim.snapshots.snapshot import FORBIDDEN, KINDS, Unseen
 
 _AT_ONCE: Final = 8
@@ -90,5 +91,5 @@ async def _allowed(client: Client, kinds: Iterable[Resource], namespace: str | N
             return True
 
     asked = list(kinds)
-    answers = await asyncio.gather(*map(may, asked))
+    answers = await together(*map(may, asked))
     return [kind for kind, allowed in zip(asked, answers, strict=True) if allowed]

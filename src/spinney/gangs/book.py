@@ -431,17 +431,10 @@ def _view_of(entry: GangEntry, gang: Gang) -> GangMembers:
 
 def _is_broken(gang: Gang, counts: Mapping[tuple[str, PodStatus], int]) -> bool:
     """Tell whether a gang holds something, none of it has succeeded, and what it holds is below its minimum."""
-    if len(counts) == 1 and next(iter(counts))[1] is PodStatus.PENDING:
+    used = number_of_pods(counts, ACTIVE_USED)
+    if used.keys().isdisjoint(gang.pod_sets) or any((name, PodStatus.SUCCEEDED) in counts for name in gang.pod_sets):
         return False
-    used: dict[str, int] = {}
-    for (name, status), count in counts.items():
-        if name not in gang.pod_sets:
-            continue
-        if status is PodStatus.SUCCEEDED:
-            return False
-        if status in ACTIVE_USED:
-            used[name] = used.get(name, 0) + count
-    return bool(used) and not is_satisfied(gang.root, lambda pod_set: used.get(pod_set.name, 0))
+    return not is_satisfied(gang.root, lambda pod_set: used.get(pod_set.name, 0))
 
 
 def _missing(key: GangKey) -> str:

@@ -4,7 +4,6 @@ Whoever asks about several groups reads the aggregated discovery: one answer for
 and a group whose own server is away (its entry is stale), are asked group by group.
 """
 
-import asyncio
 from collections.abc import Collection, Iterable
 from typing import Final
 
@@ -13,6 +12,7 @@ import msgspec
 from spinney.api.resource import Resource
 from spinney.kube.client import Client
 from spinney.kube.errors import NotFound
+from spinney.runtime.tasks import together
 
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
@@ -26,10 +26,10 @@ async def served(client: Client, resources: Iterable[Resource]) -> frozenset[Res
         core = [version for version in versions if "/" not in version]
         named = [version for version in versions if "/" in version]
         asked = [_aggregated(client, *each) for each in (("/api", core), ("/apis", named)) if each[1]]
-        for told in await asyncio.gather(*asked):
+        for told in await together(*asked):
             plurals |= told
     untold = [version for version in versions if version not in plurals]
-    plurals |= zip(untold, await asyncio.gather(*(_listed(client, version) for version in untold)), strict=True)
+    plurals |= zip(untold, await together(*(_listed(client, version) for version in untold)), strict=True)
     return frozenset(resource for resource in wanted if resource.plural in plurals[resource.api_version])
 
 

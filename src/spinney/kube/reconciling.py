@@ -8,7 +8,7 @@ event takes; a controller that decided on that older version would undo, for a m
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -33,6 +33,17 @@ COMING_UP_SECONDS_AT_MOST = 30.0
 
 Unread: TypeAlias = msgspec.Raw
 """What an answer that nobody reads is decoded as."""
+
+
+class GatheringTime(NamedTuple):
+    """How long changes are gathered before an object is looked at or written: a moment, and more if it is large."""
+
+    seconds: float
+    seconds_per_part: float
+
+    def of(self, parts: int) -> float:
+        """Return the seconds for an object of so many parts, be they pods or replicas."""
+        return self.seconds + self.seconds_per_part * parts
 
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ when they no longer tolerate that.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import structlog
@@ -18,7 +18,7 @@ from spinney.kube.backoff import Backoff
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.errors import AlreadyExists, Conflict, TooManyRequests
 from spinney.kube.keys import key_of
-from spinney.kube.reconciling import unless_gone
+from spinney.kube.reconciling import unless_gone, write_each
 from spinney.nodes.behaviour import Latencies
 from spinney.nodes.heartbeats import LEASE_NAMESPACE, Heart
 from spinney.nodes.kubelet import Kubelets
@@ -116,7 +116,7 @@ class Fleet:
         self._kubelets.vacate(node)
         await unless_gone(self._client.delete(NODE, node.name))
         await unless_gone(self._client.delete(LEASE, node.name, LEASE_NAMESPACE))
-        await _each(pods, self._delete_at_once)
+        await write_each(pods, self._delete_at_once, at_once=_CONCURRENCY)
         log.info("node removed", node=name, pods=len(pods))
 
     async def _join(self, specs: list[NodeDescription]) -> None:
@@ -127,7 +127,7 @@ class Fleet:
         nodes = [SimulatedNode(spec, node_ip(self._numbered + n), since=now) for n, spec in enumerate(specs)]
         self._numbered += len(nodes)
         self._nodes.update((node.name, node) for node in nodes)
-        await _each(nodes, self._register)
+        await write_each(nodes, self._register, at_once=_CONCURRENCY)
         for node in nodes:
             self._kubelets.look_again(node.name)
         log.info("nodes registered", nodes=len(nodes))
@@ -204,7 +204,8 @@ class Fleet:
         A disruption budget that forbids an eviction is asked again until it allows it.
         """
         await self.cordon(name)
-        await _each([pod for pod in self.pods_on(name) if not _is_daemon(pod)], self._evict)
+        pods = [pod for pod in self.pods_on(name) if not _is_daemon(pod)]
+        await write_each(pods, self._evict, at_once=_CONCURRENCY)
 
     async def _evict(self, pod: BoundPod) -> None:
         """Evict one pod and wait until it is gone."""
@@ -248,16 +249,3 @@ class Fleet:
 
 def _is_daemon(pod: BoundPod) -> bool:
     return any(owner.kind == "DaemonSet" and owner.controller for owner in pod.metadata.owner_references)
-
-
-async def _each(items: Iterable[object], act: Callable[..., Awaitable[None]]) -> None:
-    """Call ``act`` for every item, some at a time; the first error ends it."""
-    waiting = iter(items)
-
-    async def worker() -> None:
-        for item in waiting:
-            await act(item)
-
-    async with asyncio.TaskGroup() as workers:
-        for _ in range(_CONCURRENCY):
-            workers.create_task(worker())

@@ -4,7 +4,6 @@ The renewals of one group share one body, so a renewal costs the request and not
 again, more rarely, when its turn comes round.
 """
 
-import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
 
@@ -16,6 +15,7 @@ from spinney.api.struct import encode
 from spinney.api.time import micro_timestamp
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.errors import AlreadyExists, KubeError, NotFound
+from spinney.kube.reconciling import write_each
 from spinney.nodes.node import Health, SimulatedNode, node_conditions
 from spinney.nodes.spec import Heartbeats
 from spinney.runtime import Runtime
@@ -85,17 +85,15 @@ class Heart:
 
     async def _beat(self, nodes: list[SimulatedNode]) -> None:
         body = encode({"spec": {"renewTime": micro_timestamp(self._runtime.clock.now())}})
-        waiting = iter(nodes)
 
-        async def worker() -> None:
-            for node in waiting:
-                try:
-                    await self._renew(node, body)
-                    await self._write_status_if_due(node)
-                except KubeError as error:
-                    log.warning("heartbeat failed", node=node.name, error=str(error))
+        async def beat(node: SimulatedNode) -> None:
+            try:
+                await self._renew(node, body)
+                await self._write_status_if_due(node)
+            except KubeError as error:
+                log.warning("heartbeat failed", node=node.name, error=str(error))
 
-        await asyncio.gather(*(worker() for _ in range(min(_CONCURRENCY, len(nodes)))))
+        await write_each(nodes, beat, at_once=_CONCURRENCY)
 
     async def _renew(self, node: SimulatedNode, body: bytes) -> None:
         try:

@@ -20,6 +20,7 @@ from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
 from spinney.kube.client import Client
 from spinney.kube.keys import Key, key_of
+from spinney.kube.reconciling import GatheringTime
 from spinney.reporting.controller import ObjectEvent, StatusKind
 from spinney.reporting.pods import SCHEDULER_ERROR, UNSCHEDULABLE
 from spinney.reporting.verdicts import WAITING, GangStanding, GangVerdict
@@ -28,9 +29,7 @@ from spinney.runtime import Runtime
 BACKEND = "spinney-scheduler"
 _REFUSED = frozenset({UNSCHEDULABLE, SCHEDULER_ERROR, CONSTRAINT_NOT_HONOURED})
 
-
-GATHERING_SECONDS = 0.02
-GATHERING_SECONDS_PER_POD = 0.0002
+GATHERING = GatheringTime(0.02, seconds_per_part=0.0002)
 """How long changes of pods are gathered.
 
 The pods of a gang are placed one after the other, and what refers to thousands of pods is expensive to write.
@@ -71,7 +70,7 @@ class PodGangStatusKind(StatusKind[PodGang]):
 
     def gathering_seconds(self, found: PodGang) -> float:
         """Return a moment, and more for a large gang."""
-        return GATHERING_SECONDS + GATHERING_SECONDS_PER_POD * found.size
+        return GATHERING.of(found.size)
 
     def event_with(self, found: PodGang, standing: GangStanding, patch: JSON) -> ObjectEvent | None:
         """Tell that a gang is scheduled now, or why it is not."""

@@ -16,6 +16,7 @@ from spinney.binding.moving import GangMover
 from spinney.kube.cache import Change, WatchCache, kept_up
 from spinney.kube.discovery import served
 from spinney.kube.errors import Forbidden
+from spinney.runtime.tasks import together
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 from spinney.sim.overview.gang_table import GangLine, GangTable
@@ -104,7 +105,7 @@ async def following(connection: "Connection", namespace: str | None = None) -> A
     client = connection.client
     there = await served(client, _KINDS)
     kinds = [kind for kind in _KINDS if kind in there]
-    refusals = await asyncio.gather(*(_refusal(connection, kind, namespace) for kind in kinds))
+    refusals = await together(*(_refusal(connection, kind, namespace) for kind in kinds))
     unseen = [each for each in refusals if each is not None]
     caches: list[WatchCache[Any]] = [
         WatchCache(client, kind, KINDS[kind], runtime=client.runtime, namespace=namespace if kind.namespaced else None)

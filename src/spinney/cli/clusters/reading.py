@@ -1,7 +1,6 @@
 """What a command reads: the chosen cluster, or a snapshot file that stands in for one."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo, progress
 from spinney.runtime import collection_held_off
+from spinney.runtime.tasks import together
 from spinney.sim.snapshots.snapshot import KINDS, ClusterSnapshot, Unseen, take
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ async def _nothing_else(_: "Connection") -> None:
 
 
 def snapshot_of(
-    choice: ClusterChoice, from_file: Path | None, also: "Callable[[Connection], Awaitable[None]]" = _nothing_else
+    choice: ClusterChoice,
+    from_file: Path | None,
+    also: "Callable[[Connection], Coroutine[None, None, None]]" = _nothing_else,
 ) -> tuple[ClusterSnapshot, str | None]:
     """Return a snapshot of the chosen cluster or file, and the namespace to look in; ``None`` is all of them.
 
@@ -50,7 +52,7 @@ def snapshot_of(
                 on_kind=lambda resource: say(f"reading {resource} of {connection.source}"),
             )
             with collection_held_off():  # all that is read stays
-                snapshot, _ = await asyncio.gather(taking, also(connection))
+                snapshot, _ = await together(taking, also(connection))
         return snapshot, connection.namespace
 
     return with_cluster(choice, use)

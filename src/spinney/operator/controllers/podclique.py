@@ -31,7 +31,7 @@ from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Identified, Key
 from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_controller_of
-from spinney.kube.reconciling import HeldBack, Latest, Unread, a_controller, gathering, write_each
+from spinney.kube.reconciling import GatheringTime, HeldBack, Latest, Unread, a_controller, gathering, write_each
 from spinney.operator.caches import BY_BASE_GANG, BY_GANG, BY_SET
 from spinney.operator.configuration import InitContainer
 from spinney.operator.controllers.pod_names import PodNames
@@ -49,8 +49,7 @@ from spinney.operator.updates.podcliqueset import is_on_delete, is_selected
 
 log = structlog.get_logger()
 
-GATHERING_SECONDS = 0.1
-GATHERING_SECONDS_PER_POD = 0.0002
+GATHERING = GatheringTime(0.1, seconds_per_part=0.0002)
 """How long changes of pods are gathered before their PodClique is looked at: most only change its status.
 
 Until all pods are there and placed a reconcile looks at each, so a large PodClique waits longer.
@@ -341,8 +340,7 @@ class PodCliqueController:
 
     def _patience(self, key: Key) -> float:
         clique = self._caches.cliques.get(key)
-        pods = (clique.spec.replicas or 0) if clique is not None else 0
-        return GATHERING_SECONDS + GATHERING_SECONDS_PER_POD * pods
+        return GATHERING.of((clique.spec.replicas or 0) if clique is not None else 0)
 
     def _forget(self, change: Change[PodClique]) -> None:
         if change.new is None and change.old is not None:

@@ -39,6 +39,7 @@ from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_label
 from spinney.kube.reconciling import (
+    GatheringTime,
     Latest,
     a_controller,
     delete_exactly,
@@ -66,8 +67,7 @@ from spinney.operator.updates.podcliqueset import set_update
 
 log = structlog.get_logger()
 
-GATHERING_SECONDS = 0.05
-GATHERING_SECONDS_PER_REPLICA = 0.001
+GATHERING = GatheringTime(0.05, seconds_per_part=0.001)
 """How long changes below a set are gathered before it is looked at again: its status sums up all of them."""
 
 REPLICAS_AT_ONCE = 4
@@ -396,8 +396,7 @@ class PodCliqueSetController:
 
     def _patience(self, key: Key) -> float:
         pcs = self._caches.sets.get(key)
-        replicas = (pcs.spec.replicas or 0) if pcs is not None else 0
-        return GATHERING_SECONDS + GATHERING_SECONDS_PER_REPLICA * replicas
+        return GATHERING.of((pcs.spec.replicas or 0) if pcs is not None else 0)
 
     def _sets_of_topology(self, change: Change[ClusterTopologyBinding]) -> Iterable[Key]:
         return self._caches.sets.index_keys(BY_TOPOLOGY, change.key.name)

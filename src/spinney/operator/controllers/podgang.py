@@ -37,7 +37,7 @@ from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_label
-from spinney.kube.reconciling import HeldBack, Latest, gathering, patch_exactly
+from spinney.kube.reconciling import GatheringTime, HeldBack, Latest, gathering, patch_exactly
 from spinney.operator.caches import BY_SET, BY_TOPOLOGY
 from spinney.operator.controllers.backend_calls import BackendCalls
 from spinney.operator.controllers.shared import Shared
@@ -55,10 +55,8 @@ from spinney.operator.status.writing import patch_status
 
 log = structlog.get_logger()
 
-GATHERING_SECONDS = 0.02
-GATHERING_SECONDS_PER_POD = 0.00005
-STATUS_GATHERING_SECONDS = 0.1
-STATUS_GATHERING_SECONDS_PER_POD = 0.0002
+GATHERING = GatheringTime(0.02, seconds_per_part=0.00005)
+STATUS_GATHERING = GatheringTime(0.1, seconds_per_part=0.0002)
 """How long changes of members are gathered: shortly while the gang is being brought up, longer for its status.
 
 A gang refers to every pod, so a large one is expensive to write.
@@ -293,10 +291,8 @@ class PodGangController:
     def _patience(self, key: Key) -> float:
         gang = self._caches.gangs.get(key)
         if gang is None:
-            return GATHERING_SECONDS
-        if was_initialized(gang):
-            return STATUS_GATHERING_SECONDS + STATUS_GATHERING_SECONDS_PER_POD * gang.size
-        return GATHERING_SECONDS + GATHERING_SECONDS_PER_POD * gang.size
+            return GATHERING.of(0)
+        return (STATUS_GATHERING if was_initialized(gang) else GATHERING).of(gang.size)
 
     def _gangs_of_set(self, change: Change[PodCliqueSet]) -> Iterable[Key]:
         old, new = change.old, change.new

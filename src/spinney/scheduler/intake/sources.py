@@ -1,6 +1,5 @@
 """The kinds the session scheduler reads beside pods and nodes, each only where the API server serves it."""
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any, Final
@@ -24,6 +23,7 @@ from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopolo
 from spinney.cluster.surroundings import Namespace
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
+from spinney.runtime.tasks import together
 
 OPTIONAL_KINDS: Final[Mapping[Resource, type[Any]]] = {
     PRIORITY_CLASS: PriorityClass,
@@ -53,5 +53,5 @@ async def available(client: Client, resources: Iterable[Resource]) -> frozenset[
     """Return those of ``resources`` that are served, asking about all groups at the same time: a start waits for it."""
     ordered = sorted(resources, key=lambda resource: resource.api_version)
     groups = [list(group) for _, group in groupby(ordered, key=lambda resource: resource.api_version)]
-    answers = await asyncio.gather(*(served(client, group) for group in groups))
+    answers = await together(*(served(client, group) for group in groups))
     return frozenset().union(*answers)

@@ -6,6 +6,7 @@ import structlog
 
 from spinney.api.struct import JSON
 from spinney.runtime import Runtime
+from spinney.runtime.tasks import together
 from spinney.server.admission.attributes import Attributes
 from spinney.server.admission.calling import CallFailed, WebhookCaller
 from spinney.server.admission.hooks import Phase, Webhook, configured, is_configuration
@@ -52,7 +53,7 @@ class Webhooks:
         asked = [(hook, seen_as) for hook in self._hooks["validating"] if (seen_as := self._wants(hook, attributes))]
         if not asked:
             return
-        verdicts = await asyncio.gather(*(self._ask(hook, seen_as, attributes) for hook, seen_as in asked))
+        verdicts = await together(*(self._ask(hook, seen_as, attributes) for hook, seen_as in asked))
         for verdict in verdicts:
             if verdict is not None:
                 attributes.warnings += verdict.warnings

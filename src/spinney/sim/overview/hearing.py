@@ -1,6 +1,5 @@
 """What a running cluster tells besides its objects: events of evictions, and what its scheduler refused last."""
 
-import asyncio
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -12,6 +11,7 @@ from spinney.api.events import Event
 from spinney.explain import Explanation
 from spinney.gangs.tree import GangKey
 from spinney.kube.client import Client
+from spinney.runtime.tasks import together
 from spinney.scheduler.process.endpoint import RefusedGang
 from spinney.sim.overview.history import EVICTIONS
 
@@ -55,7 +55,7 @@ def refused_by(body: bytes) -> dict[GangKey, RefusedGang]:
 
 async def evictions(client: Client, namespace: str) -> tuple[Event, ...]:
     """Return the events of one namespace that tell of evictions."""
-    answers = await asyncio.gather(
+    answers = await together(
         *(client.list(EVENT, namespace, type=Event, field_selector=f"reason={reason}") for reason in EVICTIONS)
     )
     return tuple(event for listed in answers for event in listed.items)

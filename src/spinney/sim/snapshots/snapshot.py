@@ -23,6 +23,7 @@ from spinney.kube.client import Client
 from spinney.kube.discovery import served
 from spinney.kube.errors import Expired, Forbidden, NotFound
 from spinney.kube.pages import Page
+from spinney.runtime.tasks import together
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 
@@ -206,7 +207,7 @@ async def take(
             return await _seen(client, resource, KINDS[resource], namespace)
 
     asked = served(client, (*KINDS, *kueue.FORMER.values()))
-    known, answers = await asyncio.gather(asked, asyncio.gather(*map(look, KINDS)))
+    known, answers = await together(asked, together(*map(look, KINDS)))
     seen = {resource: each for resource, each in zip(KINDS, answers, strict=True) if resource in known}
     for resource, former in kueue.FORMER.items():
         if resource not in known and former in known:

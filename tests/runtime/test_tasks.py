@@ -1,0 +1,40 @@
+"""Coroutines that run at the same time: all give something, or all have ended."""
+
+import asyncio
+
+import pytest
+
+from spinney.runtime.tasks import together
+from tests.virtual_time import on_virtual_time
+
+
+@on_virtual_time
+async def test_what_each_gives_comes_in_order() -> None:
+    """Answers stand in the order of the questions, whichever came first."""
+
+    async def after(seconds: float) -> float:
+        await asyncio.sleep(seconds)
+        return seconds
+
+    assert list(await together(after(3), after(1), after(2))) == [3, 1, 2]
+
+
+@on_virtual_time
+async def test_nothing_runs_on_after_a_failure() -> None:
+    """When the error of one is seen, the others have been cancelled and have ended."""
+    ended = []
+
+    async def long() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(1)
+            ended.append("long")
+
+    async def refused() -> None:
+        raise LookupError("refused")
+
+    with pytest.raises(LookupError, match="refused"):
+        await together(long(), refused())
+
+    assert ended == ["long"]
