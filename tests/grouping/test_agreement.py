@@ -111,7 +111,7 @@ def test_the_pods_of_a_workload_agree_and_are_enough(manifest: JSON) -> None:
     for name in {grouping.gang.name for _, grouping in found}:
         members = [grouping for _, grouping in found if grouping.gang.name == name]
         gang = members[0].gang
-        assert len({msgspec.json.encode(pod_gang(each.gang, "s", "q", {})) for each in members}) == 1
+        assert len({msgspec.json.encode(pod_gang(each.gang, "s", {})) for each in members}) == 1
         leaves = {group.name: group.min_member for group in gang.shape.sub_groups if group.min_member is not None}
         had = Counter(each.sub_group for each in members)
         assert not any(each.alone for each in members)

@@ -34,7 +34,12 @@ async def install(world: World, resource: Resource) -> None:
     open_schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": resource.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": open_schema}}
     names = {"kind": resource.kind, "plural": resource.plural, "listKind": f"{resource.kind}List"}
-    spec = {"group": resource.group, "scope": "Namespaced", "names": names, "versions": [version]}
+    spec = {
+        "group": resource.group,
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "names": names,
+        "versions": [version],
+    }
     await world.client.create(CRDS, {"metadata": {"name": str(resource)}, "spec": spec})
 
 

@@ -18,7 +18,7 @@ from tests.grouping.builders import a_pod, an_owner, grouped
 def written(owner: Owner, pods: Mapping[str, Sequence[Pod]] | None = None, /, **labels: str) -> PodGang:
     """Return the PodGang of a workload that has these pods, by group."""
     gang = grouped(a_pod(labels=labels), owner).gang
-    return podgangs.pod_gang(gang, "spinney-scheduler", marks.KAI_QUEUE, pods or {})
+    return podgangs.pod_gang(gang, "spinney-scheduler", pods or {})
 
 
 def floors(gang: PodGang) -> dict[str, int]:

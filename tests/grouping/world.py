@@ -42,7 +42,7 @@ class World:
     async def owner(self, resource: Resource, name: str, spec: JSON | None = None, **metadata: Any) -> JSON:
         """Create a workload; returns the reference that its pods carry."""
         manifest = {"metadata": {"name": name, **metadata}, "spec": spec or {}}
-        made: JSON = await self.client.create(resource, manifest, self.namespace)
+        made: JSON = await self.client.create(resource, manifest, self.namespace if resource.namespaced else None)
         return reference(resource, made)
 
     async def job(self, name: str, pods: int, *, least: int | None = None, made: int | None = None, **pod: Any) -> JSON:

@@ -68,6 +68,7 @@ ADMISSION: Final = "spinney.dev/admission"
 QUEUED: Final = "queue"
 """The value of ADMISSION by which a suspended workload asks to wait in a queue."""
 WAITING_SINCE: Final = "spinney.dev/waiting-since"
+INHERITED: Final = "spinney.dev/inherited"
 TOP_OWNER: Final = "kai.scheduler/top-owner-metadata"
 
 # Kueue

@@ -102,7 +102,9 @@ class KaiScheduler(SchedulerBackend, TopologyAware):
     async def sync_pod_gang(self, gang: PodGang) -> None:
         client = self.context.client
         existing = await find(client, POD_GROUP, gang.metadata.name, gang.metadata.namespace)
-        queue = existing["spec"].get("queue") if existing is not None else None
+        queue = None
+        if existing is not None and marks.GROUPED not in gang.metadata.labels:
+            queue = existing["spec"].get("queue")
         await ensure(client, POD_GROUP, self.pod_group(gang, queue or self._queue(gang)), existing)
         if marks.KAI_SKIP_POD_GROUPER not in gang.metadata.annotations:
             patch = {"metadata": {"uid": gang.metadata.uid, "annotations": {marks.KAI_SKIP_POD_GROUPER: "true"}}}

@@ -53,7 +53,7 @@ class GrouperConfiguration(Struct, frozen=True, kw_only=True):
     namespace_labels: Mapping[str, str] = {}
     """Only pods of namespaces with these labels are grouped."""
     queue_label: str = marks.KAI_QUEUE
-    """The label that names the queue."""
+    """The label in which workloads and pods name their queue; gangs name it in `kai.scheduler/queue`."""
     node_pool_label: str = marks.KAI_NODE_POOL
     """The label that names the node pool."""
     default_queue: str = DEFAULT_QUEUE

@@ -15,7 +15,8 @@ import structlog
 
 from spinney.api import labels as marks
 from spinney.api.core import POD, Pod
-from spinney.api.podgang import POD_GANG, PodGang, PodGangSpec
+from spinney.api.meta import ObjectMeta
+from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.struct import JSON
 from spinney.backends.interface import SchedulerBackend
 from spinney.grouping import podgangs, selecting, statuses
@@ -56,7 +57,7 @@ class GroupingController:
     """By the scheduler name of pods."""
     events: EventRecorder
     _latest: Latest[PodGang] = field(default_factory=Latest)
-    _synced: dict[Key, PodGangSpec] = field(default_factory=dict)
+    _synced: dict[Key, PodGang] = field(default_factory=dict)
     _complaints: dict[Key, str] = field(default_factory=dict)
     _empty_since: dict[Key, float] = field(default_factory=dict)
     _status_due: dict[Key, float] = field(default_factory=dict)
@@ -107,11 +108,14 @@ class GroupingController:
 
     async def _stand_alone(self, pod: Pod, gang: GangDescription) -> None:
         """Say on a pod that it is a gang of its own, and how it stands; what it says itself stays."""
-        if marks.GROUPED in pod.metadata.labels or _has_ended(pod):
+        grouped_as = pod.metadata.labels.get(marks.GROUPED)
+        if grouped_as == podgangs.GROUPED_ALONE or _has_ended(pod):
             return
-        wanted = podgangs.alone_labels(gang, self.intake.configuration.written.queue_label)
-        lacking = {key: value for key, value in wanted.items() if not pod.metadata.labels.get(key)}
-        await self._patch(pod, {"labels": lacking})
+        wanted = podgangs.alone_labels(gang)
+        lacking: JSON = {key: value for key, value in wanted.items() if not pod.metadata.labels.get(key)}
+        left = selecting.leaving(pod) if grouped_as else {}
+        marked = {**lacking, **left.get("labels", {}), marks.GROUPED: podgangs.GROUPED_ALONE}
+        await self._patch(pod, {"labels": marked, "annotations": left.get("annotations", {})})
         self.intake.metrics.pods_grouped.labels(gang.rule.kind).inc()
 
     async def _leave_alone(self, pods: Sequence[Pod], gang: GangDescription, unable: str) -> None:
@@ -132,9 +136,9 @@ class GroupingController:
         if found is None and (left := self._patience(key, len(pods))) > 0:
             return Requeue(after=left)
         groups = self._groups(key, pods)
-        wanted = podgangs.pod_gang(gang, backend.name, self.intake.configuration.written.queue_label, groups)
-        wanted = podgangs.with_floors(wanted, _finished(groups), found)
-        wanted, problem = _with_queue_kept(wanted, found, pods, self.intake.configuration.written.queue_label)
+        wanted = podgangs.pod_gang(gang, backend.name, groups)
+        wanted = podgangs.with_floors(wanted, {} if gang.shape.finished_counted else _finished(groups), found)
+        wanted, problem = _with_queue_kept(wanted, found, pods)
         with self.events.giving_way():  # a scheduler waits for these writes
             stored = await self._write(key, found, wanted)
             if stored is None:
@@ -175,7 +179,7 @@ class GroupingController:
 
     async def _sync(self, key: Key, gang: PodGang, backend: SchedulerBackend) -> Requeue | None:
         """Tell the backend if there is something new for it."""
-        structure = _structure(gang.spec)
+        structure = _structure(gang)
         if self._synced.get(key) == structure:
             return None
         try:
@@ -310,19 +314,20 @@ def _finished(groups: Mapping[str, Sequence[Pod]]) -> dict[str, int]:
     return {name: sum(pod.status.phase == "Succeeded" for pod in pods) for name, pods in groups.items()}
 
 
-def _structure(spec: PodGangSpec) -> PodGangSpec:
-    """Return what a backend has to hear of: everything but which pods there are."""
-    groups = tuple(msgspec.structs.replace(group, pod_references=()) for group in spec.pod_groups)
-    return msgspec.structs.replace(spec, pod_groups=groups)
+def _structure(gang: PodGang) -> PodGang:
+    """Return what a backend has to hear of: what is asked for, and queue and the like; not which pods there are."""
+    groups = tuple(msgspec.structs.replace(group, pod_references=()) for group in gang.spec.pod_groups)
+    marked = ObjectMeta(labels=gang.metadata.labels, annotations=gang.metadata.annotations)
+    return PodGang(metadata=marked, spec=msgspec.structs.replace(gang.spec, pod_groups=groups))
 
 
-def _with_queue_kept(wanted: PodGang, found: PodGang | None, pods: Sequence[Pod], label: str) -> tuple[PodGang, str]:
+def _with_queue_kept(wanted: PodGang, found: PodGang | None, pods: Sequence[Pod]) -> tuple[PodGang, str]:
     """Keep the queue that a gang has once a pod of it is placed, and say so where another is asked for."""
-    before = found.metadata.labels.get(label) if found is not None else None
-    asked = wanted.metadata.labels.get(label)
+    before = found.metadata.labels.get(marks.KAI_QUEUE) if found is not None else None
+    asked = wanted.metadata.labels[marks.KAI_QUEUE]
     if not before or before == asked or not any(pod.spec.node_name for pod in pods):
         return wanted, ""
-    labels = {**wanted.metadata.labels, label: before}
+    labels = {**wanted.metadata.labels, marks.KAI_QUEUE: before}
     kept = msgspec.structs.replace(wanted, metadata=msgspec.structs.replace(wanted.metadata, labels=labels))
     return kept, f"queue {asked} is asked for, but the gang has begun in queue {before} and stays there"
 

@@ -46,6 +46,8 @@ class Grouping:
     """The sub-group of the gang that the pod is in, if the gang has some."""
     alone: bool
     """The pod is a gang of its own beside the workload's."""
+    counts: Owner | None = None
+    """The object with the counts, if that is another than the owner."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,9 @@ def apply(chosen: Chosen, pod: Pod, conventions: Conventions, world: World) -> G
         ),
     )
     own_role = shape.role is None and bool(shape.sub_groups)
-    return Grouping(description, shape.role, alone=shape.alone or own_role)
+    return Grouping(
+        description, shape.role, alone=shape.alone or own_role, counts=counts if counts is not owner else None
+    )
 
 
 def _counts(rule: Rule, owner: Owner, pod: Pod, world: World) -> Owner:

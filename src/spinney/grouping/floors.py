@@ -106,7 +106,11 @@ def _flat(subject: RuledPod, override: int | None) -> Shape:
     if replicas is not None and floor > replicas:
         problems.append(f"needs {floor} pods, but will have {replicas}")
     limit = None if rule.at_most is None else term(rule.at_most).value(scope)
-    return Shape(min_member=floor if limit is None else min(floor, limit), problems=tuple(problems))
+    return Shape(
+        min_member=floor if limit is None else min(floor, limit),
+        problems=tuple(problems),
+        finished_counted=limit is not None,
+    )
 
 
 def _check_required(rule: Rule, scope: TermInput) -> None:

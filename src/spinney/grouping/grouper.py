@@ -19,6 +19,7 @@ from spinney.backends.catalogue import Catalogue
 from spinney.backends.interface import BackendContext, SchedulerBackend
 from spinney.backends.profiles import ALWAYS_ENABLED
 from spinney.backends.registry import Registry
+from spinney.grouping import selecting
 from spinney.grouping.configuration import LoadedGrouperConfiguration
 from spinney.grouping.controller import STATUS_SECONDS, GroupingController
 from spinney.grouping.intake import PodIntake
@@ -38,19 +39,7 @@ GATHERING_SECONDS: Final = 0.05
 """How long changes of a gang's pods are gathered: they come in bursts."""
 
 _FINISHED: Final = ("Succeeded", "Failed")
-_MARKS: Final = frozenset(
-    {
-        marks.GROUPED,
-        marks.POD_GANG,
-        marks.POD_CLIQUE,
-        marks.KAI_SUB_GROUP,
-        marks.KAI_POD_GROUP,
-        marks.KAI_SKIP_POD_GROUPER,
-        marks.VOLCANO_GROUP,
-        marks.LEGACY_GROUP,
-        marks.COSCHEDULING_GROUP,
-    }
-)
+_MARKS: Final = frozenset({marks.GROUPED}) | selecting.MARKED_LABELS | selecting.MARKED_ANNOTATIONS
 
 log = structlog.get_logger()
 
@@ -152,6 +141,7 @@ class Grouper:
         self._intake, self._pod_queue, self._gang_queue = intake, pods, gangs
         self._pods.subscribe(self._pod_changed)
         gangs.watch(self._gangs, unless=lambda change: change.new is not None and grouping.wrote(change))
+        self._classes.subscribe(self._class_changed)
         if self._namespaces is not None:
             self._namespaces.subscribe(self._namespace_changed)
         manager.add_runnable("owners of pods", owners.run)
@@ -187,8 +177,18 @@ class Grouper:
             for pod in pods:
                 self._pod_queue.enqueue(pod)
         elif (old.spec, old.status) != (new.spec, new.status):
-            for gang in {place.gang for pod in pods if (place := self._membership.place(pod)) is not None}:
-                self._gang_queue.enqueue_after(gang, GATHERING_SECONDS)
+            rule = self._configuration.rules.get(new.group_kind, {})
+            for pod in pods:
+                place = self._membership.place(pod)
+                if place is None or (place.alone and rule is not None and rule.roles):
+                    self._pod_queue.enqueue(pod)  # it may have a role now
+                else:
+                    self._gang_queue.enqueue_after(place.gang, GATHERING_SECONDS)
+
+    def _class_changed(self, change: Change[PriorityClass]) -> None:
+        if change.old is None or change.new is None:
+            for key in self._gangs:
+                self._gang_queue.enqueue_after(key, GATHERING_SECONDS)
 
     def _namespace_changed(self, change: Change[Owner]) -> None:
         for key in self._pods:

@@ -171,7 +171,7 @@ class PodIntake:
             self.metrics.refusals.labels(rule).inc()
             self.events.event(reference(POD, pod), "Warning", REFUSED, f"{text}; {_CONSEQUENCES[fallback]}")
         if fallback == "Wait":
-            left = self.membership.remove(key)
+            left = self.membership.refuse(key, _uids(chosen.chain) if chosen is not None else ())
             if left is not None:
                 self.wake(left)
             return Requeue()
@@ -195,9 +195,9 @@ class PodIntake:
         return not is_single(grouping) and grouping.gang.rule.counts is None
 
     def _put(self, key: Key, grouping: Grouping, chain: tuple[Owner, ...]) -> Member:
-        owners = tuple(owner.metadata.uid for owner in chain if owner.metadata.uid)
+        counts = (grouping.counts,) if grouping.counts is not None else ()
         gang = Key(key.namespace, podgangs.gang_name(grouping.gang))
-        place = Member(gang, podgangs.group_name(grouping.sub_group), owners, is_single(grouping))
+        place = Member(gang, podgangs.group_name(grouping.sub_group), _uids((*chain, *counts)), is_single(grouping))
         self._settle(key, place)
         return place
 
@@ -242,6 +242,10 @@ _CONSEQUENCES: Final[Mapping[Fallback, str]] = {
     "Alone": "the pod is scheduled on its own",
     "Default": "the pod is grouped by its owner, one pod at a time",
 }
+
+
+def _uids(owners: Iterable[Owner]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(owner.metadata.uid for owner in owners if owner.metadata.uid))
 
 
 def _likeness(pod: Pod, chain: tuple[Owner, ...]) -> Hashable:

@@ -51,11 +51,7 @@ def grouped(
         for pod, found in members:
             alone = single or found.alone
             group = podgangs.group_name(found.sub_group)
-            labels = (
-                podgangs.alone_labels(found.gang, conventions.queue_label)
-                if alone
-                else selecting.gang_labels(name, group)
-            )
+            labels = podgangs.alone_labels(found.gang) if alone else selecting.gang_labels(name, group)
             own = msgspec.structs.replace(pod.metadata, labels={**labels, **pod.metadata.labels})
             labelled = msgspec.structs.replace(pod, metadata=own)
             if not alone:
@@ -66,6 +62,6 @@ def grouped(
 
 
 def _gang(found: Grouping, scheduler: str, groups: dict[str, list[Pod]], born: datetime) -> PodGang:
-    made = podgangs.pod_gang(found.gang, scheduler, Conventions().queue_label, groups)
+    made = podgangs.pod_gang(found.gang, scheduler, groups)
     metadata = msgspec.structs.replace(made.metadata, uid=f"simulated/{made.metadata.name}", creation_timestamp=born)
     return msgspec.structs.replace(made, metadata=metadata)

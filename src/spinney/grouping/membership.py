@@ -27,6 +27,7 @@ class Membership:
     _places: dict[Key, Member] = field(default_factory=dict)
     _pods: dict[Key, dict[Key, None]] = field(default_factory=dict)
     _by_owner: dict[str, dict[Key, None]] = field(default_factory=dict)
+    _owners: dict[Key, tuple[str, ...]] = field(default_factory=dict)
 
     def put(self, pod: Key, place: Member) -> Key | None:
         """Give a pod its place; returns the gang that it left, if it was in another."""
@@ -36,18 +37,23 @@ class Membership:
         left = self.remove(pod)
         self._places[pod] = place
         self._pods.setdefault(place.gang, {})[pod] = None
-        for owner in place.owners:
-            self._by_owner.setdefault(owner, {})[pod] = None
+        self._depends(pod, place.owners)
         return left if left != place.gang else None
+
+    def refuse(self, pod: Key, owners: tuple[str, ...]) -> Key | None:
+        """Take a pod out that may have a place once one of its owners changes; returns the gang that it was in."""
+        left = self.remove(pod)
+        self._depends(pod, owners)
+        return left
 
     def remove(self, pod: Key) -> Key | None:
         """Take a pod out; returns the gang that it was in."""
+        for owner in self._owners.pop(pod, ()):
+            _drop(self._by_owner, owner, pod)
         place = self._places.pop(pod, None)
         if place is None:
             return None
         _drop(self._pods, place.gang, pod)
-        for owner in place.owners:
-            _drop(self._by_owner, owner, pod)
         return place.gang
 
     def place(self, pod: Key) -> Member | None:
@@ -59,8 +65,13 @@ class Membership:
         return tuple(self._pods.get(gang, ()))
 
     def pods_of_owner(self, uid: str) -> Iterable[Key]:
-        """Return the pods that have this object among their owners."""
+        """Return the pods that have this object among their owners, with a place or without."""
         return tuple(self._by_owner.get(uid, ()))
+
+    def _depends(self, pod: Key, owners: tuple[str, ...]) -> None:
+        self._owners[pod] = owners
+        for owner in owners:
+            self._by_owner.setdefault(owner, {})[pod] = None
 
 
 def _drop(index: dict[K, dict[Key, None]], key: K, pod: Key) -> None:

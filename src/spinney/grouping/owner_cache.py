@@ -85,11 +85,12 @@ class OwnerCache:
             raise NotFetched(reference, namespace)
         if served.resource is None:
             return None
+        key = _key(served.resource, namespace, reference.name)
         cache = self._caches.get(kind)
-        found = cache.get(Key(namespace, reference.name)) if cache is not None else None
+        found = cache.get(key) if cache is not None else None
         if found is not None and (not reference.uid or found.metadata.uid == reference.uid):
             return found
-        other = self._others.get((kind, namespace, reference.name))
+        other = self._others.get((kind, *key))
         if other is None or (reference.uid and other.metadata.uid != reference.uid):
             raise NotFetched(reference, namespace)
         return other
@@ -104,8 +105,9 @@ class OwnerCache:
                 served = self._served[kind] = await self._look_for(kind, reference)
         if served.resource is None:
             return
+        key = _key(served.resource, namespace, reference.name)
         cache = self._caches.get(kind)
-        known = cache.get(Key(namespace, reference.name)) if cache is not None else None
+        known = cache.get(key) if cache is not None else None
         if known is not None and (not reference.uid or known.metadata.uid == reference.uid):
             return
         try:
@@ -116,14 +118,14 @@ class OwnerCache:
                 type=self._type(kind, served.resource),
             )
         except NotFound as error:
-            self._forget(kind, Key(namespace, reference.name))
+            self._forget(kind, key)
             raise missing(reference) from error
         except Forbidden:
             self._served[kind] = _Served(None, self._now + UNREADABLE_SECONDS)
             return
         while len(self._others) >= MOST_OTHERS:
             del self._others[next(iter(self._others))]
-        self._others[kind, namespace, reference.name] = found
+        self._others[(kind, *key)] = found
 
     def _forget(self, kind: str, key: Key) -> None:
         self._others.pop((kind, *key), None)
@@ -164,3 +166,8 @@ class OwnerCache:
     @property
     def _now(self) -> float:
         return self.client.runtime.clock.monotonic()
+
+
+def _key(resource: Resource, namespace: str, name: str) -> Key:
+    """Return what an owner of pods in a namespace is called; pods may be of an object that is in none."""
+    return Key(namespace if resource.namespaced else "", name)

@@ -30,6 +30,7 @@ from spinney.api.time import timestamp
 from spinney.gangs.sources.context import (
     PREEMPTIBILITY_LABEL,
     PREEMPTION_DELAY_ANNOTATION,
+    PRIORITY_CLASS_LABEL,
     STALENESS_GRACE_ANNOTATION,
 )
 from spinney.gangs.tree import DEFAULT_POD_SET, TopologyConstraintInfo
@@ -54,22 +55,22 @@ def group_name(sub_group: str | None) -> str:
     return DEFAULT_POD_SET if sub_group is None else valid_name(sub_group)
 
 
-def pod_gang(
-    description: GangDescription, scheduler: str, queue_label: str, pods: Mapping[str, Iterable[Pod]]
-) -> PodGang:
+def pod_gang(description: GangDescription, scheduler: str, pods: Mapping[str, Iterable[Pod]]) -> PodGang:
     """Return the PodGang of a description; ``pods`` are those of each group, by the group's name."""
     found, shape = description.attributes, description.shape
     labels = {key: value for key, value in found.labels.items() if key not in _NOT_CARRIED and not _is_groves(key)}
-    labels |= {marks.GROUPED: GROUPED_AS_GANG, marks.SCHEDULER_NAME: scheduler}
-    if queue_label:
-        labels[queue_label] = found.queue
+    labels |= {marks.GROUPED: GROUPED_AS_GANG, marks.SCHEDULER_NAME: scheduler, marks.KAI_QUEUE: found.queue}
     if found.preemptibility:
         labels[PREEMPTIBILITY_LABEL] = found.preemptibility
+    annotations = _annotations(description)
+    inherited = {*labels, *annotations} - {marks.GROUPED, marks.SCHEDULER_NAME, marks.TOP_OWNER, marks.KAI_QUEUE}
+    if inherited:
+        annotations[marks.INHERITED] = " ".join(sorted(inherited))
     metadata = ObjectMeta(
         name=gang_name(description),
         namespace=description.namespace,
         labels=labels,
-        annotations=_annotations(description),
+        annotations=annotations,
         owner_references=_owners(description),
     )
     spec = PodGangSpec(
@@ -89,27 +90,32 @@ def needed(description: GangDescription) -> int:
     return sum(group.min_member or 0 for group in shape.sub_groups if group.counts)
 
 
-def alone_labels(description: GangDescription, queue_label: str) -> dict[str, str]:
+def alone_labels(description: GangDescription) -> dict[str, str]:
     """Return the labels of a pod that is a gang of its own: how it stands is said on the pod itself."""
     found = description.attributes
-    labels = {marks.GROUPED: GROUPED_ALONE, "priorityClassName": found.priority_class}
-    if queue_label:
-        labels[queue_label] = found.queue
+    labels = {
+        marks.GROUPED: GROUPED_ALONE,
+        PRIORITY_CLASS_LABEL: found.priority_class,
+        marks.KAI_QUEUE: found.queue,
+    }
     if found.preemptibility:
         labels[PREEMPTIBILITY_LABEL] = found.preemptibility
     return labels
 
 
 def correction(found: PodGang, wanted: PodGang) -> JSON | None:
-    """Return the merge patch that gives a PodGang what it lacks; what others put on it stays."""
+    """Return the merge patch that gives a PodGang what it lacks.
+
+    What its workload said and no longer says is taken away; what others put on it stays.
+    """
     patch: JSON = {}
+    inherited = {marks.MIN_GROUPS, marks.INHERITED, *found.metadata.annotations.get(marks.INHERITED, "").split()}
     for field in ("labels", "annotations"):
         there, asked = getattr(found.metadata, field), getattr(wanted.metadata, field)
-        if lacking := {key: value for key, value in asked.items() if there.get(key) != value}:
+        lacking: JSON = {key: value for key, value in asked.items() if there.get(key) != value}
+        lacking |= dict.fromkeys(inherited & there.keys() - asked.keys())
+        if lacking:
             patch.setdefault("metadata", {})[field] = lacking
-    gone = marks.MIN_GROUPS if marks.MIN_GROUPS not in wanted.metadata.annotations else ""
-    if gone and gone in found.metadata.annotations:
-        patch.setdefault("metadata", {}).setdefault("annotations", {})[gone] = None
     if found.metadata.owner_references != wanted.metadata.owner_references:
         patch.setdefault("metadata", {})["ownerReferences"] = to_json(wanted.metadata.owner_references)
     if found.spec != wanted.spec:

@@ -1,7 +1,7 @@
 """Which pods are the grouper's: of the served schedulers and namespaces, and not grouped by anybody else."""
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Final, Literal
 
 from spinney.api import labels as marks
 from spinney.api.core import Pod
@@ -51,3 +51,19 @@ def gang_labels(gang: str, sub_group: str | None) -> dict[str, str]:
     """Return the labels by which a pod says that it is in a gang, and in which part of it."""
     labels = {marks.GROUPED: "gang", marks.POD_GANG: gang}
     return labels if sub_group is None else {**labels, marks.POD_CLIQUE: sub_group}
+
+
+MARKED_LABELS: Final = frozenset({marks.POD_GANG, marks.POD_CLIQUE, marks.KAI_SUB_GROUP, marks.COSCHEDULING_GROUP})
+"""The labels by which pods join a gang of any scheduler."""
+MARKED_ANNOTATIONS: Final = frozenset(
+    {marks.KAI_POD_GROUP, marks.KAI_SKIP_POD_GROUPER, marks.VOLCANO_GROUP, marks.LEGACY_GROUP}
+)
+"""The annotations by which they do."""
+
+
+def leaving(pod: Pod) -> dict[str, dict[str, None]]:
+    """Return the merge patch of metadata with which a pod is in no gang any more."""
+    return {
+        "labels": dict.fromkeys(MARKED_LABELS & pod.metadata.labels.keys()),
+        "annotations": dict.fromkeys(MARKED_ANNOTATIONS & pod.metadata.annotations.keys()),
+    }

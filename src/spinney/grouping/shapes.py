@@ -41,6 +41,8 @@ class Shape:
     alone: bool = False
     """The pod is a gang of its own."""
     problems: tuple[str, ...] = ()
+    finished_counted: bool = False
+    """Whether pods that have finished are not in ``min_member`` any more: the workload itself counts them."""
 
 
 def role_topology(annotations: Mapping[str, str], *, named: bool) -> TopologyConstraintInfo | None:

@@ -1,0 +1,179 @@
+"""What becomes of a gang when its workload is changed by its user: it follows, and no pod is left behind."""
+
+import pytest
+
+from spinney.api.core import POD
+from spinney.api.kai import POD_GROUP as KAI_GROUP
+from spinney.api.labels import CHECKPOINT_GRACE
+from spinney.api.podgang import POD_GANG, PodGang
+from spinney.api.resource import Resource
+from spinney.api.scheduling import PRIORITY_CLASS
+from tests.conftest import Cluster
+from tests.grouping.test_controller import A_DEPLOYMENT, A_JOB, DEPLOYMENT, RAY, install
+from tests.grouping.world import JOB, World, a_world
+
+pytestmark = pytest.mark.parametrize("cluster_name", ["embedded"])
+
+MIN_MEMBER = "kai.scheduler/min-member"
+BATCH_MIN_MEMBER = "kai.scheduler/batch-min-member"
+FLEET = Resource("jobs.example.com", "v1", "Fleet", "fleets", namespaced=False)
+PLAN = Resource("jobs.example.com", "v1", "Plan", "plans")
+FLOW = Resource("jobs.example.com", "v1", "PyFlow", "pyflows")
+OWN = """
+kind: GrouperConfiguration
+rules:
+- {kind: jobs.example.com/Fleet, floor: spec.least}
+- kind: jobs.example.com/PyFlow
+  counts: {kind: jobs.example.com/Plan, name: [spec.plan]}
+  floor: spec.least
+"""
+
+
+def gang(world: World) -> PodGang:
+    """Return the one gang there is."""
+    (found,) = (world.gangs.get(key) for key in world.gangs)
+    assert found is not None
+    return found
+
+
+async def test_pods_that_need_no_gang_any_more_are_placed_one_by_one(cluster: Cluster) -> None:
+    """Who takes the minimum off a Deployment that waits wants what fits to start."""
+    async with a_world(cluster) as world:
+        owner = await world.owner(DEPLOYMENT, "web", {**A_DEPLOYMENT, "replicas": 5}, annotations={MIN_MEMBER: "5"})
+        for number in range(5):
+            await world.pod(f"web-{number}", owner)
+        await world.until(lambda: world.floors() == {"default": 5})
+        await world.settle()
+        assert world.placed() == []
+        patch = {"metadata": {"annotations": {MIN_MEMBER: None}}}
+        await world.client.patch(DEPLOYMENT, "web", patch, world.namespace)
+        await world.until(lambda: len(world.placed()) == 4)
+
+
+async def test_a_workload_that_is_mended_is_looked_at_at_once(cluster: Cluster) -> None:
+    """Pods whose rule was refused for long do not wait for the next try."""
+    async with a_world(cluster) as world:
+        owner = await world.owner(JOB, "odd", {**A_JOB, "parallelism": 2}, annotations={BATCH_MIN_MEMBER: "two"})
+        for number in range(2):
+            await world.pod(f"odd-{number}", owner)
+        await world.settle(600)
+        patch = {"metadata": {"annotations": {BATCH_MIN_MEMBER: "2"}}}
+        await world.client.patch(JOB, "odd", patch, world.namespace)
+        await world.settle()
+        assert len(world.placed()) == 2
+
+
+async def test_a_priority_class_that_comes_later_is_taken(cluster: Cluster) -> None:
+    """The order in which a Job and its class are applied makes no difference, and the problem is gone."""
+    async with a_world(cluster) as world:
+        owner = await world.owner(JOB, "late", A_JOB, labels={"priorityClassName": "urgent"})
+        await world.pod("late-0", owner)
+        await world.settle()
+        assert gang(world).spec.priority_class_name == "train"
+        await world.client.create(PRIORITY_CLASS, {"metadata": {"name": "urgent"}, "value": 1000})
+        await world.settle()
+        assert gang(world).spec.priority_class_name == "urgent"
+        assert "GroupingProblem" not in {each.type for each in gang(world).status.conditions}
+
+
+async def test_what_a_workload_no_longer_says_its_gang_does_not_say_either(cluster: Cluster) -> None:
+    """A Job that was not preemptible becomes so; what somebody else put on the gang stays."""
+    async with a_world(cluster) as world:
+        said = {"kai.scheduler/preemptibility": "non-preemptible"}
+        owner = await world.owner(JOB, "calm", A_JOB, labels=said, annotations={CHECKPOINT_GRACE: "5m"})
+        await world.pod("calm-0", owner)
+        await world.until(lambda: len(world.placed()) == 1)
+        name = gang(world).metadata.name
+        own = {"metadata": {"labels": {"team": "a"}, "annotations": {"spinney.dev/min-runtime": "20m"}}}
+        await world.client.patch(POD_GANG, name, own, world.namespace)
+        unsaid = {"metadata": {"labels": dict.fromkeys(said), "annotations": {CHECKPOINT_GRACE: None}}}
+        await world.client.patch(JOB, "calm", unsaid, world.namespace)
+        await world.settle()
+        metadata = gang(world).metadata
+        assert not said.keys() & metadata.labels.keys()
+        assert CHECKPOINT_GRACE not in metadata.annotations
+        assert (metadata.labels["team"], metadata.annotations["spinney.dev/min-runtime"]) == ("a", "20m")
+
+
+async def test_pods_of_a_job_that_are_replaced_are_needed_as_before(cluster: Cluster) -> None:
+    """Ten completions, four at a time: after three successes four are still needed, not one."""
+    async with a_world(cluster) as world:
+        spec = {**A_JOB, "parallelism": 4, "completions": 10}
+        owner = await world.owner(JOB, "work", spec, annotations={BATCH_MIN_MEMBER: "4"})
+        for number in range(4):
+            await world.pod(f"work-{number}", owner, gpus=1)
+        await world.until(lambda: len(world.placed()) == 4)
+        for number in range(3):
+            done = {"status": {"phase": "Succeeded"}}
+            await world.client.patch(POD, f"work-{number}", done, world.namespace, subresource="status")
+            await world.pod(f"work-{number + 4}", owner, gpus=1)
+        await world.client.patch(JOB, "work", {"status": {"succeeded": 3}}, world.namespace, subresource="status")
+        await world.until(lambda: len(world.placed()) == 7)
+        await world.settle()
+        assert world.floors() == {"default": 4}
+
+
+async def test_the_group_of_another_scheduler_follows_the_queue(cluster: Cluster) -> None:
+    """A Job that waits is moved to another queue by its label, with KAI's PodGroup as well."""
+    async with a_world(cluster, every_backend=True) as world:
+        owner = await world.owner(JOB, "moved", A_JOB, labels={"kai.scheduler/queue": "first"})
+        await world.pod("moved-0", owner, gpus=9, scheduler="kai-scheduler")
+        await world.settle()
+        patch = {"metadata": {"labels": {"kai.scheduler/queue": "second"}}}
+        await world.client.patch(JOB, "moved", patch, world.namespace)
+        await world.settle()
+        (group,) = (await world.client.list(KAI_GROUP, world.namespace)).items
+        assert group["spec"]["queue"] == "second"
+
+
+async def test_a_pod_that_was_seen_before_its_role_is_joins_it(cluster: Cluster) -> None:
+    """A worker group is added to a Ray cluster; its first pod may be seen before the cluster that has the group."""
+    async with a_world(cluster) as world:
+        await install(world, RAY)
+        owner = await world.owner(RAY, "ray", {"workerGroupSpecs": []})
+        await world.pod("ray-head", owner, gpus=1, labels={"ray.io/group": "headgroup"})
+        await world.pod("ray-gpu-0", owner, gpus=9, labels={"ray.io/group": "gpu"})
+        await world.settle()
+        groups = [{"groupName": "gpu", "replicas": 2, "minReplicas": 2}]
+        await world.client.patch(RAY, "ray", {"spec": {"workerGroupSpecs": groups}}, world.namespace)
+        await world.settle()
+        assert world.floors() == {"headgroup": 1, "gpu": 2}
+        (gpu,) = (group for group in gang(world).spec.pod_groups if group.name == "gpu")
+        assert [pod.name for pod in gpu.pod_references] == ["ray-gpu-0"]
+
+
+async def test_an_owner_that_is_in_no_namespace_is_followed(cluster: Cluster) -> None:
+    """Pods may be of an object beside all namespaces; a change of it changes the gang."""
+    async with a_world(cluster, configuration=OWN) as world:
+        await install(world, FLEET)
+        owner = await world.owner(FLEET, "fleet", {"least": 1})
+        await world.pod("fleet-0", owner)
+        await world.until(lambda: world.floors() == {"default": 1})
+        await world.client.patch(FLEET, "fleet", {"spec": {"least": 2}})
+        await world.until(lambda: world.floors() == {"default": 2})
+
+
+async def test_counts_in_an_object_that_owns_no_pod_are_followed(cluster: Cluster) -> None:
+    """A kind of one's own may have its numbers in an object beside it; a change of that changes the gang."""
+    async with a_world(cluster, configuration=OWN) as world:
+        for kind in (PLAN, FLOW):
+            await install(world, kind)
+        await world.owner(PLAN, "plan", {"least": 1})
+        await world.pod("flow-0", await world.owner(FLOW, "flow", {"plan": "plan"}))
+        await world.settle()
+        assert world.floors() == {"default": 1}
+        await world.client.patch(PLAN, "plan", {"spec": {"least": 3}}, world.namespace)
+        await world.settle()
+        assert world.floors() == {"default": 3}
+
+
+async def test_the_label_that_names_the_queue_may_be_another(cluster: Cluster) -> None:
+    """Where another label was chosen, the scheduler still learns the queue, of gangs and of pods on their own."""
+    async with a_world(cluster, configuration="{kind: GrouperConfiguration, queueLabel: team}") as world:
+        job = await world.owner(JOB, "train", A_JOB, labels={"team": "vision"})
+        await world.pod("train-0", job)
+        await world.pod("web-0", await world.owner(DEPLOYMENT, "web", A_DEPLOYMENT, labels={"team": "vision"}))
+        await world.settle()
+        assert gang(world).metadata.labels["kai.scheduler/queue"] == "vision"
+        web = await world.client.get(POD, "web-0", world.namespace)
+        assert web["metadata"]["labels"]["kai.scheduler/queue"] == "vision"
