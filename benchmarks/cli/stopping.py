@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.cli.stopping`` starts ``spinney up``, applies one PodCliqueSet, waits until all its pods run,
 sends SIGINT and measures time and CPU time until the process has ended. The targets are 60 s until all pods run, and
-2 s until the end.
+2 s until the end. ``--after 5 15 25`` stops a cluster at each of these moments instead, in seconds after the set was
+applied: while pods are created, while gates are removed, while gangs are placed and bound.
 """
 
 import argparse
@@ -14,9 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.cli.__main__ import SPINNEY
+from benchmarks.cli.__main__ import SPINNEY, compile_ours
 
 RUNNING_TARGET, TARGET = 60.0, 2.0
 
@@ -27,29 +30,68 @@ def main() -> int:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=9000)
     parser.add_argument("--size", type=int, default=1000, help="pods of a gang")
+    parser.add_argument(
+        "--after", type=float, nargs="+", metavar="SECONDS", help="stop in the middle, at these moments"
+    )
     options = parser.parse_args()
+    compile_ours()
+    workload = a_set(options.pods, options.size)
+    if options.after:
+        return int(max(stopped_after(seconds, options.nodes, workload) for seconds in options.after) > TARGET)
+    with embedded(options.nodes) as (process, kubeconfig):
+        began = time.perf_counter()
+        apply(workload, kubeconfig, "--wait", "--timeout", "30m")
+        ran = time.perf_counter() - began
+        print(f"{options.pods} pods run after {ran:.1f} s (target {RUNNING_TARGET:g} s)")
+        taken = stopped(process)
+    return int(taken > TARGET or ran > RUNNING_TARGET)
+
+
+def stopped_after(seconds: float, nodes: int, workload: dict[str, object]) -> float:
+    """Return how long a cluster takes to stop that has had a set for so many seconds."""
+    with embedded(nodes) as (process, kubeconfig):
+        apply(workload, kubeconfig)
+        time.sleep(seconds)
+        print(f"{seconds:g} s after apply:", end=" ", flush=True)
+        return stopped(process)
+
+
+@contextmanager
+def embedded(nodes: int) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    """Start an embedded cluster and hand it out with its kubeconfig once it serves; whoever uses it stops it."""
     with tempfile.TemporaryDirectory() as directory:
-        kubeconfig, manifest = Path(directory) / "kubeconfig", Path(directory) / "set.json"
-        manifest.write_text(json.dumps(a_set(options.pods, options.size)))
-        up = [*SPINNEY, "up", "--nodes", f"{options.nodes}x16", "--kubeconfig", str(kubeconfig)]
+        kubeconfig = Path(directory) / "kubeconfig"
+        up = [*SPINNEY, "up", "--nodes", f"{nodes}x16", "--kubeconfig", str(kubeconfig)]
         process = subprocess.Popen(up, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert process.stdout is not None
         for line in process.stdout:
             if "is up at" in line:
                 break
-        began = time.perf_counter()
-        apply = [*SPINNEY, "apply", "-f", str(manifest), "--wait", "--timeout", "30m", "--kubeconfig", str(kubeconfig)]
-        subprocess.run(apply, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        ran = time.perf_counter() - began
-        print(f"{options.pods} pods run after {ran:.1f} s (target {RUNNING_TARGET:g} s)")
-        before, asked = cpu_seconds(process.pid), time.perf_counter()
-        process.send_signal(signal.SIGINT)
-        earlier = children_seconds()
-        _, said = process.communicate()
-        taken, cpu = time.perf_counter() - asked, children_seconds() - earlier - before
+        yield process, kubeconfig
+
+
+def apply(workload: dict[str, object], kubeconfig: Path, *options: str) -> None:
+    """Apply a manifest with ``spinney apply``."""
+    command = [*SPINNEY, "apply", "-f", "-", *options, "--kubeconfig", str(kubeconfig)]
+    subprocess.run(
+        command,
+        input=json.dumps(workload),
+        check=True,
+        text=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def stopped(process: subprocess.Popen[str]) -> float:
+    """Send SIGINT, print what the process says and takes until it has ended, and return the time."""
+    before, earlier, asked = cpu_seconds(process.pid), children_seconds(), time.perf_counter()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate()
+    taken, cpu = time.perf_counter() - asked, children_seconds() - earlier - before
     print(said.strip())
-    print(f"stopped after {taken:.2f} s, {cpu:.2f} s CPU (target {TARGET:g} s); {before:.1f} s CPU before")
-    return int(taken > TARGET or ran > RUNNING_TARGET)
+    print(f"stopped after {taken:.2f} s, {cpu:.2f} s CPU (target {TARGET:g} s); {before:.1f} s CPU before", flush=True)
+    return taken
 
 
 def a_set(pods: int, size: int = 1000) -> dict[str, object]:

@@ -1,6 +1,5 @@
 """Who binds the pods, each a process of its own."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.bytecode import compile_ahead
 from spinney.testing.controlplane import ControlPlane
 
 OUR_USER = "spinney-scheduler"
@@ -59,11 +59,5 @@ _IMPORTED = (
 
 
 def compile_ours() -> None:
-    """Have everything compiled that our processes import, as an installation does.
-
-    Where the interpreter is told to write no bytecode, libraries may never have been compiled, and half a second of
-    every start would be the compiler's.
-    """
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    for module in _IMPORTED:
-        subprocess.run([sys.executable, "-c", f"import {module}"], env=environment, check=True)
+    """Have everything compiled that our processes import."""
+    compile_ahead(*_IMPORTED)

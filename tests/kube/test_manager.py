@@ -116,6 +116,50 @@ async def test_a_runnable_that_goes_on_finishing_is_cancelled_after_the_grace_pe
     assert process.runtime.clock.monotonic() - before == pytest.approx(2, abs=1)
 
 
+@on_virtual_time
+async def test_reconciles_and_runnables_have_one_grace_period_together() -> None:
+    """A reconcile and a runnable that both go on do not make a stop twice as long."""
+    process = Process()
+    process.seconds = 1000
+    process.server.put("a", 1)
+
+    async def bind_for_ever() -> None:
+        try:
+            await process.runtime.clock.sleep(1000)
+        finally:
+            await process.runtime.clock.sleep(1000)
+
+    process.manager.add_runnable("binding", bind_for_ever)
+    running = await process.started()
+    process.manager.stop(grace_seconds=4)
+    before = process.runtime.clock.monotonic()
+    await running
+    assert process.runtime.clock.monotonic() - before == pytest.approx(4, abs=1)
+
+
+@on_virtual_time
+async def test_a_runnable_begins_nothing_new_while_reconciles_finish() -> None:
+    """A scheduler's loop ends when a stop is asked for: it does not go on deciding until the controllers are done."""
+    process = Process()
+    process.seconds = 8
+    process.server.put("a", 1)
+    rounds = 0
+
+    async def schedule() -> None:
+        nonlocal rounds
+        while True:
+            rounds += 1
+            await process.runtime.clock.sleep(1)
+
+    process.manager.add_runnable("scheduling", schedule)
+    running = await process.started()
+    process.manager.stop()
+    before = rounds
+    await running
+    assert rounds == before
+    assert process.story == [("began", "a"), ("ended", "a")]
+
+
 @pytest.mark.parametrize("situation", ["unsynced", "not leading"])
 @on_virtual_time
 async def test_a_process_can_be_stopped_before_it_leads(situation: str) -> None:

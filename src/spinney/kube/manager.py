@@ -1,9 +1,9 @@
 """A process made of caches, controllers and other runnables, started and stopped in order.
 
 Start: health endpoints, caches, their sync, the lease, then controllers and runnables. Stop is the reverse: the process
-is no longer ready, controllers finish the reconciles under way, events are sent for a moment, the lease is released,
-what needs no lease lingers for those who ask it without knowing yet, then caches and endpoints go. If any part ends
-with an error, everything is stopped in the same order and the error names the part.
+is no longer ready, controllers and runnables finish what is under way, events are sent for a moment, the lease is
+released, what needs no lease lingers for those who ask it without knowing yet, then caches and endpoints go. If any
+part ends with an error, everything is stopped in the same order and the error names the part.
 """
 
 # ruff: noqa: A002 - "type" is the word for what an answer is decoded as
@@ -26,7 +26,7 @@ from spinney.kube.fencing import fenced
 from spinney.kube.indexes import IndexFunction
 from spinney.kube.lease import LeaderElection, LeaseGivenAway
 from spinney.kube.metrics import KubeMetrics
-from spinney.runtime import Runtime
+from spinney.runtime import Clock, Runtime
 
 if TYPE_CHECKING:  # it brings a web server along, which a process without endpoints does not need
     from spinney.kube.serving import Answer, Check, HealthServer
@@ -36,7 +36,7 @@ T = TypeVar("T")
 GRACE_SECONDS = 10.0
 """How long reconciles under way, and what a runnable has begun, may take to end when the process stops."""
 EVENT_SECONDS = 0.5
-"""How long events that were recorded before are still sent after that; the rest is dropped."""
+"""How much of that time events that were recorded before may take after it; the rest of them is dropped."""
 
 log = structlog.get_logger()
 
@@ -147,7 +147,7 @@ class Manager:
     def stop(self, *, grace_seconds: float = GRACE_SECONDS) -> None:
         """Ask for a graceful stop; :meth:`run` returns when it is complete.
 
-        What is under way has ``grace_seconds`` to end, and is cancelled then.
+        What is under way has ``grace_seconds`` to end, all of it together, and is cancelled then.
         """
         self._grace = grace_seconds
         self._stopping.set()
@@ -176,7 +176,7 @@ class Manager:
                 self._health.check_ready("lease", self._election.unsettled)
             await self._health.start()
         try:
-            async with _Parts(self._grace_seconds) as parts:
+            async with _Parts(self._grace_period()) as parts:
                 for cache in self._caches.values():
                     parts.start(f"cache of {cache.resource}", cache.run())
                 if not await self._reaches(self._sync(), parts):
@@ -230,23 +230,26 @@ class Manager:
                 return
 
     async def _lead(self) -> None:
-        """Run controllers and runnables until asked to stop, then let reconciles finish within the grace period."""
-        async with _Parts(self._grace_seconds) as parts:
+        """Run controllers and runnables until asked to stop, then let both finish within one grace period."""
+        grace = self._grace_period()
+        async with _Parts(grace) as parts:
             for runnable in self._runnables:
                 if runnable.needs_lease:
                     parts.start(runnable.name, runnable.run())
-            async with _Parts(self._grace_seconds) as controllers:
+            async with _Parts(grace) as controllers:
                 for controller in self._controllers:
                     controllers.start(f"controller {controller.name}", controller.run())
                 self._ready.set()
                 await parts.watch_over(controllers.watch_over(self._asked_to_stop()))
                 for controller in self._controllers:
                     controller.stop()
-                await controllers.finish(self._grace)
-        await asyncio.gather(*(recorder.close(EVENT_SECONDS) for recorder in self._recorders))
+                parts.cancel()
+                await controllers.finish()
+        seconds = min(EVENT_SECONDS, grace.left())
+        await asyncio.gather(*(recorder.close(seconds) for recorder in self._recorders))
 
-    def _grace_seconds(self) -> float:
-        return self._grace
+    def _grace_period(self) -> "_GracePeriod":
+        return _GracePeriod(self.runtime.clock, lambda: self._grace)
 
     async def _asked_to_stop(self) -> None:
         await self._stopping.wait()
@@ -260,15 +263,33 @@ async def _first(*tasks: "asyncio.Future[Any]") -> None:
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
 
-class _Parts:
-    """Named tasks; on leaving the block they are cancelled in the reverse order of their start.
+class _GracePeriod:
+    """How long several parts may take to end, one after the other. Mutable: begins when it is first asked for."""
 
-    One that has not ended ``grace_seconds`` after that is cancelled once more, in the midst of what it finishes.
+    def __init__(self, clock: Clock, seconds: Callable[[], float]) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._end: float | None = None
+
+    def left(self) -> float:
+        """Return how many seconds are left of it."""
+        now = self._clock.monotonic()
+        if self._end is None:
+            self._end = now + self._seconds()
+        return max(0.0, self._end - now)
+
+
+class _Parts:
+    """Named tasks; on leaving the block they are cancelled in the reverse order of their start, or were before.
+
+    One that has not ended when the grace period is over is cancelled once more, in the midst of what it finishes: the
+    next process takes that up, as after a crash.
     """
 
-    def __init__(self, grace_seconds: Callable[[], float]) -> None:
+    def __init__(self, grace: _GracePeriod) -> None:
         self._tasks: dict[asyncio.Future[None], str] = {}
-        self._grace_seconds = grace_seconds
+        self._grace = grace
+        self._cancelled = False
 
     async def __aenter__(self) -> "_Parts":
         return self
@@ -276,7 +297,9 @@ class _Parts:
     async def __aexit__(self, *_: object) -> None:
         for task, name in reversed(self._tasks.items()):
             if not task.done():
-                await _cancelled(task, name, self._grace_seconds())
+                if not self._cancelled:
+                    task.cancel()
+                await _ended(task, name, self._grace.left())
 
     def start(self, name: str, run: Awaitable[None]) -> None:
         self._tasks[asyncio.ensure_future(run)] = name
@@ -290,19 +313,26 @@ class _Parts:
             await task
         finally:
             if not task.done():
-                await _cancelled(task, "the rest")
+                task.cancel()
+                await _ended(task, "the rest")
 
-    async def finish(self, seconds: float) -> None:
+    def cancel(self) -> None:
+        """Have all parts end at once; leaving the block waits for them."""
+        self._cancelled = True
+        for task in reversed(self._tasks):
+            task.cancel()
+
+    async def finish(self) -> None:
         """Wait for the parts to end on their own; those that do not in time are left to be cancelled."""
         if not self._tasks:
             return
-        ended, late = await asyncio.wait(self._tasks, timeout=seconds)
+        ended, late = await asyncio.wait(self._tasks, timeout=self._grace.left())
         for task in ended:
             if not task.cancelled() and (error := task.exception()) is not None:
                 raise ComponentFailed(f"{self._tasks[task]} failed while stopping: {error}") from error
         if late:
             names = sorted(self._tasks[task] for task in late)
-            log.warning("not finished in time, cancelling", parts=names, seconds=seconds)
+            log.info("not finished in time, cancelling", parts=names)
 
     def _raise_if_any_ended(self) -> None:
         for task, name in self._tasks.items():
@@ -312,12 +342,11 @@ class _Parts:
                 raise ComponentFailed(f"{name} {problem}") from error
 
 
-async def _cancelled(task: "asyncio.Future[None]", name: str, grace_seconds: float | None = None) -> None:
-    """Cancel a task and wait for its end; an error of its clean-up is reported, for nobody awaits it."""
-    task.cancel()
+async def _ended(task: "asyncio.Future[None]", name: str, grace_seconds: float | None = None) -> None:
+    """Wait for the end of a task that was cancelled; an error of its clean-up is reported, for nobody awaits it."""
     _, late = await asyncio.wait({task}, timeout=grace_seconds)
     if late:
-        log.warning("not finished in time, cancelling", parts=[name], seconds=grace_seconds)
+        log.info("not finished in time, cancelling", parts=[name])
         task.cancel()
         await asyncio.wait({task})
     if not task.cancelled() and (error := task.exception()) is not None:

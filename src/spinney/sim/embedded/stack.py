@@ -187,8 +187,8 @@ class Stack:
         """
         await install_crds(self.client, self._crds)
         parts: list[Part] = [self.operator, self.schedulers]
-        async with AsyncExitStack() as started:
-            await started.enter_async_context(self.fleet.running())
+        async with AsyncExitStack() as started, AsyncExitStack() as nodes:  # which stop first: they only react
+            await nodes.enter_async_context(self.fleet.running())
             if self.compute_domains is not None:
                 await self.compute_domains.prepare()
                 parts.insert(0, self.compute_domains)
