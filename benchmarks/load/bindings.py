@@ -22,7 +22,7 @@ import msgspec
 from benchmarks.load.cluster import NAMESPACE_NAME
 from spinney.api.core import POD
 from spinney.kube.config import load_kubeconfig
-from spinney.kube.transport import ClientRequest, Transport
+from spinney.kube.transport import Request, Transport
 from spinney.kube.watching import lines
 from spinney.runtime import Runtime
 
@@ -80,7 +80,7 @@ class Bindings:
         if self._version:
             query["resourceVersion"] = self._version
         async with self._transport.stream(
-            ClientRequest("GET", POD.path(NAMESPACE_NAME), query=query, headers={"accept": _TABLE})
+            Request("GET", POD.path(NAMESPACE_NAME), query=query, headers={"accept": _TABLE})
         ) as answer:
             print("ready", flush=True)
             async for batch in lines(aiter(answer)):

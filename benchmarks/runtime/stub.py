@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from spinney.kube.transport import ClientRequest, ClientResponse
+from spinney.kube.transport import Request, Response
 
 
 class Stream:
@@ -35,16 +35,16 @@ class Collection:
         self._objects = objects
         self._chunks = chunks
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         """Answer with the next page."""
         limit = int(request.query.get("limit", 500))
         items = list(itertools.islice(self._objects, limit))
         more = b',"continue":"more"' if len(items) == limit else b""
         body = b'{"metadata":{"resourceVersion":"1"%b},"items":[%b]}' % (more, b",".join(items))
-        return ClientResponse(200, {}, body)
+        return Response(200, {}, body)
 
     @asynccontextmanager
-    async def stream(self, request: ClientRequest) -> AsyncIterator[Stream]:
+    async def stream(self, request: Request) -> AsyncIterator[Stream]:
         """Send the chunks, then stay silent."""
         yield Stream(self._send())
 
@@ -67,16 +67,16 @@ class Store:
         self._news: asyncio.Queue[bytes] = asyncio.Queue()
         self.written: list[float] = []
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         """Answer a list, a get, a put or a merge patch of top-level fields."""
         await asyncio.sleep(0)
         path = request.path
         if path.count("/") < 5:
             listing = {"metadata": {"resourceVersion": "1"}, "items": list(self._objects.values())}
-            return ClientResponse(200, {}, json.dumps(listing).encode())
+            return Response(200, {}, json.dumps(listing).encode())
         if request.method != "GET":
             self._write(path, json.loads(request.body or b"{}"), merge=request.method == "PATCH")
-        return ClientResponse(200, {}, json.dumps(self._objects[path]).encode())
+        return Response(200, {}, json.dumps(self._objects[path]).encode())
 
     def _write(self, path: str, body: dict[str, Any], *, merge: bool) -> None:
         self.written.append(time.monotonic())
@@ -88,7 +88,7 @@ class Store:
         self._news.put_nowait(json.dumps(event).encode() + b"\n")
 
     @asynccontextmanager
-    async def stream(self, request: ClientRequest) -> AsyncIterator[Stream]:
+    async def stream(self, request: Request) -> AsyncIterator[Stream]:
         """Send every write from now on."""
         yield Stream(self._send())
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from spinney.kube.transport import ClientRequest
+from spinney.kube.transport import Request
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
@@ -38,7 +38,7 @@ class Benchmark:
         self.transport = InProcessTransport(self.server)
 
     async def expect(self, status: int, method: str, path: str, body: bytes | None = None, **more: Any) -> bytes:
-        answer = await self.transport.request(ClientRequest(method, path, body=body, **more))
+        answer = await self.transport.request(Request(method, path, body=body, **more))
         if answer.status != status:
             raise SystemExit(f"{method} {path}: {answer.status} {answer.body[:500]!r}")
         return answer.body
@@ -80,7 +80,7 @@ class Benchmark:
     async def _follow(self, revision: str) -> None:
         seen = 0
         query = {"watch": "true", "resourceVersion": revision}
-        async with self.transport.stream(ClientRequest("GET", "/api/v1/pods", query=query)) as stream:
+        async with self.transport.stream(Request("GET", "/api/v1/pods", query=query)) as stream:
             async for chunk in stream:
                 seen += chunk.count(b"\n")
                 if seen >= self.count:

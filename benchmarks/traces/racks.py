@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.traces.openb import KAI, PACKING
 from benchmarks.traces.tables import Table
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.sim.replay import Job, PodRequest, Replay, Trace
+from spinney.sim.replay import Ask, Job, Replay, Trace
 from spinney.sim.replay.checking import violations
 from spinney.sim.replay.engine import suited
 from spinney.sim.replay.formats.openb import read_openb
@@ -68,7 +68,7 @@ def with_gangs(trace: Trace) -> Trace:
         found = [job]
         if (place + 1) % BETWEEN == 0:
             size = SIZES[gangs % len(SIZES)]
-            ask = PodRequest(cpu=64_000, memory=65_536, gpus=8)
+            ask = Ask(cpu=64_000, memory=65_536, gpus=8)
             found.append(Job(f"gang-{gangs:03d}", 0.0, ask, pods=size // 8, kind=f"gang of {size}", topology=RACK))
             gangs += 1
         for each in found:

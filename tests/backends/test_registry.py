@@ -7,12 +7,12 @@ import pytest
 
 from spinney.api.podgang import PodGang
 from spinney.backends import (
-    BackendProfile,
     BackendUnavailable,
     Capabilities,
     Catalogue,
     InitializationFailed,
     PodManifest,
+    Profile,
     Profiles,
     Registry,
     SchedulerBackend,
@@ -137,7 +137,7 @@ async def test_the_registry_is_initialised_once() -> None:
     registry = Registry()
     with pytest.raises(RuntimeError, match="not initialised"):
         registry.get("theirs")
-    profiles = Profiles((BackendProfile("theirs"),), "theirs")
+    profiles = Profiles((Profile("theirs"),), "theirs")
     await registry.initialize(catalogue, None, profiles)  # type: ignore[arg-type]
     assert registry.get_default() is registry.get("theirs")
     assert registry.get("volcano") is None
@@ -161,7 +161,7 @@ async def test_a_backend_that_cannot_be_made_names_its_profile() -> None:
     """A constructor that raises is reported as a failed initialisation, with the profile and its line."""
     catalogue = Catalogue()
     catalogue.register(Unfinished)
-    profiles = Profiles((BackendProfile("theirs", where="line 3"),), "theirs")
+    profiles = Profiles((Profile("theirs", where="line 3"),), "theirs")
     with pytest.raises(InitializationFailed, match=r"'theirs' \(line 3\): TypeError: cannot be made yet"):
         await Registry().initialize(catalogue, None, profiles)  # type: ignore[arg-type]
 
@@ -171,6 +171,6 @@ async def test_a_backend_that_cannot_be_initialised_names_its_profile() -> None:
     """The error of a failed initialisation has the profile, its line and the reason."""
     catalogue = Catalogue()
     catalogue.register(Broken)
-    profiles = Profiles((BackendProfile("theirs", where="line 7"),), "theirs")
+    profiles = Profiles((Profile("theirs", where="line 7"),), "theirs")
     with pytest.raises(InitializationFailed, match=r"'theirs' \(line 7\): .*run its installer"):
         await Registry().initialize(catalogue, None, profiles)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from spinney.api import labels as marks
 from spinney.api.grove import PodCliqueSet
 from spinney.backends import Rejected, SchedulerBackend
 from spinney.backends.builtin import BACKENDS, every_backend
-from spinney.backends.profiles import BackendProfile
+from spinney.backends.profiles import Profile
 from spinney.cli.manifests.offline_backends import NeedsCluster, judge
 from spinney.runtime import Runtime, run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
@@ -63,6 +63,6 @@ async def test_a_backend_that_asks_its_cluster_first_stays_open() -> None:
     kube = every_backend().get("default-scheduler")
     assert kube is not None
     assert kube.config_type is not None
-    config = BackendProfile("default-scheduler", kube.config_type(gang_scheduling=True)).config
+    config = Profile("default-scheduler", kube.config_type(gang_scheduling=True)).config
     with pytest.raises(NeedsCluster):
         await judge(kube, config, a_pod_clique_set(), runtime=Runtime.virtual())

@@ -12,7 +12,7 @@ from spinney.api.core import POD, Pod
 from spinney.api.grove import POD_CLIQUE_SET
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
-from spinney.backends.profiles import BackendProfile, Profiles
+from spinney.backends.profiles import Profile, Profiles
 from spinney.cli import main
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
@@ -106,7 +106,7 @@ async def test_the_processes_run_under_exactly_these_rights(cluster: Cluster, tm
         await cluster.client.apply(_resource(each), each)
     operator = _as(cluster, plane.kubeconfig_for(f"system:serviceaccount:{NAMESPACE}:grove-operator"))
     scheduler = _as(cluster, plane.kubeconfig_for(f"system:serviceaccount:{NAMESPACE}:spinney-scheduler"))
-    profiles = Profiles((BackendProfile("default-scheduler"), BackendProfile("spinney-scheduler")), "spinney-scheduler")
+    profiles = Profiles((Profile("default-scheduler"), Profile("spinney-scheduler")), "spinney-scheduler")
     group = NodeGroup(name="n-{index}", count=2, capacity={"cpu": 4, "memory": "8Gi"})
     fleet = Fleet(cluster.client, ClusterSpec(nodes=(group,)), runtime=cluster.runtime)
     running = Operator(operator, Settings(profiles=profiles, topology_enabled=True))

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from spinney.api.core import NAMESPACE
 from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING
 from spinney.api.struct import JSON
-from spinney.backends import BackendProfile, Profiles
+from spinney.backends import Profile, Profiles
 from spinney.cli import main
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
@@ -217,7 +217,7 @@ def refusals() -> dict[str, str]:
         async with server.running():
             await client.create(NAMESPACE, {"metadata": {"name": "test"}})
             await install_crds(client)
-            profiles = Profiles((BackendProfile("default-scheduler"), BackendProfile("kai-scheduler")), "kai-scheduler")
+            profiles = Profiles((Profile("default-scheduler"), Profile("kai-scheduler")), "kai-scheduler")
             settings = Settings(profiles=profiles, topology_enabled=True)
             operator = Operator(Client(InProcessTransport(server), runtime), settings)
             caller.admission = operator.admission

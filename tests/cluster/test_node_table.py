@@ -5,7 +5,7 @@ import pytest
 
 from spinney.api.core import Taint
 from spinney.cluster.resources import CPU, GPU
-from spinney.cluster.table import Holding, NodeTable, UnknownNode
+from spinney.cluster.table import Holding, NodeNotInTable, NodeTable
 from tests.cluster.building import a_node
 
 
@@ -149,7 +149,7 @@ def test_taints_and_conditions_are_columns() -> None:
 
 def test_an_unknown_node_is_named() -> None:
     """Asking for the row of a node that is not there raises an error that names it."""
-    with pytest.raises(UnknownNode, match="ghost"):
+    with pytest.raises(NodeNotInTable, match="ghost"):
         NodeTable().row("ghost")
 
 

@@ -17,7 +17,7 @@ from spinney.kube.crds import install_crds
 from spinney.kube.errors import ConnectionFailed, NotFound
 from spinney.kube.guarding import GuardedTransport
 from spinney.kube.retrying import SAFE_METHODS
-from spinney.kube.transport import ClientRequest, ClientResponse, Transport
+from spinney.kube.transport import Request, Response, Transport
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
@@ -41,13 +41,13 @@ class Weather(GuardedTransport):
         self._failing = failing
         self.cut = False
 
-    def admit(self, request: ClientRequest) -> ClientRequest:
+    def admit(self, request: Request) -> Request:
         """Let nothing through once the line is cut, and now and then nothing before."""
         if self.cut or self._chance.random() < self._failing / 2:
             raise ConnectionFailed(f"{request} was not sent")
         return request
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         """Send a request; now and then the answer to a write is lost."""
         answer = await super().request(request)
         if request.method not in SAFE_METHODS and self._chance.random() < self._failing / 2:

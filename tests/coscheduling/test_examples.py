@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from spinney.api.coscheduling import PodGroup
 from spinney.api.struct import convert
 from spinney.cli.commands.coscheduler import coscheduler
-from spinney.coscheduling.framework import FrameworkRegistry
+from spinney.coscheduling.framework import PluginRegistry
 from spinney.coscheduling.framework.registry import ENTRY_POINTS
 from spinney.coscheduling.plugins import BUILT_IN
 from spinney.coscheduling.process.configuration import load_configuration
@@ -45,7 +45,7 @@ async def test_the_plugin_filters(cluster_name: str, hour: int, node: str) -> No
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    registry = FrameworkRegistry(BUILT_IN)
+    registry = PluginRegistry(BUILT_IN)
     registry.register("NightShift", module.NightShift)
     bench = Bench(registry=registry, plugins={"multiPoint": {"enabled": [{"name": "NightShift"}]}})
     clock = bench.runtime.clock
@@ -78,7 +78,7 @@ async def test_a_plugin_that_is_installed_is_there(
     monkeypatch.syspath_prepend(tmp_path)
     everywhere = {"multiPoint": {"enabled": [{"name": "NightShift"}]}}
     arguments = [{"name": "NightShift", "args": {"from": 0, "to": 0}}]
-    bench = Bench(registry=FrameworkRegistry.installed(BUILT_IN), plugins=everywhere, plugin_config=arguments)
+    bench = Bench(registry=PluginRegistry.installed(BUILT_IN), plugins=everywhere, plugin_config=arguments)
     bench.put(a_node("owl", labels={"example.com/night-only": "true"}), a_pod("p"))
     await bench.run()
     assert bench.binds == {"p": "owl"}
@@ -89,7 +89,7 @@ def test_a_name_that_is_taken_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     installed(tmp_path, "Coscheduling")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ValueError, match=r"night_shift:NightShift.* 'Coscheduling' is taken"):
-        FrameworkRegistry.installed(BUILT_IN)
+        PluginRegistry.installed(BUILT_IN)
 
 
 def test_the_command_names_what_is_wrong(tmp_path: Path) -> None:

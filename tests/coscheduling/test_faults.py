@@ -12,13 +12,13 @@ from spinney.api.core import NODE, Pod
 from spinney.cluster.table import NodeTable
 from spinney.coscheduling.framework import (
     SUCCESS,
-    ActionType,
+    Action,
     EventHint,
     Filter,
-    FrameworkRegistry,
     Handle,
     NodeFilter,
     Permit,
+    PluginRegistry,
     PostFilter,
     PreBind,
     PreEnqueue,
@@ -161,7 +161,7 @@ class AtHint(Faulty, PreFilter):
         return Status.unschedulable("no") if pod.metadata.name.startswith("bad") else SUCCESS
 
     def events(self) -> tuple[EventHint, ...]:
-        return (EventHint(NODE, ActionType.ANY, lambda pod, event: self.does(False, pod)),)
+        return (EventHint(NODE, Action.ANY, lambda pod, event: self.does(False, pod)),)
 
 
 _SKIP = next(code for code in type(SUCCESS.code) if code.name == "SKIP")
@@ -191,7 +191,7 @@ async def test_a_fault_stays_with_whom_it_concerns(cluster_name: str, plugin: An
     """Good pods are bound; a bad one never gets past a point where it could not be asked about, and says so."""
     counted: list[tuple[str, str]] = []
     slow: list[tuple[str, str]] = []
-    registry = FrameworkRegistry(BUILT_IN)
+    registry = PluginRegistry(BUILT_IN)
     registry.register(FAULTY, type(plugin.__name__, (plugin,), {"fault": fault}))
     here = {"enabled": [{"name": FAULTY}]}
     first = {"enabled": [{"name": FAULTY}, {"name": "WrittenDown"}]}

@@ -6,7 +6,7 @@ import pytest
 
 from spinney.api.core import POD
 from spinney.kube.guarding import GuardedTransport
-from spinney.kube.transport import ClientRequest, ClientResponse
+from spinney.kube.transport import Request, Response
 from tests.conftest import Cluster
 
 from .bench import Bench
@@ -25,11 +25,11 @@ class SlowPatches(GuardedTransport):
         self.may_pass = asyncio.Event()
         self.writes: list[str] = []
 
-    def admit(self, request: ClientRequest) -> ClientRequest:
+    def admit(self, request: Request) -> Request:
         """Allow everything."""
         return request
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         """Send a request, a patch only when patches may pass."""
         if request.method == "PATCH" and "/pods/" in request.path:
             await self.may_pass.wait()
@@ -108,9 +108,9 @@ class _RefusesBinds(SlowPatches):
         super().__init__(cluster)
         self.may_pass.set()
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         if request.path.endswith("/binding"):
-            return ClientResponse(
+            return Response(
                 422, {}, b'{"kind":"Status","status":"Failure","code":422,"message":"the bind was refused"}'
             )
         return await super().request(request)

@@ -15,10 +15,10 @@ from spinney.coscheduling.framework import (
     Code,
     CycleState,
     Filter,
-    FrameworkRegistry,
     Handle,
     NodeFilter,
     Permit,
+    PluginRegistry,
     PreFilter,
     Reserve,
     Score,
@@ -43,7 +43,7 @@ class Plugged:
 
 
 def a_bench_with(plugin: Any) -> Bench:
-    registry = FrameworkRegistry(BUILT_IN)
+    registry = PluginRegistry(BUILT_IN)
     registry.register("Mine", plugin)
     return Bench(registry=registry, plugins={"multiPoint": {"enabled": [{"name": "Mine", "weight": 100}]}})
 

@@ -11,7 +11,7 @@ from spinney.api.meta import Metadata
 from spinney.coscheduling.cycle.queue import BackoffTimes, SchedulingQueue
 from spinney.coscheduling.framework import (
     SUCCESS,
-    ActionType,
+    Action,
     ClusterEvent,
     EventHint,
     PreEnqueue,
@@ -50,11 +50,11 @@ class Gates(PreEnqueue):
         return Status.unresolvable("gated") if pod.gated else SUCCESS
 
     def events(self) -> tuple[EventHint, ...]:
-        return (EventHint(POD, ActionType.UPDATE),)
+        return (EventHint(POD, Action.UPDATE),)
 
 
-NODE_ADDED = ClusterEvent(NODE, ActionType.ADD)
-HINTS = {"Fit": (EventHint(NODE, ActionType.ADD),), "Gates": Gates().events()}
+NODE_ADDED = ClusterEvent(NODE, Action.ADD)
+HINTS = {"Fit": (EventHint(NODE, Action.ADD),), "Gates": Gates().events()}
 
 
 def a_pod(name: str, *, priority: int = 0, gates: tuple[str, ...] = ()) -> Pod:
@@ -98,7 +98,7 @@ def test_a_rejected_pod_waits_for_an_event_its_plugin_asked_for(queue: Schedulin
     assert queued is not None
     queue.give_back(queued, ["Fit"])
     clock.time += 3600
-    queue.notify(ClusterEvent(NODE, ActionType.DELETE))
+    queue.notify(ClusterEvent(NODE, Action.DELETE))
     assert popped(queue) == []
 
     queue.notify(NODE_ADDED)
@@ -285,14 +285,14 @@ def test_a_hint_that_fails_wakes(clock: HandClock) -> None:
     def broken(pod: Pod, event: ClusterEvent) -> bool:
         raise RuntimeError("lost my configuration")
 
-    hints = {"Broken": (EventHint(NODE, ActionType.ADD, broken),)}
+    hints = {"Broken": (EventHint(NODE, Action.ADD, broken),)}
     queue = SchedulingQueue(clock, ByPriority(), hints=hints)
     queue.add(a_pod("a"))
     (queued,) = [queue.pop()]
     assert queued is not None
     queue.give_back(queued, ["Broken"])
 
-    queue.notify(ClusterEvent(NODE, ActionType.ADD))
+    queue.notify(ClusterEvent(NODE, Action.ADD))
     clock.time += 60
 
     assert popped(queue) == ["a"]

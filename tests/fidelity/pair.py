@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from spinney.kube.transport import ClientRequest, Transport
+from spinney.kube.transport import Request, Transport
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
@@ -83,7 +83,7 @@ async def comparable(transport: Transport, exchange: Exchange, namespace: str) -
     """Send a request; return what of the answer can be compared."""
     body = None if exchange.body is None else json.dumps(exchange.body).replace("{ns}", namespace).encode()
     answer = await transport.request(
-        ClientRequest(
+        Request(
             exchange.method,
             exchange.path.replace("{ns}", namespace),
             query={name: value.replace("{ns}", namespace) for name, value in exchange.query.items()},

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spinney.api.struct import JSON
-from spinney.kube.transport import ClientRequest, Transport
+from spinney.kube.transport import Request, Transport
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
 from spinney.server.authorization.bootstrap import first_bindings, first_roles
@@ -38,7 +38,7 @@ async def _both(plane: ControlPlane) -> AsyncIterator[tuple[Transport, Transport
 async def _said(transport: Transport, user: str, method: str, path: str, body: JSON | None = None) -> Any:
     headers = {"content-type": "application/json"} | ({"impersonate-user": user} if user else {})
     sent = None if body is None else json.dumps(body).encode()
-    answer = await transport.request(ClientRequest(method, path, headers=headers, body=sent))
+    answer = await transport.request(Request(method, path, headers=headers, body=sent))
     content = json.loads(answer.body)
     kept = ("message", "reason", "details", "rules", "aggregationRule", "roleRef", "subjects")
     status = content.get("status")

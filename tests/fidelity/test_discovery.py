@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from spinney.kube.transport import ClientRequest, Transport
+from spinney.kube.transport import Request, Transport
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.server.builtin.table import builtin_kinds
@@ -49,7 +49,7 @@ _FIELDS = (
 
 
 async def _read(transport: Transport, path: str) -> Any:
-    return json.loads((await transport.request(ClientRequest("GET", path))).body)
+    return json.loads((await transport.request(Request("GET", path))).body)
 
 
 async def test_resources_are_described_alike(controlplane: ControlPlane) -> None:
@@ -77,7 +77,7 @@ async def test_aggregated_discovery_is_the_same(controlplane: ControlPlane, path
     """Groups stand in the same order, and every version and resource is told field by field as a real server does."""
     runtime = Runtime.system()
     real, ours = controlplane.connect(runtime).transport, InProcessTransport(ApiServer(runtime))
-    answers = [await each.request(ClientRequest("GET", path, headers={"accept": _AGGREGATED})) for each in (real, ours)]
+    answers = [await each.request(Request("GET", path, headers={"accept": _AGGREGATED})) for each in (real, ours)]
     expected, found = (json.loads(answer.body) for answer in answers)
     for name in ("content-type", "vary", "cache-control"):
         assert answers[0].headers.get(name) == answers[1].headers.get(name)
@@ -156,8 +156,7 @@ async def test_the_same_fields_select(controlplane: ControlPlane) -> None:
         for field in _FIELDS if "list" in kind.verbs else ():
             query = {"fieldSelector": f"{field}=x", "limit": "1"}
             statuses = [
-                (await each.request(ClientRequest("GET", kind.resource.path(), query=query))).status
-                for each in (real, ours)
+                (await each.request(Request("GET", kind.resource.path(), query=query))).status for each in (real, ours)
             ]
             if statuses[0] != statuses[1]:
                 differing.append(f"{kind.resource} {field}: {statuses}")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from spinney.api.builtin_fields import field_table
-from spinney.kube.transport import ClientRequest, Transport
+from spinney.kube.transport import Request, Transport
 from spinney.server.builtin.table import builtin_kinds
 from spinney.server.exchange.protobuf import decode_object
 from spinney.testing.controlplane import ControlPlane
@@ -30,8 +30,8 @@ async def test_every_object_of_a_real_cluster_reads_the_same(controlplane: Contr
             if "list" not in kind.verbs:
                 continue
             for path in await _objects(pair.real, kind.resource.path()):
-                binary = await pair.real.request(ClientRequest("GET", path, headers=_PROTOBUF))
-                plain = await pair.real.request(ClientRequest("GET", path))
+                binary = await pair.real.request(Request("GET", path, headers=_PROTOBUF))
+                plain = await pair.real.request(Request("GET", path))
                 if binary.status != 200 or plain.status != 200:
                     continue  # gone meanwhile
                 expected, found = json.loads(plain.body), decode_object(table, binary.body)
@@ -47,7 +47,7 @@ async def test_every_object_of_a_real_cluster_reads_the_same(controlplane: Contr
 
 
 async def _objects(transport: Transport, path: str) -> list[str]:
-    answer = await transport.request(ClientRequest("GET", path))
+    answer = await transport.request(Request("GET", path))
     if answer.status != 200:
         return []  # an API that this control plane does not serve
     prefix, _, plural = path.rpartition("/")

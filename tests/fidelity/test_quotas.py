@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spinney.api.struct import JSON
-from spinney.kube.transport import ClientRequest, Transport
+from spinney.kube.transport import Request, Transport
 from spinney.testing.controlplane import ControlPlane
 from tests.fidelity.exchanges import MAPS, PODS, Exchange, deleting, getting, merging, posting
 from tests.fidelity.kinds import CLAIMS, QUOTAS, SERVICES
@@ -196,9 +196,7 @@ async def _said(transport: Transport, exchange: Exchange, namespace: str) -> Any
     sent = None if exchange.body is None else json.dumps(exchange.body).encode()
     path = exchange.path.replace("{ns}", namespace)
     headers = {"content-type": exchange.content_type}
-    answer = await transport.request(
-        ClientRequest(exchange.method, path, query=exchange.query, headers=headers, body=sent)
-    )
+    answer = await transport.request(Request(exchange.method, path, query=exchange.query, headers=headers, body=sent))
     body = json.loads(answer.body)
     if body.get("status") == "Failure":
         causes = sorted(str((each.get("field"), each["reason"])) for each in body["details"].get("causes") or ())

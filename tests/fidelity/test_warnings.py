@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spinney.kube.transport import ClientRequest, Transport
+from spinney.kube.transport import Request, Transport
 from spinney.testing.controlplane import ControlPlane
 from tests.fidelity.exchanges import MAPS, PODS, Exchange, deleting, getting, merging, posting
 from tests.fidelity.kinds import CLAIMS, NODES, SERVICES
@@ -91,7 +91,7 @@ async def _told(transport: Transport, exchange: Exchange, namespace: str) -> Any
     """Return the status code and the last warning of an answer."""
     body = None if exchange.body is None else json.dumps(exchange.body).replace("{ns}", namespace).encode()
     answer = await transport.request(
-        ClientRequest(
+        Request(
             exchange.method,
             exchange.path.replace("{ns}", namespace),
             query=exchange.query,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from spinney.api.struct import JSON
-from spinney.kube.transport import ClientRequest, Transport
+from spinney.kube.transport import Request, Transport
 from tests.fidelity.exchanges import Exchange
 from tests.fidelity.pair import stable
 
@@ -32,7 +32,7 @@ class Twin:
         if query.get("continue") == "@next":
             query["continue"] = self._pages.get(exchange.path, "none")
         answer = await self.transport.request(
-            ClientRequest(
+            Request(
                 exchange.method,
                 self._filled(exchange.path),
                 query={name: self._filled(value) for name, value in query.items()},
@@ -64,7 +64,7 @@ class Twin:
         """
         found: dict[str, list[tuple[str, Any]]] = {}
         query = {"watch": "true", "resourceVersion": revision, "timeoutSeconds": "30"}
-        async with self.transport.stream(ClientRequest("GET", self._filled(path), query=query)) as stream:
+        async with self.transport.stream(Request("GET", self._filled(path), query=query)) as stream:
             rest = b""
             async for chunk in stream:
                 *lines, rest = (rest + chunk).split(b"\n")

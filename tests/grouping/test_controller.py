@@ -12,7 +12,7 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.api.volcano import POD_GROUP as VOLCANO_GROUP
 from spinney.kube.client import Client
-from spinney.kube.transport import ClientResponse
+from spinney.kube.transport import Response
 from tests.conftest import Cluster
 from tests.grouping.world import JOB, World, a_world
 from tests.scheduler.process.world import FaultyTransport, status
@@ -59,7 +59,7 @@ async def test_a_pod_that_somebody_else_wrote_at_the_same_moment_is_labelled_aga
     line = FaultyTransport(cluster.client.transport)
     refused: list[str] = []
 
-    def once(method: str, path: str) -> ClientResponse | None:
+    def once(method: str, path: str) -> Response | None:
         if method != "PATCH" or not path.endswith("/pods/single") or refused:
             return None
         refused.append(path)

@@ -15,7 +15,7 @@ from spinney.grouping.grouper import Grouper
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
-from spinney.kube.transport import ClientRequest, ClientResponse, StreamingResponse
+from spinney.kube.transport import Request, Response, StreamingResponse
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
 from spinney.sim.embedded.transport import InProcessTransport
@@ -29,7 +29,7 @@ scheduler: {profiles: [{name: kai-scheduler, default: true}, {name: spinney-sche
 """
 
 
-def _as(request: ClientRequest) -> ClientRequest:
+def _as(request: Request) -> Request:
     return replace(request, headers={**request.headers, "Impersonate-User": WHO})
 
 
@@ -39,11 +39,11 @@ class _As:
     def __init__(self, transport: InProcessTransport) -> None:
         self._transport = transport
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         """Send one request."""
         return await self._transport.request(_as(request))
 
-    def stream(self, request: ClientRequest) -> AbstractAsyncContextManager[StreamingResponse]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamingResponse]:
         """Stream one request."""
         return self._transport.stream(_as(request))
 

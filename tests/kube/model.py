@@ -16,7 +16,7 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused
 from spinney.kube.keys import Key
-from spinney.kube.transport import ClientRequest, ClientResponse
+from spinney.kube.transport import Request, Response
 from spinney.runtime import Runtime
 
 THING = Resource("test.spinney.dev", "v1", "Thing", "things")
@@ -52,7 +52,7 @@ class ModelServer:
         self.requests: list[tuple[str, str, Mapping[str, str]]] = []
         self.watch_faults: deque[WatchFault] = deque()
         self.list_faults: deque[str] = deque()  # refuse, expire-mid-list
-        self.fail_next: deque[ClientResponse | Exception] = deque()
+        self.fail_next: deque[Response | Exception] = deque()
         self.down = False
         self.latency = 0.0
         self.lag = 0.0  # seconds a watch is behind
@@ -99,7 +99,7 @@ class ModelServer:
 
     # ---------------------------------------------------------------- the transport
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         """Answer one request."""
         self.requests.append((request.method, request.path, dict(request.query)))
         await asyncio.sleep(self.latency)
@@ -113,7 +113,7 @@ class ModelServer:
         return self._answer(request)
 
     @asynccontextmanager
-    async def stream(self, request: ClientRequest) -> AsyncIterator["ModelStream"]:
+    async def stream(self, request: Request) -> AsyncIterator["ModelStream"]:
         """Answer a watch."""
         self.requests.append((request.method, request.path, dict(request.query)))
         if self.down:
@@ -128,7 +128,7 @@ class ModelServer:
     async def close(self) -> None:
         """Do nothing."""
 
-    def _answer(self, request: ClientRequest) -> ClientResponse:
+    def _answer(self, request: Request) -> Response:
         method, path = request.method, request.path
         body: Any = json.loads(request.body) if request.body else None
         collection = path.rsplit("/", 1)[-1] in {"things", "leases", "events", "pods"}
@@ -156,7 +156,7 @@ class ModelServer:
         assert request.headers["content-type"] == "application/merge-patch+json"
         return _ok(self._store(path, _merge(stored, body), "MODIFIED"))
 
-    def _list(self, path: str, query: Mapping[str, str]) -> ClientResponse:
+    def _list(self, path: str, query: Mapping[str, str]) -> Response:
         fault = self.list_faults.popleft() if self.list_faults else ""
         if fault == "refuse":
             return _status(500, "InternalError", "etcd is having a moment")
@@ -295,12 +295,12 @@ def status_body(code: int, reason: str, message: str, **details: Any) -> bytes:
     return json.dumps({**status, "details": details, "code": code}).encode()
 
 
-def _status(code: int, reason: str, message: str) -> ClientResponse:
-    return ClientResponse(code, {}, status_body(code, reason, message))
+def _status(code: int, reason: str, message: str) -> Response:
+    return Response(code, {}, status_body(code, reason, message))
 
 
-def _ok(obj: JSON, code: int = 200) -> ClientResponse:
-    return ClientResponse(code, {}, json.dumps(obj).encode())
+def _ok(obj: JSON, code: int = 200) -> Response:
+    return Response(code, {}, json.dumps(obj).encode())
 
 
 def _line(kind: str, obj: JSON) -> bytes:

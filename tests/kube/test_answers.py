@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.kube.answers import AnswerReader, MalformedAnswer
-from spinney.kube.transport import ClientResponse
+from spinney.kube.transport import Response
 
 BODIES = st.binary(max_size=300)
 
@@ -28,7 +28,7 @@ def chunked(body: bytes, sizes: list[int]) -> bytes:
     return b"HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n" + written + b"0\r\nTrailer: x\r\n\r\n"
 
 
-def read(data: bytes, cuts: list[int]) -> ClientResponse:
+def read(data: bytes, cuts: list[int]) -> Response:
     """Feed an answer in pieces; it must be complete with the last byte and not before."""
     reader = AnswerReader()
     edges = sorted({cut % (len(data) + 1) for cut in cuts} | {0, len(data)})

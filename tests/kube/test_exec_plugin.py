@@ -15,7 +15,7 @@ from aiohttp import web
 from spinney.kube.config import load_kubeconfig
 from spinney.kube.errors import ConfigurationError
 from spinney.kube.http import HttpTransport
-from spinney.kube.transport import ClientRequest
+from spinney.kube.transport import Request
 from spinney.runtime import Runtime, SystemClock
 from tests.kube.certificates import Authority
 from tests.kube.tinyserver import serving
@@ -91,7 +91,7 @@ def plugin(tmp_path: Path) -> Plugin:
 
 async def token_of(transport: HttpTransport) -> str:
     """Return the authorization the server sees."""
-    return str(json.loads((await transport.request(ClientRequest("GET", "/"))).body)["authorization"])
+    return str(json.loads((await transport.request(Request("GET", "/"))).body)["authorization"])
 
 
 @pytest.mark.parametrize("version", [V1, V1BETA1])
@@ -151,7 +151,7 @@ async def test_a_client_certificate_from_a_plugin(plugin: Plugin, tmp_path: Path
                     "expirationTimestamp": past.strftime("%Y-%m-%dT%H:%M:%SZ"),
                 }
             )
-            assert json.loads((await transport.request(ClientRequest("GET", "/"))).body)["certificate"] == name
+            assert json.loads((await transport.request(Request("GET", "/"))).body)["certificate"] == name
         await transport.close()
 
 
@@ -194,7 +194,7 @@ async def test_an_answer_that_cannot_be_used(
     plugin.prints(status, version)
     transport = plugin.connect("http://127.0.0.1:1")
     with pytest.raises(ConfigurationError, match=message):
-        await transport.request(ClientRequest("GET", "/"))
+        await transport.request(Request("GET", "/"))
 
 
 async def test_a_plugin_that_fails(plugin: Plugin) -> None:
@@ -202,7 +202,7 @@ async def test_a_plugin_that_fails(plugin: Plugin) -> None:
     plugin.path.write_text("#!/bin/sh\necho 'please log in' >&2\nexit 3\n")
     transport = plugin.connect("http://127.0.0.1:1")
     with pytest.raises(ConfigurationError, match="exit code 3: please log in"):
-        await transport.request(ClientRequest("GET", "/"))
+        await transport.request(Request("GET", "/"))
 
 
 async def test_a_plugin_that_is_missing(plugin: Plugin) -> None:
@@ -210,11 +210,11 @@ async def test_a_plugin_that_is_missing(plugin: Plugin) -> None:
     plugin.path.unlink()
     transport = plugin.connect("http://127.0.0.1:1", installHint="get it at example.com")
     with pytest.raises(ConfigurationError, match=r"cannot be run(.|\n)*get it at example.com"):
-        await transport.request(ClientRequest("GET", "/"))
+        await transport.request(Request("GET", "/"))
 
 
 async def test_a_plugin_that_must_ask_needs_a_terminal(plugin: Plugin) -> None:
     """InteractiveMode Always without a terminal is refused instead of hanging."""
     transport = plugin.connect("http://127.0.0.1:1", interactiveMode="Always")
     with pytest.raises(ConfigurationError, match="not a terminal"):
-        await transport.request(ClientRequest("GET", "/"))
+        await transport.request(Request("GET", "/"))

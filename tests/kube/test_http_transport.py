@@ -13,7 +13,7 @@ from spinney.kube.credentials import Credential, FixedCredential, TokenFile
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
 from spinney.kube.http import Endpoint, HttpTransport
 from spinney.kube.tls import ClientCertificate
-from spinney.kube.transport import ClientRequest, StreamingResponse
+from spinney.kube.transport import Request, StreamingResponse
 from spinney.runtime import Runtime
 from tests.kube.certificates import Authority
 from tests.kube.tinyserver import proxying, serving
@@ -22,7 +22,7 @@ from tests.kube.tinyserver import proxying, serving
 async def seen_by(transport: HttpTransport, path: str = "/x", **options: Any) -> Mapping[str, Any]:
     """Send one request, close the transport and return what the server saw."""
     try:
-        response = await transport.request(ClientRequest("GET", path, **options))
+        response = await transport.request(Request("GET", path, **options))
         answer: Mapping[str, Any] = json.loads(response.body)
         return answer
     finally:
@@ -59,7 +59,7 @@ async def test_a_stream_given_up_while_it_is_being_opened_leaves_nothing_open(tm
     authority = Authority()
 
     async def read(transport: HttpTransport) -> None:
-        async with transport.stream(ClientRequest("GET", "/watch")) as stream:
+        async with transport.stream(Request("GET", "/watch")) as stream:
             await drained(stream)
 
     async def command(url: str, steps: int) -> None:
@@ -84,14 +84,14 @@ async def test_a_request_whose_connection_is_being_made_leaves_nothing_open(tmp_
 
     async def command(url: str, steps: int) -> None:
         transport = HttpTransport(Endpoint(url, authorities=authority.pem))
-        requests = [asyncio.create_task(transport.request(ClientRequest("GET", "/x"))) for _ in range(10)]
+        requests = [asyncio.create_task(transport.request(Request("GET", "/x"))) for _ in range(10)]
         for _ in range(steps):
             await asyncio.sleep(0)
         for request in requests if given_up else ():
             request.cancel()
         await transport.close()
         with pytest.raises(ConnectionRefused, match="was closed here"):
-            await transport.request(ClientRequest("GET", "/x"))
+            await transport.request(Request("GET", "/x"))
 
     async with serving(pair=authority.server("127.0.0.1"), directory=tmp_path) as server:
         for steps in [*range(20), *range(20, 400, 20)]:
@@ -138,14 +138,14 @@ async def test_a_rotated_token_is_read_again_after_a_refusal(tmp_path: Path) -> 
             return await echo(request)
 
         transport = HttpTransport(Endpoint(server.url), TokenFile(token, runtime))
-        assert json.loads((await transport.request(ClientRequest("GET", "/a"))).body)["authorization"] == "Bearer old"
+        assert json.loads((await transport.request(Request("GET", "/a"))).body)["authorization"] == "Bearer old"
         server.answer = only_new
-        assert (await transport.request(ClientRequest("GET", "/b"))).status == 401
+        assert (await transport.request(Request("GET", "/b"))).status == 401
         token.write_text("new\n")
         assert (await seen_by(transport))["authorization"] == "Bearer new"
         token.write_text("old\n")
         transport = HttpTransport(Endpoint(server.url), Rotating(token, runtime))
-        async with transport.stream(ClientRequest("GET", "/c")) as stream:
+        async with transport.stream(Request("GET", "/c")) as stream:
             assert stream.status == 200
         await transport.close()
     runtime.executor.close()
@@ -178,7 +178,7 @@ async def test_a_stream_hands_out_chunks_as_they_come() -> None:
         server.answer = slowly
         transport = HttpTransport(Endpoint(server.url))
         chunks = []
-        async with transport.stream(ClientRequest("GET", "/watch")) as stream:
+        async with transport.stream(Request("GET", "/watch")) as stream:
             async for chunk in stream:
                 chunks.append(chunk)
                 read.set()
@@ -200,7 +200,7 @@ async def test_a_stream_that_breaks_says_so() -> None:
 
         server.answer = die
         transport = HttpTransport(Endpoint(server.url))
-        async with transport.stream(ClientRequest("GET", "/watch")) as stream:
+        async with transport.stream(Request("GET", "/watch")) as stream:
             with pytest.raises(ConnectionFailed):
                 await drained(stream)
         await transport.close()
@@ -224,13 +224,13 @@ async def test_many_watches_do_not_starve_a_write() -> None:
         transport = HttpTransport(Endpoint(server.url))
 
         async def watch() -> None:
-            async with transport.stream(ClientRequest("GET", "/watch")) as stream:
+            async with transport.stream(Request("GET", "/watch")) as stream:
                 async for _ in stream:
                     pass
 
         watches = [asyncio.create_task(watch()) for _ in range(200)]
         await server.wait_for(200)
-        assert (await transport.request(ClientRequest("GET", "/write", timeout=30))).status == 200
+        assert (await transport.request(Request("GET", "/write", timeout=30))).status == 200
         release.set()
         await asyncio.gather(*watches)
         await transport.close()
@@ -241,7 +241,7 @@ async def test_connections_are_reused() -> None:
     async with serving() as server:
         transport = HttpTransport(Endpoint(server.url))
         for _ in range(10):
-            await transport.request(ClientRequest("GET", "/a"))
+            await transport.request(Request("GET", "/a"))
         assert server.connections == 1
         await transport.close()
 
@@ -263,13 +263,13 @@ async def test_a_request_that_could_not_be_sent_is_told_from_one_that_was() -> N
         transport = HttpTransport(Endpoint(server.url))
         server.answer = never
         with pytest.raises(ConnectionTimedOut, match=r"POST .*/a"):
-            await transport.request(ClientRequest("POST", "/a", body=b"{}", timeout=0.05))
+            await transport.request(Request("POST", "/a", body=b"{}", timeout=0.05))
         with pytest.raises(ConnectionTimedOut):
-            async with transport.stream(ClientRequest("GET", "/a", timeout=0.05)):
+            async with transport.stream(Request("GET", "/a", timeout=0.05)):
                 pass
         server.answer = hang_up
         with pytest.raises(ConnectionFailed) as caught:
-            await transport.request(ClientRequest("POST", "/a", body=b"{}"))
+            await transport.request(Request("POST", "/a", body=b"{}"))
         assert not isinstance(caught.value, ConnectionRefused)
         await transport.close()
     with pytest.raises(ConnectionRefused):
@@ -297,5 +297,5 @@ async def test_redirects_are_not_followed() -> None:
 
         server.answer = redirect
         transport = HttpTransport(Endpoint(server.url))
-        assert (await transport.request(ClientRequest("GET", "/a"))).status == 302
+        assert (await transport.request(Request("GET", "/a"))).status == 302
         await transport.close()

@@ -13,7 +13,7 @@ from spinney.kube.config import in_cluster, load_kubeconfig, select_context
 from spinney.kube.errors import ConfigurationError
 from spinney.kube.http import HttpTransport
 from spinney.kube.proxies import proxy_for
-from spinney.kube.transport import ClientRequest
+from spinney.kube.transport import Request
 from spinney.runtime import Runtime
 from tests.kube.certificates import Authority
 from tests.kube.tinyserver import proxying, serving
@@ -46,7 +46,7 @@ def a_kubeconfig(
 async def who(transport: HttpTransport) -> Mapping[str, Any]:
     """Ask the server who we are to it."""
     try:
-        seen: Mapping[str, Any] = json.loads((await transport.request(ClientRequest("GET", "/whoami"))).body)
+        seen: Mapping[str, Any] = json.loads((await transport.request(Request("GET", "/whoami"))).body)
         return seen
     finally:
         await transport.close()

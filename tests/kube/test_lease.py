@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spinney.api.coordination import LEASE, Lease
-from spinney.kube import Client, ClientResponse
+from spinney.kube import Client, Response
 from spinney.kube.errors import ConnectionRefused
 from spinney.kube.fencing import FencedTransport, NotLeading
 from spinney.kube.lease import LeaderElection, LeaseLost, LeaseTimes, process_identity
-from spinney.kube.transport import ClientRequest, StreamingResponse
+from spinney.kube.transport import Request, StreamingResponse
 from spinney.runtime import Runtime
 from tests.kube.model import THING, ModelServer, stopped
 from tests.virtual_time import on_virtual_time
@@ -29,7 +29,7 @@ class Partition:
         self.server = server
         self.cut = False
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         """Pass a request on, unless cut off; an answer that was under way is lost too."""
         if self.cut:
             raise ConnectionRefused(f"{request}: cut off")
@@ -39,7 +39,7 @@ class Partition:
         return response
 
     @asynccontextmanager
-    async def stream(self, request: ClientRequest) -> AsyncIterator[StreamingResponse]:
+    async def stream(self, request: Request) -> AsyncIterator[StreamingResponse]:
         """Pass a stream on."""
         async with self.server.stream(request) as response:
             yield response
@@ -249,7 +249,7 @@ async def test_a_write_is_given_no_longer_than_the_lease_lasts() -> None:
     timeouts: list[float | None] = []
 
     class Recording(Partition):
-        async def request(self, request: ClientRequest) -> ClientResponse:
+        async def request(self, request: Request) -> Response:
             timeouts.append(request.timeout)
             return await super().request(request)
 

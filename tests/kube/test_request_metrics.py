@@ -7,7 +7,7 @@ from spinney.api.core import CONFIG_MAP, POD
 from spinney.kube.client import Client
 from spinney.kube.errors import ConnectionRefused, NotFound
 from spinney.kube.request_metrics import RequestMetrics, resource_in
-from spinney.kube.transport import ClientResponse
+from spinney.kube.transport import Response
 from tests.scheduler.process.world import NS, World, given_a_world, status
 
 
@@ -36,7 +36,7 @@ async def test_requests_and_retries_are_counted(world: World) -> None:
     """A read that finds no connection is sent again; both are counted, and so is what the server answers."""
     registry = CollectorRegistry()
     client = Client(world.transport, world.runtime).measured(RequestMetrics(registry))
-    faults: list[ClientResponse | Exception] = [ConnectionRefused("nobody listens"), status(429, "TooManyRequests")]
+    faults: list[Response | Exception] = [ConnectionRefused("nobody listens"), status(429, "TooManyRequests")]
     world.transport.fault = lambda method, path: faults.pop(0) if faults else None
     await client.list(POD, NS)
     with pytest.raises(NotFound):

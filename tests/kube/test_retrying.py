@@ -3,28 +3,28 @@
 import pytest
 
 from spinney.api.core import POD
-from spinney.kube import Client, ClientResponse
+from spinney.kube import Client, Response
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, KubeError, TooManyRequests
 from spinney.runtime import Runtime
 from tests.kube.model import THING, ModelServer, status_body
 from tests.virtual_time import on_virtual_time
 
-BUSY = ClientResponse(429, {"retry-after": "7"}, b"slow down")
-BROKEN = ClientResponse(500, {}, b"oops")
-UNAVAILABLE = ClientResponse(503, {"retry-after": "7"}, b"starting")
-BUDGET = ClientResponse(
+BUSY = Response(429, {"retry-after": "7"}, b"slow down")
+BROKEN = Response(500, {}, b"oops")
+UNAVAILABLE = Response(503, {"retry-after": "7"}, b"starting")
+BUDGET = Response(
     429,
     {},
     status_body(429, "TooManyRequests", "budget", causes=[{"reason": "DisruptionBudget"}], retryAfterSeconds=10),
 )
 
 
-def webhook(problem: str) -> ClientResponse:
+def webhook(problem: str) -> Response:
     """Return what an API server answers whose webhook did not answer."""
     text = (
         f'Internal error occurred: failed calling webhook "pcs.grove.io": failed to call webhook: Post "x": {problem}'
     )
-    return ClientResponse(500, {}, status_body(500, "InternalError", text))
+    return Response(500, {}, status_body(500, "InternalError", text))
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def webhook(problem: str) -> ClientResponse:
         (ConnectionFailed("broke"), "GET", True),
         (ConnectionFailed("broke"), "POST", False),
         (BUDGET, "POST", False),
-        (ClientResponse(404, {}, b""), "GET", False),
+        (Response(404, {}, b""), "GET", False),
     ],
 )
 @on_virtual_time
-async def test_what_is_repeated(failure: ClientResponse | Exception, method: str, repeated: bool) -> None:
+async def test_what_is_repeated(failure: Response | Exception, method: str, repeated: bool) -> None:
     """A read is repeated after anything that may pass; a write only if the server surely did not act on it."""
     runtime = Runtime.virtual()
     server = ModelServer(runtime)

@@ -10,17 +10,17 @@ from spinney.kube.errors import ConnectionFailed, ConnectionTimedOut
 from spinney.kube.http import Endpoint, HttpTransport
 from spinney.kube.streams import HELD_BACK
 from spinney.kube.tls import ClientCertificate
-from spinney.kube.transport import ClientRequest
+from spinney.kube.transport import Request
 from tests.kube.tinyserver import serving
 
-WATCH = ClientRequest("GET", "/watch")
+WATCH = Request("GET", "/watch")
 
 
 async def test_a_watch_goes_on_where_the_list_before_it_was_read() -> None:
     """A list and the watch that follows it need one connection, so one TLS handshake."""
     async with serving() as server:
         transport = HttpTransport(Endpoint(server.url))
-        await transport.request(ClientRequest("GET", "/list"))
+        await transport.request(Request("GET", "/list"))
         async with transport.stream(WATCH) as stream:
             assert stream.status == 200
             await stream.body()
@@ -34,7 +34,7 @@ async def test_a_watch_that_was_ended_leaves_its_connection_to_nobody() -> None:
         transport = HttpTransport(Endpoint(server.url))
         async with transport.stream(WATCH):
             pass
-        await transport.request(ClientRequest("GET", "/list"))
+        await transport.request(Request("GET", "/list"))
         assert server.connections == 2
         await transport.close()
 
@@ -107,7 +107,7 @@ async def test_errors_of_a_stream_name_its_request() -> None:
 
         server.answer = never
         with pytest.raises(ConnectionTimedOut, match=f"^GET {server.url}/watch: no complete answer"):
-            async with transport.stream(ClientRequest("GET", "/watch", timeout=0.05)):
+            async with transport.stream(Request("GET", "/watch", timeout=0.05)):
                 pass
         await transport.close()
 

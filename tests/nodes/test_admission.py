@@ -11,7 +11,7 @@ from spinney.nodes.admission import Rejection, admit
 from spinney.nodes.lifecycle import begin
 from spinney.nodes.node import SimulatedNode, Tenant
 from spinney.nodes.pods import BoundPod, pod_requests
-from spinney.nodes.spec import NodeDescription
+from spinney.nodes.spec import NodeSpec
 from tests.nodes.builders import NOON, a_behaviour, a_bound_pod
 
 LABELS = {"kubernetes.io/hostname": "n0", "zone": "a", "generation": "7"}
@@ -123,7 +123,7 @@ def test_requests_of_the_pod_replace_those_of_its_containers() -> None:
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3000)), max_size=40))
 def test_a_node_is_never_used_beyond_what_it_has(arrivals: list[tuple[int, int]]) -> None:
     """However pods come and go, what runs never exceeds what is allocatable, and the ledger is their exact sum."""
-    node = SimulatedNode(NodeDescription(name="n0", capacity={}, allocatable={"cpu": "4", "pods": 3}), ip="10.0.0.1")
+    node = SimulatedNode(NodeSpec(name="n0", capacity={}, allocatable={"cpu": "4", "pods": 3}), ip="10.0.0.1")
     for number, cpu in arrivals:
         key = Key("test", f"p{number}")
         if node.release(key) is not None:

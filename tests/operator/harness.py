@@ -13,7 +13,7 @@ from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.backends.catalogue import Catalogue
-from spinney.backends.profiles import BackendProfile, Profiles
+from spinney.backends.profiles import Profile, Profiles
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import KubeError
@@ -23,7 +23,7 @@ from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 
-SPINNEY = Profiles((BackendProfile("default-scheduler"), BackendProfile("spinney-scheduler")), "spinney-scheduler")
+SPINNEY = Profiles((Profile("default-scheduler"), Profile("spinney-scheduler")), "spinney-scheduler")
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 
 

@@ -38,7 +38,7 @@ from spinney.backends import additions, every_backend
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused
-from spinney.kube.transport import ClientRequest, ClientResponse, StreamingResponse
+from spinney.kube.transport import Request, Response, StreamingResponse
 from spinney.operator.configuration import check
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime
@@ -108,7 +108,7 @@ class StormyTransport:
         self._left: int | None = None
         self.dead = asyncio.Event()
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         """Send one request, perhaps in vain, perhaps the last."""
         weather = self._weather
         await asyncio.sleep(weather.chance.random() * 0.02)
@@ -130,7 +130,7 @@ class StormyTransport:
         return response
 
     @asynccontextmanager
-    async def stream(self, request: ClientRequest) -> AsyncIterator[StreamingResponse]:
+    async def stream(self, request: Request) -> AsyncIterator[StreamingResponse]:
         """Open a watch that may be refused, lags, and may break at any event."""
         self._live()
         if self._weather.strikes():
@@ -147,7 +147,7 @@ class StormyTransport:
     async def close(self) -> None:
         """End with the process."""
 
-    def _refused(self, request: ClientRequest) -> ClientResponse:
+    def _refused(self, request: Request) -> Response:
         codes = [429, 500, 503, 504] if request.method == "GET" else [409, 429, 500, 503, 504]
         if self._weather.chance.random() < 0.3:
             self._weather.faults["request lost"] += 1
@@ -197,9 +197,9 @@ class _LaggingStream:
             yield chunk
 
 
-def _status(code: int, message: str) -> ClientResponse:
+def _status(code: int, message: str) -> Response:
     body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": _REASONS[code]}
-    return ClientResponse(code, {"content-type": "application/json"}, json.dumps(body | {"message": message}).encode())
+    return Response(code, {"content-type": "application/json"}, json.dumps(body | {"message": message}).encode())
 
 
 @dataclass

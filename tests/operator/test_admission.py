@@ -20,11 +20,11 @@ from spinney.api.podgang import PodGang
 from spinney.api.rbac import CLUSTER_ROLE
 from spinney.api.struct import JSON, convert
 from spinney.backends import (
-    BackendProfile,
     Capabilities,
     Catalogue,
     Degradation,
     PodManifest,
+    Profile,
     Profiles,
     Rejected,
     SchedulerBackend,
@@ -46,7 +46,7 @@ from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_t
 from tests.virtual_time import on_virtual_time
 
 KAI_TOO = Profiles(
-    (BackendProfile("default-scheduler"), BackendProfile("kai-scheduler"), BackendProfile("spinney-scheduler")),
+    (Profile("default-scheduler"), Profile("kai-scheduler"), Profile("spinney-scheduler")),
     "spinney-scheduler",
 )
 OPERATOR = "system:serviceaccount:grove:operator"
@@ -263,7 +263,7 @@ async def test_the_nvlink_group_of_a_set_stays() -> None:
 @on_virtual_time
 async def test_a_backend_that_gives_no_verdict_is_named(name: str, code: int, told: str) -> None:
     """A silent or broken backend costs its own sets a bounded wait and an error with its name; others go on."""
-    profiles = Profiles((BackendProfile("thinker"),), "thinker")
+    profiles = Profiles((Profile("thinker"),), "thinker")
     catalogue = Catalogue()
     catalogue.register(Thinker)
     async with a_guarded_cluster(Settings(profiles=profiles), catalogue) as client:
@@ -278,7 +278,7 @@ async def test_a_backend_that_gives_no_verdict_is_named(name: str, code: int, to
 @on_virtual_time
 async def test_a_refusal_stands_at_the_field_the_backend_names() -> None:
     """A backend's word against a set is a fault of that field, or of the spec where the backend names none."""
-    profiles = Profiles((BackendProfile("thinker"), BackendProfile("kai-scheduler")), "thinker")
+    profiles = Profiles((Profile("thinker"), Profile("kai-scheduler")), "thinker")
     catalogue = every_backend()
     catalogue.register(Thinker)
     async with a_guarded_cluster(Settings(profiles=profiles), catalogue) as client:

@@ -25,8 +25,8 @@ from spinney.api.rbac import ROLE, ROLE_BINDING
 from spinney.api.resource import Resource
 from spinney.api.resource_claims import RESOURCE_CLAIM
 from spinney.api.struct import JSON, encode
-from spinney.backends.profiles import BackendProfile, Profiles
-from spinney.kube.transport import ClientRequest, ClientResponse
+from spinney.backends.profiles import Profile, Profiles
+from spinney.kube.transport import Request, Response
 from spinney.operator.operator import Settings
 from spinney.operator.status.clustertopologybinding import binding_status
 from spinney.server import ApiServer
@@ -85,13 +85,13 @@ class SlowToSeeRoles(InProcessTransport):
         super().__init__(server)
         self._seen: float | None = None
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         """Refuse bindings that come too early, as kube-apiserver does."""
         now = asyncio.get_running_loop().time()
         creates = request.method == "POST"
         if creates and request.path.endswith("/rolebindings") and (self._seen is None or now < self._seen + 0.5):
             status = {"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404, "message": "no role"}
-            return ClientResponse(404, {}, encode(status))
+            return Response(404, {}, encode(status))
         if creates and request.path.endswith("/roles"):
             self._seen = now
         return await super().request(request)
@@ -226,9 +226,7 @@ async def test_a_binding_for_a_scheduler_that_is_gone() -> None:
 @on_virtual_time
 async def test_a_generation_that_failed_is_not_observed() -> None:
     """While a backend cannot keep its topology, the binding does not say that its generation was seen to."""
-    kai = Settings(
-        profiles=Profiles((BackendProfile("default-scheduler"), BackendProfile("kai-scheduler")), "kai-scheduler")
-    )
+    kai = Settings(profiles=Profiles((Profile("default-scheduler"), Profile("kai-scheduler")), "kai-scheduler"))
     async with a_world(kai) as world:
         levels = [{"nodeLabel": "other"}]
         await world.client.create(TOPOLOGY, {"metadata": {"name": "cluster"}, "spec": {"levels": levels}})

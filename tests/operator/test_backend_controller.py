@@ -9,7 +9,7 @@ from spinney.api.conditions import find_condition, is_true
 from spinney.api.core import EVENT, POD, Pod
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.podgang import BACKEND_READY, CONSTRAINT_NOT_HONOURED, INITIALIZED, POD_GANG, SCHEDULED, PodGang
-from spinney.backends import BackendProfile, Capabilities, Catalogue, PodManifest, Profiles, SchedulerBackend, additions
+from spinney.backends import Capabilities, Catalogue, PodManifest, Profile, Profiles, SchedulerBackend, additions
 from spinney.backends.builtin import BACKENDS
 from spinney.backends.interface import Degradation
 from spinney.backends.kube import KubeSchedulerConfig
@@ -74,7 +74,7 @@ def settings() -> tuple[Settings, Catalogue]:
     backends: list[type[SchedulerBackend]] = [*BACKENDS, Recorder]
     for backend in backends:
         catalogue.register(backend)
-    profiles = Profiles((BackendProfile("default-scheduler"), BackendProfile("recorder")), "recorder")
+    profiles = Profiles((Profile("default-scheduler"), Profile("recorder")), "recorder")
     return Settings(profiles=profiles), catalogue
 
 
@@ -329,7 +329,7 @@ async def test_a_gang_of_a_disabled_backend_is_not_handed_to_another() -> None:
 @on_virtual_time
 async def test_pods_beyond_a_native_gang_follow_it() -> None:
     """With native gangs, pods beyond the minimum keep their gate until the gang is scheduled, and go first."""
-    native = BackendProfile("default-scheduler", KubeSchedulerConfig(gang_scheduling=True))
+    native = Profile("default-scheduler", KubeSchedulerConfig(gang_scheduling=True))
     async with a_world(Settings(profiles=Profiles((native,)))) as world:
         world.place = lambda pod: False
         spec = a_pod_spec(scheduler="default-scheduler")
@@ -350,7 +350,7 @@ async def test_pods_beyond_a_native_gang_follow_it() -> None:
 @on_virtual_time
 async def test_a_gang_that_was_deleted_is_made_anew_with_its_waiting_pods() -> None:
     """Pods that wait for a node name the native group of the new gang; those that run are left alone."""
-    native = BackendProfile("default-scheduler", KubeSchedulerConfig(gang_scheduling=True))
+    native = Profile("default-scheduler", KubeSchedulerConfig(gang_scheduling=True))
     async with a_world(Settings(profiles=Profiles((native,)))) as world:
         world.place = lambda pod: pod.metadata.labels[marks.POD_GANG] == "runs-0"
         spec = a_pod_spec(scheduler="default-scheduler")

@@ -9,7 +9,7 @@ from spinney.api.conditions import find_condition
 from spinney.api.core import EVENT, SERVICE
 from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.podgang import POD_GANG
-from spinney.backends import BackendProfile, Catalogue, Profiles
+from spinney.backends import Catalogue, Profile, Profiles
 from spinney.backends.builtin import BACKENDS
 from spinney.backends.interface import Degradation
 from spinney.backends.spinney_scheduler import SpinneyScheduler
@@ -75,7 +75,7 @@ async def test_a_backend_that_cannot_judge_does_not_stop_a_workload() -> None:
     for backend in BACKENDS:
         catalogue.register(backend)
     catalogue.register(Undecided)
-    profiles = Profiles((BackendProfile("undecided"),), "undecided")
+    profiles = Profiles((Profile("undecided"),), "undecided")
     async with a_world(Settings(profiles=profiles), catalogue=catalogue) as world:
         await world.apply(a_pod_clique_set("model"))
         await world.settle()

@@ -12,15 +12,15 @@ from msgspec.structs import replace
 from spinney.api.core import POD
 from spinney.api.grove import POD_CLIQUE_SCALING_GROUP, POD_CLIQUE_SET, PodCliqueSet
 from spinney.kube.errors import ConnectionFailed
-from spinney.kube.transport import ClientRequest, ClientResponse
+from spinney.kube.transport import Request, Response
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessStream, InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
 from tests.operator.harness import World, a_world
 from tests.virtual_time import on_virtual_time
 
-Send: TypeAlias = Callable[[], Awaitable[ClientResponse]]
-Meddle: TypeAlias = Callable[[str, str, bytes, Send], Awaitable[ClientResponse]]
+Send: TypeAlias = Callable[[], Awaitable[Response]]
+Meddle: TypeAlias = Callable[[str, str, bytes, Send], Awaitable[Response]]
 
 
 class MeddledLine(InProcessTransport):
@@ -31,16 +31,16 @@ class MeddledLine(InProcessTransport):
         self._meddle = meddle
         self._late = late
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         """Pass a request on when, and if, the meddler says so."""
 
-        async def send() -> ClientResponse:
+        async def send() -> Response:
             return await super(MeddledLine, self).request(replace(request, timeout=None))
 
         return await self._meddle(request.method, request.path, request.body or b"", send)
 
     @asynccontextmanager
-    async def stream(self, request: ClientRequest) -> AsyncIterator[InProcessStream]:
+    async def stream(self, request: Request) -> AsyncIterator[InProcessStream]:
         """Open a watch; what comes is passed on after the seconds of its kind."""
         lag = self._late.get(request.path.rpartition("/")[2], 0.0)
         async with super().stream(request) as stream:
@@ -64,7 +64,7 @@ async def test_a_creation_whose_answer_was_lost_is_repeated_under_its_name() -> 
     """A gang that stops referring to a former pod meanwhile does not make the second attempt a second pod."""
     lost: list[bytes] = []
 
-    async def lose_one_creation(method: str, path: str, body: bytes, send: Send) -> ClientResponse:
+    async def lose_one_creation(method: str, path: str, body: bytes, send: Send) -> Response:
         answer = await send()
         if method == "POST" and path.endswith("/pods") and not lost:
             lost.append(body)
@@ -122,7 +122,7 @@ async def test_nothing_of_a_gang_goes_while_it_is_called_complete(
     asked: list[bytes] = []
     gone = asyncio.Event()
 
-    async def hold_back(method: str, path: str, body: bytes, send: Send) -> ClientResponse:
+    async def hold_back(method: str, path: str, body: bytes, send: Send) -> Response:
         if _completes(method, path, body, gang) and not asked:
             asked.append(body)
             await act(worlds[0])
@@ -154,7 +154,7 @@ async def test_a_deletion_whose_answer_was_lost_is_looked_after(arrives: bool) -
     async def scale(replicas: int) -> None:
         await worlds[0].client.patch(POD_CLIQUE_SCALING_GROUP, "model-0-g", {"spec": {"replicas": replicas}}, "test")
 
-    async def meddle(method: str, path: str, body: bytes, send: Send) -> ClientResponse:
+    async def meddle(method: str, path: str, body: bytes, send: Send) -> Response:
         if method == "PATCH" and path.endswith("/podgangs/model-0-g-1") and b"podReferences" in body and not deletions:
             await scale(2)
             await lost.wait()
@@ -182,7 +182,7 @@ async def test_pods_are_not_made_for_a_gang_of_a_former_set() -> None:
     """A set made anew for another scheduler gets no pods for the former one, though its former gang is still seen."""
     began = asyncio.Event()
 
-    async def no_pods_at_first(method: str, path: str, body: bytes, send: Send) -> ClientResponse:
+    async def no_pods_at_first(method: str, path: str, body: bytes, send: Send) -> Response:
         if method == "POST" and path.endswith("/pods") and not began.is_set():
             raise ConnectionFailed("lost on the way")
         return await send()

@@ -10,7 +10,7 @@ from spinney.kube.errors import ConnectionFailed
 from spinney.kube.lease import LeaderElection
 from spinney.kube.manager import Manager
 from spinney.kube.retrying import SAFE_METHODS
-from spinney.kube.transport import ClientRequest, ClientResponse
+from spinney.kube.transport import Request, Response
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
@@ -30,7 +30,7 @@ class WatchedLine(InProcessTransport):
         self.cut = False
         self.writes: list[float] = []
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         """Send one request."""
         if "/leases" in request.path:
             if self.cut:

@@ -12,7 +12,7 @@ from spinney.api.conditions import find_condition, is_true
 from spinney.api.core import NODE, POD, Pod
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodClique, PodCliqueSet
 from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang
-from spinney.backends import BackendProfile, InitializationFailed, Profiles, additions
+from spinney.backends import InitializationFailed, Profile, Profiles, additions
 from spinney.backends.kube import KubeSchedulerConfig
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
@@ -65,7 +65,7 @@ async def place(plane: ControlPlane, form: str) -> AsyncIterator[Place]:
         client = cluster.connect("spinney-operator")
         await install_crds(client)
         place = Place(client, cluster.namespace)
-        operator = Operator(client, Settings(profiles=Profiles((BackendProfile("default-scheduler", config),))))
+        operator = Operator(client, Settings(profiles=Profiles((Profile("default-scheduler", config),))))
         async with Fleet(client, ClusterSpec(nodes=(nodes,)), runtime=cluster.runtime).running():
             running = asyncio.create_task(operator.run())
             await operator.manager.wait_until_ready()
@@ -217,6 +217,6 @@ async def test_an_api_server_without_the_gates_stops_the_operator(monkeypatch: p
         client = plane.connect(runtime)
         config = KubeSchedulerConfig(gang_scheduling=True)
         with pytest.raises(InitializationFailed, match="--feature-gates=GenericWorkload=true --runtime-config="):
-            await Operator(client, Settings(profiles=Profiles((BackendProfile("default-scheduler", config),)))).run()
+            await Operator(client, Settings(profiles=Profiles((Profile("default-scheduler", config),)))).run()
         await client.transport.close()
     runtime.executor.close()

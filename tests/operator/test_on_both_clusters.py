@@ -10,7 +10,7 @@ from spinney.api.core import POD, SERVICE, Pod
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodClique
 from spinney.api.podgang import BACKEND_READY, INITIALIZED, POD_GANG, PodGang
 from spinney.api.resource import Resource
-from spinney.backends import BackendProfile, Profiles
+from spinney.backends import Profile, Profiles
 from spinney.backends.kube import KubeSchedulerConfig
 from spinney.kube.crds import install_crds
 from spinney.operator.operator import Operator, Settings
@@ -101,7 +101,7 @@ async def test_a_set_comes_up_is_scaled_and_goes(cluster: Cluster) -> None:
 
 async def test_native_gangs_are_made_on_what_the_cluster_serves(cluster: Cluster) -> None:
     """With gang scheduling on, members join a native group whose minimum is the gang's."""
-    native = BackendProfile("default-scheduler", KubeSchedulerConfig(gang_scheduling=True))
+    native = Profile("default-scheduler", KubeSchedulerConfig(gang_scheduling=True))
     async with an_operator(cluster, Settings(profiles=Profiles((native,)))):
         pcs = a_pod_clique_set("model", [a_clique("worker", 3, 2)], namespace=cluster.namespace)
         await cluster.client.apply(POD_CLIQUE_SET, pcs, field_manager="user")

@@ -17,7 +17,7 @@ from spinney.api.grove import (
     PodCliqueTemplateSpec,
 )
 from spinney.api.grove_status import PodCliqueSetUpdateProgress
-from spinney.kube.transport import ClientRequest, ClientResponse
+from spinney.kube.transport import Request, Response
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
@@ -254,7 +254,7 @@ async def test_a_template_that_changes_while_the_end_of_an_update_is_written_is_
     ending, newer = asyncio.Event(), asyncio.Event()
 
     class Line(InProcessTransport):
-        async def request(self, request: ClientRequest) -> ClientResponse:
+        async def request(self, request: Request) -> Response:
             if request.path.endswith("/podcliques/model-0-a/status") and b"updateEndedAt" in (request.body or b""):
                 ending.set()
                 await newer.wait()

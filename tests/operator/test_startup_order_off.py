@@ -2,7 +2,7 @@
 
 from spinney.api.core import SECRET
 from spinney.api.grove import IN_ORDER, POD_CLIQUE_SET, PodCliqueSet
-from spinney.kube.transport import ClientRequest, ClientResponse
+from spinney.kube.transport import Request, Response
 from spinney.operator.configuration import InitContainer
 from spinney.operator.operator import Settings
 from spinney.sim.embedded.transport import InProcessTransport
@@ -20,7 +20,7 @@ ORDERED = a_pod_clique_set("ordered", [a_clique("first"), a_clique("second")], s
 class WithoutSecrets(InProcessTransport):
     """Refuses everything about Secrets, as an API server does where the right is missing."""
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         """Pass on what is about something else."""
         return status(403, "Forbidden") if SECRET.plural in request.path else await super().request(request)
 

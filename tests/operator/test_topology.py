@@ -16,7 +16,7 @@ from spinney.api.grove import (
 from spinney.api.kai import TOPOLOGY
 from spinney.api.meta import Condition
 from spinney.api.podgang import INITIALIZED, GangTopologyConstraint
-from spinney.backends import BackendProfile, Profiles
+from spinney.backends import Profile, Profiles
 from spinney.operator.operator import Settings
 from spinney.operator.pod_states import has_gate
 from spinney.operator.status.clustertopologybinding import DRIFT
@@ -26,9 +26,7 @@ from tests.operator.harness import SPINNEY, World, a_world
 from tests.virtual_time import on_virtual_time
 
 AWARE = Settings(profiles=SPINNEY, topology_enabled=True)
-KAI = Settings(
-    profiles=Profiles((BackendProfile("kai-scheduler"), BackendProfile("default-scheduler")), "kai-scheduler")
-)
+KAI = Settings(profiles=Profiles((Profile("kai-scheduler"), Profile("default-scheduler")), "kai-scheduler"))
 
 
 def workload() -> PodCliqueSet:

@@ -6,7 +6,7 @@ from spinney.api.core import EVENT, POD, Pod
 from spinney.kube.client import Client
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
-from spinney.kube.transport import ClientRequest, ClientResponse, StreamingResponse
+from spinney.kube.transport import Request, Response, StreamingResponse
 from spinney.reporting.pods import PodStatusWriter, PodVerdict
 from spinney.runtime import Runtime
 from tests.conftest import Cluster
@@ -65,13 +65,13 @@ class SlowServer:
         self.runtime = runtime
         self.asked = 0
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         """Answer after a second."""
         self.asked += 1
         await self.runtime.clock.sleep(1)
-        return ClientResponse(200, {}, b"{}")
+        return Response(200, {}, b"{}")
 
-    def stream(self, request: ClientRequest) -> AbstractAsyncContextManager[StreamingResponse]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamingResponse]:
         """Nobody watches."""
         raise NotImplementedError
 

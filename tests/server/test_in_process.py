@@ -10,7 +10,7 @@ from spinney.api.core import CONFIG_MAP, POD
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.kube.errors import AlreadyExists, ConnectionRefused, ConnectionTimedOut, NotFound
-from spinney.kube.transport import ClientRequest
+from spinney.kube.transport import Request
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
@@ -54,14 +54,14 @@ async def test_a_writer_cannot_starve_a_watcher() -> None:
 
     async def follow() -> None:
         nonlocal seen
-        async with transport.stream(ClientRequest("GET", CONFIG_MAPS, query={"watch": "true"})) as stream:
+        async with transport.stream(Request("GET", CONFIG_MAPS, query={"watch": "true"})) as stream:
             async for chunk in stream:
                 seen += chunk.count(b"\n")
 
     following = asyncio.create_task(follow())
     await asyncio.sleep(1)
     for index in range(200):
-        await transport.request(ClientRequest("POST", CONFIG_MAPS, body=b'{"metadata":{"name":"c%d"}}' % index))
+        await transport.request(Request("POST", CONFIG_MAPS, body=b'{"metadata":{"name":"c%d"}}' % index))
         behind.append(index - seen)
     following.cancel()
     assert max(behind) <= 3
@@ -72,10 +72,10 @@ async def test_time_runs_out_as_for_any_transport() -> None:
     """A request that takes too long, and one on a closed transport, fail as the client expects."""
     transport = InProcessTransport(ApiServer(Runtime.virtual()))
     with pytest.raises(ConnectionTimedOut):
-        await transport.request(ClientRequest("GET", CONFIG_MAPS, query={"watch": "true"}, timeout=5))
+        await transport.request(Request("GET", CONFIG_MAPS, query={"watch": "true"}, timeout=5))
     await transport.close()
     with pytest.raises(ConnectionRefused):
-        await transport.request(ClientRequest("GET", CONFIG_MAPS))
+        await transport.request(Request("GET", CONFIG_MAPS))
 
 
 @on_virtual_time
@@ -88,7 +88,7 @@ async def test_many_writes_at_once_leave_room_for_others() -> None:
 
     async def write(number: int) -> None:
         await InProcessTransport(server, turns).request(
-            ClientRequest("POST", CONFIG_MAPS, body=msgspec.json.encode(a_config_map(f"c{number}")))
+            Request("POST", CONFIG_MAPS, body=msgspec.json.encode(a_config_map(f"c{number}")))
         )
         made.append(number)
 

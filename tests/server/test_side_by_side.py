@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spinney.api.struct import JSON
-from spinney.kube.transport import ClientRequest, Transport
+from spinney.kube.transport import Request, Transport
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
 from spinney.sim.embedded.transport import InProcessTransport
@@ -122,7 +122,7 @@ async def test_both_hold_writes_to_policies(pair: Pair) -> None:
 async def _verdict(transport: Transport, config: JSON, namespace: str) -> JSON:
     body = json.dumps(config).encode()
     answer = await transport.request(
-        ClientRequest("POST", MAPS.replace("{ns}", namespace), query={"dryRun": "All"}, body=body)
+        Request("POST", MAPS.replace("{ns}", namespace), query={"dryRun": "All"}, body=body)
     )
     content = json.loads(answer.body)
     warning = answer.headers.get("warning", "").rstrip('"')

@@ -25,13 +25,12 @@ if TYPE_CHECKING:
         TopologyAware,
         TopologyState,
     )
-    from spinney.backends.profiles import BackendProfile, Profiles
+    from spinney.backends.profiles import Profile, Profiles
     from spinney.backends.registry import InitializationFailed, Registry
 
 __all__ = [
     "INTERFACE_VERSION",
     "BackendContext",
-    "BackendProfile",
     "BackendUnavailable",
     "Capabilities",
     "Catalogue",
@@ -39,6 +38,7 @@ __all__ = [
     "GangLookup",
     "InitializationFailed",
     "PodManifest",
+    "Profile",
     "Profiles",
     "Registry",
     "Rejected",
@@ -60,7 +60,7 @@ _HOMES: Final = {
     "GangLookup": "interface",
     "InitializationFailed": "registry",
     "PodManifest": "interface",
-    "BackendProfile": "profiles",
+    "Profile": "profiles",
     "Profiles": "profiles",
     "Registry": "registry",
     "Rejected": "interface",

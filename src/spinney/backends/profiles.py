@@ -41,7 +41,7 @@ class SchedulerConfiguration(Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True)
-class BackendProfile:
+class Profile:
     """One enabled backend: its canonical name, its decoded configuration, and where it stands."""
 
     name: str
@@ -53,7 +53,7 @@ class BackendProfile:
 class Profiles:
     """The enabled backends in the order listed, and the default among them."""
 
-    enabled: tuple[BackendProfile, ...] = (BackendProfile(ALWAYS_ENABLED),)
+    enabled: tuple[Profile, ...] = (Profile(ALWAYS_ENABLED),)
     default: str = ALWAYS_ENABLED
 
     def names(self) -> list[str]:
@@ -88,14 +88,14 @@ def resolve(
     ``document`` is the scheduler block itself.
     """
     findings = _Findings(document)
-    enabled: dict[str, BackendProfile] = {}
+    enabled: dict[str, Profile] = {}
     for index, profile in enumerate(written.profiles):
         resolved = _resolve_one(profile, index, catalogue, enabled, findings)
         if resolved is not None:
             enabled[resolved.name] = resolved
     if ALWAYS_ENABLED not in enabled:
         try:
-            enabled[ALWAYS_ENABLED] = BackendProfile(ALWAYS_ENABLED, _default_config(catalogue))
+            enabled[ALWAYS_ENABLED] = Profile(ALWAYS_ENABLED, _default_config(catalogue))
         except UnusableBackend as error:
             findings.report(("profiles",), f"{error} ({ALWAYS_ENABLED!r} is enabled whether it is listed or not)")
     default = _default(written, catalogue, enabled, findings)
@@ -105,8 +105,8 @@ def resolve(
 
 
 def _resolve_one(
-    profile: SchedulerProfile, index: int, catalogue: Catalogue, enabled: dict[str, BackendProfile], findings: _Findings
-) -> BackendProfile | None:
+    profile: SchedulerProfile, index: int, catalogue: Catalogue, enabled: dict[str, Profile], findings: _Findings
+) -> Profile | None:
     path = ("profiles", index)
     line = findings.document.line(*path, "name")
     try:
@@ -135,11 +135,11 @@ def _resolve_one(
             findings.problems.extend(error.problems)
     elif profile.config:
         findings.report((*path, "config"), f"backend {backend.name!r} takes no configuration; remove it")
-    return BackendProfile(backend.name, config, f"line {line}")
+    return Profile(backend.name, config, f"line {line}")
 
 
 def _default(
-    written: SchedulerConfiguration, catalogue: Catalogue, enabled: dict[str, BackendProfile], findings: _Findings
+    written: SchedulerConfiguration, catalogue: Catalogue, enabled: dict[str, Profile], findings: _Findings
 ) -> str:
     marked = [
         (index, catalogue.canonical(profile.name)) for index, profile in enumerate(written.profiles) if profile.default

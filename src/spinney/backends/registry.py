@@ -6,7 +6,7 @@ import structlog
 
 from spinney.backends.catalogue import Catalogue
 from spinney.backends.interface import BackendContext, SchedulerBackend, TopologyAware
-from spinney.backends.profiles import BackendProfile, Profiles
+from spinney.backends.profiles import Profile, Profiles
 
 log = structlog.get_logger()
 
@@ -65,7 +65,7 @@ class Registry:
         return self._backends
 
 
-async def _initialized(catalogue: Catalogue, context: BackendContext, profile: BackendProfile) -> SchedulerBackend:
+async def _initialized(catalogue: Catalogue, context: BackendContext, profile: Profile) -> SchedulerBackend:
     kind = catalogue.get(profile.name)
     if kind is None:
         raise InitializationFailed(f"profile {profile.name!r} ({profile.where}): no backend of that name is installed")

@@ -67,7 +67,7 @@ class Holding(Enum):
     """Waiting for something that is terminating: taken from what was promised back."""
 
 
-class UnknownNode(LookupError):
+class NodeNotInTable(LookupError):
     """A node name that the table does not hold."""
 
     def __init__(self, name: str) -> None:
@@ -163,10 +163,10 @@ class NodeTable:
         return self._rank
 
     def row(self, name: str) -> int:
-        """Return the row of a node; raises :class:`UnknownNode`."""
+        """Return the row of a node; raises :class:`NodeNotInTable`."""
         row = self._rows.get(name)
         if row is None:
-            raise UnknownNode(name)
+            raise NodeNotInTable(name)
         return row
 
     def find(self, name: str) -> int | None:

@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     from spinney.kube.metrics import KubeMetrics
     from spinney.kube.pages import Listing
     from spinney.kube.queue import WorkQueue
-    from spinney.kube.transport import ClientResponse, Transport
+    from spinney.kube.transport import Response, Transport
     from spinney.kube.watching import WatchEvent
 
 __all__ = [
     "ApiError",
     "Change",
     "Client",
-    "ClientResponse",
     "Controller",
     "EventRecorder",
     "Key",
@@ -41,6 +40,7 @@ __all__ = [
     "Manager",
     "PatchKind",
     "Requeue",
+    "Response",
     "Transport",
     "WatchCache",
     "WatchEvent",
@@ -61,7 +61,7 @@ _HOMES: Final = {
     "Manager": "manager",
     "PatchKind": "client",
     "Requeue": "controller",
-    "ClientResponse": "transport",
+    "Response": "transport",
     "Transport": "transport",
     "WatchCache": "cache",
     "WatchEvent": "watching",

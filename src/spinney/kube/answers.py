@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Mapping
 from functools import lru_cache
 
-from spinney.kube.transport import ClientResponse, joined
+from spinney.kube.transport import Response, joined
 
 HEAD_LIMIT = 1 << 16
 
@@ -38,7 +38,7 @@ class AnswerReader:
     )
 
     def __init__(self, *, bodiless: bool = False) -> None:
-        self.answer: ClientResponse | None = None
+        self.answer: Response | None = None
         self.reusable = True
         """Whether the connection can carry another request once the answer is there."""
         self._waiting = b""
@@ -50,7 +50,7 @@ class AnswerReader:
         self._coded = False
         self._bodiless = bodiless
 
-    def feed(self, data: bytes) -> ClientResponse | None:
+    def feed(self, data: bytes) -> Response | None:
         """Take in the next bytes; return the answer if they complete it."""
         if self._status:
             self._body(data)
@@ -58,7 +58,7 @@ class AnswerReader:
             self._head(data)
         return self.answer
 
-    def end(self) -> ClientResponse | None:
+    def end(self) -> Response | None:
         """Hear that the connection has ended; return the answer if that completes it."""
         if self._status and not self._chunked and self._wanted is None and self.answer is None:
             self.reusable = False
@@ -174,7 +174,7 @@ class AnswerReader:
                 body = zlib.decompress(body, 31)
             except zlib.error as problem:
                 raise MalformedAnswer(f"the body is not gzip, as its header says: {problem}") from problem
-        self.answer = ClientResponse(self._status, self._headers, body)
+        self.answer = Response(self._status, self._headers, body)
 
 
 @lru_cache(maxsize=512)  # a server sends the same lines with every answer

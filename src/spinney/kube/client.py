@@ -30,7 +30,7 @@ from spinney.kube.keys import Identified
 from spinney.kube.pages import Listing, Page, T, decode_page, refuse
 from spinney.kube.request_metrics import RequestMetrics, code_of
 from spinney.kube.retrying import SAFE_METHODS, RetryPolicy
-from spinney.kube.transport import ClientRequest, ClientResponse, Transport
+from spinney.kube.transport import Request, Response, Transport
 from spinney.kube.warning_headers import WarningLog, warnings_in
 from spinney.kube.watching import Bookmark, EventDecoder, Undecodable, WatchEvent, lines
 from spinney.kube.writes import note_write
@@ -205,7 +205,7 @@ class Client:
         query = {"watch": "true", "allowWatchBookmarks": "true"} | _parameters(Watching, wanted)
         path = resource.path(namespace)
         began = self.runtime.clock.monotonic()
-        async with self.transport.stream(ClientRequest("GET", path, query, timeout=self._timeout)) as response:
+        async with self.transport.stream(Request("GET", path, query, timeout=self._timeout)) as response:
             if self._metrics is not None:
                 took = self.runtime.clock.monotonic() - began
                 self._metrics.answered("GET", path, str(response.status), took, watch=True)
@@ -374,12 +374,12 @@ class Client:
         query: Mapping[str, str] = {},
         body: bytes | None = None,
         headers: Mapping[str, str] = {},
-    ) -> ClientResponse:
+    ) -> Response:
         """Send any request and return its answer; a status of 400 or more raises."""
         sent = {"accept": "application/json"} | {name.lower(): value for name, value in headers.items()}
         if body is not None:
             sent.setdefault("content-type", "application/json")
-        request = ClientRequest(method, path, query, sent, body, self._timeout)
+        request = Request(method, path, query, sent, body, self._timeout)
         attempt = 0
         while True:
             attempt += 1
@@ -426,7 +426,7 @@ class Client:
                     raise Contended(error.status, error.reason, error.message, error.details) from error
             await self.runtime.clock.sleep(self._retry.backoff(attempt, self.runtime.random))
 
-    async def _sent(self, request: ClientRequest) -> ClientResponse:
+    async def _sent(self, request: Request) -> Response:
         """Send a request once, and count it with its answer."""
         if self._metrics is None:
             return await self.transport.request(request)

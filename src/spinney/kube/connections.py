@@ -22,7 +22,7 @@ from spinney.kube.answers import AnswerReader, MalformedAnswer
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
 from spinney.kube.handshakes import Handshakes
 from spinney.kube.streams import AnswerStream
-from spinney.kube.transport import ClientRequest, ClientResponse
+from spinney.kube.transport import Request, Response
 
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 60.0  # an API server closes an idle connection after 90
@@ -46,7 +46,7 @@ class Connections:
         self._handshakes = Handshakes(self._keep)
         self._retired = False
 
-    async def request(self, request: ClientRequest, headers: Iterable[tuple[str, str]]) -> ClientResponse:
+    async def request(self, request: Request, headers: Iterable[tuple[str, str]]) -> Response:
         """Send one request, with these headers before its own, and return its complete answer."""
         message, deadline = self._message(request, headers), _deadline(request.timeout)
         connection = self._take() or await self._handshakes.wait_for(self._connect(request.timeout))
@@ -64,7 +64,7 @@ class Connections:
         self._keep(connection)
         return answer
 
-    async def begin(self, request: ClientRequest, headers: Iterable[tuple[str, str]], *, where: str) -> AnswerStream:
+    async def begin(self, request: Request, headers: Iterable[tuple[str, str]], *, where: str) -> AnswerStream:
         """Send one request and return its answer once its head is there; ``where`` names it in later errors."""
         message, deadline = self._message(request, headers), _deadline(request.timeout)
         connection = self._take() or await self._handshakes.wait_for(self._connect(request.timeout))
@@ -137,7 +137,7 @@ class Connections:
             raise ConnectionRefused(f"no connection: {problem}") from problem
         return connection
 
-    def _message(self, request: ClientRequest, headers: Iterable[tuple[str, str]]) -> bytes:
+    def _message(self, request: Request, headers: Iterable[tuple[str, str]]) -> bytes:
         body = request.body
         target = self._prefix + _escaped(request.path)
         if request.query:
@@ -163,11 +163,11 @@ class _Connection(asyncio.Protocol):
         self.idle_since = 0.0
         self.closed: asyncio.Future[None] = loop.create_future()
         self._transport: asyncio.Transport | None = None
-        self._answer: asyncio.Future[ClientResponse] | None = None
+        self._answer: asyncio.Future[Response] | None = None
         self._stream: AnswerStream | None = None
         self._reader = AnswerReader()
 
-    def send(self, message: bytes, *, bodiless: bool) -> "asyncio.Future[ClientResponse]":
+    def send(self, message: bytes, *, bodiless: bool) -> "asyncio.Future[Response]":
         """Send a request; the result is its answer."""
         assert self._transport is not None, "a connection is handed out once it is made"
         self._reader = AnswerReader(bodiless=bodiless)

@@ -10,7 +10,7 @@ from spinney.kube.client import Client
 from spinney.kube.errors import KubeError
 from spinney.kube.guarding import GuardedTransport
 from spinney.kube.lease import LeaderElection
-from spinney.kube.transport import ClientRequest, Transport
+from spinney.kube.transport import Request, Transport
 from spinney.runtime import Runtime
 
 
@@ -26,7 +26,7 @@ class FencedTransport(GuardedTransport):
         self._election = election
         self._runtime = runtime
 
-    def admit(self, request: ClientRequest) -> ClientRequest:
+    def admit(self, request: Request) -> Request:
         """Give a write at most until another process could take the lease."""
         now = self._runtime.clock.monotonic()
         if now >= self._election.held_until:

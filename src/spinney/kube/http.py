@@ -18,7 +18,7 @@ from spinney.kube.credentials import Credential, CredentialSource, FixedCredenti
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused
 from spinney.kube.handshakes import CLOSED_HERE
 from spinney.kube.tls import ClientCertificate, client_context
-from spinney.kube.transport import ClientRequest, ClientResponse
+from spinney.kube.transport import Request, Response
 from spinney.runtime import Executor, InlineExecutor
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class HttpTransport:
         self._retired: list[Connections] = []
         self._closed = False
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         """Send one request and return its complete answer; a 401 is answered once with a fresh credential."""
         credential = await self._credentials.credential()
         response = await self._send(request, credential)
@@ -69,7 +69,7 @@ class HttpTransport:
         return response
 
     @asynccontextmanager
-    async def stream(self, request: ClientRequest) -> AsyncIterator["AnswerStream | ProxiedStream"]:
+    async def stream(self, request: Request) -> AsyncIterator["AnswerStream | ProxiedStream"]:
         """Send one request and hand out its answer as it arrives; only the wait for its head is bounded."""
         credential = await self._credentials.credential()
         stream = await self._begin(request, credential)
@@ -89,14 +89,14 @@ class HttpTransport:
         if self._proxied is not None:
             await self._proxied.close()
 
-    async def _send(self, request: ClientRequest, credential: Credential) -> ClientResponse:
+    async def _send(self, request: Request, credential: Credential) -> Response:
         if self.endpoint.proxy is not None:
             session = await self._session(self.endpoint.proxy)
             return await session.request(request, credential, self._context(credential.certificate))
         with self._named(request):
             return await self._connections_as(credential).request(request, (*self._always, *credential.headers))
 
-    async def _begin(self, request: ClientRequest, credential: Credential) -> "AnswerStream | ProxiedStream":
+    async def _begin(self, request: Request, credential: Credential) -> "AnswerStream | ProxiedStream":
         if self.endpoint.proxy is not None:
             session = await self._session(self.endpoint.proxy)
             return await session.begin(request, credential, self._context(credential.certificate))
@@ -130,7 +130,7 @@ class HttpTransport:
         return self._proxied
 
     @contextmanager
-    def _named(self, request: ClientRequest) -> Iterator[None]:
+    def _named(self, request: Request) -> Iterator[None]:
         """Have errors name the request."""
         try:
             yield
@@ -153,5 +153,5 @@ class HttpTransport:
             self._contexts = {certificate: context}
         return context
 
-    def _where(self, request: ClientRequest) -> str:
+    def _where(self, request: Request) -> str:
         return f"{request.method} {self._base}{request.path}"

@@ -17,7 +17,7 @@ from spinney.kube.connections import CONNECT_SECONDS
 from spinney.kube.credentials import Credential, Header
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
 from spinney.kube.handshakes import Handshakes
-from spinney.kube.transport import ClientRequest, ClientResponse, joined
+from spinney.kube.transport import Request, Response, joined
 
 READ_BUFFER = 1 << 18
 
@@ -37,17 +37,13 @@ class ProxiedSession:
             read_bufsize=READ_BUFFER,
         )
 
-    async def request(
-        self, request: ClientRequest, credential: Credential, context: ssl.SSLContext | None
-    ) -> ClientResponse:
+    async def request(self, request: Request, credential: Credential, context: ssl.SSLContext | None) -> Response:
         """Send one request and return its complete answer."""
         with translated(self._where(request)):
             async with await self._open(request, credential, context, seconds=request.timeout) as response:
-                return ClientResponse(response.status, _lower(response.headers), await response.read())
+                return Response(response.status, _lower(response.headers), await response.read())
 
-    async def begin(
-        self, request: ClientRequest, credential: Credential, context: ssl.SSLContext | None
-    ) -> "ProxiedStream":
+    async def begin(self, request: Request, credential: Credential, context: ssl.SSLContext | None) -> "ProxiedStream":
         """Return an answer whose head has come; its body may take as long as it likes."""
         with translated(self._where(request)):
             async with asyncio.timeout(request.timeout):
@@ -60,7 +56,7 @@ class ProxiedSession:
         await self._session.close()
 
     async def _open(
-        self, request: ClientRequest, credential: Credential, context: ssl.SSLContext | None, *, seconds: float | None
+        self, request: Request, credential: Credential, context: ssl.SSLContext | None, *, seconds: float | None
     ) -> aiohttp.ClientResponse:
         options: dict[str, Any] = {} if context is None else {"ssl": context}
         if context is not None and self._server_name:
@@ -77,7 +73,7 @@ class ProxiedSession:
             **options,
         )
 
-    def _where(self, request: ClientRequest) -> str:
+    def _where(self, request: Request) -> str:
         return f"{request.method} {self._base}{request.path}"
 
 

@@ -2,7 +2,7 @@
 
 from spinney.kube.errors import KubeError
 from spinney.kube.guarding import GuardedTransport
-from spinney.kube.transport import ClientRequest
+from spinney.kube.transport import Request
 
 
 class WriteRefused(KubeError):
@@ -12,6 +12,6 @@ class WriteRefused(KubeError):
 class ReadOnlyTransport(GuardedTransport):
     """Passes reads on and refuses everything else."""
 
-    def admit(self, request: ClientRequest) -> ClientRequest:
+    def admit(self, request: Request) -> Request:
         """Refuse."""
         raise WriteRefused(f"{request} was not sent: this process only reads")

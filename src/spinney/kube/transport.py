@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 
-class ClientRequest(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, frozen=True):
     """One request. ``timeout`` bounds the wait for the whole answer; of a stream, for its head."""
 
     method: str
@@ -29,7 +29,7 @@ class ClientRequest(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class ClientResponse:
+class Response:
     """A complete answer. Header names are in lower case."""
 
     status: int
@@ -73,11 +73,11 @@ class StreamingResponse(Protocol):
 class Transport(Protocol):
     """Carries requests to one API server."""
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         """Send one request and return its complete answer, whatever its status."""
         ...
 
-    def stream(self, request: ClientRequest) -> AbstractAsyncContextManager[StreamingResponse]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamingResponse]:
         """Send one request and hand out its answer as it arrives."""
         ...
 

@@ -5,16 +5,16 @@ kubelet would where a scheduler or an operator can tell: it refuses what does no
 evaluates start-up conditions, and takes its time to stop.
 """
 
-from spinney.nodes.fleet import Fleet, UnknownSimulatedNode
+from spinney.nodes.fleet import Fleet, UnknownNode
 from spinney.nodes.node import Health
 from spinney.nodes.spec import (
     ClusterSpec,
     Heartbeats,
     InvalidClusterSpec,
-    NodeDescription,
     NodeGroup,
-    NodeGroupLevel,
+    NodeSpec,
     PodTimes,
+    TopologyLevel,
 )
 
 __all__ = [
@@ -23,9 +23,9 @@ __all__ = [
     "Health",
     "Heartbeats",
     "InvalidClusterSpec",
-    "NodeDescription",
     "NodeGroup",
-    "NodeGroupLevel",
+    "NodeSpec",
     "PodTimes",
-    "UnknownSimulatedNode",
+    "TopologyLevel",
+    "UnknownNode",
 ]

@@ -32,7 +32,7 @@ from spinney.nodes.node import (
     node_taints,
 )
 from spinney.nodes.pods import BoundPod
-from spinney.nodes.spec import ClusterSpec, NodeDescription, NodeGroup
+from spinney.nodes.spec import ClusterSpec, NodeGroup, NodeSpec
 from spinney.runtime import Runtime
 from spinney.runtime.tasks import end
 
@@ -41,7 +41,7 @@ log = structlog.get_logger()
 _CONCURRENCY = 32  # requests under way while many nodes are registered or removed
 
 
-class UnknownSimulatedNode(LookupError):
+class UnknownNode(LookupError):
     """A name that no node of the fleet has."""
 
 
@@ -119,7 +119,7 @@ class Fleet:
         await write_each(pods, self._delete_at_once, at_once=_CONCURRENCY)
         log.info("node removed", node=name, pods=len(pods))
 
-    async def _join(self, specs: list[NodeDescription]) -> None:
+    async def _join(self, specs: list[NodeSpec]) -> None:
         now = self._runtime.clock.now()
         for spec in specs:
             if spec.name in self._nodes:
@@ -243,7 +243,7 @@ class Fleet:
 
     def _node(self, name: str) -> SimulatedNode:
         if name not in self._nodes:
-            raise UnknownSimulatedNode(f"no node {name!r} in this fleet of {len(self._nodes)}")
+            raise UnknownNode(f"no node {name!r} in this fleet of {len(self._nodes)}")
         return self._nodes[name]
 
 

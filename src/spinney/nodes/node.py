@@ -13,7 +13,7 @@ from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.kube.keys import Key
 from spinney.nodes.lifecycle import PodRun
-from spinney.nodes.spec import NodeDescription
+from spinney.nodes.spec import NodeSpec
 from spinney.nodes.startup import Parent
 
 SIMULATED_LABEL = "spinney.dev/simulated"
@@ -49,7 +49,7 @@ class Tenant:
 class SimulatedNode:
     """A node and its pods. Mutable; owned by the fleet."""
 
-    spec: NodeDescription
+    spec: NodeSpec
     ip: str
     health: Health = Health.READY
     since: datetime | None = None  # since when the health is this

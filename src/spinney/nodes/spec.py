@@ -42,7 +42,7 @@ class _Strict(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_
     """Base of the parts of a cluster description: an unknown field is an error."""
 
 
-class NodeGroupLevel(_Strict, frozen=True, kw_only=True):
+class TopologyLevel(_Strict, frozen=True, kw_only=True):
     """One level of the topology: every ``size`` consecutive nodes of the group share a label value."""
 
     label: str
@@ -68,7 +68,7 @@ class NodeTaint(_Strict, frozen=True, kw_only=True):
     """The taint's value."""
 
 
-class NodeDescription(_Strict, frozen=True, kw_only=True):
+class NodeSpec(_Strict, frozen=True, kw_only=True):
     """One node: what it has and how it is marked."""
 
     name: str
@@ -92,10 +92,10 @@ class NodeGroup(_Strict, frozen=True, kw_only=True):
     """Labels of every node of the group."""
     taints: tuple[NodeTaint, ...] = ()
     """Taints of every node of the group."""
-    topology: tuple[NodeGroupLevel, ...] = ()
+    topology: tuple[TopologyLevel, ...] = ()
     """Labels that consecutive nodes share, level by level."""
 
-    def nodes(self) -> Iterator[NodeDescription]:
+    def nodes(self) -> Iterator[NodeSpec]:
         """Yield the nodes of this group in order of their index."""
         capacity = {"pods": 110, **self.capacity}
         allocatable = capacity | dict(self.allocatable)
@@ -103,9 +103,7 @@ class NodeGroup(_Strict, frozen=True, kw_only=True):
             name = self.name.format(index=index)
             domains = {level.label: level.domain(index) for level in self.topology}
             labels = {_HOSTNAME: name, **domains, **self.labels}
-            yield NodeDescription(
-                name=name, capacity=capacity, allocatable=allocatable, labels=labels, taints=self.taints
-            )
+            yield NodeSpec(name=name, capacity=capacity, allocatable=allocatable, labels=labels, taints=self.taints)
 
 
 class PodTimes(_Strict, frozen=True, kw_only=True):
@@ -186,7 +184,7 @@ class ClusterSpec(_Strict, frozen=True, kw_only=True):
         for field in Heartbeats.__struct_fields__:
             _check_text(parse_duration, getattr(self.heartbeats, field), f"{source}: heartbeats.{_camel(field)}")
 
-    def expanded(self) -> list[NodeDescription]:
+    def expanded(self) -> list[NodeSpec]:
         """Return every node of every group, in order."""
         return [node for group in self.nodes for node in group.nodes()]
 
@@ -202,13 +200,13 @@ def _check_group(group: NodeGroup, field: str) -> None:
             _check_text(Quantity.parse, amount, f"{field}.{where}[{resource}]")
     for key, value in group.labels.items():
         _check_label(key, value, f"{field}.labels[{key}]")
-    outer: NodeGroupLevel | None = None
+    outer: TopologyLevel | None = None
     for number, level in enumerate(group.topology):
         _check_level(level, outer, f"{field}.topology[{number}]")
         outer = level
 
 
-def _check_level(level: NodeGroupLevel, outer: NodeGroupLevel | None, field: str) -> None:
+def _check_level(level: TopologyLevel, outer: TopologyLevel | None, field: str) -> None:
     if level.size < 1:
         raise InvalidClusterSpec(f"{field}.size: found {level.size}, expected 1 or more nodes")
     if outer is not None and outer.size % level.size:

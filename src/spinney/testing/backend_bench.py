@@ -14,7 +14,7 @@ from spinney.api.podgang import PodGang, PodGangSpec, PodGroup
 from spinney.api.struct import JSON
 from spinney.backends import SchedulerBackend
 from spinney.kube.client import Client
-from spinney.kube.transport import ClientRequest, ClientResponse, StreamingResponse, Transport
+from spinney.kube.transport import Request, Response, StreamingResponse, Transport
 
 NAME_OF_GANG = "model-0"
 
@@ -52,13 +52,13 @@ class Overheard:
     inner: Transport
     asked: set[tuple[str, str, str]] = field(default_factory=set)
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         """Pass a request on."""
         response = await self.inner.request(request)
         self._note(request, created=response.status == _CREATED)
         return response
 
-    def stream(self, request: ClientRequest) -> AbstractAsyncContextManager[StreamingResponse]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamingResponse]:
         """Pass a watch on."""
         self._note(request, created=False)
         return self.inner.stream(request)
@@ -66,7 +66,7 @@ class Overheard:
     async def close(self) -> None:
         """Leave the connection to its owner."""
 
-    def _note(self, request: ClientRequest, *, created: bool) -> None:
+    def _note(self, request: Request, *, created: bool) -> None:
         found, method = _RESOURCE_PATH.fullmatch(request.path), request.method
         if found is None:
             return

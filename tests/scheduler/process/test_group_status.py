@@ -12,7 +12,7 @@ from spinney.api.meta import Condition, ObjectMeta
 from spinney.api.podgang import DISRUPTION_TARGET, SCHEDULED, PodGang, PodGangStatus
 from spinney.api.struct import convert
 from spinney.gangs.tree import GroupSet, PodSet, TopologyConstraintInfo
-from spinney.kube.transport import ClientResponse
+from spinney.kube.transport import Response
 from spinney.reporting.pod_gangs import gang_status
 from spinney.reporting.verdicts import GangVerdict
 from spinney.scheduler.framework.results import NOT_READY
@@ -122,7 +122,7 @@ async def test_what_a_conflict_refused_is_written_again(world: World) -> None:
     await a_contest(world)
     refused: list[str] = []
 
-    def conflict_once(method: str, path: str) -> ClientResponse | None:
+    def conflict_once(method: str, path: str) -> Response | None:
         if method != "PATCH" or "/podgroups/first" not in path or refused:
             return None
         refused.append(path)

@@ -14,7 +14,7 @@ from spinney.api.workload_v1beta1 import POD_GROUP
 from spinney.binding.device_claims import DeviceClaims
 from spinney.binding.placement import ChosenDevice, ClaimAllocation, Placement
 from spinney.kube.keys import Key
-from spinney.kube.transport import ClientResponse
+from spinney.kube.transport import Response
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.process.process import SchedulerProcess
 from tests.conftest import Cluster
@@ -302,7 +302,7 @@ async def test_claims_of_a_pod_that_is_not_bound_are_given_back(cluster: Cluster
     await a_pod(cluster, "p", **using("gpu"))
     refused = 0
 
-    def refusing(method: str, path: str) -> ClientResponse | None:
+    def refusing(method: str, path: str) -> Response | None:
         nonlocal refused
         if not path.endswith("/pods/p/binding"):
             return None

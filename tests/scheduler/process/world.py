@@ -12,7 +12,7 @@ from spinney.api.core import NAMESPACE, NODE, POD, Pod
 from spinney.api.struct import JSON
 from spinney.api.workload_v1beta1 import POD_GROUP
 from spinney.kube.client import Client
-from spinney.kube.transport import ClientRequest, ClientResponse, StreamingResponse, Transport
+from spinney.kube.transport import Request, Response, StreamingResponse, Transport
 from spinney.runtime import Runtime, run_virtual
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
@@ -22,7 +22,7 @@ from spinney.sim.embedded.transport import InProcessTransport
 
 NS = "work"
 
-Fault = Callable[[str, str], "ClientResponse | Exception | None"]
+Fault = Callable[[str, str], "Response | Exception | None"]
 """What to answer a request with, or to raise, instead of passing it on; None passes it on."""
 
 P = ParamSpec("P")
@@ -36,7 +36,7 @@ class FaultyTransport:
         self.fault: Fault = lambda method, path: None
         self.writes: list[tuple[str, str]] = []
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         """Answer with the fault, or pass the request on."""
         if request.method != "GET":
             self.writes.append((request.method, request.path))
@@ -47,7 +47,7 @@ class FaultyTransport:
             return answer
         return await self._behind.request(request)
 
-    def stream(self, request: ClientRequest) -> AbstractAsyncContextManager[StreamingResponse]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamingResponse]:
         """Pass the request on."""
         return self._behind.stream(request)
 
@@ -56,10 +56,10 @@ class FaultyTransport:
         await self._behind.close()
 
 
-def status(code: int, reason: str) -> ClientResponse:
+def status(code: int, reason: str) -> Response:
     """Return a refusal as an API server writes it."""
     body = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": reason}
-    return ClientResponse(code, {"content-type": "application/json"}, json.dumps(body).encode())
+    return Response(code, {"content-type": "application/json"}, json.dumps(body).encode())
 
 
 class World:

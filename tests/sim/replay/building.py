@@ -3,7 +3,7 @@
 import time
 
 from spinney.scheduler.config import SchedulerConfig
-from spinney.sim.replay import History, Job, Machine, Outage, PodRequest, Replay, Trace
+from spinney.sim.replay import Ask, History, Job, Machine, Outage, Replay, Trace
 from spinney.sim.replay.engine import suited
 
 
@@ -14,7 +14,7 @@ def machines(count: int, *, gpus: int = 8, cpu: int = 64_000, **others: object) 
 
 def a_job(name: str, at: float, *, gpus: int = 1, pods: int = 1, duration: float | None = 100.0, **job: object) -> Job:
     """Return a job of whole GPUs."""
-    return Job(name, at, PodRequest(cpu=1000, memory=1024, gpus=gpus), pods=pods, duration=duration, **job)  # type: ignore[arg-type]
+    return Job(name, at, Ask(cpu=1000, memory=1024, gpus=gpus), pods=pods, duration=duration, **job)  # type: ignore[arg-type]
 
 
 def a_trace(*jobs: Job, nodes: tuple[Machine, ...] | None = None, outages: tuple[Outage, ...] = ()) -> Trace:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from spinney.sim.replay import Job, Outage, PodRequest
+from spinney.sim.replay import Ask, Job, Outage
 from spinney.sim.replay.checking import problems_of
 from tests.sim.replay.building import a_job, a_trace, machines, replayed, told
 
@@ -76,16 +76,14 @@ def test_who_is_offered_once_is_forgotten() -> None:
 
 def test_an_instance_ends_when_the_trace_says() -> None:
     """An end at a given time holds whether the instance runs by then or still waits."""
-    trace = a_trace(
-        Job("first", 0, PodRequest(gpus=8), ends=50), Job("late", 10, PodRequest(gpus=8), ends=40), nodes=machines(1)
-    )
+    trace = a_trace(Job("first", 0, Ask(gpus=8), ends=50), Job("late", 10, Ask(gpus=8), ends=40), nodes=machines(1))
 
     assert told(trace, replayed(trace)) == [(0, "started", "first"), (40, "forgotten", "late"), (50, "ended", "first")]
 
 
 def test_a_node_holds_no_more_of_an_application_than_it_may() -> None:
     """With at most two of an application on a node, five need three nodes though one has room for all."""
-    ask = PodRequest(gpus=1, most_per_node=2)
+    ask = Ask(gpus=1, most_per_node=2)
     jobs = [Job(f"i{number}", 0, ask, application="app") for number in range(5)]
     trace = a_trace(*jobs, nodes=machines(3))
 
@@ -106,7 +104,7 @@ def test_the_same_seed_gives_the_same_history() -> None:
 
 def test_how_many_arrive_at_once_changes_no_decision() -> None:
     """Pods that are offered once go to the same nodes whether they come one by one or all at the same moment."""
-    asks = [PodRequest(cpu=4000, gpus=1, milli=[470, 810, 320, 1000, 160][number % 5]) for number in range(60)]
+    asks = [Ask(cpu=4000, gpus=1, milli=[470, 810, 320, 1000, 160][number % 5]) for number in range(60)]
     each = [Job(f"p{number}", float(number), ask) for number, ask in enumerate(asks)]
     whole = [Job(f"p{number}", 0.0, ask) for number, ask in enumerate(asks)]
 

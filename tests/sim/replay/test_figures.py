@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from spinney.sim.replay import Job, Machine, PodRequest, Trace
+from spinney.sim.replay import Ask, Job, Machine, Trace
 from spinney.sim.replay.comparing import Estimate
 from spinney.sim.replay.figures import figures_of
 from spinney.sim.replay.fragmentation import FreeSpace, fragmentation
@@ -39,7 +39,7 @@ def test_lost_hours_are_those_that_were_undone() -> None:
 
 def test_allocation_is_that_of_placed_pods() -> None:
     """Three shares of 0.6 on two GPUs: two are placed, so 60 % are given out."""
-    jobs = tuple(Job(f"j{number}", 0.0, PodRequest(gpus=1, milli=600)) for number in range(3))
+    jobs = tuple(Job(f"j{number}", 0.0, Ask(gpus=1, milli=600)) for number in range(3))
     trace = Trace("test", machines(1, gpus=2), jobs, offered_once=True)
     found = figures_of(trace, replayed(trace))
 
@@ -51,13 +51,13 @@ def test_allocation_is_that_of_placed_pods() -> None:
 def test_fragmentation_as_defined() -> None:
     """What a pod without GPUs, a missing model, too little CPU, or too small a rest makes useless is counted."""
     space = FreeSpace.empty((Machine("a", 8000, 0, 2, model="T4"), Machine("b", 1000, 0, 1, model="V100")))
-    space.take(0, PodRequest(gpus=1, milli=700), (0,))  # 300 and 1000 free on a, 1000 on b
+    space.take(0, Ask(gpus=1, milli=700), (0,))  # 300 and 1000 free on a, 1000 on b
 
-    assert fragmentation(space, [(PodRequest(cpu=1), 1)]) == pytest.approx(2.3)
-    assert fragmentation(space, [(PodRequest(gpus=1, milli=500), 1)]) == pytest.approx(0.3)
-    assert fragmentation(space, [(PodRequest(cpu=4000, gpus=1, milli=500), 1)]) == pytest.approx(1.3)
-    assert fragmentation(space, [(PodRequest(gpus=1, milli=200, models=frozenset({"V100"})), 1)]) == pytest.approx(1.3)
-    assert fragmentation(space, [(PodRequest(gpus=2), 1), (PodRequest(gpus=1, milli=300), 3)]) == pytest.approx(2.3 / 4)
+    assert fragmentation(space, [(Ask(cpu=1), 1)]) == pytest.approx(2.3)
+    assert fragmentation(space, [(Ask(gpus=1, milli=500), 1)]) == pytest.approx(0.3)
+    assert fragmentation(space, [(Ask(cpu=4000, gpus=1, milli=500), 1)]) == pytest.approx(1.3)
+    assert fragmentation(space, [(Ask(gpus=1, milli=200, models=frozenset({"V100"})), 1)]) == pytest.approx(1.3)
+    assert fragmentation(space, [(Ask(gpus=2), 1), (Ask(gpus=1, milli=300), 3)]) == pytest.approx(2.3 / 4)
 
 
 def test_confidence_over_seeds() -> None:

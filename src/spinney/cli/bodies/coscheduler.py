@@ -10,7 +10,7 @@ from spinney.cli.options import ProcessOptions
 from spinney.cli.processes import print_checked, run_process, until_cancelled
 from spinney.cli.settings.plugin_files import PluginText, policies_of
 from spinney.cli.terminal.logs import log_to_stderr
-from spinney.coscheduling.framework.registry import FrameworkRegistry
+from spinney.coscheduling.framework.registry import PluginRegistry
 from spinney.coscheduling.process.configuration import (
     CoschedulerConfiguration,
     load_configuration,
@@ -51,7 +51,7 @@ def coscheduler(
     run_process(process, COMPONENT, run, InvalidConfiguration)
 
 
-def _check(configuration: CoschedulerConfiguration, registry: FrameworkRegistry) -> None:
+def _check(configuration: CoschedulerConfiguration, registry: PluginRegistry) -> None:
     """Make every profile with its plugins, as the process would; raises what the process would."""
     runtime = Runtime.system()
     try:

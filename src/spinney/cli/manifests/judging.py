@@ -32,7 +32,7 @@ from spinney.api.schema.validate_pod_clique_set import (
 from spinney.api.schema.validate_pod_groups import validate_coscheduling_pod_group, validate_kai_pod_group
 from spinney.api.schema.validate_topology_binding import validate_topology_binding
 from spinney.api.struct import convert, to_json
-from spinney.backends import BackendProfile, Rejected, TopologyAware, every_backend
+from spinney.backends import Profile, Rejected, TopologyAware, every_backend
 from spinney.backends.documents import Document, DocumentProblem, InvalidDocument, Step, decode, nearest, steps
 from spinney.backends.kube import KubeScheduler, KubeSchedulerConfig
 from spinney.cli.manifests.fields import builtin_field_problems, field_problems, is_builtin, schema_faults
@@ -58,8 +58,8 @@ _RULES: Final[Mapping[Resource, Callable[[Any], list[FieldError]]]] = {
 }
 _NO_PATH: Final = "<nil>"
 _MISSING: Final = "Required value"
-_EVERYTHING: Final[Mapping[str, BackendProfile]] = {
-    KubeScheduler.name: BackendProfile(KubeScheduler.name, KubeSchedulerConfig(gang_scheduling=True))
+_EVERYTHING: Final[Mapping[str, Profile]] = {
+    KubeScheduler.name: Profile(KubeScheduler.name, KubeSchedulerConfig(gang_scheduling=True))
 }
 """Where no configuration says otherwise: what a backend needs a cluster for counts as enabled, too."""
 
@@ -69,7 +69,7 @@ class Setting:
     """The operator a manifest is meant for: what it allows, and how its backends are configured."""
 
     policy: AdmissionPolicy
-    profiles: Mapping[str, BackendProfile]
+    profiles: Mapping[str, Profile]
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _judged(pcs: PodCliqueSet, setting: Setting) -> Judgement:
     kind = every_backend().get(name)
     if kind is None:
         return Judgement(faults, warnings, not_done)
-    profile = setting.profiles.get(name, BackendProfile(name))
+    profile = setting.profiles.get(name, Profile(name))
     runtime = Runtime.system()
     try:
         warnings += map(str, asyncio.run(judge(kind, profile.config, pcs, runtime=runtime)))

@@ -14,7 +14,7 @@ from spinney.api.podgang import PodGang
 from spinney.backends import BackendContext, BackendUnavailable, Degradation, SchedulerBackend
 from spinney.kube.client import Client
 from spinney.kube.events import EventRecorder
-from spinney.kube.transport import ClientRequest, ClientResponse, StreamingResponse
+from spinney.kube.transport import Request, Response, StreamingResponse
 from spinney.runtime import Runtime
 
 
@@ -37,10 +37,10 @@ async def judge(kind: type[SchedulerBackend], config: Any, pcs: PodCliqueSet, *,
 class Unreachable:
     """A transport to no cluster."""
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         raise NeedsCluster(request.path)
 
-    def stream(self, request: ClientRequest) -> AbstractAsyncContextManager[StreamingResponse]:
+    def stream(self, request: Request) -> AbstractAsyncContextManager[StreamingResponse]:
         raise NeedsCluster(request.path)
 
     async def close(self) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from spinney.api.core import Pod
 from spinney.api.resource import Resource
-from spinney.coscheduling.framework import ActionType, ClusterEvent, EventHint, PreEnqueue, QueuedPod, QueueSort
+from spinney.coscheduling.framework import Action, ClusterEvent, EventHint, PreEnqueue, QueuedPod, QueueSort
 from spinney.coscheduling.framework.faults import Faults, InvalidPluginAnswer, a_status, a_truth
 from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.kube.keys import Key, key_of
@@ -378,7 +378,7 @@ class _OrderKey:
             return self._since < other._since
 
 
-_EventKind = tuple[Resource, ActionType]
+_EventKind = tuple[Resource, Action]
 
 
 @dataclass(slots=True)

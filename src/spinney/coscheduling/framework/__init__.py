@@ -1,6 +1,6 @@
 """The scheduling framework: extension points, their statuses, and the profile that orders plugins at each point."""
 
-from spinney.coscheduling.framework.events import ActionType, ClusterEvent, EventHint, room_freed
+from spinney.coscheduling.framework.events import Action, ClusterEvent, EventHint, room_freed
 from spinney.coscheduling.framework.handle import Handle, Services
 from spinney.coscheduling.framework.points import (
     Bind,
@@ -22,12 +22,12 @@ from spinney.coscheduling.framework.points import (
     StateKey,
 )
 from spinney.coscheduling.framework.profile import InvalidProfile, Profile, Rules
-from spinney.coscheduling.framework.registry import FrameworkRegistry
+from spinney.coscheduling.framework.registry import PluginRegistry
 from spinney.coscheduling.framework.status import SUCCESS, Code, Status
 
 __all__ = [
     "SUCCESS",
-    "ActionType",
+    "Action",
     "Bind",
     "ClusterEvent",
     "Code",
@@ -35,11 +35,11 @@ __all__ = [
     "EventHint",
     "Filter",
     "FrameworkPlugin",
-    "FrameworkRegistry",
     "Handle",
     "InvalidProfile",
     "NodeFilter",
     "Permit",
+    "PluginRegistry",
     "PostBind",
     "PostFilter",
     "PostFilterResult",

@@ -16,7 +16,7 @@ from spinney.api.core import POD, Pod
 from spinney.api.resource import Resource
 
 
-class ActionType(Flag):
+class Action(Flag):
     """What happened to an object."""
 
     ADD = auto()
@@ -30,14 +30,14 @@ class ClusterEvent:
     """Something happened to an object: ``old`` is absent for an addition, ``new`` for a deletion."""
 
     resource: Resource
-    action: ActionType
+    action: Action
     old: Any = None
     new: Any = None
 
 
 def room_freed(pod: Pod, node: str) -> ClusterEvent:
     """Return the event that ``pod``, which held room on ``node`` or was promised it, does so no longer."""
-    return ClusterEvent(POD, ActionType.DELETE, old=replace(pod, spec=replace(pod.spec, node_name=node)))
+    return ClusterEvent(POD, Action.DELETE, old=replace(pod, spec=replace(pod.spec, node_name=node)))
 
 
 def was_resized(pod: Pod, event: ClusterEvent) -> bool:
@@ -64,7 +64,7 @@ class EventHint:
     """An event a plugin wants its rejected pods woken by; without a hint every such event wakes them."""
 
     resource: Resource
-    actions: ActionType
+    actions: Action
     hint: Hint | None = None
 
     def concerns(self, event: ClusterEvent) -> bool:

@@ -26,7 +26,7 @@ class UnknownFrameworkPlugin(LookupError):
         super().__init__(f"no plugin is called {name!r}; {nearest(name, known)}")
 
 
-class FrameworkRegistry:
+class PluginRegistry:
     """Plugin builders by name. Mutable until the scheduler is made; entry points are loaded when asked for."""
 
     def __init__(self, builders: Mapping[str, Builder] | None = None) -> None:
@@ -34,7 +34,7 @@ class FrameworkRegistry:
         self._offered: dict[str, EntryPoint] = {}
 
     @classmethod
-    def installed(cls, builders: Mapping[str, Builder]) -> "FrameworkRegistry":
+    def installed(cls, builders: Mapping[str, Builder]) -> "PluginRegistry":
         """Return the given builders and those of installed packages; a name taken twice is an error."""
         registry = cls(builders)
         for offered in entry_points(group=ENTRY_POINTS):

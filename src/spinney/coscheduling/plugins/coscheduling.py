@@ -28,7 +28,7 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.feasibility.room import demands, fitting, leaves_enough
 from spinney.coscheduling.feasibility.trial import TrialState
-from spinney.coscheduling.framework.events import ActionType, ClusterEvent, EventHint, was_resized
+from spinney.coscheduling.framework.events import Action, ClusterEvent, EventHint, was_resized
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import (
     CycleState,
@@ -101,9 +101,9 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
     def events(self) -> tuple[EventHint, ...]:
         """Return what may let a rejected group go on before it has rested: room that became free."""
         return (
-            EventHint(NODE, ActionType.ADD | ActionType.UPDATE),
-            EventHint(POD, ActionType.DELETE, self._frees_others_node),
-            EventHint(POD, ActionType.UPDATE, was_resized),
+            EventHint(NODE, Action.ADD | Action.UPDATE),
+            EventHint(POD, Action.DELETE, self._frees_others_node),
+            EventHint(POD, Action.UPDATE, was_resized),
         )
 
     def _frees_others_node(self, pod: Pod, event: ClusterEvent) -> bool:

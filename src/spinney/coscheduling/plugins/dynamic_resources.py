@@ -17,7 +17,7 @@ from spinney.cluster.dra.allocating import GivenDevice, allocate
 from spinney.cluster.dra.book import MAX_CONSUMERS, ClaimBook, ClaimKey, ClaimState, claims_of
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.feasibility.trial import DEVICES
-from spinney.coscheduling.framework.events import ActionType, EventHint
+from spinney.coscheduling.framework.events import Action, EventHint
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import (
     ASKED_ABOUT,
@@ -55,8 +55,8 @@ class DynamicResources(PreFilter, Filter, Reserve, PreBind):
         A pod that loses its node before it is bound gives up devices that only this scheduler knew it had.
         """
         resources = (RESOURCE_CLAIM, RESOURCE_SLICE, DEVICE_CLASS)
-        others = (EventHint(NODE, ActionType.ADD | ActionType.UPDATE), EventHint(POD, ActionType.DELETE))
-        return (*others, *(EventHint(resource, ActionType.ANY) for resource in resources))
+        others = (EventHint(NODE, Action.ADD | Action.UPDATE), EventHint(POD, Action.DELETE))
+        return (*others, *(EventHint(resource, Action.ANY) for resource in resources))
 
     def pre_filter(self, state: CycleState, pod: Pod) -> Status:
         """Refuse a pod whose claims are not there, or can be allocated nowhere."""

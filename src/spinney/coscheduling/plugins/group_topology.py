@@ -17,7 +17,7 @@ from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.feasibility.room import demands, fitting, left_over
-from spinney.coscheduling.framework.events import ActionType, EventHint
+from spinney.coscheduling.framework.events import Action, EventHint
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import CycleState, Filter, PostFilter, PostFilterResult, PreFilter
 from spinney.coscheduling.framework.status import SUCCESS, Status
@@ -59,7 +59,7 @@ class GroupTopology(PreFilter, Filter, PostFilter):
 
     def events(self) -> tuple[EventHint, ...]:
         """Return what may give a group a domain: nodes, or the loss of members that lie in another."""
-        return (EventHint(NODE, ActionType.ANY), EventHint(POD, ActionType.DELETE))
+        return (EventHint(NODE, Action.ANY), EventHint(POD, Action.DELETE))
 
     def concerns(self, state: CycleState, pod: Pod) -> bool:
         """Tell whether the pod's group has a domain."""

@@ -6,7 +6,7 @@ from spinney.api.core import NAMESPACE, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLU
 from spinney.api.storage import STORAGE_CLASS
 from spinney.cluster.filters import KUBE_FILTERS
 from spinney.cluster.scores import KUBE_SCORES
-from spinney.coscheduling.framework.events import ActionType, ClusterEvent, EventHint, was_resized
+from spinney.coscheduling.framework.events import Action, ClusterEvent, EventHint, was_resized
 from spinney.coscheduling.framework.profile import Rules
 
 
@@ -19,14 +19,14 @@ def _is_on_a_node(pod: Pod, event: ClusterEvent) -> bool:
     return event.new is not None and bool(event.new.spec.node_name)
 
 
-_NODES: Final = EventHint(NODE, ActionType.ADD | ActionType.UPDATE)
-_ANY_NODE: Final = EventHint(NODE, ActionType.ANY)
+_NODES: Final = EventHint(NODE, Action.ADD | Action.UPDATE)
+_ANY_NODE: Final = EventHint(NODE, Action.ANY)
 """A node that goes takes its domain along, to which others were compared."""
-_RESIZED: Final = EventHint(POD, ActionType.UPDATE, was_resized)
-_POD_GONE: Final = EventHint(POD, ActionType.DELETE, _frees_a_node)
-_POD_PLACED: Final = EventHint(POD, ActionType.ADD | ActionType.UPDATE, _is_on_a_node)
+_RESIZED: Final = EventHint(POD, Action.UPDATE, was_resized)
+_POD_GONE: Final = EventHint(POD, Action.DELETE, _frees_a_node)
+_POD_PLACED: Final = EventHint(POD, Action.ADD | Action.UPDATE, _is_on_a_node)
 _STORAGE: Final = tuple(
-    EventHint(resource, ActionType.ANY) for resource in (PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS)
+    EventHint(resource, Action.ANY) for resource in (PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS)
 )
 _HINTS: Final[dict[str, tuple[EventHint, ...]]] = {
     "NodePorts": (_NODES, _POD_GONE),
@@ -36,7 +36,7 @@ _HINTS: Final[dict[str, tuple[EventHint, ...]]] = {
     "VolumeBinding": (_NODES, _POD_GONE, *_STORAGE),
     "VolumeZone": (_NODES, *_STORAGE),
     "PodTopologySpread": (_ANY_NODE, _POD_GONE, _POD_PLACED),
-    "InterPodAffinity": (_NODES, _POD_GONE, _POD_PLACED, EventHint(NAMESPACE, ActionType.ANY)),
+    "InterPodAffinity": (_NODES, _POD_GONE, _POD_PLACED, EventHint(NAMESPACE, Action.ANY)),
 }
 
 

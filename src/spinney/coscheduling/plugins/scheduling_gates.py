@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spinney.api.core import POD, Pod
-from spinney.coscheduling.framework.events import ActionType, EventHint
+from spinney.coscheduling.framework.events import Action, EventHint
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import PreEnqueue
 from spinney.coscheduling.framework.status import SUCCESS, Status
@@ -28,4 +28,4 @@ class SchedulingGates(PreEnqueue):
 
     def events(self) -> tuple[EventHint, ...]:
         """Return the change of a pod that may have lost its gates."""
-        return (EventHint(POD, ActionType.UPDATE, lambda pod, event: not pod.gated),)
+        return (EventHint(POD, Action.UPDATE, lambda pod, event: not pod.gated),)

@@ -5,7 +5,7 @@ from typing import Any
 
 from spinney.api.core import POD, Pod
 from spinney.api.labels import COSCHEDULING_GROUP, GANG, GROUPED, KAI_SKIP_POD_GROUPER
-from spinney.coscheduling.framework.events import ActionType, EventHint
+from spinney.coscheduling.framework.events import Action, EventHint
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import PreEnqueue
 from spinney.coscheduling.framework.status import SUCCESS, Status
@@ -31,7 +31,7 @@ class WaitForGrouper(PreEnqueue):
 
     def events(self) -> tuple[EventHint, ...]:
         """Return the change of a pod that may have been grouped."""
-        return (EventHint(POD, ActionType.UPDATE, lambda pod, event: not _waits(pod)),)
+        return (EventHint(POD, Action.UPDATE, lambda pod, event: not _waits(pod)),)
 
 
 def _waits(pod: Pod) -> bool:

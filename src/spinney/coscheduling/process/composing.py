@@ -7,7 +7,7 @@ from spinney.api.core import Pod
 from spinney.backends.documents import InvalidConfiguration
 from spinney.coscheduling.cycle.queue import BackoffTimes, SchedulingQueue
 from spinney.coscheduling.feasibility.ranking import NodeRanking
-from spinney.coscheduling.framework import EventHint, FrameworkRegistry, Handle, Profile, QueuedPod, Services
+from spinney.coscheduling.framework import EventHint, Handle, PluginRegistry, Profile, QueuedPod, Services
 from spinney.coscheduling.framework.points import PreEnqueue
 from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.coscheduling.plugins import BUILT_IN, DEFAULT_PLUGINS
@@ -23,10 +23,10 @@ class ComposedProfiles:
 
     @classmethod
     def made(
-        cls, configuration: CoschedulerConfiguration, services: Services, registry: FrameworkRegistry | None = None
+        cls, configuration: CoschedulerConfiguration, services: Services, registry: PluginRegistry | None = None
     ) -> "ComposedProfiles":
         """Make every profile of a configuration; without a ``registry``, of the plugins that are installed."""
-        registry = registry or FrameworkRegistry.installed(BUILT_IN)
+        registry = registry or PluginRegistry.installed(BUILT_IN)
         profiles: dict[str, Profile] = {}
         rankings: dict[str, NodeRanking] = {}
         for chosen in configuration.profiles:

@@ -29,7 +29,7 @@ from spinney.backends.documents import InvalidConfiguration, nearest
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import FrameworkPlugin
 from spinney.coscheduling.framework.profile import POINTS, InvalidProfile, PluginLists, Profile, serves
-from spinney.coscheduling.framework.registry import FrameworkRegistry, UnknownFrameworkPlugin
+from spinney.coscheduling.framework.registry import PluginRegistry, UnknownFrameworkPlugin
 from spinney.coscheduling.plugins.unkept import KEEPERS, Unkept
 
 MULTI_POINT: Final = "multiPoint"
@@ -138,7 +138,7 @@ def parse_configuration(raw: object) -> CoschedulerConfiguration:
 
 
 def make_profile(
-    chosen: ProfileConfiguration, defaults: Sequence[str], registry: FrameworkRegistry, handle: Handle
+    chosen: ProfileConfiguration, defaults: Sequence[str], registry: PluginRegistry, handle: Handle
 ) -> Profile:
     """Make the plugins of a profile and put them in order; raises :class:`InvalidConfiguration`."""
     arguments = {each.name: each.args for each in chosen.plugin_config}

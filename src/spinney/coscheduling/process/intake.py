@@ -14,7 +14,7 @@ from spinney.api.resource import Resource
 from spinney.cluster.pods import PodKey
 from spinney.coscheduling.cycle.queue import SchedulingQueue
 from spinney.coscheduling.feasibility.ranking import NodeRanking
-from spinney.coscheduling.framework import ActionType, ClusterEvent, Services, room_freed
+from spinney.coscheduling.framework import Action, ClusterEvent, Services, room_freed
 from spinney.coscheduling.framework.events import was_resized
 from spinney.gangs.intake import ClusterIntake
 from spinney.kube.cache import Change
@@ -98,11 +98,11 @@ class CoschedulingIntake:
         was_placed = old is not None and bool(old.spec.node_name) and not old.terminal
         is_placed = new is not None and bool(new.spec.node_name) and not new.terminal
         if was_placed and not is_placed:
-            self._queue.notify(ClusterEvent(POD, ActionType.DELETE, old, new))
+            self._queue.notify(ClusterEvent(POD, Action.DELETE, old, new))
         elif is_placed and not was_placed:
-            self._queue.notify(ClusterEvent(POD, ActionType.ADD, old, new))
+            self._queue.notify(ClusterEvent(POD, Action.ADD, old, new))
         elif is_placed and old is not None and new is not None:
-            event = ClusterEvent(POD, ActionType.UPDATE, old, new)
+            event = ClusterEvent(POD, Action.UPDATE, old, new)
             if old.metadata.labels != new.metadata.labels or was_resized(new, event):
                 self._queue.notify(event)
 
@@ -112,7 +112,7 @@ class CoschedulingIntake:
         """Take in a node; pods that wait at Permit for it lose it if it no longer suits them."""
         old, new = change.old, change.new
         self._take_in(Node, change)
-        action = ActionType.DELETE if new is None else ActionType.ADD if old is None else ActionType.UPDATE
+        action = Action.DELETE if new is None else Action.ADD if old is None else Action.UPDATE
         if old is not None and new is not None and _aspects(old) == _aspects(new):
             return
         if old is not None and (new is None or old.metadata.labels != new.metadata.labels):
@@ -144,7 +144,7 @@ class CoschedulingIntake:
     def constraint(self, resource: Resource, kind: type[Any], change: Change[Any]) -> None:
         """Take in what pods refer to: a namespace, a volume, a claim, a device, or a class of these."""
         self._take_in(kind, change)
-        self._queue.notify(ClusterEvent(resource, ActionType.UPDATE, change.old, change.new))
+        self._queue.notify(ClusterEvent(resource, Action.UPDATE, change.old, change.new))
 
     def _take_in(self, kind: type[Any], change: Change[Any]) -> None:
         if change.new is not None:

@@ -41,7 +41,7 @@ from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
 from spinney.coscheduling.cycle.scheduler import FLUSH_SECONDS, Coscheduler, UnplacedPod
 from spinney.coscheduling.feasibility.nominations import Nominations
 from spinney.coscheduling.framework import (
-    FrameworkRegistry,
+    PluginRegistry,
     QueuedPod,
     Services,
     Status,
@@ -99,7 +99,7 @@ class CoschedulerProcess:
         *,
         manager: Manager | None = None,
         shared: ClusterIntake | None = None,
-        registry: FrameworkRegistry | None = None,
+        registry: PluginRegistry | None = None,
         with_controller: bool = True,
     ) -> None:
         configuration = configuration or CoschedulerConfiguration()

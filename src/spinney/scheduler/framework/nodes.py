@@ -176,7 +176,7 @@ class Nodes:
         return info
 
     def named(self, name: str) -> "NodeInfo":
-        """Return the node called ``name``; raises :class:`~spinney.cluster.table.UnknownNode`."""
+        """Return the node called ``name``; raises :class:`~spinney.cluster.table.NodeNotInTable`."""
         return self.info(self.table.row(name))
 
 

@@ -383,7 +383,7 @@ class Session:
         self.fit_errors.setdefault(job.key, []).append(error)
 
     def node(self, name: str) -> NodeInfo:
-        """Return a node by name; raises :class:`~spinney.cluster.table.UnknownNode`."""
+        """Return a node by name; raises :class:`~spinney.cluster.table.NodeNotInTable`."""
         return self.nodes.named(name)
 
     def _completed(self, bind: Binding, task: PodInfo) -> Binding:

@@ -104,7 +104,7 @@ class Evict(Operation):
             session.record_eviction(self.task, self._before.node_name, self.message, self.beneficiary)
 
 
-class Ask(Evict):
+class AskToLeave(Evict):
     """A task on a node was asked to go: it counts as terminating, but nobody evicts it for that."""
 
     def __init__(self, task: PodInfo) -> None:
@@ -282,7 +282,7 @@ class Statement:
 
     def ask(self, task: PodInfo) -> None:
         """Count a task that was asked to go as terminating, as long as this session lasts."""
-        self._do(Ask(task))
+        self._do(AskToLeave(task))
 
     def allocate(self, task: PodInfo, node: NodeInfo, gpu_groups: tuple[str, ...] = ()) -> None:
         """Give a task a node where it fits now."""

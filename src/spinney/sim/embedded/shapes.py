@@ -3,7 +3,7 @@
 import re
 
 from spinney.api.struct import JSON
-from spinney.nodes import ClusterSpec, NodeGroup, NodeGroupLevel, PodTimes
+from spinney.nodes import ClusterSpec, NodeGroup, PodTimes, TopologyLevel
 
 BLOCK = "topology.kubernetes.io/block"
 RACK = "topology.kubernetes.io/rack"
@@ -39,7 +39,7 @@ def gpu_cluster(nodes: int, gpus: int, *, rack: int = 4, block: int = 16, pods: 
         name="gpu-{index:03d}" if gpus else "node-{index:03d}",
         count=nodes,
         capacity=capacity,
-        topology=(NodeGroupLevel(label=BLOCK, size=block), NodeGroupLevel(label=RACK, size=rack)),
+        topology=(TopologyLevel(label=BLOCK, size=block), TopologyLevel(label=RACK, size=rack)),
     )
     return ClusterSpec(nodes=(group,), pods=pods or PodTimes())
 

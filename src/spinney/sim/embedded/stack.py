@@ -13,8 +13,8 @@ from spinney.api.struct import JSON
 from spinney.autoscaling.provisioning import provisioning_for
 from spinney.backends.coscheduling import CoschedulingConfig
 from spinney.backends.kube import KubeSchedulerConfig
-from spinney.backends.profiles import BackendProfile, Profiles
-from spinney.coscheduling.framework.registry import FrameworkRegistry
+from spinney.backends.profiles import Profile, Profiles
+from spinney.coscheduling.framework.registry import PluginRegistry as FrameworkRegistry
 from spinney.coscheduling.process.configuration import (
     CoschedulerConfiguration,
     PluginChoice,
@@ -50,15 +50,15 @@ from spinney.workloads import WorkloadControllers
 
 _WEBHOOKS = ServicePlace("grove-operator", "kube-system")
 
-OUR_BACKENDS = Profiles((BackendProfile("default-scheduler"), BackendProfile("spinney-scheduler")), "spinney-scheduler")
+OUR_BACKENDS = Profiles((Profile("default-scheduler"), Profile("spinney-scheduler")), "spinney-scheduler")
 
 EVERY_BACKEND = Profiles(
     (
-        BackendProfile("default-scheduler", KubeSchedulerConfig(gang_scheduling=True)),
-        BackendProfile("kai-scheduler"),
-        BackendProfile("coscheduling", CoschedulingConfig()),
-        BackendProfile("volcano"),
-        BackendProfile("spinney-scheduler"),
+        Profile("default-scheduler", KubeSchedulerConfig(gang_scheduling=True)),
+        Profile("kai-scheduler"),
+        Profile("coscheduling", CoschedulingConfig()),
+        Profile("volcano"),
+        Profile("spinney-scheduler"),
     ),
     "spinney-scheduler",
 )

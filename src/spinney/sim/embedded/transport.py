@@ -13,7 +13,7 @@ from typing import Protocol
 
 from spinney import server
 from spinney.kube.errors import ConnectionRefused, ConnectionTimedOut
-from spinney.kube.transport import ClientRequest, ClientResponse
+from spinney.kube.transport import Request, Response
 from spinney.sim.embedded.turns import RequestTurns
 
 
@@ -33,7 +33,7 @@ class InProcessTransport:
         self._turn = turns.taken if turns is not None else partial(asyncio.sleep, 0)
         self._closed = False
 
-    async def request(self, request: ClientRequest) -> ClientResponse:
+    async def request(self, request: Request) -> Response:
         """Send one request and return its complete answer, whatever its status."""
         await self._turn()
         asked = self._asked(request)
@@ -41,13 +41,13 @@ class InProcessTransport:
             async with asyncio.timeout(request.timeout):
                 answer = await self._server.handle(asked)
                 if isinstance(answer.body, bytes):
-                    return ClientResponse(answer.status, answer.headers, answer.body)
-                return ClientResponse(answer.status, answer.headers, b"".join([chunk async for chunk in answer.body]))
+                    return Response(answer.status, answer.headers, answer.body)
+                return Response(answer.status, answer.headers, b"".join([chunk async for chunk in answer.body]))
         except TimeoutError as error:
             raise ConnectionTimedOut(f"{request}: no complete answer within {request.timeout} seconds") from error
 
     @asynccontextmanager
-    async def stream(self, request: ClientRequest) -> AsyncIterator["InProcessStream"]:
+    async def stream(self, request: Request) -> AsyncIterator["InProcessStream"]:
         """Send one request and hand out its answer as it arrives."""
         await self._turn()
         asked = self._asked(request)
@@ -66,7 +66,7 @@ class InProcessTransport:
         """Refuse further requests; streams end with their contexts."""
         self._closed = True
 
-    def _asked(self, request: ClientRequest) -> server.Request:
+    def _asked(self, request: Request) -> server.Request:
         if self._closed:
             raise ConnectionRefused(f"{request}: the transport is closed")
         headers = {name.lower(): value for name, value in request.headers.items()}

@@ -3,6 +3,6 @@
 from spinney.sim.replay.engine import Progress
 from spinney.sim.replay.history import History
 from spinney.sim.replay.pools import Replay
-from spinney.sim.replay.trace import Job, Machine, Outage, PodRequest, Trace
+from spinney.sim.replay.trace import Ask, Job, Machine, Outage, Trace
 
-__all__ = ["History", "Job", "Machine", "Outage", "PodRequest", "Progress", "Replay", "Trace"]
+__all__ = ["Ask", "History", "Job", "Machine", "Outage", "Progress", "Replay", "Trace"]

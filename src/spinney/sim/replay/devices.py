@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from spinney.sim.replay.trace import WHOLE, Machine, PodRequest
+from spinney.sim.replay.trace import WHOLE, Ask, Machine
 
 
 class DeviceBook:
@@ -13,7 +13,7 @@ class DeviceBook:
         self._shared: dict[str, dict[str, tuple[int, int]]] = {}
         """By machine and group: the device, and how many share it."""
 
-    def take(self, machine: str, ask: PodRequest, groups: Sequence[str]) -> tuple[int, ...]:
+    def take(self, machine: str, ask: Ask, groups: Sequence[str]) -> tuple[int, ...]:
         """Give a pod its devices; pods of one group share one."""
         idle = self._idle[machine]
         if ask.gpus and ask.milli == WHOLE:
@@ -26,7 +26,7 @@ class DeviceBook:
             found.append(device)
         return tuple(found)
 
-    def give_back(self, machine: str, ask: PodRequest, devices: Sequence[int], groups: Sequence[str]) -> None:
+    def give_back(self, machine: str, ask: Ask, devices: Sequence[int], groups: Sequence[str]) -> None:
         """Take back what :meth:`take` gave."""
         idle = self._idle[machine]
         if ask.gpus and ask.milli == WHOLE:

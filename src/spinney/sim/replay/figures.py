@@ -8,7 +8,7 @@ import numpy as np
 
 from spinney.sim.replay.fragmentation import FreeSpace, fragmentation
 from spinney.sim.replay.history import History, JobHappening
-from spinney.sim.replay.trace import WHOLE, Job, PodRequest, Trace
+from spinney.sim.replay.trace import WHOLE, Ask, Job, Trace
 
 _HOUR: Final = 3600.0
 _POINTS: Final = 240
@@ -269,8 +269,8 @@ def times_of(seconds: Sequence[float] | np.ndarray) -> Times:
     return Times(jobs=len(values), mean=float(values.mean()), p50=p50, p90=p90, p99=p99, longest=float(values.max()))
 
 
-def _demand(jobs: Sequence[Job]) -> list[tuple[PodRequest, int]]:
-    counts: dict[PodRequest, int] = {}
+def _demand(jobs: Sequence[Job]) -> list[tuple[Ask, int]]:
+    counts: dict[Ask, int] = {}
     for job in jobs:
         counts[job.ask] = counts.get(job.ask, 0) + job.pods
     return sorted(counts.items(), key=lambda each: -each[1])[:50]

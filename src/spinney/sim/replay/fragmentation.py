@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spinney.sim.replay.trace import WHOLE, Machine, PodRequest
+from spinney.sim.replay.trace import WHOLE, Ask, Machine
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class FreeSpace:
         gpus = np.array([[WHOLE] * each.gpus + [0] * (width - each.gpus) for each in machines], dtype=np.int64)
         return cls(machines, np.array([each.cpu for each in machines], dtype=np.int64), gpus.reshape(-1, width))
 
-    def take(self, machine: int, ask: PodRequest, devices: Iterable[int], sign: int = 1) -> None:
+    def take(self, machine: int, ask: Ask, devices: Iterable[int], sign: int = 1) -> None:
         """Note that a pod takes its devices of a machine, or with ``sign`` -1 gives them back."""
         self.cpu[machine] -= sign * ask.cpu
         for device in devices:
             self.gpus[machine, device] -= sign * ask.milli
 
 
-def fragmentation(space: FreeSpace, typical: Sequence[tuple[PodRequest, int]]) -> float:
+def fragmentation(space: FreeSpace, typical: Sequence[tuple[Ask, int]]) -> float:
     """Return the GPUs that are lost to typical pods, on average."""
     total = sum(count for _, count in typical)
     if not total:

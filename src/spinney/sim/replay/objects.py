@@ -28,7 +28,7 @@ from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, TopologyC
 from spinney.scheduler.fairshare.amounts import GPU, NO_BOUND, Amounts
 from spinney.scheduler.fairshare.queues import QueueInfo
 from spinney.sim.replay.limits import APPLICATION, MOST_PER_NODE
-from spinney.sim.replay.trace import WHOLE, Job, Machine, PodRequest
+from spinney.sim.replay.trace import WHOLE, Ask, Job, Machine
 
 NAMESPACE: Final = "replay"
 SCHEDULER: Final = "spinney-scheduler"
@@ -116,13 +116,13 @@ def queues_of(quotas: Mapping[str, int]) -> list[QueueInfo]:
     ]
 
 
-def _annotations(ask: PodRequest) -> dict[str, str]:
+def _annotations(ask: Ask) -> dict[str, str]:
     found = {FRACTION_ANNOTATION: f"{ask.milli / WHOLE:.3f}"} if ask.gpus == 1 and ask.milli < WHOLE else {}
     return {**found, MOST_PER_NODE: str(ask.most_per_node)} if ask.most_per_node else found
 
 
 @lru_cache(maxsize=65536)
-def _spec(ask: PodRequest) -> PodSpec:
+def _spec(ask: Ask) -> PodSpec:
     requests = {"cpu": f"{ask.cpu}m", "memory": f"{ask.memory}Mi"}
     if ask.gpus and ask.milli == WHOLE:
         requests[_GPU] = str(ask.gpus)

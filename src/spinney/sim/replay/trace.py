@@ -27,7 +27,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class PodRequest:
+class Ask:
     """What one pod asks for."""
 
     cpu: int = 0
@@ -57,7 +57,7 @@ class Job:
     name: str
     submitted: float
     """Seconds since the trace began."""
-    ask: PodRequest
+    ask: Ask
     pods: int = 1
     duration: float | None = None
     """Seconds; ``None``: it never ends."""
@@ -105,7 +105,7 @@ class Trace:
     """A job that does not fit when it is submitted is forgotten."""
     window: tuple[float, float] | None = None
     """The stretch of time whose use is reported; the whole replay without one."""
-    demand: tuple[tuple[PodRequest, int], ...] = ()
+    demand: tuple[tuple[Ask, int], ...] = ()
     """What is typical to ask for, with how often, where the trace defines that; else its jobs are."""
     notes: tuple[str, ...] = ()
     """What was left out or decided in reading."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from spinney.sim.replay.formats.tables import number, rows_of
-from spinney.sim.replay.trace import Job, Machine, PodRequest, Trace
+from spinney.sim.replay.trace import Ask, Job, Machine, Trace
 
 Role = Literal["HN", "CN"]
 RDMA: Final = "replay.spinney.dev/rdma-percent"
@@ -46,7 +46,7 @@ def _job(row: Mapping[str, str], path: Path) -> Job:
     created = number(row, "creation_time", path) if row["creation_time"] else 0.0
     rdma = int(number(row, "rdma_request", path))
     most = int(number(row, "max_instance_per_node", path))
-    ask = PodRequest(
+    ask = Ask(
         cpu=round(1000 * number(row, "cpu_request", path)),
         memory=round(_GIB * number(row, "memory_request", path)),
         gpus=int(number(row, "gpu_request", path)),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from spinney.sim.replay.formats.tables import InvalidTrace, number, opened, rows_of
-from spinney.sim.replay.trace import Job, Machine, PodRequest, Trace
+from spinney.sim.replay.trace import Ask, Job, Machine, Trace
 
 _AT_ONCE: Final = 1024
 """How many pods arrive at one moment. They are decided in their order, one after the other, so any number will do."""
@@ -43,7 +43,7 @@ def read_openb(pods: Path, nodes: Path | None, seed: int | None) -> Trace:
     )
 
 
-def kind_of(ask: PodRequest) -> str:
+def kind_of(ask: Ask) -> str:
     """Return what reports call pods like this."""
     if not ask.gpus:
         return "no GPU"
@@ -52,13 +52,13 @@ def kind_of(ask: PodRequest) -> str:
     return "one GPU" if ask.milli == 1000 else "part of a GPU"
 
 
-def typical(asked: Counter[PodRequest]) -> tuple[tuple[PodRequest, int], ...]:
+def typical(asked: Counter[Ask]) -> tuple[tuple[Ask, int], ...]:
     """Return the commonest requests that make up 95 % of all, memory left aside; equally common: larger first."""
-    counts: Counter[PodRequest] = Counter()
+    counts: Counter[Ask] = Counter()
     for ask, count in asked.items():
-        counts[PodRequest(cpu=ask.cpu, gpus=ask.gpus, milli=ask.milli, models=ask.models)] += count
+        counts[Ask(cpu=ask.cpu, gpus=ask.gpus, milli=ask.milli, models=ask.models)] += count
     ranked = sorted(counts.items(), key=lambda each: (-each[1], -each[0].cpu, -each[0].gpu_milli))
-    found: list[tuple[PodRequest, int]] = []
+    found: list[tuple[Ask, int]] = []
     for each in ranked:
         if sum(count for _, count in found) >= _SHARE_OF_TYPICAL * asked.total():
             break
@@ -79,9 +79,9 @@ def _machines(path: Path) -> tuple[Machine, ...]:
     )
 
 
-def _ask(row: Mapping[str, str], path: Path) -> PodRequest:
+def _ask(row: Mapping[str, str], path: Path) -> Ask:
     gpus = int(number(row, "num_gpu", path))
-    return PodRequest(
+    return Ask(
         cpu=int(number(row, "cpu_milli", path)),
         memory=int(number(row, "memory_mib", path)),
         gpus=gpus,

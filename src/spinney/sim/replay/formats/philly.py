@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from spinney.sim.replay.formats.tables import InvalidTrace, number, rows_of
-from spinney.sim.replay.trace import Job, Machine, PodRequest, Trace
+from spinney.sim.replay.trace import Ask, Job, Machine, Trace
 
 GPUS_PER_NODE: Final = 8
 Layout = Literal["full", "half", "shared"]
@@ -59,7 +59,7 @@ def _job(row: Mapping[str, str], path: Path, submitted: float, *, pooled: bool) 
     return Job(
         name=f"job-{row['job']}",
         submitted=submitted,
-        ask=PodRequest(gpus=each, pool=row["cluster"] if pooled else ""),
+        ask=Ask(gpus=each, pool=row["cluster"] if pooled else ""),
         pods=gpus // each,
         duration=number(row, "duration", path),
         queue=row["cluster"],

@@ -23,7 +23,7 @@ from spinney.gangs.membership import membership
 from spinney.gangs.tree import GangKey
 from spinney.sim.replay.formats.tables import InvalidTrace
 from spinney.sim.replay.objects import MODEL
-from spinney.sim.replay.trace import WHOLE, Job, Machine, Outage, PodRequest, Trace
+from spinney.sim.replay.trace import WHOLE, Ask, Job, Machine, Outage, Trace
 from spinney.sim.snapshots.files import UnreadableSnapshot, read_snapshot
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
@@ -108,7 +108,7 @@ def _job(key: GangKey, seen: _Seen, begin: datetime) -> Job:
     return Job(
         name=f"{key.namespace}-{key.name}".replace("/", "-"),
         submitted=max(((seen.created or begin) - begin).total_seconds(), 0.0),
-        ask=PodRequest(
+        ask=Ask(
             cpu=max(ask.cpu for ask in asks),
             memory=max(ask.memory for ask in asks),
             gpus=max(ask.gpus for ask in asks),
@@ -121,12 +121,12 @@ def _job(key: GangKey, seen: _Seen, begin: datetime) -> Job:
     )
 
 
-def _ask(record: PodRecord) -> PodRequest:
+def _ask(record: PodRecord) -> Ask:
     request = record.request
     cpu, memory = int(request.requests[CPU]), -(-int(request.requests[MEMORY]) // _MEBIBYTE)
     if request.share is None:
-        return PodRequest(cpu=cpu, memory=memory, gpus=request.gpus)
-    return PodRequest(
+        return Ask(cpu=cpu, memory=memory, gpus=request.gpus)
+    return Ask(
         cpu=cpu,
         memory=memory,
         gpus=request.share.devices,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from spinney.sim.replay.formats.tables import InvalidTrace, opened
-from spinney.sim.replay.trace import Job, Machine, PodRequest, Trace
+from spinney.sim.replay.trace import Ask, Job, Machine, Trace
 
 _FIELDS: Final = 18
 _SUBMIT, _RUN, _USED, _ASKED, _STATED, _QUEUE = 1, 3, 4, 7, 8, 14
@@ -49,7 +49,7 @@ def read_swf(path: Path, nodes: Path | None) -> Trace:
             Job(
                 name=f"job-{cells[0]}",
                 submitted=max(values[_SUBMIT], 0.0),
-                ask=PodRequest(gpus=min(gpus, per_node)),
+                ask=Ask(gpus=min(gpus, per_node)),
                 pods=pods,
                 duration=values[_RUN],
                 stated=values[_STATED] if values[_STATED] > 0 else None,
