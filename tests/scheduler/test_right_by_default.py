@@ -201,3 +201,34 @@ def test_chance_is_chance() -> None:
     placements(a_scheduler(inventory, Lots))
 
     assert len(drawn) == 12
+
+
+class BesideLots(Plugin):
+    """Draws lots for every pod and node, and has another rule that is asked at the moment of each placement."""
+
+    name = "beside-lots"
+
+    def on_session_open(self, session: Session) -> None:
+        """Register both."""
+        self.asked: Counter[tuple[str, str]] = Counter()
+        lots = random.Random(7)
+
+        def wins(task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> bool:
+            self.asked[task.name, node.name] += 1
+            return lots.random() < 2
+
+        session.add_predicate_fn(wins)
+        session.add_predicate_fn(lambda task, job, node: True, stateful=True)
+        session.memory["asked"] = self.asked
+
+
+def test_a_rule_that_answers_otherwise_each_time_is_asked_once_about_a_pod_and_a_node() -> None:
+    """Also where another rule has to be asked on the spot, so that the pods of the gang might be planned without it."""
+    inventory = an_inventory(a_node("a", gpus=8), a_node("b", gpus=8))
+    put_job(inventory, "job", 3)
+    scheduler = a_scheduler(inventory, BesideLots)
+    session = scheduler.open_session()
+    scheduler.run_actions(session)
+
+    pairs = [(f"job-{pod}", node) for pod in range(3) for node in ("a", "b")]
+    assert session.memory["asked"] == Counter(dict.fromkeys(pairs, 1))

@@ -73,6 +73,8 @@ def _place_alike(
         return placed, not placed
     alone = len(tasks) - start == 1 or first.request.constraints.looks_at_pods
     planned = rules if alone else rules.planned
+    if planned is not rules and not planned.local:
+        planned = rules  # what cannot be planned by is asked once: it may answer otherwise the next time
     candidates = session.ask.node_rules.candidates(first, nodes, planned)
     if alone or not planned.local or _may_pipeline(session, first, candidates.rows):
         if planned is not rules:
