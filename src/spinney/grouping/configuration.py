@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Final
 
 from spinney.api import labels as marks
+from spinney.api.names import label_value_faults, qualified_name_faults
 from spinney.api.struct import Struct
 from spinney.backends.builtin import every_backend
 from spinney.backends.catalogue import Catalogue
 from spinney.backends.documents import Document, DocumentProblem, InvalidDocument, Step, decode, parse
-from spinney.backends.profiles import Profiles, SchedulerConfiguration, resolve
+from spinney.backends.profiles import Profiles, SchedulerConfiguration, SchedulerProfile, resolve
 from spinney.gangs.sources.context import DEFAULT_QUEUE
 from spinney.grouping import loading
 from spinney.grouping.attributes import PREEMPTIBILITIES, Conventions
@@ -19,6 +20,8 @@ from spinney.grouping.world import KindDefault
 
 API_VERSION: Final = "grouper.spinney.dev/v1alpha1"
 KIND: Final = "GrouperConfiguration"
+OURS: Final = SchedulerProfile(name="spinney-scheduler", default=True)
+"""The profile where none is listed."""
 
 
 class ConfigMapReference(Struct, frozen=True, kw_only=True):
@@ -40,7 +43,8 @@ class GrouperConfiguration(Struct, frozen=True, kw_only=True):
     scheduler_names: tuple[str, ...] = ()
     """Pods of these schedulers are grouped; absent: of every enabled profile but kube-scheduler."""
     scheduler: SchedulerConfiguration = SchedulerConfiguration()
-    """The scheduler backends that gangs are handed to, as in the operator's configuration."""
+    """The scheduler backends that gangs are handed to, as in the operator's configuration; without profiles:
+    spinney-scheduler."""
     rules: tuple[Rule, ...] = ()
     """Rules of your own, and those that replace ours; docs/grouping.md explains the fields."""
     without: tuple[str, ...] = ()
@@ -96,13 +100,29 @@ def check(text: str, source: str = "configuration", catalogue: Catalogue | None 
     except InvalidDocument as error:
         problems += error.problems
     try:
-        profiles = resolve(written.scheduler, catalogue or every_backend(), document.at("scheduler"))
+        profiles = resolve(_scheduler(written), catalogue or every_backend(), document.at("scheduler"))
     except InvalidDocument as error:
         problems += error.problems
+    else:
+        problems += _unserved(written, profiles, document)
     problems += _unknown_kinds(written, document)
     if problems:
         raise InvalidDocument(problems)
     return LoadedGrouperConfiguration(written, loading.built_in().replaced_by(written.rules, written.without), profiles)
+
+
+def _scheduler(written: GrouperConfiguration) -> SchedulerConfiguration:
+    """Return the scheduler block: as written or, where nobody but kube-scheduler is in it, with our own scheduler."""
+    return written.scheduler if written.scheduler.profiles else SchedulerConfiguration(profiles=(OURS,))
+
+
+def _unserved(written: GrouperConfiguration, profiles: Profiles, document: Document) -> Iterator[DocumentProblem]:
+    """Return the scheduler names that no profile is for: nobody's pods would be grouped, and nobody would say so."""
+    known = {str(getattr(each.config, "scheduler_name", each.name)) for each in profiles.enabled}
+    for number, name in enumerate(written.scheduler_names):
+        if name not in known:
+            text = f"no profile is for {name!r}, but for {', '.join(sorted(known))}"
+            yield document.problem(("schedulerNames", number), f"{text}; list its backend in scheduler.profiles")
 
 
 def _unknown_kinds(written: GrouperConfiguration, document: Document) -> Iterator[DocumentProblem]:
@@ -118,7 +138,30 @@ def _faults(written: GrouperConfiguration) -> Iterator[tuple[tuple[Step, ...], s
             yield (field,), f"found {found!r}, expected {expected!r}"
     if written.workers < 1:
         yield ("workers",), f"found {written.workers}, expected a number above 0"
+    yield from _label_faults(written)
+    place = written.kind_defaults_config_map
+    if place is not None and not (place.namespace and place.name):
+        yield ("kindDefaultsConfigMap",), "expected a namespace and a name; found one that is empty"
     for number, each in enumerate(written.kind_defaults):
+        if not each.type_name:
+            yield ("kindDefaults", number, "typeName"), "is empty, expected a kind such as Deployment"
         if each.preemptibility and each.preemptibility.lower() not in PREEMPTIBILITIES:
             expected = " or ".join(PREEMPTIBILITIES)
             yield ("kindDefaults", number, "preemptibility"), f"found {each.preemptibility!r}, expected {expected}"
+
+
+def _label_faults(written: GrouperConfiguration) -> Iterator[tuple[tuple[Step, ...], str]]:
+    """Return which labels cannot be any."""
+    keys: list[tuple[tuple[Step, ...], str]] = [
+        ((field,), key)
+        for field, key in (("queueLabel", written.queue_label), ("nodePoolLabel", written.node_pool_label))
+        if key
+    ]
+    for field, labels in (("podLabels", written.pod_labels), ("namespaceLabels", written.namespace_labels)):
+        keys += [((field, key), key) for key in labels]
+        for key, value in labels.items():
+            yield from (((field, key), f"{value!r} is no label value: it {each}") for each in label_value_faults(value))
+    for place, key in keys:
+        yield from ((place, f"{key!r} is no key of a label: it {fault}") for fault in qualified_name_faults(key))
+    faults = label_value_faults(written.default_queue) or ([] if written.default_queue else ["must not be empty"])
+    yield from ((("defaultQueue",), f"{written.default_queue!r} is no queue: it {fault}") for fault in faults)

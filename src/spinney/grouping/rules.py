@@ -209,10 +209,10 @@ class RuleSet:
         return next(special, None) or self.rules.get(kind)
 
     def replaced_by(self, others: Iterable[Rule], without: Iterable[str] = ()) -> "RuleSet":
-        """Return these rules with others in place of those with the same key, and without some kinds."""
-        rules = {**self.rules, **{rule.key: rule for rule in others}}
+        """Return these rules without some kinds, and with others in place of those with the same key."""
         left_out = frozenset(without)
-        return RuleSet({key: rule for key, rule in rules.items() if rule.kind not in left_out})
+        kept = {key: rule for key, rule in self.rules.items() if rule.kind not in left_out}
+        return RuleSet({**kept, **{rule.key: rule for rule in others}})
 
     @cached_property
     def _special(self) -> Mapping[str, Sequence[Rule]]:
@@ -248,38 +248,49 @@ def term(text: TextTerm) -> Term:
     return terms.parse(text)
 
 
-def texts_of(rule: Rule) -> Iterator[tuple[tuple[Step, ...], TextTerm]]:
-    """Return every term and path of a rule, with where it stands."""
+def terms_of(rule: Rule) -> Iterator[tuple[tuple[Step, ...], TextTerm]]:
+    """Return every number of a rule that its gangs depend on, with where it stands."""
     single: list[tuple[tuple[Step, ...], TextTerm | None]] = [
         (("floor",), rule.floor),
         (("replicas",), rule.replicas),
         (("atMost",), rule.at_most),
     ]
-    for field, several in (("together", rule.together), ("override", rule.override), ("required", rule.required)):
+    for field, several in (("together", rule.together), ("override", rule.override)):
         single += [((field, number), text) for number, text in enumerate(several)]
     single += [(("root", number), text) for number, text in enumerate(rule.root) if text != "all"]
-    for field, conditions in (("allowed", rule.allowed), ("oneByOne", rule.one_by_one)):
-        single += [((field, path), path) for path in conditions]
     for number, role in enumerate(rule.roles):
         where = ("roles", number)
         single += [((*where, "replicas"), role.replicas), ((*where, "floor"), role.floor)]
-        for field, path in (("each", role.each), ("unless", role.unless), ("template", role.template)):
-            single.append(((*where, field), path or None))
-        for place, after in enumerate(role.after):
-            single += [((*where, "after", place, "names"), after.names or None)]
-            single += [((*where, "after", place, "when", path), path) for path in after.when]
         if role.split is not None:
             single.append(((*where, "split", "count"), role.split.count))
         if role.segments is not None:
             single.append(((*where, "segments", "size"), role.segments.size))
-            single += [((*where, "segments", "apart", path), path) for path in role.segments.apart]
     yield from ((path, text) for path, text in single if text is not None)
+
+
+def places_of(rule: Rule) -> Iterator[tuple[tuple[Step, ...], str]]:
+    """Return every path of a rule that its gangs depend on, with where it stands."""
+    single: list[tuple[tuple[Step, ...], str]] = [
+        (("required", number), text) for number, text in enumerate(rule.required)
+    ]
+    for field, conditions in (("allowed", rule.allowed), ("oneByOne", rule.one_by_one)):
+        single += [((field, path), path) for path in conditions]
+    for number, role in enumerate(rule.roles):
+        where = ("roles", number)
+        for field, path in (("each", role.each), ("unless", role.unless), ("template", role.template)):
+            single.append(((*where, field), path))
+        for place, after in enumerate(role.after):
+            single += [((*where, "after", place, "names"), after.names)]
+            single += [((*where, "after", place, "when", path), path) for path in after.when]
+        if role.segments is not None:
+            single += [((*where, "segments", "apart", path), path) for path in role.segments.apart]
+    yield from ((path, text) for path, text in single if text)
 
 
 def paths_of(rule: Rule) -> Iterator[Steps]:
     """Return the paths of spec and status that a rule reads in the object that holds the counts."""
-    for where, text in texts_of(rule):
-        yield from _seen_from(_role_of(rule, where), term(text))
+    for where, text in (*terms_of(rule), *places_of(rule)):
+        yield from _seen_from(role_at(rule, where), term(text))
     for role in rule.roles:
         for text in (role.name, *(role.pods.values() if isinstance(role.pods, Mapping) else ())):
             for part in text.split(" else "):
@@ -293,7 +304,8 @@ def paths_of(rule: Rule) -> Iterator[Steps]:
             yield path.steps
 
 
-def _role_of(rule: Rule, where: tuple[Step, ...]) -> PodRole | None:
+def role_at(rule: Rule, where: tuple[Step, ...]) -> PodRole | None:
+    """Return the role that a place in a rule belongs to."""
     return rule.roles[where[1]] if where[0] == "roles" and isinstance(where[1], int) else None
 
 

@@ -40,6 +40,10 @@ MOST_PODS: Final = 999_999_999
 """What no count may pass: far beyond any cluster, and what every scheduler's objects can hold."""
 
 
+LONGEST: Final = 500
+"""How many characters a term may have."""
+
+
 class RuleRefused(ValueError):
     """A rule cannot be applied to a workload; the message names the object, the field and what was found."""
 
@@ -250,6 +254,8 @@ def parse(text: str | int) -> Term:
     """Parse a term; raises :class:`InvalidTerm`."""
     if isinstance(text, int):
         return Number(text)
+    if len(text) > LONGEST:
+        raise InvalidTerm(f"{text[:20]!r}... has {len(text)} characters, expected at most {LONGEST}")
     parser = _Parser(text)
     term = parser.choice()
     parser.end()

@@ -17,9 +17,7 @@ from spinney.grouping.configuration import LoadedGrouperConfiguration, check, lo
 from spinney.grouping.grouper import COMPONENT, Grouper
 from spinney.kube.manager import Manager
 
-DEFAULT_CONFIGURATION = (
-    "kind: GrouperConfiguration\nscheduler: {profiles: [{name: spinney-scheduler, default: true}]}\n"
-)
+DEFAULT_CONFIGURATION = "kind: GrouperConfiguration"
 
 
 def grouper(*, config: Path | None, check_only: bool, rights: bool, process: ProcessOptions) -> None:
