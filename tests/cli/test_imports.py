@@ -17,7 +17,13 @@ def test_a_snapshot_is_judged_without_an_http_stack() -> None:
 def test_a_scheduler_starts_without_what_only_some_configurations_need() -> None:
     """Neither the library for proxies nor that for tables and tracebacks, nor grouper, coscheduler and web server."""
     heavy = ("aiohttp", "rich", "pygments", "attr", "spinney.grouping", "spinney.coscheduling", "spinney.kube.serving")
-    assert loaded_of(heavy, ("spinney.cli.bodies.scheduler",)) == []
+    assert loaded_of(heavy, ("spinney.cli.bodies.scheduler", "spinney.cli.settings.session_process")) == []
+
+
+def test_a_scheduler_reads_its_cluster_before_it_is_loaded() -> None:
+    """Lists are asked for without waiting for numpy, plugins and actions, which are loaded while they come."""
+    heavy = ("numpy", "spinney.scheduler.plugins", "spinney.scheduler.actions", "spinney.scheduler.process.process")
+    assert loaded_of(heavy, ("spinney.cli.bodies.scheduler", "spinney.kube.http")) == []
 
 
 def test_rich_is_there_for_who_wants_it_later() -> None:

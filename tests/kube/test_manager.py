@@ -70,6 +70,36 @@ async def test_controllers_run_once_caches_have_synced_and_the_lease_is_held() -
 
 
 @on_virtual_time
+async def test_a_resource_can_be_read_before_the_process_runs() -> None:
+    """It is listed once, whoever follows it later is told of what was found, and the process goes on with it."""
+    process = Process()
+    process.server.put("a", 1)
+    process.manager.begin(THING, Thing)
+    await process.cache.wait_for_sync()
+    running = await process.started()
+    process.server.put("b", 1)
+    await process.runtime.clock.sleep(1)
+    assert process.story == [("began", "a"), ("ended", "a"), ("began", "b"), ("ended", "b")]
+    assert len(process.server.listed) == 1
+    process.manager.stop()
+    await running
+
+
+@on_virtual_time
+async def test_what_was_begun_is_ended_where_the_process_never_runs() -> None:
+    """A configuration that turns out to be wrong leaves no watch behind."""
+    process = Process()
+    process.manager.begin(THING, Thing)
+    await process.cache.wait_for_sync()
+    others = asyncio.all_tasks()
+    await process.manager.abandon()
+    assert len(asyncio.all_tasks()) < len(others)
+    process.server.put("a", 1)
+    await process.runtime.clock.sleep(1)
+    assert process.cache.keys() == []
+
+
+@on_virtual_time
 async def test_a_stop_lets_reconciles_finish_and_then_releases_the_lease() -> None:
     """The reconcile under way ends before the lease is given up."""
     process = Process()

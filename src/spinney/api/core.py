@@ -55,6 +55,7 @@ __all__ = [
     "ContainerStateWaiting",
     "ContainerStatus",
     "EphemeralVolume",
+    "Namespace",
     "Node",
     "NodeAffinity",
     "NodeCondition",
@@ -374,3 +375,11 @@ class Node(Struct, frozen=True, kw_only=True):
         """Return whether the kubelet reports the node as ready."""
         condition = self.condition("Ready")
         return condition is not None and condition.status == "True"
+
+
+class Namespace(Struct, frozen=True, kw_only=True):
+    """A namespace, projected: affinity looks at its labels."""
+
+    api_version: str = constant(NAMESPACE.api_version)
+    kind: str = constant(NAMESPACE.kind)
+    metadata: Metadata = Metadata()

@@ -53,7 +53,11 @@ def run_process(
         client = connection.client
         if read_only:
             client = Client(ReadOnlyTransport(client.transport), client.runtime, field_manager=client.field_manager)
-        await run(managed(client, component, lease_namespace=lease, endpoint=endpoint))
+        manager = managed(client, component, lease_namespace=lease, endpoint=endpoint)
+        try:
+            await run(manager)
+        finally:
+            await manager.abandon()
 
     try:
         until_interrupted(connected(ClusterChoice(options.kubeconfig), use, field_manager=component))

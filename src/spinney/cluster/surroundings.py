@@ -7,21 +7,11 @@ are made anew only when something changed.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from spinney.api.core import NAMESPACE
-from spinney.api.meta import Metadata
+from spinney.api.core import Namespace
 from spinney.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from spinney.api.struct import Struct, constant
 from spinney.cluster.filters.storage import Storage
 from spinney.cluster.volumes import Volumes
 from spinney.kube.keys import Key
-
-
-class Namespace(Struct, frozen=True, kw_only=True):
-    """A namespace, projected: affinity looks at its labels."""
-
-    api_version: str = constant(NAMESPACE.api_version)
-    kind: str = constant(NAMESPACE.kind)
-    metadata: Metadata = Metadata()
 
 
 class Surroundings:

@@ -27,6 +27,7 @@ from spinney.kube.indexes import IndexFunction
 from spinney.kube.lease import LeaderElection, LeaseGivenAway
 from spinney.kube.metrics import KubeMetrics
 from spinney.runtime import Clock, Runtime
+from spinney.runtime.tasks import end
 
 if TYPE_CHECKING:  # it brings a web server along, which a process without endpoints does not need
     from spinney.kube.serving import Answer, Check, HealthServer
@@ -77,6 +78,7 @@ class Manager:
         self._health = health
         self._linger_seconds = linger_seconds
         self._caches: dict[tuple[Any, ...], WatchCache[Any]] = {}
+        self._begun: dict[WatchCache[Any], asyncio.Task[None]] = {}
         self._controllers: list[Controller] = []
         self._runnables: list[Runnable] = []
         self._recorders: list[EventRecorder] = []
@@ -107,6 +109,17 @@ class Manager:
             if not cache.has_index(name):
                 cache.add_index(name, function)
         return cache
+
+    def begin(self, resource: Resource, type: type[Any]) -> None:
+        """Begin to read a resource before :meth:`run`, which goes on with it; :meth:`abandon` it where that fails."""
+        cache = self.cache(resource, type)
+        if cache not in self._begun:
+            self._begun[cache] = asyncio.create_task(cache.run())
+
+    async def abandon(self) -> None:
+        """End what was begun and never run."""
+        await end(*self._begun.values())
+        self._begun.clear()
 
     def recorder(self, component: str) -> EventRecorder:
         """Return a new event recorder, flushed when the process stops."""
@@ -178,7 +191,8 @@ class Manager:
         try:
             async with _Parts(self._grace_period()) as parts:
                 for cache in self._caches.values():
-                    parts.start(f"cache of {cache.resource}", cache.run())
+                    begun = self._begun.pop(cache, None)
+                    parts.start(f"cache of {cache.resource}", cache.run() if begun is None else begun)
                 if not await self._reaches(self._sync(), parts):
                     return
                 for runnable in self._runnables:

@@ -13,9 +13,10 @@ from contextlib import contextmanager
 
 
 def settle_garbage_collector() -> None:
-    """Exempt what is there now (modules, classes) from collections and make them rare. Call once, early in ``main``.
+    """Exempt what is there now (modules, classes) from collections and make them rare.
 
-    Nothing is collected first: imports leave little garbage, and looking for it takes 20 ms of a start.
+    Call it early in ``main``, and again when much was loaded since. Nothing is collected first: imports leave little
+    garbage, and looking for it takes 20 ms of a start.
     """
     gc.freeze()
     gc.set_threshold(100_000, 50, 1_000)

@@ -1,57 +1,26 @@
-"""``spinney scheduler``: run the session scheduler against a cluster, or beside another scheduler without writing."""
+"""``spinney scheduler``: run the session scheduler against a cluster, or beside another scheduler without writing.
+
+Loading the scheduler takes longer than everything else of a start. So the cluster is read meanwhile.
+"""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-import click
-import msgspec
-
-from spinney.autoscaling.provisioning import provisioning_for
-from spinney.backends.documents import InvalidConfiguration
 from spinney.cli.options import ProcessOptions
 from spinney.cli.processes import print_checked, run_process
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.kube.manager import Manager
-from spinney.scheduler.config import PluginOption, SchedulerConfig, load_config
-from spinney.scheduler.cycle.scheduler import Scheduler
-from spinney.scheduler.framework.arguments import read_arguments, written
-from spinney.scheduler.framework.plugin import PluginRegistry, UnknownPlugin
-from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.plugins import default_registry
-from spinney.scheduler.process.cycle_metrics import CycleMetrics
-from spinney.scheduler.process.process import COMPONENT, SchedulerProcess
-from spinney.scheduler.process.shadow import Shadow
-from spinney.scheduler.process.virtual_gangs import VirtualGangs
+from spinney.runtime import collection_held_off, settle_garbage_collector
+from spinney.runtime.tasks import in_background
+from spinney.scheduler.process.reading import COMPONENT, begin_reading
 
 if TYPE_CHECKING:
     from spinney.cli.settings.plugin_files import PluginText
+    from spinney.cli.settings.session_process import SessionSettings
+    from spinney.scheduler.process.shadow import Shadow
 
 _WIDTH = 140  # of tables that are not printed to a terminal
-_LOST: Final[Mapping[str, str]] = {
-    "predicates": "pods with rules about nodes wait, and no pod goes to a node that is cordoned, tainted or not ready",
-    "proportion": "queues have no quotas and fair shares, and jobs in queues with a limit wait",
-    "priority": "the priority of jobs does not decide who comes first",
-    "elastic": "jobs below their minimum do not come before those that only grow",
-    "kubeflow": "the master of a Kubeflow job is not placed before its workers",
-    "ray": "the head of a Ray cluster is not placed before its workers",
-    "nodeavailability": "nodes with free room are not preferred to those where something must first terminate",
-    "packing": "pods and shares of GPUs are not packed, so large gangs find less room",
-    "resourcetype": "pods without GPUs do not avoid GPU nodes",
-    "podaffinity": "preferred affinity between pods is ignored",
-    "subgrouporder": "sub-groups below their minimum do not come first",
-    "taskorder": "the order that pods of a job ask for is ignored",
-    "nominatednode": "a pod does not prefer the node it was nominated for",
-    "dynamicresources": "pods with device claims wait",
-    "minruntime": "jobs may be evicted before their min-runtime is over",
-    "topology": "gangs that require a topology level wait, and preferred levels are ignored",
-}
-"""What a configuration loses that leaves out a default plugin."""
-_INSTEAD: Final[Mapping[str, frozenset[str]]] = {
-    "packing": frozenset({"nodeplacement", "gpupack", "gpuspread"}),
-}
-"""Plugins that do another thing in the place of a default one."""
 
 
 def scheduler(
@@ -64,95 +33,36 @@ def scheduler(
     process: ProcessOptions,
 ) -> None:
     log_to_stderr(process.verbosity, json=process.log_json)
-    settings, registry = _settings(config, plugins)
     if check_only:
-        losses = [f"plugins: {loss}." for loss in _left_out(settings.plugins)]
-        print_checked(config, _spelled_out(settings, registry), *losses)
+        checked = _loaded(config, plugins)
+        print_checked(config, checked.spelled_out(), *checked.losses())
         return
-    settings = msgspec.structs.replace(
-        settings,
-        verbosity=max(settings.verbosity, process.verbosity),
-        scheduler_names=scheduler_names or settings.scheduler_names,
-    )
 
     async def run(manager: Manager) -> None:
-        inventory = Inventory.for_config(settings)
-        shadow = Shadow(inventory, manager.client.runtime.clock) if dry_run else None
-        requests, asking = (None, settings) if dry_run else provisioning_for(manager, inventory, settings, registry)
-        running = SchedulerProcess(
-            manager.client,
-            asking,
-            manager=manager,
-            inventory=inventory,
-            registry=registry,
-            metrics=CycleMetrics(manager.metrics.registry),
-            effects=shadow,
-            virtual=None if dry_run else _admission(manager, inventory, settings),
-            node_requests=requests,
-        )
+        async with in_background(begin_reading(manager)) as (reading,):
+            settings = await manager.runtime.executor.run(_loaded, config, plugins)
+            served = await reading
+        settings = settings.changed(verbosity=process.verbosity, scheduler_names=scheduler_names)
+        running, shadow = settings.composed(manager, served, dry_run=dry_run)
         manager.stop_on_signals()
         await running.run()
         if shadow is not None:
             _print_comparison(shadow)
 
-    run_process(process, COMPONENT, run, InvalidConfiguration, UnknownPlugin, read_only=dry_run)
+    run_process(process, COMPONENT, run, read_only=dry_run)
 
 
-def _print_comparison(shadow: Shadow) -> None:
+def _loaded(config: Path | None, plugins: "tuple[PluginText, ...]") -> "SessionSettings":
+    """Load the scheduler and read its configuration."""
+    with collection_held_off():
+        from spinney.cli.settings.session_process import session_settings  # noqa: PLC0415
+    settle_garbage_collector()
+    return session_settings(config, plugins)
+
+
+def _print_comparison(shadow: "Shadow") -> None:
     # Tables need rich, which takes a tenth of a start to load.
     from spinney.cli.pictures.comparison import print_comparison  # noqa: PLC0415
     from spinney.cli.terminal.console import ReadableConsole  # noqa: PLC0415
 
     print_comparison(ReadableConsole(width=None if sys.stdout.isatty() else _WIDTH), shadow)
-
-
-def _settings(config: Path | None, plugins: "tuple[PluginText, ...]") -> tuple[SchedulerConfig, PluginRegistry]:
-    """Return the configuration with the plugins of files, checked with those that are installed and with their own."""
-    try:
-        settings, registry = _given(config, plugins) if plugins else _installed(config)
-        Scheduler(settings, Inventory.for_config(settings), registry=registry)
-    except (InvalidConfiguration, UnknownPlugin) as error:
-        raise click.ClickException(str(error)) from error
-    return settings, registry
-
-
-def _installed(config: Path | None) -> tuple[SchedulerConfig, PluginRegistry]:
-    registry = default_registry()
-    return (load_config(config, registry) if config is not None else SchedulerConfig()), registry
-
-
-def _given(config: Path | None, plugins: "tuple[PluginText, ...]") -> tuple[SchedulerConfig, PluginRegistry]:
-    # A file may hold plugins of either scheduler, so this loads both; a process without files starts without it.
-    from spinney.cli.settings.plugin_files import session_policies  # noqa: PLC0415
-    from spinney.sim.policies.files import with_policies  # noqa: PLC0415
-
-    policies = session_policies(plugins)
-    settings = load_config(config, policies.registry()) if config is not None else SchedulerConfig()
-    return with_policies(settings, policies)
-
-
-def _admission(manager: Manager, inventory: Inventory, settings: SchedulerConfig) -> VirtualGangs | None:
-    """Return what admits suspended workloads, where the configuration names kinds of them."""
-    if not settings.suspended_workloads.kinds:
-        return None
-    from spinney.queueing.admission import admission_for  # noqa: PLC0415 - brings the grouper along
-
-    return admission_for(manager, inventory, settings)
-
-
-def _spelled_out(settings: SchedulerConfig, registry: PluginRegistry) -> SchedulerConfig:
-    """Return the configuration with every argument that plugins declare."""
-    plugins = []
-    for option in settings.plugins:
-        kind = registry.arguments_type(option.name)
-        arguments = option.arguments if kind is None else written(read_arguments(kind, option.arguments))
-        plugins.append(msgspec.structs.replace(option, arguments=arguments))
-    return msgspec.structs.replace(settings, plugins=tuple(plugins))
-
-
-def _left_out(plugins: Sequence[PluginOption]) -> Iterator[str]:
-    """Return a sentence for each default plugin that is missing or disabled."""
-    present = {option.name for option in plugins if option.enabled}
-    for name, loss in _LOST.items():
-        if name not in present and not present & _INSTEAD.get(name, frozenset()):
-            yield f"without plugin {name} {loss}"

@@ -13,7 +13,7 @@ from typing import Any, Final
 import structlog
 
 from spinney.api import coscheduling, workload_v1alpha1
-from spinney.api.core import NAMESPACE, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Node, Pod
+from spinney.api.core import NAMESPACE, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Namespace, Node, Pod
 from spinney.api.policy import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from spinney.api.resource import Resource
 from spinney.api.resource_claims import (
@@ -36,7 +36,6 @@ from spinney.binding.placement import pod_reference
 from spinney.binding.volumes import LateVolumes
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
-from spinney.cluster.surroundings import Namespace
 from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
 from spinney.coscheduling.cycle.scheduler import FLUSH_SECONDS, Coscheduler, UnplacedPod
 from spinney.coscheduling.feasibility.nominations import Nominations

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
-from spinney.api.core import NAMESPACE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
+from spinney.api.core import NAMESPACE, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Namespace, Node, Pod
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.policy import POD_DISRUPTION_BUDGET, PodDisruptionBudget
 from spinney.api.resource import Resource
@@ -20,7 +20,6 @@ from spinney.api.resource_claims import (
 from spinney.api.scheduling import PRIORITY_CLASS, PriorityClass
 from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
-from spinney.cluster.surroundings import Namespace
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
 from spinney.runtime.tasks import together
@@ -47,6 +46,11 @@ OPTIONAL_KINDS: Final[Mapping[Resource, type[Any]]] = {
     RESOURCE_SLICE: ResourceSlice,
     DEVICE_CLASS: DeviceClass,
 }
+
+
+def type_of(resource: Resource) -> type[Any]:
+    """Return what objects of a kind that the scheduler reads are decoded as."""
+    return {POD: Pod, NODE: Node}.get(resource) or OPTIONAL_KINDS[resource]
 
 
 async def available(client: Client, resources: Iterable[Resource]) -> frozenset[Resource]:

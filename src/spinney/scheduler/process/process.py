@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from spinney.api import kai
-from spinney.api.core import NODE, PERSISTENT_VOLUME_CLAIM, POD, Node, Pod
+from spinney.api.core import NODE, PERSISTENT_VOLUME_CLAIM, POD, Pod
 from spinney.api.resource import Resource
 from spinney.binding.asking import Asking
 from spinney.binding.binder import Binder
@@ -46,7 +46,7 @@ from spinney.scheduler.framework.results import CycleResult
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.snapshot import Snapshot
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.intake.sources import OPTIONAL_KINDS, available
+from spinney.scheduler.intake.sources import OPTIONAL_KINDS, available, type_of
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.abandoned_claims import give_back_claims
 from spinney.scheduler.process.commit import BookPositions, whole_gangs
@@ -60,13 +60,13 @@ from spinney.scheduler.process.node_requests import NodeRequests, NoNodeRequests
 from spinney.scheduler.process.own_plugins import completing_first, without_shares
 from spinney.scheduler.process.queue_books import live_books, queue_statuses
 from spinney.scheduler.process.queue_metrics import QueueMetrics
+from spinney.scheduler.process.reading import COMPONENT
 from spinney.scheduler.process.verdicts import Verdicts
 from spinney.scheduler.process.virtual_gangs import NoVirtualGangs, VirtualGangs
 from spinney.scheduler.process.waking import confirms, may_change_decisions
 
 log = structlog.get_logger()
 
-COMPONENT = "spinney-scheduler"
 CYCLES = "scheduling cycles"
 UNSCHEDULABLE_EVENT = "Unschedulable"
 
@@ -100,6 +100,7 @@ class SchedulerProcess:
 
     ``effects`` replaces what is done with decisions; by default they are carried out on the cluster. ``virtual`` made
     the gangs of the inventory that have no pods, if there are any; ``node_requests`` asks for nodes for gangs.
+    ``served`` are the optional kinds that the API server serves, where that was asked before.
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class SchedulerProcess:
         effects: Effects | None = None,
         virtual: VirtualGangs | None = None,
         node_requests: NodeRequests | None = None,
+        served: frozenset[Resource] | None = None,
         pace: CyclePace = CyclePace(),  # noqa: B008 - a frozen value
     ) -> None:
         self.manager = manager or Manager(client, client.runtime)
@@ -122,6 +124,7 @@ class SchedulerProcess:
         self._last_cycle = 0.0
         """Seconds it took."""
         self._client = client
+        self._served = served
         self._runtime = client.runtime
         self._pace = pace
         self._metrics = metrics or CycleMetrics()
@@ -209,13 +212,15 @@ class SchedulerProcess:
 
     async def prepare(self) -> None:
         """Give the manager everything to run; for a process that has other things to run with the same manager."""
-        found = await available(self._client, OPTIONAL_KINDS)
+        found = self._served
+        if found is None:
+            found = await available(self._client, OPTIONAL_KINDS)
         for resource in (POD, NODE, *(kind for kind in OPTIONAL_KINDS if kind in found)):
-            self._follow(self.manager.cache(resource, _type_of(resource)))
+            self._follow(self.manager.cache(resource, type_of(resource)))
         if self._writing:
             for resource, follow in self._reported.items():
                 if resource in found:
-                    follow(self.manager.cache(resource, _type_of(resource)))
+                    follow(self.manager.cache(resource, type_of(resource)))
             self._verdicts.tell(self._statuses)
             for status in self._statuses:
                 self.manager.add(status.controller)
@@ -275,7 +280,7 @@ class SchedulerProcess:
                         cache = WatchCache(
                             self._client,
                             resource,
-                            _type_of(resource),
+                            type_of(resource),
                             runtime=self._runtime,
                             metrics=self.manager.metrics,
                         )
@@ -365,7 +370,3 @@ class SchedulerProcess:
                 pending=len(snapshot.gangs.pending),
                 seconds=round(seconds, 4),
             )
-
-
-def _type_of(resource: Resource) -> type[Any]:
-    return {POD: Pod, NODE: Node}.get(resource) or OPTIONAL_KINDS[resource]
