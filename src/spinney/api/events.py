@@ -8,7 +8,6 @@ from spinney.api.meta import ObjectMeta
 from spinney.api.struct import Struct, constant
 from spinney.api.time import MicroTime
 
-NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 
 

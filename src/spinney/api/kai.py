@@ -24,7 +24,6 @@ BIND_REQUEST: Final = Resource("scheduling.run.ai", "v1alpha2", "BindRequest", "
 TOPOLOGY: Final = Resource("kai.scheduler", "v1alpha1", "Topology", "topologies", namespaced=False)
 
 UNLIMITED: Final = -1
-DEFAULT_QUEUE_PRIORITY: Final = 100
 PREEMPTIBLE: Final = "preemptible"
 NON_PREEMPTIBLE: Final = "non-preemptible"
 

@@ -12,7 +12,6 @@ from spinney.api.struct import Struct, constant
 POD_DISRUPTION_BUDGET: Final = Resource(
     "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", short_names=("pdb",)
 )
-EVICTION: Final = Resource("policy", "v1", "Eviction", "evictions")
 
 
 class PodDisruptionBudgetSpec(Struct, frozen=True, kw_only=True):

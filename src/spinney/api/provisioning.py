@@ -16,7 +16,6 @@ CONSUMES: Final = "autoscaling.x-k8s.io/consume-provisioning-request"
 PROVISIONING_CLASS: Final = "autoscaling.x-k8s.io/provisioning-class-name"
 """Annotations of pods that a request is for: Cluster Autoscaler adds no other nodes for them."""
 
-ACCEPTED: Final = "Accepted"
 PROVISIONED: Final = "Provisioned"
 FAILED: Final = "Failed"
 BOOKING_EXPIRED: Final = "BookingExpired"

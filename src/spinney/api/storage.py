@@ -15,7 +15,6 @@ from spinney.api.struct import Struct, constant
 STORAGE_CLASS: Final = Resource(
     "storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False, short_names=("sc",)
 )
-VOLUME_ATTACHMENT: Final = Resource("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", namespaced=False)
 
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"

@@ -12,8 +12,6 @@ from spinney.api.struct import Struct, constant
 
 WORKLOAD: Final = Resource("scheduling.k8s.io", "v1alpha1", "Workload", "workloads")
 
-MAX_POD_GROUPS: Final = 8
-
 
 class ControllerReference(Struct, frozen=True, kw_only=True):
     """The object a workload was made for."""

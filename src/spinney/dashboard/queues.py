@@ -5,13 +5,12 @@ from collections.abc import Iterable, Sequence
 from spinney.cluster.resources import GPU_NAME
 from spinney.dashboard.rows import Borrowing, QueueRow
 from spinney.scheduler.cycle.scheduler import Scheduler
-from spinney.scheduler.framework.snapshot import Snapshot
 from spinney.sim.overview.queue_table import QueueLine, lines_of
 
 
-def queue_rows(scheduler: Scheduler, snapshot: Snapshot | None = None) -> tuple[QueueRow, ...]:
+def queue_rows(scheduler: Scheduler) -> tuple[QueueRow, ...]:
     """Return every queue with its shares, children below their parent and in order of name; broken ones last."""
-    lines = _in_order(lines_of(scheduler, snapshot))
+    lines = _in_order(lines_of(scheduler))
     return tuple(QueueRow(line=line, borrowing=_borrowing(line, lines)) for line in lines)
 
 

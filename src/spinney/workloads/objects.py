@@ -99,9 +99,9 @@ def template_hash(found: WorkloadObject) -> str:
     return hashlib.sha256(text).hexdigest()[:10]
 
 
-def resolved(value: int | str | None, of: int, *, up: bool, default: str = "25%") -> int:
-    """Return a number, or a percentage of ``of``, rounded as Kubernetes rounds it."""
-    value = default if value is None else value
+def resolved(value: int | str | None, of: int, *, up: bool) -> int:
+    """Return a number, or a percentage of ``of`` (a quarter where none is said), rounded as Kubernetes rounds it."""
+    value = "25%" if value is None else value
     if isinstance(value, int):
         return value
     share = int(value.rstrip("%")) * of

@@ -1,7 +1,6 @@
 """The scores again, node by node and in plain Python: what the vectors are compared with."""
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 
 from spinney.api.core import Affinity, Node, Pod, PodAffinityTerm, TopologySpreadConstraint
@@ -36,23 +35,13 @@ def asked(pod: Pod, name: str, default: int = 0) -> int:
 
 
 def least_allocated(scene: Scene, pod: Pod, nodes: list[Node]) -> dict[str, int]:
-    """Return the mean share of cpu and memory left."""
-    return mean_shares(scene, pod, nodes, lambda used, whole: max(whole - used, 0))
-
-
-def most_allocated(scene: Scene, pod: Pod, nodes: list[Node]) -> dict[str, int]:
-    """Return the mean share of cpu and memory used."""
-    return mean_shares(scene, pod, nodes, min)
-
-
-def mean_shares(scene: Scene, pod: Pod, nodes: list[Node], part: Callable[[int, int], int]) -> dict[str, int]:
-    """Return the mean, over cpu and memory, of what ``part`` makes of used and whole, in hundredths of the whole."""
+    """Return the mean share of cpu and memory left, in hundredths."""
     scores = {}
     for node in nodes:
         shares = []
         for name, default in (("cpu", 100), ("memory", 200 * MIB)):
             used = sum(asked(other, name, default) for other in [*scene.pods_on(node), pod])
-            shares.append(part(used, whole(node, name)) * 100 // whole(node, name))
+            shares.append(max(whole(node, name) - used, 0) * 100 // whole(node, name))
         scores[node.metadata.name] = sum(shares) // 2
     return scores
 

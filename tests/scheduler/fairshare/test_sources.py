@@ -2,7 +2,7 @@
 
 from spinney.api import kai
 from spinney.api.struct import JSON, convert
-from spinney.scheduler.fairshare import GPU, NO_BOUND, ZERO, Amounts, QueueTree, Weights
+from spinney.scheduler.fairshare import GPU, NO_BOUND, ZERO, Amounts, Weights
 from spinney.scheduler.fairshare.sources import queues_from_objects
 
 
@@ -30,16 +30,3 @@ def test_queue_objects_count_in_kais_units() -> None:
     assert (queue.parent, queue.weight.gpu) == ("top", 2.0)
     assert queue.reclaim_min_runtime is not None
     assert queue.reclaim_min_runtime.total_seconds() == 90
-
-
-def test_without_hierarchy_leaves_stand_side_by_side() -> None:
-    """Without full hierarchy every leaf hangs below one unlimited queue."""
-    queues = queues_from_objects(
-        [an_object("top"), an_object("a", parentQueue="top"), an_object("b", parentQueue="top")], full_hierarchy=False
-    )
-    tree = QueueTree(queues)
-    assert [(queue.name, queue.parent) for queue in tree.queues] == [
-        ("default", None),
-        ("a", "default"),
-        ("b", "default"),
-    ]

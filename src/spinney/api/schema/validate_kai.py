@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from spinney.api.field_error import FieldError, FieldPath, duplicate, forbidden, immutable, invalid, required
+from spinney.api.field_error import FieldError, FieldPath, duplicate, invalid, required
 from spinney.api.kai import UNLIMITED, Queue, QueueResource, Topology
 from spinney.api.labels import HOSTNAME
 from spinney.api.names import qualified_name_faults
@@ -29,20 +29,10 @@ def validate_queue(queue: Queue) -> list[FieldError]:
     return errors
 
 
-def validate_queue_delete(queue: Queue) -> list[FieldError]:
-    """Return why a queue cannot be deleted."""
-    if not queue.status.child_queues:
-        return []
-    children = ", ".join(queue.status.child_queues)
-    return [forbidden(FieldPath("status.childQueues"), f"delete the child queues first: {children}")]
-
-
-def validate_kai_topology(topology: Topology, old: Topology | None = None) -> list[FieldError]:
-    """Return every fault of a topology, as created or as an update of ``old``."""
+def validate_kai_topology(topology: Topology) -> list[FieldError]:
+    """Return every fault of a topology."""
     path, levels = _SPEC.child("levels"), topology.spec.levels
     errors = validate_metadata(topology.metadata)
-    if old is not None:
-        errors += immutable(path, levels, old.spec.levels)
     if not levels:
         return [*errors, required(path, "at least one level is needed")]
     if len(levels) > MAX_LEVELS:

@@ -61,11 +61,8 @@ def validate_duration(text: str | None, path: FieldPath) -> list[FieldError]:
     return []
 
 
-def validate_kai_pod_group(group: kai.PodGroup, old: kai.PodGroup | None = None) -> list[FieldError]:
-    """Return every fault of a KAI pod group, as created or as an update of ``old``.
-
-    What a leaf or an inner sub-group may carry is only enforced on creation; on update it is a warning.
-    """
+def validate_kai_pod_group(group: kai.PodGroup) -> list[FieldError]:
+    """Return every fault of a KAI pod group."""
     spec = group.spec
     errors = validate_metadata(group.metadata)
     errors += _minimums(spec.min_member, spec.min_sub_group, _SPEC)
@@ -74,21 +71,7 @@ def validate_kai_pod_group(group: kai.PodGroup, old: kai.PodGroup | None = None)
         errors.append(not_supported(_SPEC.child("preemptibility"), spec.preemptibility, supported))
     errors += validate_duration(spec.preemption_delay, _SPEC.child("preemptionDelay"))
     errors += validate_duration(spec.staleness_grace_period, _SPEC.child("stalenessGracePeriod"))
-    errors += _tree(spec.sub_groups)
-    return errors + (_roles(spec.sub_groups) if old is None else [])
-
-
-def kai_pod_group_warnings(group: kai.PodGroup, old: kai.PodGroup | None = None) -> list[str]:
-    """Return what a user should be told although the pod group is accepted."""
-    children = _children(group.spec.sub_groups)
-    holders = [("", group.spec.min_sub_group, "spec")]
-    holders += [(sub.name, sub.min_sub_group, str(_SUB_GROUPS.index(i))) for i, sub in enumerate(group.spec.sub_groups)]
-    warnings = [
-        f"{path}.minSubGroup is {wanted}, but there are only {len(children.get(name, ()))} sub-groups below"
-        for name, wanted, path in holders
-        if wanted is not None and wanted > len(children.get(name, ()))
-    ]
-    return warnings + ([str(error) for error in _roles(group.spec.sub_groups)] if old is not None else [])
+    return errors + _tree(spec.sub_groups) + _roles(spec.sub_groups)
 
 
 def _minimums(members: int | None, sub_groups: int | None, path: FieldPath) -> list[FieldError]:

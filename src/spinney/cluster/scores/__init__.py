@@ -4,28 +4,7 @@ One module per score. :class:`ScoreFramework` adds them up, weighted, over the n
 the node whose name comes first.
 """
 
-from spinney.cluster.scores.balanced_allocation import balanced_allocation
 from spinney.cluster.scores.framework import KUBE_SCORES, ScoreFramework
-from spinney.cluster.scores.resources_allocated import (
-    ShapePoint,
-    WeightedResource,
-    least_allocated,
-    most_allocated,
-    requested_to_capacity_ratio,
-)
-from spinney.cluster.scores.scoring import MAX_SCORE, ScoreFunction, ScoreRule, Scores
+from spinney.cluster.scores.scoring import ScoreRule, Scores
 
-__all__ = [
-    "KUBE_SCORES",
-    "MAX_SCORE",
-    "ScoreFramework",
-    "ScoreFunction",
-    "ScoreRule",
-    "Scores",
-    "ShapePoint",
-    "WeightedResource",
-    "balanced_allocation",
-    "least_allocated",
-    "most_allocated",
-    "requested_to_capacity_ratio",
-]
+__all__ = ["KUBE_SCORES", "ScoreFramework", "ScoreRule", "Scores"]

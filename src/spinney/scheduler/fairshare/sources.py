@@ -4,10 +4,8 @@ One that says nothing about a resource has quota, weight and limit 0, so nothing
 kept.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import timedelta
-
-import msgspec
 
 from spinney.api import kai
 from spinney.api.durations import parse_duration
@@ -17,22 +15,9 @@ from spinney.scheduler.fairshare.queues import DEFAULT_PRIORITY, QueueInfo, Weig
 _MEGABYTE = 10**6
 
 
-def queues_from_objects(objects: Iterable[kai.Queue], *, full_hierarchy: bool = True) -> tuple[QueueInfo, ...]:
-    """Return the queues of a cluster's Queue objects, with KAI's defaults and units.
-
-    Without ``full_hierarchy`` only leaves take part, side by side below one unlimited queue named ``default``.
-    """
-    queues = tuple(_from_object(each) for each in objects)
-    return queues if full_hierarchy else flattened(queues)
-
-
-def flattened(queues: Sequence[QueueInfo]) -> tuple[QueueInfo, ...]:
-    """Return the leaves side by side below one unlimited queue named ``default``."""
-    parents = {queue.parent for queue in queues}
-    leaves = [queue for queue in queues if queue.name not in parents]
-    everything = Amounts(UNLIMITED, UNLIMITED, UNLIMITED)
-    top = QueueInfo(name="default", quota=everything, limit=everything)
-    return (top, *(msgspec.structs.replace(leaf, parent="default") for leaf in leaves if leaf.name != "default"))
+def queues_from_objects(objects: Iterable[kai.Queue]) -> tuple[QueueInfo, ...]:
+    """Return the queues of a cluster's Queue objects, with KAI's defaults and units."""
+    return tuple(_from_object(each) for each in objects)
 
 
 def _from_object(found: kai.Queue) -> QueueInfo:

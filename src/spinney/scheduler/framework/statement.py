@@ -292,17 +292,14 @@ class Statement:
         """Give ``counts[i]`` of the identical ``tasks``, in order, each of the distinct ``rows``."""
         self._do(PlaceMany(tasks, rows, counts))
 
-    def pipeline(
-        self, task: PodInfo, node: NodeInfo, gpu_groups: tuple[str, ...] = (), *, update_if_on_node: bool = False
-    ) -> None:
+    def pipeline(self, task: PodInfo, node: NodeInfo, gpu_groups: tuple[str, ...] = ()) -> None:
         """Promise a task a node where it fits once what is terminating is gone.
 
-        A task that this statement evicted from that very node simply stays, unless ``update_if_on_node`` or its devices
-        would change.
+        A task that this statement evicted from that very node simply stays, unless its devices would change.
         """
         stays = task.row == node.row and task.status is PodStatus.RELEASING and task.virtual
         same_devices = task.request.share is None or set(gpu_groups) == set(task.gpu_groups)
-        if stays and same_devices and not update_if_on_node:
+        if stays and same_devices:
             eviction = self._eviction_of(task)
             if eviction is not None:
                 self._do(CancelEviction(eviction))

@@ -24,11 +24,9 @@ def warning_header(warnings: Sequence[str]) -> str:
     return ", ".join(_warning(text) for text in dict.fromkeys(warnings))
 
 
-def reply_json(
-    value: Any, *, status: int = 200, warnings: Sequence[str] = (), content_type: str = JSON_TYPE
-) -> Response:
+def reply_json(value: Any, *, status: int = 200, warnings: Sequence[str] = ()) -> Response:
     """Answer with a value."""
-    return reply(msgspec.json.encode(value), status=status, warnings=warnings, content_type=content_type)
+    return reply(msgspec.json.encode(value), status=status, warnings=warnings)
 
 
 def failure(error: StatusError) -> Response:

@@ -83,7 +83,6 @@ WORKLOAD_CONTROLLER = fields(
     status=fields(conditions=CONDITIONS),
 )
 POD_TEMPLATE = fields(metadata=METADATA, template=_POD_TEMPLATE)
-WITH_CONDITIONS = fields(metadata=METADATA, status=fields(conditions=CONDITIONS))
 BUDGET = fields(metadata=METADATA, spec=fields(selector=ATOMIC), status=fields(conditions=CONDITIONS))
 PERSISTENT_VOLUME = fields(metadata=METADATA, spec=fields(nodeAffinity=ATOMIC, claimRef=fields()))
 CLAIM = fields(
@@ -130,7 +129,6 @@ WEBHOOKS = fields(
 )
 CLUSTER_ROLE = fields(metadata=METADATA, aggregationRule=ATOMIC)
 NAMESPACE = fields(metadata=METADATA, spec=fields(finalizers=ATOMIC), status=fields(conditions=CONDITIONS))
-ENDPOINT_SLICE = fields(metadata=METADATA)
 AUTOSCALER = fields(
     metadata=METADATA,
     spec=fields(scaleTargetRef=fields()),

@@ -10,7 +10,6 @@ from spinney.api.quantity import value
 from spinney.api.struct import Struct
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.fairshare import Amounts
-from spinney.scheduler.framework.snapshot import Snapshot
 from spinney.scheduler.plugins.proportion import ProportionPlugin
 from spinney.sim.whatif.simulation import Simulation
 
@@ -51,11 +50,11 @@ def queue_lines(simulation: Simulation) -> list[QueueLine]:
     return lines_of(simulation.scheduler)
 
 
-def lines_of(scheduler: Scheduler, snapshot: Snapshot | None = None) -> list[QueueLine]:
-    """Return the same of a scheduler, as of a snapshot of its inventory; by default as of now."""
+def lines_of(scheduler: Scheduler) -> list[QueueLine]:
+    """Return the same of a scheduler, as of now."""
     option = next((each for each in scheduler.config.plugins if each.name == "proportion"), None)
     plugin = ProportionPlugin(option.arguments if option is not None else {})
-    session = scheduler.open_session(snapshot)
+    session = scheduler.open_session()
     try:
         plugin.on_session_open(session)
     finally:
