@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 
 from spinney.api.labels import HOSTNAME
-from spinney.cluster.fitting import pods_per_node
+from spinney.cluster.fitting import first_of, pods_per_node
 from spinney.cluster.journal import Rows, distinct
 from spinney.cluster.resources import Vector
 from spinney.scheduler.evaluation.kept_ranking import AHEAD
@@ -197,13 +197,38 @@ def next_places(
     kind = (task.request.number, rules.signature, None if nodes is session.nodes.all else nodes)
     places = kept.next_rows(kind, count)
     if places is None:
-        candidates = session.ask.node_rules.candidates(task, nodes, rules)
-        if _may_pipeline(session, task, candidates.rows):
+        ranked = _ranked(session, task, max(AHEAD, count), nodes, rules)
+        if ranked is None:
             return None
-        best = candidates.rows[_best(candidates, max(AHEAD, count))]
-        kept.begin(kind, best, _room_for(session, task, best))
+        kept.begin(kind, *ranked)
         places = kept.next_rows(kind, count)
     return places
+
+
+def best_places(
+    session: Session, task: PodInfo, count: int, nodes: NodeSet, rules: TaskRules
+) -> list[tuple[int, int]] | None:
+    """Return the same for tasks that fill the best nodes one after the other (:func:`may_fill`), but follow nobody."""
+    ranked = _ranked(session, task, count, nodes, rules)
+    if ranked is None:
+        return None
+    rows, room = ranked
+    taken = first_of(room, count)
+    if taken.sum() < count:
+        return None
+    (used,) = taken.nonzero()
+    return list(zip(rows[used].tolist(), taken[used].tolist(), strict=True))
+
+
+def _ranked(
+    session: Session, task: PodInfo, wanted: int, nodes: NodeSet, rules: TaskRules
+) -> tuple[Rows, Vector] | None:
+    """Return the best ``wanted`` nodes for ``task``, and the room on each; ``None`` if something is being released."""
+    candidates = session.ask.node_rules.candidates(task, nodes, rules)
+    if _may_pipeline(session, task, candidates.rows):
+        return None
+    best = candidates.rows[_best(candidates, wanted)]
+    return best, _room_for(session, task, best)
 
 
 def _place_best(
@@ -265,11 +290,7 @@ def _fill(session: Session, tasks: Sequence[PodInfo], candidates: Candidates, ru
     room = _room_for(session, tasks[0], rows)
     if not rules.only_room_limits:
         room = fill_ranked(session, tasks, rules, rows, room)
-    reached = np.cumsum(room)
-    last = min(int(np.searchsorted(reached, len(tasks))), len(rows) - 1)
-    counts = room[: last + 1].copy()
-    counts[last] -= max(int(reached[last]) - len(tasks), 0)
-    found: list[int] = np.repeat(rows[: last + 1], counts).tolist()
+    found: list[int] = np.repeat(rows, first_of(room, len(tasks))).tolist()
     return found
 
 
@@ -321,7 +342,12 @@ def may_follow(session: Session, nodes: NodeSet, rules: TaskRules) -> bool:
     """Tell whether tasks that ``rules`` have a say about fill ``nodes`` one after the other, gang after gang."""
     if nodes is not session.nodes.all and not isinstance(nodes, FirstChoice):
         return False
-    return rules.by_class and rules.only_room_limits and rules.monotone
+    return rules.by_class and may_fill(rules)
+
+
+def may_fill(rules: TaskRules) -> bool:
+    """Tell whether alike tasks that ``rules`` have a say about fill nodes one after the other, by what is promised."""
+    return rules.only_room_limits and rules.monotone and not any(True for _ in rules.learned)
 
 
 def _may_pipeline(session: Session, task: PodInfo, rows: Rows) -> bool:

@@ -27,7 +27,7 @@ from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.statement import UnsoundSession
 from spinney.scheduler.framework.tasks import NOWHERE, PodInfo
 from spinney.scheduler.placement.devices import choose_devices
-from spinney.scheduler.placement.filling import may_follow, next_places
+from spinney.scheduler.placement.filling import best_places, may_fill, may_follow, next_places
 
 _LOUD: Final = 4
 """From this verbosity on every division of nodes is logged."""
@@ -124,19 +124,22 @@ class PlainJobs:
         if nodes is None:
             return False
         rules = ask.node_rules.rules(task)
-        follows = request.share is None and may_follow(session, nodes, rules)
-        if not rules.by_class or not (follows or len(pods.records) == 1):
+        size = len(pods.records)
+        fills = request.share is None and may_fill(rules)
+        if not fills and not (rules.by_class and size == 1):
             self._others.add((job.root, request.number))
             return False
-        if not follows:
+        if not fills:
             return self._place_one(job, pods, task, nodes, rules, unbounded=unbounded)
-        places = next_places(session, task, len(pods.records), nodes, rules)
+        follows = may_follow(session, nodes, rules)
+        places = (next_places if follows else best_places)(session, task, size, nodes, rules)
         if places is None or not (unbounded or self._has_capacity(job, places[0][0])):
             return False
-        kind = (job.gang.queue, request.number, len(pods.records))
-        self._leaders[kind] = _Leader(task, rules, self._kept.number)
+        if follows:
+            self._leaders[job.gang.queue, request.number, size] = _Leader(task, rules, self._kept.number)
         self._book([(job, pods)], places)
-        self._kept.took(places)
+        if follows:
+            self._kept.took(places)
         return True
 
     def _is_one_of_others(self, job: PodGroupInfo) -> bool:
