@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from spinney.api.apiextensions import CUSTOM_RESOURCE_DEFINITION
 from spinney.api.core import POD, POD_TEMPLATE, Pod
 from spinney.api.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY, PROVISIONING_REQUEST
 from spinney.api.struct import JSON
 from spinney.autoscaling.provisioning import provisioning_for
 from spinney.kube.client import Client
+from spinney.kube.crds import install_crds
 from spinney.kube.manager import Manager
 from spinney.scheduler.config import NodeProvisioning, SchedulerConfig
 from spinney.scheduler.intake.inventory import Inventory
@@ -32,7 +32,7 @@ async def install(client: Client) -> None:
     spec: JSON = {"group": "autoscaling.x-k8s.io", "scope": "Namespaced", "names": names}
     spec |= {"versions": [{**version, "subresources": {"status": {}}}]}
     manifest = {"metadata": {"name": "provisioningrequests.autoscaling.x-k8s.io"}, "spec": spec}
-    await client.apply(CUSTOM_RESOURCE_DEFINITION, manifest)
+    await install_crds(client, [manifest])
 
 
 @asynccontextmanager
@@ -300,7 +300,7 @@ async def test_a_real_api_server_takes_the_request_and_its_templates(cluster: Cl
             found = [pod.condition("PodScheduled") for pod in pods if pod is not None]
             return [each.reason for each in found if each is not None]
 
-        await world.until(lambda: told() == ["WaitingForProvisioning"] * 6, 120)
+        await world.until(lambda: told() == ["WaitingForProvisioning"] * 6, 110)
         async for event in cluster.client.watch(PROVISIONING_REQUEST, cluster.namespace):
             request = event.object
             break

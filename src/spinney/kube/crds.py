@@ -1,15 +1,18 @@
 """Installing CRDs on any API server, and waiting until they are served."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from spinney.api.apiextensions import CUSTOM_RESOURCE_DEFINITION
+from spinney.api.resource import Resource
 from spinney.api.schema.crd import manifests
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
+from spinney.kube.discovery import served
 
 CRD = CUSTOM_RESOURCE_DEFINITION
 _SERVED_WITHIN = 60.0
+_LOOK_AGAIN = 0.05
 
 
 class CrdRefused(RuntimeError):
@@ -20,8 +23,12 @@ async def install_crds(client: Client, crds: Sequence[JSON] | None = None) -> li
     """Apply CRDs (by default every kind Spinney reads) and return them as served, each of them Established."""
     wanted = manifests() if crds is None else crds
     applied = [await client.apply(CRD, manifest, field_manager="spinney-crds") for manifest in wanted]
+    new = [crd for crd in applied if not _is_established(crd)]
     async with asyncio.timeout(_SERVED_WITHIN):
-        return [await _established(client, crd) for crd in applied]
+        established = [await _established(client, crd) for crd in applied]
+        if new:
+            await _discovered(client, new)
+    return established
 
 
 def condition_of(crd: JSON, kind: str) -> JSON | None:
@@ -46,6 +53,21 @@ async def _established(client: Client, crd: JSON) -> JSON:
             if event.type == "DELETED" or _is_established(crd):
                 break
     return crd
+
+
+async def _discovered(client: Client, crds: Sequence[JSON]) -> None:
+    """Wait until discovery tells of the kinds, a little later: whoever starts now asks it once what there is."""
+    wanted = {resource for crd in crds for resource in _resources(crd)}
+    while wanted - await served(client, {CRD, *wanted}):
+        await client.runtime.clock.sleep(_LOOK_AGAIN)
+
+
+def _resources(crd: JSON) -> Iterator[Resource]:
+    spec = crd["spec"]
+    for version in spec["versions"]:
+        if version["served"]:
+            kind, plural = spec["names"]["kind"], spec["names"]["plural"]
+            yield Resource(spec["group"], version["name"], kind, plural, namespaced=spec["scope"] == "Namespaced")
 
 
 def _is_established(crd: JSON) -> bool:
