@@ -40,10 +40,10 @@ def test_rbac_decides_what_others_may_do(controlplane: ControlPlane) -> None:
 def test_the_garbage_collector_runs(controlplane: ControlPlane) -> None:
     """Deleting an owner deletes what it owns: kube-controller-manager is at work."""
     kubectl(controlplane, "create", "deployment", "owner", "--image=pause", "--replicas=0")
-    kubectl(controlplane, "rollout", "status", "deployment/owner", "--timeout=30s")
-    kubectl(controlplane, "wait", "--for=create", "replicaset", "-l", "app=owner", "--timeout=30s")
+    kubectl(controlplane, "rollout", "status", "deployment/owner", "--timeout=60s")
+    kubectl(controlplane, "wait", "--for=create", "replicaset", "-l", "app=owner", "--timeout=60s")
     kubectl(controlplane, "delete", "deployment", "owner")
-    kubectl(controlplane, "wait", "--for=delete", "replicaset", "-l", "app=owner", "--timeout=30s")
+    kubectl(controlplane, "wait", "--for=delete", "replicaset", "-l", "app=owner", "--timeout=60s")
     assert "No resources found" in kubectl(controlplane, "get", "replicasets", "-l", "app=owner")
 
 
@@ -54,7 +54,7 @@ def test_a_scheduler_can_be_started_for_a_while(controlplane: ControlPlane) -> N
     overrides = '{"spec": {"schedulerName": "for-a-while"}}'
     with controlplane.scheduler(profile):
         kubectl(controlplane, "run", "unplaced", "--image=pause", f"--overrides={overrides}")
-        kubectl(controlplane, "wait", "--for=condition=PodScheduled=false", "pod/unplaced", "--timeout=30s")
+        kubectl(controlplane, "wait", "--for=condition=PodScheduled=false", "pod/unplaced", "--timeout=60s")
     assert "no nodes available to schedule pods" in kubectl(controlplane, "get", "pod", "unplaced", "-o", "yaml")
     kubectl(controlplane, "delete", "pod", "unplaced")
 

@@ -239,7 +239,7 @@ class ControlPlane:
 
     def _start_controller_manager(self) -> None:
         kubeconfig = self.kubeconfig_for("system:kube-controller-manager")
-        self._launch_component(
+        manager = self._launch_component(
             "kube-controller-manager",
             self._binaries.kube_controller_manager,
             kubeconfig,
@@ -256,6 +256,10 @@ class ControlPlane:
             concurrent_gc_syncs=4,
             namespace_sync_period="30s",
         )
+        # It is healthy before its controllers run, and no pod is admitted to a namespace without a service account.
+        account = f"{self.url}/api/v1/namespaces/default/serviceaccounts/default"
+        trust = ssl.create_default_context(cafile=str(self.ca))
+        manager.wait_until_ready(account, within=_START, context=trust, token=self.token)
 
     def _start_scheduler(self, configuration: JSON, ports: Ports) -> ServerProcess:
         kubeconfig = self.kubeconfig_for("system:kube-scheduler")

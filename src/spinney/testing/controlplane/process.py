@@ -61,11 +61,14 @@ class ServerProcess:
         """Say whether the program still runs."""
         return self._popen.poll() is None
 
-    def wait_until_ready(self, url: str, *, within: float, context: ssl.SSLContext | None = None) -> None:
+    def wait_until_ready(
+        self, url: str, *, within: float, context: ssl.SSLContext | None = None, token: str = ""
+    ) -> None:
         """Return when a GET of ``url`` answers 200; raise :class:`ProcessFailed` on exit or when time is up."""
         deadline = self._clock.monotonic() + within
+        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})  # noqa: S310
         while True:
-            answer = _probe(url, context)
+            answer = _probe(request, context)
             if answer is None:
                 return
             if not self._pause():
@@ -131,12 +134,12 @@ def free_port() -> int:
                 return port
 
 
-def _probe(url: str, context: ssl.SSLContext | None) -> str | None:
-    """Return None if ``url`` answers 200, else what stood in the way."""
+def _probe(request: urllib.request.Request, context: ssl.SSLContext | None) -> str | None:
+    """Return None if the request is answered with 200, else what stood in the way."""
     try:
-        with urllib.request.urlopen(url, timeout=5, context=context):  # noqa: S310 - our own loopback URL
+        with urllib.request.urlopen(request, timeout=5, context=context):  # noqa: S310 - our own loopback URL
             return None
     except urllib.error.HTTPError as error:
-        return f"{url} answered {error.code}: {error.read(400).decode(errors='replace')}"
+        return f"{request.full_url} answered {error.code}: {error.read(400).decode(errors='replace')}"
     except OSError as error:  # refused, reset, timed out, TLS not up yet
-        return f"{url}: {error}"
+        return f"{request.full_url}: {error}"
