@@ -10,7 +10,6 @@ from click.testing import CliRunner
 
 from spinney.api.core import POD, Pod
 from spinney.api.grove import POD_CLIQUE_SET
-from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.backends.profiles import Profile, Profiles
 from spinney.cli import main
@@ -23,6 +22,7 @@ from spinney.operator.operator import Operator, Settings
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.process.process import SchedulerProcess
 from tests.conftest import Cluster
+from tests.deploy.rendering import installed
 
 OURS = "scheduler: {profiles: [{name: spinney-scheduler, default: true}]}"
 NAMESPACE = "spinney-system"
@@ -102,8 +102,6 @@ async def test_the_processes_run_under_exactly_these_rights(cluster: Cluster, tm
     assert plane is not None
     await install_crds(cluster.client)
     objects = printed(tmp_path, OURS, "--no-crds")
-    for each in objects:
-        await cluster.client.apply(_resource(each), each)
     operator = _as(cluster, plane.kubeconfig_for(f"system:serviceaccount:{NAMESPACE}:grove-operator"))
     scheduler = _as(cluster, plane.kubeconfig_for(f"system:serviceaccount:{NAMESPACE}:spinney-scheduler"))
     profiles = Profiles((Profile("default-scheduler"), Profile("spinney-scheduler")), "spinney-scheduler")
@@ -114,7 +112,12 @@ async def test_the_processes_run_under_exactly_these_rights(cluster: Cluster, tm
     pods = WatchCache(cluster.client, POD, Pod, runtime=cluster.runtime, namespace=cluster.namespace)
     ready = asyncio.Event()
     pods.subscribe(lambda _: ready.set() if sum(pod.is_true("Ready") for pod in pods.values()) == 3 else None)
-    async with fleet.running(), asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+    async with (
+        installed(cluster.client, objects),
+        fleet.running(),
+        asyncio.timeout(110),
+        asyncio.TaskGroup() as tasks,
+    ):
         tasks.create_task(running.run())
         tasks.create_task(deciding.run())
         watching = tasks.create_task(pods.run())
@@ -126,8 +129,6 @@ async def test_the_processes_run_under_exactly_these_rights(cluster: Cluster, tm
         watching.cancel()
     for client in (operator, scheduler):
         await client.transport.close()
-    for each in reversed(objects):
-        await cluster.client.delete(_resource(each), each["metadata"]["name"], each["metadata"].get("namespace"))
 
 
 def _as(cluster: Cluster, kubeconfig: Path) -> Client:
@@ -145,11 +146,3 @@ def _ordered_set() -> JSON:
     cliques = [clique("leader", 1), clique("worker", 2, startsAfter=["leader"])]
     template = {"cliqueStartupType": "CliqueStartupTypeExplicit", "cliques": cliques}
     return {"metadata": {"name": "ordered"}, "spec": {"replicas": 1, "template": template}}
-
-
-def _resource(manifest: JSON) -> Resource:
-    group, _, version = manifest["apiVersion"].rpartition("/")
-    kind = manifest["kind"]
-    namespaced = kind not in {"Namespace", "ClusterRole", "ClusterRoleBinding"}
-    plural = "networkpolicies" if kind == "NetworkPolicy" else f"{kind.lower()}s"
-    return Resource(group, version, kind, plural, namespaced=namespaced)

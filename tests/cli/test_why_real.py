@@ -19,6 +19,7 @@ from spinney.cli import main
 from spinney.kube.client import Client
 from spinney.runtime import Runtime
 from spinney.testing.controlplane import ControlPlane
+from tests.rights import until_granted
 
 pytestmark = pytest.mark.real
 
@@ -73,7 +74,7 @@ def pending(controlplane: ControlPlane) -> Iterator[ControlPlane]:
         await client.create(POD, a_pod("large", cpu="8"))
         async for refused in client.watch(POD, SPACE, type=Pod):
             condition = refused.object.condition("PodScheduled")
-            if condition is not None and condition.reason == "Unschedulable":
+            if condition is not None and "Insufficient cpu" in condition.message:  # once it knows of the node
                 break
 
     async def clear(client: Client) -> None:
@@ -116,6 +117,7 @@ def test_a_caller_with_few_rights_gets_what_can_be_seen(pending: ControlPlane) -
             "subjects": [{"kind": "User", "name": "ann", "apiGroup": ROLE.group}],
         }
         await client.create(ROLE_BINDING, binding)
+        await until_granted(client, "ann", rules, SPACE)
 
     on(pending, allow)
     output = why(pending.kubeconfig_for("ann"), "large", "-n", SPACE)
@@ -145,8 +147,15 @@ def _bind(role: str, user: str) -> JSON:
 
 def test_the_view_role_is_enough_to_be_told_what_was_recorded(pending: ControlPlane) -> None:
     """Who has Kubernetes' own view role hears what the scheduler said, and that nodes could not be seen."""
-    on(pending, lambda client: client.apply(CLUSTER_ROLE_BINDING, _bind("view", "bob")))
 
+    async def allow(client: Client) -> None:
+        await client.apply(CLUSTER_ROLE_BINDING, _bind("view", "bob"))
+        async for event in client.watch(CLUSTER_ROLE, field_selector="metadata.name=view"):
+            if rules := event.object.get("rules"):  # a controller puts them together
+                break
+        await until_granted(client, "bob", rules)
+
+    on(pending, allow)
     output = why(pending.kubeconfig_for("bob"), "large", "-n", SPACE)
 
     assert re.search(SAID, output)
@@ -161,6 +170,7 @@ def test_the_role_of_the_handbook_is_enough_for_everything(pending: ControlPlane
     async def allow(client: Client) -> None:
         await client.apply(CLUSTER_ROLE, role)
         await client.apply(CLUSTER_ROLE_BINDING, _bind(role["metadata"]["name"], "eve"))
+        await until_granted(client, "eve", role["rules"])
 
     on(pending, allow)
     kubeconfig = pending.kubeconfig_for("eve")

@@ -14,6 +14,7 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.cli import main
 from spinney.kube.client import Client
+from tests.rights import until_bound
 
 SYSTEM = "spinney-system"
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,11 +51,15 @@ async def system_namespace(client: Client) -> None:
 
 @asynccontextmanager
 async def installed(client: Client, objects: Sequence[JSON]) -> AsyncIterator[None]:
-    """Have objects in a cluster for the time of the block; their namespace stays, for it would take time to end."""
+    """Have objects in a cluster, and the rights they give, for the time of the block.
+
+    Their namespace stays, for it would take time to end.
+    """
     await system_namespace(client)
     inside = [each for each in objects if each["kind"] != "Namespace"]
     for each in inside:
         await client.apply(resource_of(each), each)
+    await until_bound(client, inside)
     yield
     for each in reversed(inside):
         await client.delete(resource_of(each), each["metadata"]["name"], each["metadata"].get("namespace"))

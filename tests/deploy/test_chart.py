@@ -192,7 +192,7 @@ async def test_the_operator_runs_on_what_was_rendered(cluster: Cluster, helm: st
     pcs = a_pod_clique_set("model", cliques, groups, startup=EXPLICIT, namespace=cluster.namespace)
     async with installed(cluster.client, objects):
         with capture_logs() as logs:
-            async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
+            async with asyncio.timeout(110), asyncio.TaskGroup() as tasks:
                 tasks.create_task(operator.run())
                 await cluster.client.apply(POD_CLIQUE_SET, pcs)
                 await _until(cluster, 5)
@@ -208,12 +208,14 @@ async def test_the_operator_runs_on_what_was_rendered(cluster: Cluster, helm: st
 
 
 async def _until(cluster: Cluster, count: int) -> None:
-    """Wait for so many pods, those on their way out not counted; nothing is bound here, so they go at once."""
-    alive: set[str] = set()
-    async for event in cluster.client.watch(POD, cluster.namespace, type=Pod):
+    """Wait for so many pods, those on their way out not counted."""
+    listing = await cluster.client.list(POD, cluster.namespace, type=Pod)
+    alive = {pod.metadata.name for pod in listing.items if not pod.metadata.deleting}
+    if len(alive) == count:
+        return
+    version = listing.resource_version
+    async for event in cluster.client.watch(POD, cluster.namespace, type=Pod, resource_version=version):
         here = event.type != "DELETED" and not event.object.metadata.deleting
         (alive.add if here else alive.discard)(event.object.metadata.name)
         if len(alive) == count:
-            return
-        if not count and not (await cluster.client.list(POD, cluster.namespace)).items:
             return
