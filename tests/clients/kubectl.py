@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,14 @@ class Kubectl:
     async def lines(self, *arguments: str) -> list[list[str]]:
         """Run kubectl and return the words of each line."""
         return [line.split() for line in (await self.run(*arguments)).splitlines()]
+
+    async def until(self, *arguments: str, said: Sequence[str]) -> str:
+        """Run kubectl again and again until it prints all of these texts, and return what it printed."""
+        text = ""
+        async with asyncio.timeout(60):
+            while not all(each in text for each in said):
+                text = await self.run(*arguments)
+        return text
 
     async def apply(self, manifest: str, *arguments: str, code: int = 0) -> str:
         """Apply a manifest."""

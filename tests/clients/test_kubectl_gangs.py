@@ -47,13 +47,14 @@ async def test_a_gang_is_applied_watched_described_and_deleted(tmp_path: Path) -
     async with _a_cluster(tmp_path) as kubectl:
         await kubectl.apply(_SET)
         await kubectl.run("wait", "--for=jsonpath={.status.availableReplicas}=1", "pcs/train", "--timeout=60s")
+        await kubectl.run("wait", "--for=jsonpath={.status.phase}=Running", "podgang/train-0", "--timeout=60s")
         assert (await kubectl.lines("get", "podgang", "--no-headers"))[0][:3] == ["train-0", "Running", "2/2"]
         pods = await kubectl.lines("get", "pods", "-o", "wide", "--no-headers")
         assert {(row[2], row[6]) for row in pods} == {("Running", "gpu-000"), ("Running", "gpu-001")}
         assert ["Clique", "Startup", "Type:", "CliqueStartupTypeAnyOrder"] in await kubectl.lines(
             "describe", "pcs/train"
         )
-        assert "Successfully assigned" in await kubectl.run("describe", "pod", pods[0][0])
+        await kubectl.until("describe", "pod", pods[0][0], said=["Successfully assigned"])
         assert ["nvidia.com/gpu", "8", "8"] in await kubectl.lines("describe", "node", "gpu-000")
         assert "Phase:" in await kubectl.run("describe", "podgang", "train-0")
         assert "cliques\t<[]Object>" in await kubectl.run("explain", "podcliqueset", "--recursive")

@@ -56,8 +56,8 @@ async def test_groups_of_a_composite_are_placed_together_or_not_at_all(cluster: 
     async with a_world(cluster) as world, world.scheduling():
         await world.nodes(a_node("n1", cpu="3"))
         await a_tree(world, a_composite("job", 2), a_part("head", 1, "job"), a_part("work", 3, "job"), head=1, work=3)
-        assert "Insufficient cpu" in await until_condition(world, "head", "False")
-        assert "Insufficient cpu" in await until_condition(world, "work", "False")
+        await until_condition(world, "head", "False", "Insufficient cpu")
+        await until_condition(world, "work", "False", "Insufficient cpu")
         await world.settle(30)
         assert world.bound() == []
         await world.nodes(a_node("n2", cpu="1"))
@@ -208,7 +208,7 @@ async def test_a_tree_on_a_cluster(cluster: Cluster) -> None:
             b=1,
             c=1,
         )
-        assert "Insufficient cpu" in await until_condition(world, "c", "False")
+        await until_condition(world, "c", "False", "Insufficient cpu")
         assert world.bound() == []
         await world.nodes(a_node("n2", cpu="1"))
         await world.until(lambda: len(world.bound()) == 3)

@@ -1,6 +1,5 @@
 """The PodGroup kind: what it refuses, and where; and what kubectl shows of it."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -95,13 +94,11 @@ async def an_embedded_cluster(home: Path) -> AsyncIterator[Kubectl]:
     runtime.executor.close()
 
 
-async def told(kubectl: Kubectl, group: str, *said: str) -> str:
-    """Describe a group until everything was told that is waited for."""
-    text = ""
-    async with asyncio.timeout(60):
-        while not all(each in text for each in said):
-            text = await kubectl.run("describe", KIND, group)
-    return text
+async def row(kubectl: Kubectl, group: str, phase: str) -> list[str]:
+    """Return the row of a group once it has a phase."""
+    await kubectl.run("wait", f"{KIND}/{group}", f"--for=jsonpath={{.status.phase}}={phase}", "--timeout=60s")
+    (found,) = await kubectl.lines("get", KIND, group, "--no-headers")
+    return found
 
 
 @pytest.mark.real
@@ -109,16 +106,15 @@ async def test_describe_tells_the_story(tmp_path: Path) -> None:
     """Kubectl describe podgroup says why a group waits, and then that it was scheduled and runs."""
     async with an_embedded_cluster(tmp_path) as kubectl:
         await kubectl.apply(a_gang("large", 3))
-        text = await told(kubectl, "large", "FailedScheduling", "Reason:", "Unschedulable")
-        assert "0/2 nodes are available: 2 Insufficient nvidia.com/gpu" in text
-        assert (await kubectl.lines("get", KIND, "large", "--no-headers"))[0][:3] == ["large", "Scheduling", "3"]
+        lacking = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu"
+        await kubectl.until("describe", KIND, "large", said=["FailedScheduling", "Reason:", "Unschedulable", lacking])
+        assert (await row(kubectl, "large", "Scheduling"))[:3] == ["large", "Scheduling", "3"]
         await kubectl.run("delete", f"{KIND}/large", *(f"pod/large-{number}" for number in range(3)))
 
         await kubectl.apply(a_gang("train", 2))
-        text = await told(kubectl, "train", "Scheduled", "2 pods run, at least 2 must", "Schedule Start Time:")
-        assert "2 pods, as many as must run together, have their nodes" in text
-        row = (await kubectl.lines("get", KIND, "train", "--no-headers"))[0]
-        assert row[:7] == ["train", "Running", "2", "2", "2", "0", "0"]
+        whole = ["2 pods run, at least 2 must", "2 pods, as many as must run together, have their nodes"]
+        await kubectl.until("describe", KIND, "train", said=["Scheduled", "Schedule Start Time:", *whole])
+        assert (await row(kubectl, "train", "Running"))[:7] == ["train", "Running", "2", "2", "2", "0", "0"]
 
 
 async def test_the_condition_is_written_where_the_kind_has_it(cluster: Cluster) -> None:
@@ -130,8 +126,9 @@ async def test_the_condition_is_written_where_the_kind_has_it(cluster: Cluster) 
         assert condition(world, "gang")[0] == "False"
         await world.nodes(a_node("n2", cpu="2"))
         await world.until(lambda: condition(world, "gang")[0] == "True")
-    assert any("Insufficient cpu" in text for text in await world.events("FailedScheduling", "PodGroup"))
-    assert await world.events("Scheduled", "PodGroup") == ["3 pods, as many as must run together, have their nodes"]
+        assert await world.events("FailedScheduling", "PodGroup", least=1, saying="Insufficient cpu")
+        told = await world.events("Scheduled", "PodGroup", least=1)
+        assert told == ["3 pods, as many as must run together, have their nodes"]
 
 
 def condition(world: World, group: str) -> tuple[str, str]:

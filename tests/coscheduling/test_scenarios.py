@@ -179,9 +179,10 @@ async def test_victims_are_told_and_deleted(cluster: Cluster) -> None:
         await world.until(lambda: world.pods["victim"].metadata.deleting)
         await world.delete("victim")
         await world.until(lambda: world.node_of("important") == "n1")
-    assert len(await world.events("Preempted")) == 1
-    failed = await world.events("FailedScheduling")
-    assert any(text.startswith("0/1 nodes are available: 1 Insufficient cpu.") for text in failed)
+        assert len(await world.events("Preempted", least=1)) == 1
+        why = "0/1 nodes are available: 1 Insufficient cpu."
+        failed = await world.events("FailedScheduling", least=1, saying=why)
+        assert any(text.startswith(why) for text in failed)
 
 
 async def test_a_scheduler_that_stops_leaves_nothing_behind(cluster: Cluster) -> None:
@@ -191,9 +192,15 @@ async def test_a_scheduler_that_stops_leaves_nothing_behind(cluster: Cluster) ->
         await world.gang("late", 3)
         async with world.scheduling():
             await world.settle(3)
-        before = {name: pod.metadata.resource_version for name, pod in world.pods.items()}
+        before = await versions(world)
         await world.settle(120)
-        assert {name: pod.metadata.resource_version for name, pod in world.pods.items()} == before
+        assert await versions(world) == before
         await world.nodes(a_node("n2", cpu="2"))
         async with world.scheduling():
             await world.until(lambda: len(world.bound("late")) == 3, seconds=5)
+
+
+async def versions(world: World) -> dict[str, str]:
+    """Return the version of each pod as the API server has it: what was seen of them may be older."""
+    pods = (await world.client.list(POD, world.namespace)).items
+    return {pod["metadata"]["name"]: pod["metadata"]["resourceVersion"] for pod in pods}

@@ -151,8 +151,8 @@ class World:
         return condition.message if condition is not None and condition.status == "False" else ""
 
     async def until(self, condition: Callable[[], bool], seconds: float = 60) -> None:
-        """Wait until what was seen meets ``condition``."""
-        async with asyncio.timeout(seconds):
+        """Wait until what was seen meets ``condition``; in real time for a minute at least: machines differ."""
+        async with asyncio.timeout(seconds if self.patience == float("inf") else max(seconds, 60)):
             while not condition():
                 self.changed.clear()
                 await self.changed.wait()
@@ -161,11 +161,25 @@ class World:
         """Let time pass, in which nothing should go wrong; in real time not more than there is patience for."""
         await asyncio.sleep(min(seconds, self.patience))
 
-    async def events(self, reason: str, kind: str = "Pod") -> list[str]:
-        """Return what events of this reason on objects of this kind say, once they are sent."""
+    async def events(self, reason: str, kind: str = "Pod", *, least: int = 0, saying: str = "") -> list[str]:
+        """Return what events of this reason on objects of this kind say, once so many of them have a text.
+
+        Whoever waits for events does so while the scheduler runs: one that stops drops what it could not send in time.
+        """
         listing = await self.client.list(EVENT, self.namespace)
-        found = (event for event in listing.items if event["involvedObject"]["kind"] == kind)
-        return [str(event["message"]) for event in found if event["reason"] == reason]
+        seen = {event["metadata"]["name"]: event for event in listing.items}
+
+        def messages() -> list[str]:
+            chosen = (event for event in seen.values() if event["involvedObject"]["kind"] == kind)
+            found = (str(event["message"]) for event in chosen if event["reason"] == reason)
+            return [message for message in found if saying in message]
+
+        if len(messages()) < least:
+            async for event in self.client.watch(EVENT, self.namespace, resource_version=listing.resource_version):
+                seen[event.object["metadata"]["name"]] = event.object
+                if len(messages()) >= least:
+                    break
+        return messages()
 
     # -- running -----------------------------------------------------------------------------------------------------
 
