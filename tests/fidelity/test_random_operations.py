@@ -78,6 +78,7 @@ class Operations(RuleBasedStateMachine):
     @rule(exchange=operations.merging())
     def merge(self, exchange: Exchange) -> None:
         self._ask(exchange)
+        self._settle_if_released(exchange)
 
     @rule(exchange=operations.json_patching())
     def patch(self, exchange: Exchange) -> None:
@@ -86,6 +87,7 @@ class Operations(RuleBasedStateMachine):
     @rule(exchange=operations.applying())
     def apply(self, exchange: Exchange) -> None:
         self._ask(exchange)
+        self._settle_if_released(exchange)
 
     @rule(exchange=operations.listing() | operations.reading())
     def read(self, exchange: Exchange) -> None:
@@ -100,6 +102,11 @@ class Operations(RuleBasedStateMachine):
         real, ours = self._loop.run_until_complete(self._twins.ask(exchange))
         self._compare(str(exchange), real, ours)
         self._story.append(f"{exchange}\n    -> {real['status']}")
+
+    def _settle_if_released(self, exchange: Exchange) -> None:
+        """Settle after a change that may let an object go, or its owner, or make one whose owner is gone."""
+        if "finalizers" in str(exchange.body) or "ownerReferences" in str(exchange.body):
+            self._settle()
 
     def _settle(self) -> None:
         """Wait until the real garbage collector has done what ours has."""

@@ -14,7 +14,7 @@ from spinney.kube.transport import Request, Transport
 from tests.fidelity.exchanges import Exchange
 from tests.fidelity.pair import stable
 
-_PATIENCE = 20.0  # seconds for controllers to do what ours do at once
+_PATIENCE = 60.0  # seconds for controllers to do what ours do at once
 
 
 class Twin:
@@ -63,7 +63,7 @@ class Twin:
         Those of different objects may come in another order: garbage is collected when its collector gets to it.
         """
         found: dict[str, list[tuple[str, Any]]] = {}
-        query = {"watch": "true", "resourceVersion": revision, "timeoutSeconds": "30"}
+        query = {"watch": "true", "resourceVersion": revision, "timeoutSeconds": "60"}
         async with self.transport.stream(Request("GET", self._filled(path), query=query)) as stream:
             rest = b""
             async for chunk in stream:

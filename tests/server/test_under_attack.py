@@ -16,7 +16,7 @@ from tests.server.api import CONFIG_MAPS, NODES, an_api
 from tests.server.attacks import STORY, Step
 
 _TOKENS = "/api/v1/namespaces/default/serviceaccounts/default/token"
-_ATTEMPTS = 100
+_ATTEMPTS = 600
 
 
 @asynccontextmanager
