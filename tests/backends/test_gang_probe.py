@@ -122,8 +122,9 @@ def plane(request: pytest.FixtureRequest) -> ControlPlane:
 
 
 @pytest.fixture
-async def client(plane: ControlPlane) -> AsyncIterator[Client]:
-    """A client of the plane, which has the CRDs."""
+async def client(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
+    """A client of the plane, which has the CRDs; a probe may take long there."""
+    monkeypatch.setattr(gang_probe, "PATIENCE_SECONDS", 100.0)
     runtime = Runtime.system()
     client = plane.connect(runtime)
     await install_crds(client)

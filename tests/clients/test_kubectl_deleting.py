@@ -102,5 +102,5 @@ async def test_wait_for_deletion_and_creation(server: ApiServer, kubectl: Kubect
     await Api(server).delete(f"{CONFIG_MAPS}/c")
     await going
     await kubectl.apply(CONFIG)
-    late = await kubectl.run("wait", "--for=condition=Ready", "configmap/c", "--timeout=1s", code=1)
+    late = await kubectl.run("wait", "--for=condition=Ready", "configmap/c", "--timeout=3s", code=1)
     assert "timed out waiting" in late

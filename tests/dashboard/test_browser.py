@@ -26,6 +26,7 @@ EVIL = '<img src=x onerror="window.harmed=1">'
 
 pytestmark = [
     pytest.mark.browser,
+    pytest.mark.timeout(600),
     pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt install chromium)"),
 ]
 

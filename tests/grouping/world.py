@@ -156,8 +156,10 @@ async def a_world(
             chosen = replace(chosen, grouper=replace(check(configuration), profiles=EVERY_BACKEND))
     stack = Stack(cluster.connect, replace(chosen, workloads=workloads))
     async with stack.running():
-        pods = WatchCache(cluster.client, POD, Pod, runtime=cluster.runtime)
-        gangs = WatchCache(cluster.client, POD_GANG, PodGang, runtime=cluster.runtime)
+        # On a real cluster others may have left something in their namespaces.
+        within = None if cluster.embedded else cluster.namespace
+        pods = WatchCache(cluster.client, POD, Pod, runtime=cluster.runtime, namespace=within)
+        gangs = WatchCache(cluster.client, POD_GANG, PodGang, runtime=cluster.runtime, namespace=within)
         registry = stack.schedulers.manager.metrics.registry
         world = World(cluster.client, cluster.namespace, pods, gangs, stack.fleet, registry)
         pods.subscribe(lambda change: world.changed.set())

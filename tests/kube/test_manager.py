@@ -309,15 +309,25 @@ async def test_readiness_waits_for_the_lease_and_ends_with_a_stop() -> None:
     election = LeaderElection(client, "op", "x", identity="one", runtime=runtime)
     assert election.unsettled() == "lease x/op was not read yet"
     health = HealthServer(CollectorRegistry(), host="127.0.0.1", port=0)
-    manager = Manager(client, runtime, election=election, health=health, linger_seconds=0.2)
+    manager = Manager(client, runtime, election=election, health=health)
+    answered = asyncio.Event()
+
+    async def finishing() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await answered.wait()
+
+    manager.add_runnable("finishing", finishing, needs_lease=False)
     running = asyncio.create_task(manager.run())
     await manager.wait_until_ready()
     assert election.unsettled() is None
     host, port = health.address
     async with aiohttp.ClientSession(f"http://{host}:{port}") as session:
-        manager.stop()
+        manager.stop(grace_seconds=60)
         async with session.get("/readyz") as response:
             assert (response.status, await response.text()) == (503, "stopping: a stop was asked for\n")
+    answered.set()
     await running
     runtime.executor.close()
 

@@ -5,7 +5,6 @@ to all there are (``-m real`` on a real API server), and ``SPINNEY_MUTATIONS_FRO
 """
 
 import asyncio
-import copy
 import json
 import os
 import random
@@ -40,7 +39,7 @@ from tests.e2e.reviewing import Reviews
 from tests.operator.mutations import Variant, mistakes, spelled, variations
 from tests.workloads.expectations import EXPECTED, NOT_WORKLOADS
 from tests.workloads.files import files, pod_clique_set
-from tests.workloads.test_invalid_variants import called
+from tests.workloads.test_invalid_variants import called, until_asked
 from tests.workloads.test_published_workloads import CONFIGURATION, adapted
 
 __all__ = ["cluster", "cluster_name", "reviews"]
@@ -148,7 +147,8 @@ async def guarded(cluster: Cluster, reviews: Reviews) -> AsyncIterator[Client]:
             await reviews.connect(operator.admission, client)
         for name in TOPOLOGIES:
             await client.create(CLUSTER_TOPOLOGY_BINDING, a_binding(name))
-        await _until_asked(client, cluster.namespace)
+        await until_asked(client, cluster.namespace)
+        await _until_known(client, cluster.namespace)
         try:
             yield client
         finally:
@@ -158,17 +158,11 @@ async def guarded(cluster: Cluster, reviews: Reviews) -> AsyncIterator[Client]:
             await running
 
 
-async def _until_asked(client: Client, namespace: str) -> None:
-    """Wait until the server asks the operator, which knows the topologies."""
-    probe, constrained = copy.deepcopy(workloads()["simple1"]), workloads()["tas-hierarchy"]
-    probe["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["nodeName"] = "n"
-    for _ in range(200):
-        refused = await refusal(client, "POST", namespace, probe)
-        accepted = await refusal(client, "POST", namespace, constrained)
-        if refused is not None and accepted is None:
-            return
-        await asyncio.sleep(0.1)
-    raise AssertionError("the API server does not ask")
+async def _until_known(client: Client, namespace: str) -> None:
+    """Wait until the operator knows the topologies."""
+    async with asyncio.timeout(60):
+        while await refusal(client, "POST", namespace, workloads()["tas-hierarchy"]) is not None:  # noqa: ASYNC110 - it does not say
+            await asyncio.sleep(0.1)
 
 
 async def refusal(client: Client, method: str, namespace: str, manifest: JSON) -> Refusal | None:

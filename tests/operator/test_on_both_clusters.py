@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 
 from spinney.api import labels as marks
 from spinney.api.conditions import is_true
@@ -39,11 +40,12 @@ async def an_operator(cluster: Cluster, settings: Settings) -> AsyncIterator[Ope
 
 async def until(holds: Callable[[], Awaitable[bool]], what: str) -> None:
     """Look again and again until something holds."""
-    for _ in range(600):
-        if await holds():
-            return
-        await asyncio.sleep(0.1)
-    raise AssertionError(f"not reached: {what}")
+    try:
+        async with asyncio.timeout(60):
+            while not await holds():  # noqa: ASYNC110 - of everything that an operator writes
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        raise AssertionError(f"not reached: {what}") from None
 
 
 async def pods_of(cluster: Cluster) -> list[Pod]:
@@ -84,10 +86,7 @@ async def test_a_set_comes_up_is_scaled_and_goes(cluster: Cluster) -> None:
             return clique.status.replicas == 2 and len(await pods_of(cluster)) == 6
 
         await until(scaled, "a second leader")
-        await asyncio.sleep(2)
-        before = await versions(cluster)
-        await asyncio.sleep(3)
-        assert await versions(cluster) == before
+        await until(partial(quiet, cluster), "nothing is written for three seconds")
         await cluster.client.delete(POD_CLIQUE_SET, "model", cluster.namespace)
 
         async def gone() -> bool:
@@ -111,6 +110,13 @@ async def test_native_gangs_are_made_on_what_the_cluster_serves(cluster: Cluster
             return sum(pod.spec.scheduling_group is not None for pod in pods) == 2 and len(pods) == 3
 
         await until(joined, "two members of the native gang and one pod beside it")
+
+
+async def quiet(cluster: Cluster) -> bool:
+    """Say whether nothing is written for three seconds."""
+    before = await versions(cluster)
+    await asyncio.sleep(3)
+    return await versions(cluster) == before
 
 
 async def versions(cluster: Cluster) -> list[str]:

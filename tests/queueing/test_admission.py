@@ -168,6 +168,6 @@ async def test_the_jobs_controller_of_kubernetes_makes_the_pods(cluster: Cluster
     async with a_world(cluster, scheduler=JOBS) as world:
         await suspended_job(world, "queued", 2)
         await suspended_job(world, "held", 1, labels={"spinney.dev/admission": "none"})
-        await world.until(lambda: len(world.placed("queued")) == 2, 120)
+        await world.until(lambda: len(world.placed("queued")) == 2, 110)
         assert await jobs(world) == {"queued": False, "held": True}
-        assert world.floors("queued") == {"default": 2}
+        await world.until(lambda: world.floors("queued") == {"default": 2})

@@ -141,8 +141,7 @@ async def test_a_gang_comes_up_when_all_of_it_fits(cluster: Cluster) -> None:
     async with stack.running(), followed(cluster.client, cluster.runtime, cluster.namespace) as story:
         await cluster.client.create(POD_CLIQUE_SET, a_two_clique_gang(workers=3), cluster.namespace)
 
-        await story.until(lambda: story.says("pair-0", SCHEDULED, "False"))
-        assert len(story.pods) == 4
+        await story.until(lambda: story.says("pair-0", SCHEDULED, "False") and len(story.pods) == 4)
         assert story.bound() == 0
 
         await stack.fleet.add(gpu_nodes(1, prefix="late"))

@@ -7,7 +7,7 @@ the CRD refuses never reaches the operator; the answer must name the field all t
 import asyncio
 import copy
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -323,6 +323,7 @@ async def called(client: Client, admission: Admission) -> AsyncIterator[None]:
         finally:
             for resource, manifest in applied:
                 await client.delete(resource, manifest["metadata"]["name"])
+            await _until_asking(client, "default", asking=False)  # while there is somebody to answer
 
 
 async def refusal(request: Any) -> tuple[int, list[str]] | None:
@@ -336,14 +337,20 @@ async def refusal(request: Any) -> tuple[int, list[str]] | None:
 
 async def until_asked(client: Client, namespace: str) -> None:
     """Wait until the API server calls the webhooks: it learns of them a little later."""
-    for _ in range(200):
-        found = await refusal(
-            client.create(POD_CLIQUE_SET, workload("workload1", pod(0, nodeName="n")), namespace, dry_run=True)
-        )
-        if found is not None:
-            return
-        await asyncio.sleep(0.1)
-    raise AssertionError("the API server does not ask")
+    await _until_asking(client, namespace, asking=True)
+
+
+async def _until_asking(client: Client, namespace: str, *, asking: bool) -> None:
+    """Wait until new sets are completed and wrong ones refused, or neither: the API server learns of each by itself."""
+    async with asyncio.timeout(60):
+        while True:
+            with suppress(ApiError):
+                taken = await client.create(POD_CLIQUE_SET, workload("workload1"), namespace, dry_run=True)
+                wrong = workload("workload1", pod(0, nodeName="n"))
+                found = await refusal(client.create(POD_CLIQUE_SET, wrong, namespace, dry_run=True))
+                if {"terminationDelay" in taken["spec"]["template"], found is not None} == {asking}:
+                    return
+            await asyncio.sleep(0.1)
 
 
 def workload(name: str, edit: Edit = lambda pcs: None) -> JSON:

@@ -84,7 +84,7 @@ class BlockingClient:
         until: Callable[[JSON], object],
         namespace: str = NAMESPACE,
         *,
-        timeout: float = 30.0,
+        timeout: float = 60.0,
     ) -> JSON:
         """Return an object as soon as it is there and ``until`` is true of it; raises ``TimeoutError`` with the object.
 
@@ -97,7 +97,7 @@ class BlockingClient:
         return found
 
     def wait_until_gone(
-        self, api_version: str, kind: str, name: str, namespace: str = NAMESPACE, *, timeout: float = 30.0
+        self, api_version: str, kind: str, name: str, namespace: str = NAMESPACE, *, timeout: float = 60.0
     ) -> None:
         """Return as soon as an object is not there any more; raises ``TimeoutError`` with the object."""
         resource = self._resource(api_version, kind)

@@ -20,7 +20,7 @@ import aiohttp
 from spinney.runtime.tasks import in_background
 
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
-_SECONDS: Final = 30.0
+_SECONDS: Final = 60.0
 _LARGEST: Final = 64 * 1024 * 1024
 
 

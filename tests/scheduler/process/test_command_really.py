@@ -69,7 +69,7 @@ def a_pod(name: str, *, gpus: int = 0, **more: object) -> JSON:
 
 async def placed(cluster: Cluster, count: int, of: Callable[[Pod], bool] = lambda pod: True) -> dict[str, str]:
     """Wait until so many pods have nodes, and return where they are."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(100):
         while True:
             pods = (await cluster.client.list(POD, cluster.namespace, type=Pod)).items
             found = {pod.metadata.name: pod.spec.node_name for pod in pods if pod.spec.node_name and of(pod)}

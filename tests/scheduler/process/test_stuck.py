@@ -65,13 +65,15 @@ async def test_another_replica_goes_on_when_a_plugin_hangs() -> None:
     """The replica says what its cycle is busy with and gives its lease away; the pod gets its node from the next."""
     Hanging.end.clear()
     server = ApiServer(Runtime.system())
+    world = World(server, Runtime.system())
+    await world.client.create(NAMESPACE, {"metadata": {"name": NS}})
     with capture_logs() as logs:
-        async with server.running(), a_replica(server, "first", Hanging, pace=IMPATIENT) as first:
-            world = World(server, Runtime.system())
-            await world.client.create(NAMESPACE, {"metadata": {"name": NS}})
+        async with asyncio.timeout(60), server.running(), a_replica(server, "first", Hanging, pace=IMPATIENT) as first:
+            while not first.leading:  # noqa: ASYNC110 - of another process, as it were
+                await asyncio.sleep(0.05)
             await world.add_node("n1")
             await world.add_pod("p1")
-            async with asyncio.timeout(60), a_replica(server, "second") as second:
+            async with a_replica(server, "second") as second:
                 while not (await world.places())["p1"]:  # noqa: ASYNC110 - of another process, as it were
                     await asyncio.sleep(0.05)
                 assert second.leading
