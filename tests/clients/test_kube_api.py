@@ -35,7 +35,7 @@ def test_waiting_ends_with_what_is_there() -> None:
     with KubeApi() as api:
         api.client.create(_config("a"))
         with pytest.raises(TimeoutError, match=r"(?s)ConfigMap a, which is:.*name: a"):
-            api.client.wait_for("v1", "ConfigMap", "a", lambda seen: "data" in seen, timeout=0.01)
+            api.client.wait_for("v1", "ConfigMap", "a", lambda seen: "data" in seen, timeout=0.5)
         with pytest.raises(TimeoutError, match="ConfigMap b, which is not there"):
             api.client.wait_for("v1", "ConfigMap", "b", bool, timeout=0.01)
         with pytest.raises(UnknownKind, match="CustomResourceDefinition"):

@@ -32,6 +32,7 @@ from spinney.api.struct import JSON
 from spinney.backends.builtin import every_backend
 from spinney.coscheduling.process.process import CoschedulerProcess
 from spinney.kube.client import Client
+from spinney.kube.errors import Conflict
 from spinney.nodes import Fleet, PodTimes
 from spinney.operator.configuration import InitContainer, check
 from spinney.operator.operator import Settings
@@ -274,10 +275,16 @@ class Stage:
 
     async def edit(self, name: str, edit: Callable[[JSON], None]) -> int:
         """Edit a PodCliqueSet; returns the revision before the change."""
-        found = await self.client.get(POD_CLIQUE_SET, name, self.namespace)
-        before = self.chronicle.revision
-        edit(found)
-        await self.client.replace(POD_CLIQUE_SET, found, self.namespace)
+        while True:
+            found = await self.client.get(POD_CLIQUE_SET, name, self.namespace)
+            before = self.chronicle.revision
+            edit(found)
+            try:
+                made = await self.client.replace(POD_CLIQUE_SET, found, self.namespace, type=PodCliqueSet)
+            except Conflict:
+                continue  # the operator has just written its status
+            break
+        await self.until(lambda: self.pod_clique_set(name).metadata.generation == made.metadata.generation)
         return before
 
     async def delete_pod(self, pod: Pod) -> None:

@@ -23,9 +23,13 @@ async def deployed(stage: Stage, manifest: JSON) -> None:
         manifest["spec"]["template"]["terminationDelay"] = "3s"
     await stage.deploy(manifest)
     await stage.until_ready(10)
+    await stage.until(lambda: all(map(_is_well, stage.objects(PodClique))))
     await stage.settle()
-    breached = [find_condition(each.status.conditions, "MinAvailableBreached") for each in stage.objects(PodClique)]
-    assert all(each is not None and each.status == "False" for each in breached)
+
+
+def _is_well(clique: PodClique) -> bool:
+    breached = find_condition(clique.status.conditions, "MinAvailableBreached")
+    return breached is not None and breached.status == "False"
 
 
 async def expect_recycled(stage: Stage, uids: set[str | None]) -> None:

@@ -60,21 +60,31 @@ async def updated(stage: Stage, count: int) -> None:
     """Wait until the update is over, and every pod is there, ready and of its clique's present template."""
 
     def is_over() -> bool:
-        return not is_updating(stage) and len(stage.ready()) == len(stage.pods()) == count
+        pcs = stage.pod_clique_set("workload1")
+        begun = pcs.status.observed_generation == pcs.metadata.generation and pcs.status.update_progress is not None
+        there = len(stage.ready()) == len(stage.pods()) == count and all(
+            _is_present(stage, pod) for pod in stage.pods()
+        )
+        whole = pcs.status.updated_replicas == pcs.status.available_replicas == pcs.status.replicas
+        return begun and there and whole and not is_updating(stage)
 
     await stage.until(is_over)
     await stage.settle()
-    while not is_over():  # it had not begun, or a scheduler that was resting is at work again
+    while not is_over():  # a scheduler that was resting is at work again
         await stage.until(is_over)
         await stage.settle()
-    for pod in stage.pods():
-        clique = stage.clique(pod.metadata.labels[marks.POD_CLIQUE])
-        assert pod.metadata.labels[marks.POD_TEMPLATE_HASH] == clique.metadata.labels[marks.POD_TEMPLATE_HASH]
-        assert clique.status.current_pod_template_hash == clique.metadata.labels[marks.POD_TEMPLATE_HASH]
-    status = stage.pod_clique_set("workload1").status
-    assert status.updated_replicas == status.available_replicas == status.replicas
-    assert status.update_progress is not None
-    assert not status.update_progress.currently_updating
+    progress = stage.pod_clique_set("workload1").status.update_progress
+    assert progress is not None
+    assert not progress.currently_updating
+
+
+def _is_present(stage: Stage, pod: Pod) -> bool:
+    """Say whether a pod is of its clique's present template, and the clique says so."""
+    clique = stage.chronicle.all(PodClique).get(pod.metadata.labels[marks.POD_CLIQUE])
+    if clique is None:
+        return False
+    present = clique.metadata.labels[marks.POD_TEMPLATE_HASH]
+    return pod.metadata.labels[marks.POD_TEMPLATE_HASH] == present == clique.status.current_pod_template_hash
 
 
 def expect_one_at_a_time(stage: Stage, since: int, *, replicas: int = 1, groups: int = 2, standalone: int = 2) -> None:
