@@ -7,7 +7,7 @@ A test that asks for ``cluster`` runs twice: on the embedded cluster, in process
 import asyncio
 import gc
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from hypothesis import HealthCheck, settings
 
 from spinney.api.coordination import LEASE
 from spinney.api.core import NAMESPACE, NODE, POD, SERVICE_ACCOUNT
+from spinney.api.schema.crd import manifests
+from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.runtime import Runtime, VirtualTimeLoop
 from spinney.server import ApiServer
@@ -83,9 +85,9 @@ class Cluster:
 # -- real control planes ----------------------------------------------------------------------------------------------
 
 
-def real_plane(minor: str) -> Iterator[ControlPlane]:
+def real_plane(minor: str, crds: Sequence[JSON]) -> Iterator[ControlPlane]:
     """Run a control plane of a minor; a machine that has none and cannot build one skips the test."""
-    plane = ControlPlane(minor)
+    plane = ControlPlane(minor, crds=crds)
     try:
         plane.start()
     except GoMissing as missing:
@@ -97,19 +99,19 @@ def real_plane(minor: str) -> Iterator[ControlPlane]:
 @pytest.fixture(scope="session")
 def controlplane() -> Iterator[ControlPlane]:
     """A control plane of Kubernetes 1.37."""
-    yield from real_plane("1.37")
+    yield from real_plane("1.37", manifests())
 
 
 @pytest.fixture(scope="session")
 def controlplane_136() -> Iterator[ControlPlane]:
     """A control plane of Kubernetes 1.36."""
-    yield from real_plane("1.36")
+    yield from real_plane("1.36", manifests())
 
 
 @pytest.fixture(scope="session")
 def controlplane_135() -> Iterator[ControlPlane]:
     """A control plane of Kubernetes 1.35."""
-    yield from real_plane("1.35")
+    yield from real_plane("1.35", manifests())
 
 
 # -- the cluster of one test ------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from spinney.coscheduling.process.process import CoschedulerProcess
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
+from spinney.kube.errors import Forbidden
 from spinney.kube.keys import Key
 from spinney.kube.transport import Transport
 from spinney.runtime import Runtime
@@ -115,8 +116,18 @@ class World:
         await self.create(*(a_pod(f"{name}-{number}", group=name, cpu=cpu, **spec) for number in range(size)))
 
     async def priority(self, name: str, value: int) -> None:
-        """Create a priority class if it is not there."""
+        """Create a priority class if it is not there; an API server takes pods of it a little later."""
         await self.client.apply(PRIORITY_CLASS, {"metadata": {"name": name}, "value": value})
+        async with asyncio.timeout(60):
+            while not await self._takes(a_pod("tried", priority_class=name)):  # noqa: ASYNC110 - it does not say
+                await asyncio.sleep(0.05)
+
+    async def _takes(self, pod: JSON) -> bool:
+        try:
+            await self.client.create(POD, pod, self.namespace, dry_run=True)
+        except Forbidden:
+            return False
+        return True
 
     async def delete(self, *names: str) -> None:
         """Delete pods at once."""

@@ -22,7 +22,7 @@ PLANES = {"real": "controlplane", "peer": "peered"}
 @pytest.fixture(scope="session")
 def peered() -> Iterator[ControlPlane]:
     """A control plane for the schedulers of others, whose CRDs are not ours."""
-    yield from real_plane("1.37")
+    yield from real_plane("1.37", crds=())
 
 
 @pytest.fixture(params=["embedded"])

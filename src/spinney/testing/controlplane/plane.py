@@ -9,8 +9,9 @@ import asyncio
 import secrets
 import shutil
 import ssl
+import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -62,8 +63,14 @@ class ControlPlane:
     _etcd_url: str
     _service_account_key: Path
 
-    def __init__(self, minor: str = MINORS[-1], *, controller_manager: bool = True) -> None:
+    def __init__(self, minor: str = MINORS[-1], *, controller_manager: bool = True, crds: Sequence[JSON] = ()) -> None:
+        """Describe a plane; ``crds`` are served from the start.
+
+        The garbage collector looks for new kinds every half minute only: objects of kinds that are installed later may
+        outlive their owners that long.
+        """
         self.minor = minor
+        self._crds = crds
         self.gangs: GangApi = gang_api(minor)
         self._clock = SystemClock()
         self._with_controller_manager = controller_manager
@@ -88,6 +95,8 @@ class ControlPlane:
             self._write_credentials()
             self._start_etcd()
             self._start_apiserver()
+            if self._crds:
+                self._install_crds()
             if self._with_controller_manager:
                 self._start_controller_manager()
         except BaseException:
@@ -236,6 +245,20 @@ class ControlPlane:
         )
         trust = ssl.create_default_context(cafile=str(self.ca))
         apiserver.wait_until_ready(f"{self.url}/readyz", within=_START, context=trust)
+
+    def _install_crds(self) -> None:
+        listed = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": list(self._crds)})
+        for arguments in (
+            ("apply", "--server-side", "--field-manager=spinney-crds", "--filename=-"),
+            ("wait", "--for=condition=Established", f"--timeout={_START:.0f}s", "--filename=-"),
+        ):
+            subprocess.run(  # noqa: S603 - the kubectl of the control plane
+                [self.kubectl, "--kubeconfig", self.kubeconfig, *arguments],
+                input=listed,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
 
     def _start_controller_manager(self) -> None:
         kubeconfig = self.kubeconfig_for("system:kube-controller-manager")
