@@ -151,9 +151,9 @@ def test_the_view_role_is_enough_to_be_told_what_was_recorded(pending: ControlPl
     async def allow(client: Client) -> None:
         await client.apply(CLUSTER_ROLE_BINDING, _bind("view", "bob"))
         async for event in client.watch(CLUSTER_ROLE, field_selector="metadata.name=view"):
-            if rules := event.object.get("rules"):  # a controller puts them together
-                break
-        await until_granted(client, "bob", rules)
+            if event.object.get("rules"):  # a controller puts them together
+                await until_granted(client, "bob", event.object["rules"])
+                return
 
     on(pending, allow)
     output = why(pending.kubeconfig_for("bob"), "large", "-n", SPACE)

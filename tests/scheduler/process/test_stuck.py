@@ -61,6 +61,12 @@ async def a_replica(
         runtime.executor.close()
 
 
+async def leads(election: LeaderElection) -> None:
+    """Wait until a replica has the lease."""
+    while not election.leading:  # noqa: ASYNC110 - of another process, as it were
+        await asyncio.sleep(0.05)
+
+
 async def test_another_replica_goes_on_when_a_plugin_hangs() -> None:
     """The replica says what its cycle is busy with and gives its lease away; the pod gets its node from the next."""
     Hanging.end.clear()
@@ -69,15 +75,13 @@ async def test_another_replica_goes_on_when_a_plugin_hangs() -> None:
     await world.client.create(NAMESPACE, {"metadata": {"name": NS}})
     with capture_logs() as logs:
         async with asyncio.timeout(60), server.running(), a_replica(server, "first", Hanging, pace=IMPATIENT) as first:
-            while not first.leading:  # noqa: ASYNC110 - of another process, as it were
-                await asyncio.sleep(0.05)
+            await leads(first)
             await world.add_node("n1")
             await world.add_pod("p1")
             async with a_replica(server, "second") as second:
                 while not (await world.places())["p1"]:  # noqa: ASYNC110 - of another process, as it were
                     await asyncio.sleep(0.05)
-                assert second.leading
-                assert not first.leading
+                assert [each.leading for each in (first, second)] == [False, True]
             Hanging.end.set()
 
     assert any("plugin hanging at predicate" in str(entry) for entry in logs)
