@@ -53,7 +53,7 @@ _IMPORTED = (
     "spinney.cli.bodies.scheduler",
     "spinney.cli.bodies.coscheduler",
     "spinney.cli.bodies.operator",
-    "spinney.kube.proxied",
+    "spinney.kube.wire.proxied",
     "benchmarks.load.bare",
 )
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.kube.answers import AnswerReader, MalformedAnswer
 from spinney.kube.transport import Response
+from spinney.kube.wire.answers import AnswerReader, MalformedAnswer
 
 BODIES = st.binary(max_size=300)
 

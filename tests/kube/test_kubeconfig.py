@@ -12,8 +12,8 @@ import yaml
 from spinney.kube.config import in_cluster, load_kubeconfig, select_context
 from spinney.kube.errors import ConfigurationError
 from spinney.kube.http import HttpTransport
-from spinney.kube.proxies import proxy_for
 from spinney.kube.transport import Request
+from spinney.kube.wire.proxies import proxy_for
 from spinney.runtime import Runtime
 from tests.kube.certificates import Authority
 from tests.kube.tinyserver import proxying, serving

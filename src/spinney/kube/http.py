@@ -1,7 +1,7 @@
 """The transport over HTTP to one API server.
 
-Requests and streams go over lean connections of our own (:mod:`spinney.kube.connections`); what has to pass a proxy,
-over one aiohttp session (:mod:`spinney.kube.proxied`), which is loaded for that only. Neither has a limit on
+Requests and streams go over lean connections of our own (:mod:`.wire.connections`); what has to pass a proxy,
+over one aiohttp session (:mod:`.wire.proxied`), which is loaded for that only. Neither has a limit on
 connections: every watch holds one for minutes, and a limit would have them starve the writes. Redirects are not
 followed and cookies not kept, so credentials go nowhere but to the server they are for.
 """
@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from spinney.kube.connections import Connections
 from spinney.kube.credentials import Credential, CredentialSource, FixedCredential
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused
-from spinney.kube.handshakes import CLOSED_HERE
-from spinney.kube.tls import ClientCertificate, client_context
 from spinney.kube.transport import Request, Response
+from spinney.kube.wire.connections import Connections
+from spinney.kube.wire.handshakes import CLOSED_HERE
+from spinney.kube.wire.tls import ClientCertificate, client_context
 from spinney.runtime import Executor, InlineExecutor
 
 if TYPE_CHECKING:
-    from spinney.kube.proxied import ProxiedSession, ProxiedStream
-    from spinney.kube.streams import AnswerStream
+    from spinney.kube.wire.proxied import ProxiedSession, ProxiedStream
+    from spinney.kube.wire.streams import AnswerStream
 
 USER_AGENT = "spinney"
 
@@ -121,7 +121,7 @@ class HttpTransport:
 
     async def _session(self, proxy: str) -> "ProxiedSession":
         if self._proxied is None:
-            loaded = await self._executor.run(import_module, "spinney.kube.proxied")
+            loaded = await self._executor.run(import_module, "spinney.kube.wire.proxied")
             self._check_open()
             if self._proxied is None:  # another request may have waited for the same
                 self._proxied = loaded.ProxiedSession(

@@ -4,7 +4,7 @@ A scheduler that binds a thousand pods a second sends two thousand small request
 spends several times as much on each of them (redirects, cookies, tracing, URL objects) as there is to do; here a
 request is one write and an answer usually one read. (docs/performance.md has the figures.)
 
-A connection carries one request at a time; that of a stream (:mod:`spinney.kube.streams`) carries no other after it.
+A connection carries one request at a time; that of a stream (:mod:`.streams`) carries no other after it.
 So a watch begins on the connection that the list before it has left. One that is idle for a while is closed before the
 server would do so, for a request that meets a closing connection may or may not have been acted on. If anything goes
 wrong on a connection, or its request is given up, it is closed and not used again.
@@ -18,11 +18,11 @@ from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import quote, urlencode, urlsplit
 
-from spinney.kube.answers import AnswerReader, MalformedAnswer
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
-from spinney.kube.handshakes import Handshakes
-from spinney.kube.streams import AnswerStream
 from spinney.kube.transport import Request, Response
+from spinney.kube.wire.answers import AnswerReader, MalformedAnswer
+from spinney.kube.wire.handshakes import Handshakes
+from spinney.kube.wire.streams import AnswerStream
 
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 60.0  # an API server closes an idle connection after 90

@@ -7,8 +7,8 @@ a reader that falls far behind holds the server back.
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 
-from spinney.kube.answers import AnswerReader, MalformedAnswer
 from spinney.kube.errors import ConnectionFailed, ConnectionTimedOut
+from spinney.kube.wire.answers import AnswerReader, MalformedAnswer
 
 HELD_BACK = 1 << 20
 """Bytes that wait to be read, at which the connection is read no further."""

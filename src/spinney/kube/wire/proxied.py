@@ -13,11 +13,11 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from spinney.kube.connections import CONNECT_SECONDS
 from spinney.kube.credentials import Credential, Header
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
-from spinney.kube.handshakes import Handshakes
 from spinney.kube.transport import Request, Response, joined
+from spinney.kube.wire.connections import CONNECT_SECONDS
+from spinney.kube.wire.handshakes import Handshakes
 
 READ_BUFFER = 1 << 18
 
