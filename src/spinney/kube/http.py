@@ -23,7 +23,7 @@ from spinney.runtime import Executor, InlineExecutor
 
 if TYPE_CHECKING:
     from spinney.kube.wire.proxied import ProxiedSession, ProxiedStream
-    from spinney.kube.wire.streams import AnswerStream
+    from spinney.kube.wire.streams import ResponseStream
 
 USER_AGENT = "spinney"
 
@@ -69,7 +69,7 @@ class HttpTransport:
         return response
 
     @asynccontextmanager
-    async def stream(self, request: Request) -> AsyncIterator["AnswerStream | ProxiedStream"]:
+    async def stream(self, request: Request) -> AsyncIterator["ResponseStream | ProxiedStream"]:
         """Send one request and hand out its answer as it arrives; only the wait for its head is bounded."""
         credential = await self._credentials.credential()
         stream = await self._begin(request, credential)
@@ -96,7 +96,7 @@ class HttpTransport:
         with self._named(request):
             return await self._connections_as(credential).request(request, (*self._always, *credential.headers))
 
-    async def _begin(self, request: Request, credential: Credential) -> "AnswerStream | ProxiedStream":
+    async def _begin(self, request: Request, credential: Credential) -> "ResponseStream | ProxiedStream":
         if self.endpoint.proxy is not None:
             session = await self._session(self.endpoint.proxy)
             return await session.begin(request, credential, self._context(credential.certificate))

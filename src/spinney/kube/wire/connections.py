@@ -20,9 +20,9 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
 from spinney.kube.transport import Request, Response
-from spinney.kube.wire.answers import AnswerReader, MalformedAnswer
 from spinney.kube.wire.handshakes import Handshakes
-from spinney.kube.wire.streams import AnswerStream
+from spinney.kube.wire.responses import MalformedResponse, ResponseReader
+from spinney.kube.wire.streams import ResponseStream
 
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 60.0  # an API server closes an idle connection after 90
@@ -64,7 +64,7 @@ class Connections:
         self._keep(connection)
         return answer
 
-    async def begin(self, request: Request, headers: Iterable[tuple[str, str]], *, where: str) -> AnswerStream:
+    async def begin(self, request: Request, headers: Iterable[tuple[str, str]], *, where: str) -> ResponseStream:
         """Send one request and return its answer once its head is there; ``where`` names it in later errors."""
         message, deadline = self._message(request, headers), _deadline(request.timeout)
         connection = self._take() or await self._handshakes.wait_for(self._connect(request.timeout))
@@ -164,22 +164,22 @@ class _Connection(asyncio.Protocol):
         self.closed: asyncio.Future[None] = loop.create_future()
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[Response] | None = None
-        self._stream: AnswerStream | None = None
-        self._reader = AnswerReader()
+        self._stream: ResponseStream | None = None
+        self._reader = ResponseReader()
 
     def send(self, message: bytes, *, bodiless: bool) -> "asyncio.Future[Response]":
         """Send a request; the result is its answer."""
         assert self._transport is not None, "a connection is handed out once it is made"
-        self._reader = AnswerReader(bodiless=bodiless)
+        self._reader = ResponseReader(bodiless=bodiless)
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(message)
         return self._answer
 
-    def begin(self, message: bytes, where: str) -> AnswerStream:
+    def begin(self, message: bytes, where: str) -> ResponseStream:
         """Send the last request of this connection; its answer is read as it arrives."""
         assert self._transport is not None, "a connection is handed out once it is made"
         self.reusable = False
-        self._stream = AnswerStream(self._transport, where)
+        self._stream = ResponseStream(self._transport, where)
         self._transport.write(message)
         return self._stream
 
@@ -208,7 +208,7 @@ class _Connection(asyncio.Protocol):
             return
         try:
             answer = self._reader.feed(data)
-        except MalformedAnswer as problem:
+        except MalformedResponse as problem:
             self._fail(ConnectionFailed(str(problem)))
             return
         if answer is not None:

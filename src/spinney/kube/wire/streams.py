@@ -8,13 +8,13 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 
 from spinney.kube.errors import ConnectionFailed, ConnectionTimedOut
-from spinney.kube.wire.answers import AnswerReader, MalformedAnswer
+from spinney.kube.wire.responses import MalformedResponse, ResponseReader
 
 HELD_BACK = 1 << 20
 """Bytes that wait to be read, at which the connection is read no further."""
 
 
-class AnswerStream:
+class ResponseStream:
     """An answer as it arrives; fills the ``StreamingResponse`` protocol. Mutable: its connection feeds it."""
 
     __slots__ = ("_arrival", "_ended", "_paused", "_problem", "_reader", "_transport", "_waiting", "_where", "begun")
@@ -24,7 +24,7 @@ class AnswerStream:
         """Done when status and headers are there, or when they will never be."""
         self._transport = transport
         self._where = where
-        self._reader = AnswerReader()
+        self._reader = ResponseReader()
         self._waiting: list[bytes] = []
         self._paused = False
         self._ended = False
@@ -82,7 +82,7 @@ class AnswerStream:
         try:
             answer = self._reader.feed(data)
             piece = self._reader.taken()
-        except MalformedAnswer as problem:
+        except MalformedResponse as problem:
             self.fail(ConnectionFailed(str(problem)))
             return
         if piece:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.kube.transport import Response
-from spinney.kube.wire.answers import AnswerReader, MalformedAnswer
+from spinney.kube.wire.responses import MalformedResponse, ResponseReader
 
 BODIES = st.binary(max_size=300)
 
@@ -30,7 +30,7 @@ def chunked(body: bytes, sizes: list[int]) -> bytes:
 
 def read(data: bytes, cuts: list[int]) -> Response:
     """Feed an answer in pieces; it must be complete with the last byte and not before."""
-    reader = AnswerReader()
+    reader = ResponseReader()
     edges = sorted({cut % (len(data) + 1) for cut in cuts} | {0, len(data)})
     pieces = [data[start:end] for start, end in pairwise(edges)]
     for piece in pieces[:-1]:
@@ -76,13 +76,13 @@ def test_interim_answers_are_passed_over() -> None:
 
 def test_answers_without_a_body_end_with_their_head() -> None:
     """204, 304 and the answer to a HEAD have no body, whatever their headers say."""
-    assert AnswerReader().feed(b"HTTP/1.1 204 No Content\r\n\r\n") is not None
-    assert AnswerReader(bodiless=True).feed(b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n") is not None
+    assert ResponseReader().feed(b"HTTP/1.1 204 No Content\r\n\r\n") is not None
+    assert ResponseReader(bodiless=True).feed(b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n") is not None
 
 
 def test_a_body_without_a_length_ends_with_the_connection() -> None:
     """Such an answer is complete when the connection ends, and the connection is not used again."""
-    reader = AnswerReader()
+    reader = ResponseReader()
     assert reader.feed(b"HTTP/1.1 200 OK\r\n\r\nabc") is None
     answer = reader.end()
     assert answer is not None
@@ -93,7 +93,7 @@ def test_a_body_without_a_length_ends_with_the_connection() -> None:
 def test_an_answer_that_is_cut_off_is_none() -> None:
     """When the connection ends inside a measured or chunked body, there is no answer."""
     for cut in (plain(b"abcdef")[:-3], chunked(b"abcdef", [])[:-4], b"HTTP/1.1 200 OK\r\n"):
-        reader = AnswerReader()
+        reader = ResponseReader()
         assert reader.feed(cut) is None
         assert reader.end() is None
 
@@ -103,7 +103,7 @@ def test_an_answer_that_is_cut_off_is_none() -> None:
 )
 def test_a_server_that_wants_to_close_is_believed(head: bytes) -> None:
     """After ``connection: close`` the connection carries nothing more."""
-    reader = AnswerReader()
+    reader = ResponseReader()
     assert reader.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n" + head + b"\r\n") is not None
     assert not reader.reusable
 
@@ -127,5 +127,5 @@ def test_a_server_that_wants_to_close_is_believed(head: bytes) -> None:
 )
 def test_what_is_no_answer_is_refused(nonsense: bytes) -> None:
     """Nothing is guessed from bytes that are not HTTP."""
-    with pytest.raises(MalformedAnswer):
-        AnswerReader().feed(nonsense)
+    with pytest.raises(MalformedResponse):
+        ResponseReader().feed(nonsense)

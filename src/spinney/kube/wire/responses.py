@@ -17,11 +17,11 @@ HEAD_LIMIT = 1 << 16
 _BODILESS = frozenset({204, 304})
 
 
-class MalformedAnswer(Exception):
+class MalformedResponse(Exception):
     """What the server sent is not an HTTP answer."""
 
 
-class AnswerReader:
+class ResponseReader:
     """Reads one answer, ``bodiless`` that of a HEAD. Mutable: bytes are fed until :attr:`answer` is there."""
 
     __slots__ = (
@@ -73,7 +73,7 @@ class AnswerReader:
     def taken(self) -> bytes:
         """Return what has come of the body since the last call, undone of chunks but not of gzip."""
         if self._coded:
-            raise MalformedAnswer("a body that is read as it arrives is in gzip, which was not asked for")
+            raise MalformedResponse("a body that is read as it arrives is in gzip, which was not asked for")
         parts, self._parts = self._parts, []
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -85,7 +85,7 @@ class AnswerReader:
             head, found, data = data.partition(b"\r\n\r\n")
             if not found:
                 if len(head) > HEAD_LIMIT:
-                    raise MalformedAnswer(f"no end of the headers in {len(head)} bytes: {head[:80]!r}...")
+                    raise MalformedResponse(f"no end of the headers in {len(head)} bytes: {head[:80]!r}...")
                 self._waiting = head
                 return
             self._read_head(head)
@@ -96,7 +96,7 @@ class AnswerReader:
         first, _, rest = head.decode("latin-1").partition("\r\n")
         version, _, status = first.partition(" ")
         if version not in ("HTTP/1.1", "HTTP/1.0") or not status[:3].isdecimal():
-            raise MalformedAnswer(f"expected a status line, found {first[:80]!r}")
+            raise MalformedResponse(f"expected a status line, found {first[:80]!r}")
         code = int(status[:3])
         if 100 <= code < 200:
             return
@@ -114,14 +114,14 @@ class AnswerReader:
         self._coded = headers.get("content-encoding", "") == "gzip"
         transfer = headers.get("transfer-encoding", "").lower()
         if transfer not in ("", "chunked"):
-            raise MalformedAnswer(f"expected chunked as transfer-encoding, found {transfer[:80]!r}")
+            raise MalformedResponse(f"expected chunked as transfer-encoding, found {transfer[:80]!r}")
         self._chunked = bool(transfer)
         length = headers.get("content-length")
         if self._bodiless or self._status in _BODILESS:
             self._wanted, self._chunked = 0, False
         elif not self._chunked and length is not None:
             if not length.isdecimal():
-                raise MalformedAnswer(f"expected a number as content-length, found {length[:80]!r}")
+                raise MalformedResponse(f"expected a number as content-length, found {length[:80]!r}")
             self._wanted = int(length)
 
     # -- body --------------------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ class AnswerReader:
             return
         self._wanted -= len(data)
         if self._wanted < 0:
-            raise MalformedAnswer(f"{-self._wanted} bytes follow an answer, and nothing was asked")
+            raise MalformedResponse(f"{-self._wanted} bytes follow an answer, and nothing was asked")
         if not self._wanted:
             self._complete()
 
@@ -152,7 +152,7 @@ class AnswerReader:
             if len(data) < after + 2:
                 break
             if data[after : after + 2] != b"\r\n":
-                raise MalformedAnswer(f"a chunk of {size} bytes is longer than it says")
+                raise MalformedResponse(f"a chunk of {size} bytes is longer than it says")
             self._parts.append(data[line_end + 2 : after])
             start = after + 2
         self._waiting = data[start:]
@@ -164,7 +164,7 @@ class AnswerReader:
             self._waiting = b"0" + data[line_end:]
             return
         if len(data) > end + 4:
-            raise MalformedAnswer(f"{len(data) - end - 4} bytes follow an answer, and nothing was asked")
+            raise MalformedResponse(f"{len(data) - end - 4} bytes follow an answer, and nothing was asked")
         self._complete()
 
     def _complete(self) -> None:
@@ -173,7 +173,7 @@ class AnswerReader:
             try:
                 body = zlib.decompress(body, 31)
             except zlib.error as problem:
-                raise MalformedAnswer(f"the body is not gzip, as its header says: {problem}") from problem
+                raise MalformedResponse(f"the body is not gzip, as its header says: {problem}") from problem
         self.answer = Response(self._status, self._headers, body)
 
 
@@ -181,7 +181,7 @@ class AnswerReader:
 def _header(line: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
     if not colon:
-        raise MalformedAnswer(f"expected a header, found {line[:80]!r}")
+        raise MalformedResponse(f"expected a header, found {line[:80]!r}")
     return name.lower(), value.strip()
 
 
@@ -192,5 +192,5 @@ def _chunk_size(line: bytes) -> int:
     except ValueError:
         size = -1
     if size < 0:
-        raise MalformedAnswer(f"expected the size of a chunk, found {line[:80]!r}")
+        raise MalformedResponse(f"expected the size of a chunk, found {line[:80]!r}")
     return size
