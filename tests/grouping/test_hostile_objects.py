@@ -2,7 +2,7 @@
 
 import pytest
 
-from spinney.api.core import CONFIG_MAP
+from spinney.api.core import CONFIG_MAP, RESOURCE_QUOTA
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from tests.conftest import Cluster
@@ -102,3 +102,29 @@ async def test_pods_of_what_should_have_none_are_placed(cluster: Cluster) -> Non
         for name, group in (("head", "headgroup"), ("worker", "gpu"), ("stray", "other")):
             await world.pod(f"ray-{name}", owner, labels={"ray.io/group": group})
         await world.until(lambda: sorted(world.placed()) == ["job-0", "ray-head", "ray-stray", "ray-worker"])
+
+
+async def test_a_gang_that_the_api_server_refuses_is_said_on_its_pods(cluster: Cluster) -> None:
+    """A quota on gangs keeps the pods waiting; they say why, once, and start when there is room in it."""
+    async with a_world(cluster) as world:
+        quota = {"metadata": {"name": "none"}, "spec": {"hard": {"count/podgangs.scheduler.grove.io": "0"}}}
+        await world.client.create(RESOURCE_QUOTA, quota, world.namespace)
+        await world.pod("job-0", await world.owner(JOB, "job", A_JOB))
+        await world.settle()
+        (text,) = await world.events("GroupingRefused")
+        assert "cannot be written" in text
+        assert "exceeded quota: none" in text
+        await world.client.delete(RESOURCE_QUOTA, "none", world.namespace)
+        await world.until(lambda: world.placed() == ["job-0"], 600)
+
+
+async def test_roles_of_one_name_are_said_on_the_pods(cluster: Cluster) -> None:
+    """Two worker groups of one name cannot be told apart."""
+    async with a_world(cluster) as world:
+        await install(world, RAY)
+        owner = await world.owner(RAY, "ray", {"workerGroupSpecs": [{"groupName": "gpu", "replicas": 1}] * 2})
+        await world.pod("ray-head", owner, labels={"ray.io/group": "headgroup"})
+        await others_are_placed(world)
+        await world.settle()
+        (text,) = await world.events("GroupingRefused")
+        assert "2 roles are called 'gpu'; each needs a name of its own" in text

@@ -21,12 +21,12 @@ from spinney.api.struct import JSON
 from spinney.backends.interface import SchedulerBackend
 from spinney.grouping import podgangs, selecting, statuses
 from spinney.grouping.describing import GangDescription
-from spinney.grouping.intake import PodIntake
+from spinney.grouping.intake import REFUSED, PodIntake
 from spinney.grouping.terms import RuleRefused
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
 from spinney.kube.controller import Requeue
-from spinney.kube.errors import AlreadyExists, Conflict, NotFound
+from spinney.kube.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, NotFound
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key
 from spinney.kube.reconciling import Latest, Unread, delete_exactly, unless_gone, write_each
@@ -140,7 +140,11 @@ class GroupingController:
         wanted = podgangs.with_floors(wanted, {} if gang.shape.finished_counted else _finished(groups), found)
         wanted, problem = _with_queue_kept(wanted, found, pods)
         with self.events.giving_way():  # a scheduler waits for these writes
-            stored = await self._write(key, found, wanted)
+            try:
+                stored = await self._write(key, found, wanted)
+            except (BadRequest, Forbidden, Invalid) as error:
+                self._refused(key, pods, f"PodGang {key.name} cannot be written: {error}")
+                return Requeue()
             if stored is None:
                 return Requeue()
             if found is None:
@@ -151,6 +155,14 @@ class GroupingController:
         problems = "; ".join(filter(None, (*gang.problems, problem)))
         later = await self._report(key, stored, groups, problems, backend)
         return retry or later
+
+    def _refused(self, key: Key, pods: Sequence[Pod], text: str) -> None:
+        """Say on the pods that the API server does not take their gang: a quota, a webhook, a name."""
+        if self._complaints.get(key) == text:
+            return
+        self._complaints[key] = text
+        for pod in pods:
+            self.events.event(reference(POD, pod), "Warning", REFUSED, f"{text}; the pod waits until it can")
 
     def _patience(self, key: Key, pods: int) -> float:
         """Return how much longer a new gang may wait for pods: it is written once, not with every one of them."""

@@ -5,6 +5,7 @@ A rule without roles has one floor. With roles each counts pods of its own; a ro
 from waiting for itself.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -144,6 +145,9 @@ def _instances(subject: RuledPod, *, keep_empty: bool) -> list[RoleInstance]:
         for instance, _ in role_instances(subject.rule, subject.scope)
         if keep_empty or instance.role.alone or instance.replicas * instance.groups > 0
     ]
+    names = Counter(each.name for each in found)
+    for name in (each for each, times in names.items() if times > 1):
+        raise RuleRefused(f"{names[name]} roles are called {name!r}; each needs a name of its own")
     return [replace(each, counts=_counts(each, found, subject)) if each.starts_later else each for each in found]
 
 
