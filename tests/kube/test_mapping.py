@@ -2,7 +2,7 @@
 
 from spinney.api.resource import Resource
 from spinney.kube import Change, Key
-from spinney.kube.mapping import to_controller_of, to_label, when
+from spinney.kube.mapping import to_controller_of, to_label
 from tests.kube.model import THING
 from tests.kube.things import Thing, a_thing
 
@@ -38,11 +38,3 @@ def test_a_label_names_the_key() -> None:
     labelled = a_thing(labels={"app": "web"})
     assert list(to_label("app")(change(labelled, None))) == [Key("x", "web")]
     assert list(to_label("tier")(change(labelled, None))) == []
-
-
-def test_a_condition_filters_changes() -> None:
-    """Changes that do not meet the condition wake nobody."""
-    mapper = when(lambda seen: seen.new is not None, to_label("app"))
-    labelled = a_thing(labels={"app": "web"})
-    assert list(mapper(change(None, labelled))) == [Key("x", "web")]
-    assert list(mapper(change(labelled, None))) == []

@@ -1,14 +1,11 @@
 """Events about objects (``v1 Event``)."""
 
 from datetime import datetime
-from typing import Final
 
 from spinney.api.core import EVENT
 from spinney.api.meta import ObjectMeta
 from spinney.api.struct import Struct, constant
 from spinney.api.time import MicroTime
-
-WARNING: Final = "Warning"
 
 
 class ObjectReference(Struct, frozen=True, kw_only=True):

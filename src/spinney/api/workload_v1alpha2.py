@@ -14,9 +14,7 @@ WORKLOAD: Final = Resource("scheduling.k8s.io", "v1alpha2", "Workload", "workloa
 POD_GROUP: Final = Resource("scheduling.k8s.io", "v1alpha2", "PodGroup", "podgroups")
 
 SCHEDULED: Final = "PodGroupScheduled"
-DISRUPTION_TARGET: Final = "DisruptionTarget"
 PROTECTION_FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
-MAX_TEMPLATES: Final = 8
 
 
 class SchedulingPolicy(Struct, frozen=True, kw_only=True):

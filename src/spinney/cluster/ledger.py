@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import GPU, Vector
 from spinney.cluster.sharing import SharedDevices
-from spinney.cluster.table import Holding, Mask, NodeTable
+from spinney.cluster.table import Holding, NodeTable
 
 
 class Ledger:
@@ -67,11 +65,3 @@ class Ledger:
 def fits_on(table: NodeTable, row: int, request: RequestClass) -> bool:
     """Tell whether the request is at most what is idle on one row."""
     return bool((table.idle[row, request.columns] >= request.amounts).all())
-
-
-def fits_now(table: NodeTable, request: RequestClass) -> Mask:
-    """Return the nodes where the request is at most what is idle, ``[node]``."""
-    fits = table.alive.copy()
-    for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
-        np.logical_and(fits, table.idle[:, column] >= amount, out=fits)
-    return fits

@@ -157,12 +157,6 @@ class GangDefinitions:
             listener.derive_again(None)
 
 
-def gang_of(found: Any, context: SourceContext) -> Gang:
-    """Return the gang that an object defines by itself."""
-    make = _SOURCES[type(found)][1] if type(found) in _SOURCES else native.gang
-    return with_declarations(make(found, context), found, context)
-
-
 def _kept(book: dict[Any, Any], key: object, value: object) -> bool:
     """Keep a value, or none; tell whether that is news."""
     if value is None:

@@ -4,7 +4,7 @@ Each scheduler of a process follows the watches for reasons of its own: it wakes
 cluster is taken in here, once: an object that another scheduler has already passed on changes nothing.
 """
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -18,8 +18,6 @@ from spinney.cluster.state import ClusterState
 from spinney.cluster.surroundings import Surroundings
 from spinney.gangs.definitions import GangDefinitions
 from spinney.kube.keys import Key, key_of
-
-_DEVICES: Final = frozenset({ResourceClaim, ResourceSlice, DeviceClass})
 
 
 class ClusterIntake:

@@ -41,11 +41,6 @@ def to_label(label: str) -> Mapper:
     return _of_both_sides(named_by)
 
 
-def when(condition: Callable[[Change[Any]], bool], mapper: Mapper) -> Mapper:
-    """Map only the changes that meet ``condition``."""
-    return lambda change: mapper(change) if condition(change) else ()
-
-
 def _of_both_sides(keys_of: Callable[[Any, str], Iterable[Key]]) -> Mapper:
     def mapper(change: Change[Any]) -> Iterable[Key]:
         sides = (side for side in (change.old, change.new) if side is not None)

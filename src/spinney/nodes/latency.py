@@ -58,9 +58,5 @@ class Latency:
         return timedelta(seconds=self.low if self.low == self.high else random.uniform(self.low, self.high))
 
 
-NONE = Latency(0.0, 0.0)
-"""No time at all."""
-
-
 def _seconds(text: str) -> float:
     return parse_duration(text.strip()).total_seconds()

@@ -49,7 +49,6 @@ from spinney.sim.snapshots.expanding import UNKNOWN_TOPOLOGY, everything_enabled
 _TYPES: Final[Mapping[tuple[str, str], tuple[Resource, type[Any]]]] = {
     (kind.resource.api_version, kind.resource.kind): (kind.resource, kind.type) for kind in KINDS
 }
-_GROUPS: Final = {version for version, _ in _TYPES}
 _RULES: Final[Mapping[Resource, Callable[[Any], list[FieldError]]]] = {
     kai.QUEUE: validate_queue,
     kai.POD_GROUP: validate_kai_pod_group,

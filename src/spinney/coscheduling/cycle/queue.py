@@ -6,12 +6,9 @@ A pod is in exactly one place:
 * *back-off*: tried lately; becomes active when its time is up (1 s doubling to 10 s by default);
 * *unschedulable*: rejected; stays, costing nothing, until an event arrives that one of the plugins that rejected it
   registered and whose hint agrees. A pod that PreEnqueue keeps out waits here too, without back-off;
-* *in flight*: popped and not yet bound or returned. Events that arrive meanwhile are kept and replayed to it if it is
-  returned, so that a change during its cycle is never missed.
+* *in flight*: popped and not yet bound or returned (:mod:`.in_flight`).
 """
 
-import heapq
-from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,8 +16,9 @@ from functools import partial
 from typing import Any, Final
 
 from spinney.api.core import Pod
-from spinney.api.resource import Resource
-from spinney.coscheduling.framework import Action, ClusterEvent, EventHint, PreEnqueue, QueuedPod, QueueSort
+from spinney.coscheduling.cycle.in_flight import InFlight
+from spinney.coscheduling.cycle.keyed_heap import KeyedHeap
+from spinney.coscheduling.framework import ClusterEvent, EventHint, PreEnqueue, QueuedPod, QueueSort
 from spinney.coscheduling.framework.faults import Faults, InvalidPluginAnswer, a_status, a_truth
 from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.kube.keys import Key, key_of
@@ -66,14 +64,11 @@ class SchedulingQueue:
         self._wake = wake
         self.faults = faults if faults is not None else Faults()
         self._failed = failed
-        self._active = _KeyedHeap()
-        self._backing_off = _KeyedHeap()
+        self._active = KeyedHeap()
+        self._backing_off = KeyedHeap()
         self._unschedulable: dict[Key, QueuedPod] = {}
         self._rejected_by: dict[str, dict[Key, QueuedPod]] = {}
-        self._in_flight: OrderedDict[Key, _InFlight] = OrderedDict()
-        self._held: dict[Key, QueuedPod] = {}
-        self._missed: dict[_EventKind, deque[tuple[int, ClusterEvent]]] = {}
-        self._event_number = 0
+        self._in_flight = InFlight()
         self._returned = 0
 
     # -- pods coming, changing and going -----------------------------------------------------------------------------
@@ -86,8 +81,7 @@ class SchedulingQueue:
     def update(self, pod: Pod) -> None:
         """Take in a newer version of a pod; one that had been rejected is tried again if what it asks for changed."""
         key = key_of(pod)
-        flight = self._in_flight.get(key)
-        flying = flight.queued if flight is not None else self._held.get(key)
+        flying = self._in_flight.find(key)
         if flying is not None:
             flying.pod = pod
             return
@@ -107,12 +101,11 @@ class SchedulingQueue:
         """Forget a pod."""
         self._active.remove(key)
         self._backing_off.remove(key)
-        self._in_flight.pop(key, None)
-        self._held.pop(key, None)
+        self._in_flight.end(key)
+        self._in_flight.trim()
         queued = self._unschedulable.get(key)
         if queued is not None:
             self._leave_unschedulable(queued)
-        self._trim()
 
     # -- scheduling --------------------------------------------------------------------------------------------------
 
@@ -122,25 +115,18 @@ class SchedulingQueue:
         queued = self._active.pop()
         if queued is not None:
             queued.attempts += 1
-            self._in_flight[queued.key] = _InFlight(queued, self._event_number)
+            self._in_flight.begin(queued)
         return queued
 
     def done(self, queued: QueuedPod) -> None:
         """Note that a pod in flight was bound or is gone; another of its name is left alone."""
-        key = queued.key
-        flight = self._in_flight.get(key)
-        if (flight.queued if flight is not None else self._held.get(key)) is not queued:
-            return
-        self._in_flight.pop(key, None)
-        self._held.pop(key, None)
-        self._trim()
+        if self._in_flight.find(queued.key) is queued:
+            self._in_flight.end(queued.key)
+            self._in_flight.trim()
 
     def hold(self, key: Key) -> None:
         """Note that a pod in flight has a node and waits, maybe for long: events that arrive are not kept for it."""
-        flight = self._in_flight.pop(key, None)
-        if flight is not None:
-            self._held[key] = flight.queued
-            self._trim()
+        self._in_flight.hold(key)
 
     def give_back(self, queued: QueuedPod, rejected_by: Iterable[str]) -> bool:
         """Return a pod from flight. Without a rejecting plugin it failed by error and only rests.
@@ -148,18 +134,15 @@ class SchedulingQueue:
         Events that arrived since it was popped count as if they arrived now. Returns False, and does nothing, for a pod
         that is not in flight any more: it is gone, though another of its name may be.
         """
-        flight = self._in_flight.get(queued.key)
-        if (flight.queued if flight is not None else self._held.get(queued.key)) is not queued:
+        if self._in_flight.find(queued.key) is not queued:
             return False
-        self._in_flight.pop(queued.key, None)
-        self._held.pop(queued.key, None)
+        since = self._in_flight.end(queued.key)
         queued.rejected_by = frozenset(rejected_by)
         queued.queued = self._clock.monotonic()
         self._returned += 1
         queued.returned = self._returned
-        since = flight.since if flight is not None else self._event_number
         woken = not queued.rejected_by or self._missed_something(queued, since)
-        self._trim()
+        self._in_flight.trim()
         if woken:
             self._enqueue_after_rest(queued)
         else:
@@ -178,10 +161,7 @@ class SchedulingQueue:
 
         An event that undoes what was done a moment ago is news only to the pods that were returned in between.
         """
-        if self._in_flight:
-            kept = self._missed.setdefault((event.resource, event.action), deque())
-            kept.append((self._event_number, event))
-        self._event_number += 1
+        self._in_flight.happened(event)
         for queued in self._helped_by(event):
             if queued.key in but_not or (between is not None and not between[0] < queued.returned <= between[1]):
                 continue
@@ -229,7 +209,7 @@ class SchedulingQueue:
             "active": len(self._active),
             "backoff": len(self._backing_off),
             "unschedulable": len(self._unschedulable),
-            "in_flight": len(self._in_flight) + len(self._held),
+            "in_flight": len(self._in_flight),
         }
 
     def refused_by(self) -> Mapping[str, int]:
@@ -303,14 +283,12 @@ class SchedulingQueue:
 
     def _missed_something(self, queued: QueuedPod, since: int) -> bool:
         """Tell whether an event since then, of a kind that its plugins asked for, may help a pod."""
-        for plugin in sorted(queued.rejected_by):
-            for hint in self._hints.get(plugin, ()):
-                for (resource, action), events in self._missed.items():
-                    if resource != hint.resource or not action & hint.actions or events[-1][0] < since:
-                        continue
-                    if any(number >= since and self._wakes(plugin, hint, queued, event) for number, event in events):
-                        return True
-        return False
+        return any(
+            self._wakes(plugin, hint, queued, event)
+            for plugin in sorted(queued.rejected_by)
+            for hint in self._hints.get(plugin, ())
+            for event in self._in_flight.missed(hint, since)
+        )
 
     def _helped_by(self, event: ClusterEvent) -> list[QueuedPod]:
         """Return the waiting pods that ``event`` may help, looking only where a plugin asked for such events."""
@@ -333,16 +311,6 @@ class SchedulingQueue:
             return self.faults.ask(plugin, "events", partial(hint.wakes, queued.pod, event), a_truth)
         except FrameworkPluginFailed:
             return True
-
-    def _trim(self) -> None:
-        """Drop kept events that no pod in flight can have missed: those from before the first of them was popped."""
-        first = next(iter(self._in_flight.values()), None)
-        oldest = first.since if first is not None else self._event_number
-        for kind, events in list(self._missed.items()):
-            while events and events[0][0] < oldest:
-                events.popleft()
-            if not events:
-                del self._missed[kind]
 
 
 def _concerns_scheduling(old: Pod, new: Pod) -> bool:
@@ -376,60 +344,3 @@ class _OrderKey:
         except Exception as error:  # noqa: BLE001 - keys are made by a plugin
             self._incomparable(error)
             return self._since < other._since
-
-
-_EventKind = tuple[Resource, Action]
-
-
-@dataclass(slots=True)
-class _InFlight:
-    queued: QueuedPod
-    since: int
-
-
-class _KeyedHeap:
-    """A heap of pods by an order, from which any pod can be removed by key."""
-
-    def __init__(self) -> None:
-        self._heap: list[tuple[Any, int, Key]] = []
-        self._entries: dict[Key, tuple[int, QueuedPod]] = {}
-        self._number = 0
-
-    def push(self, key: Key, order: Any, queued: QueuedPod) -> None:
-        """Add a pod, or move it to a new place in the order."""
-        self._number += 1
-        self._entries[key] = (self._number, queued)
-        heapq.heappush(self._heap, (order, self._number, key))
-
-    def pop(self) -> QueuedPod | None:
-        """Remove and return the first pod."""
-        self._drop_stale()
-        if not self._heap:
-            return None
-        _, _, key = heapq.heappop(self._heap)
-        return self._entries.pop(key)[1]
-
-    def first_key(self) -> Any:
-        """Return the order of the first pod, or None."""
-        self._drop_stale()
-        return self._heap[0][0] if self._heap else None
-
-    def remove(self, key: Key) -> QueuedPod | None:
-        """Remove a pod wherever it is."""
-        entry = self._entries.pop(key, None)
-        return entry[1] if entry else None
-
-    def get(self, key: Key) -> QueuedPod | None:
-        """Return a pod without removing it."""
-        entry = self._entries.get(key)
-        return entry[1] if entry else None
-
-    def _drop_stale(self) -> None:
-        while self._heap and self._entries.get(self._heap[0][2], (0, None))[0] != self._heap[0][1]:
-            heapq.heappop(self._heap)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._entries
-
-    def __len__(self) -> int:
-        return len(self._entries)

@@ -10,8 +10,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-import structlog
-
 from spinney.api import coscheduling, workload_v1alpha1
 from spinney.api.core import NAMESPACE, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Namespace, Node, Pod
 from spinney.api.policy import POD_DISRUPTION_BUDGET, PodDisruptionBudget
@@ -71,8 +69,6 @@ from spinney.kube.rounds import Rounds
 from spinney.reporting.pod_groups import GROUP_KINDS
 from spinney.reporting.pods import FAILED_SCHEDULING, PodStatusWriter
 from spinney.reporting.unreadable import TakeIn, UnreadableObjects
-
-log = structlog.get_logger()
 
 COMPONENT: Final = "spinney-coscheduler"
 CYCLES: Final = "pod scheduling cycles"

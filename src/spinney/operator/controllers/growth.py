@@ -72,7 +72,7 @@ class Growth:
             return asked
         return min(asked, max(template, there))
 
-    def told(self, asked: int, granted: int, layout: Layout) -> None:
+    def check_granted(self, asked: int, granted: int, layout: Layout) -> None:
         """Raise :class:`TooLarge` where less was granted than asked for."""
         if granted < asked:
             excess = self._size(layout).excess(self._limits)

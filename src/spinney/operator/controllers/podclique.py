@@ -150,7 +150,7 @@ class PodCliqueController:
             return Requeue(after=left)
         self._held_back.forget(key)
         await self._write_status(scene, status)
-        self._growth.told(clique.spec.replicas or 0, granted, scene.layout)
+        self._growth.check_granted(clique.spec.replicas or 0, granted, scene.layout)
         return Requeue() if refused else None
 
     # -- deciding ------------------------------------------------------------------------------------------------------

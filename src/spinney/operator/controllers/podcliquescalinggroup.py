@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import structlog
-
 from spinney.api import labels as marks
 from spinney.api.durations import parse_duration
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SCALING_GROUP, PodClique, PodCliqueScalingGroup, PodCliqueSet
@@ -32,8 +30,6 @@ from spinney.operator.status.writing import write_status
 from spinney.operator.updates import termination
 from spinney.operator.updates.podcliquescalinggroup import GroupUpdate, group_update
 from spinney.operator.updates.podcliqueset import is_on_delete, is_selected
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
@@ -99,7 +95,7 @@ class PodCliqueScalingGroupController:
         await self._delete(scene, update.delete, verdict.recycle)
         granted = self._growth.copies(group, scene.layout, scene.config)
         await self._sync(scene, granted)
-        self._growth.told(replicas_of(group), granted, scene.layout)
+        self._growth.check_granted(replicas_of(group), granted, scene.layout)
         return None if verdict.wait is None else Requeue(after=verdict.wait.total_seconds())
 
     # -- deciding ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-import structlog
 from prometheus_client import CollectorRegistry
 
 from spinney.backends.documents import InvalidConfiguration
@@ -31,8 +30,6 @@ from spinney.scheduler.framework.timing import Timings
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.victims.requests import settle_requests
-
-log = structlog.get_logger()
 
 EXPLAIN_SECONDS: Final = 10.0
 """For all refused jobs of a cycle; those whose turn does not come are told the reason without the look at nodes."""

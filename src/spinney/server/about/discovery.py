@@ -198,7 +198,7 @@ def _version(registry: KindRegistry, group: str, version: str) -> JSON:
             continue
         entry: JSON = {
             "resource": resource.plural,
-            "responseKind": _told(kind, {"group": group, "version": version, "kind": resource.kind}),
+            "responseKind": _response_kind(kind, {"group": group, "version": version, "kind": resource.kind}),
             "scope": "Namespaced" if resource.namespaced else "Cluster",
             "singularResource": kind.singular,
             "verbs": list(kind.verbs),
@@ -208,7 +208,7 @@ def _version(registry: KindRegistry, group: str, version: str) -> JSON:
         if kind.categories:
             entry["categories"] = list(kind.categories)
         below = [
-            {"subresource": name, "responseKind": _told(kind, shown), "verbs": list(verbs)}
+            {"subresource": name, "responseKind": _response_kind(kind, shown), "verbs": list(verbs)}
             for name, verbs, shown in _subresources(kind)
         ]
         if below:
@@ -217,7 +217,7 @@ def _version(registry: KindRegistry, group: str, version: str) -> JSON:
     return {"version": version, "resources": resources, "freshness": "Current"}
 
 
-def _told(kind: Kind, shown: JSON) -> JSON:
+def _response_kind(kind: Kind, shown: JSON) -> JSON:
     """Return a response kind as Kubernetes tells it: for built-in kinds the group they are in goes without saying."""
     own = (shown["group"], shown["version"]) == (kind.resource.group, kind.resource.version)
     return {"group": "", "version": "", "kind": shown["kind"]} if own and not kind.custom else shown

@@ -51,11 +51,11 @@ def _check_role(rbac: Rbac, attributes: Attributes, obj: JSON) -> None:
     everything = PolicyRule(verbs=("*",), api_groups=("*",), resources=("*",))
     anywhere = PolicyRule(verbs=("*",), non_resource_urls=("*",))
     if obj.get("aggregationRule") and (missing := _missing(rbac, user, [everything, anywhere], "")):
-        why = f"must have cluster-admin privileges to use the aggregationRule: {_told(user, missing)}"
+        why = f"must have cluster-admin privileges to use the aggregationRule: {_lacks(user, missing)}"
         raise forbidden(resource, attributes.name, why)
     rules = msgspec.convert({"rules": obj.get("rules") or []}, RuleList).rules or ()
     if missing := _missing(rbac, user, rules, attributes.namespace):
-        raise forbidden(resource, attributes.name, _told(user, missing))
+        raise forbidden(resource, attributes.name, _lacks(user, missing))
 
 
 def _check_binding(rbac: Rbac, attributes: Attributes, obj: JSON) -> None:
@@ -69,7 +69,7 @@ def _check_binding(rbac: Rbac, attributes: Attributes, obj: JSON) -> None:
     except StatusError as error:
         raise not_found(resource, reference.name) from error
     if missing := _missing(rbac, user, rules, attributes.namespace):
-        raise forbidden(resource, attributes.name, _told(user, missing))
+        raise forbidden(resource, attributes.name, _lacks(user, missing))
 
 
 def _may(rbac: Rbac, verb: str, resource: Resource, name: str, attributes: Attributes) -> bool:
@@ -86,7 +86,7 @@ def _missing(
     return uncovered(wanted, held)
 
 
-def _told(user: User, missing: list[PolicyRule]) -> str:
+def _lacks(user: User, missing: list[PolicyRule]) -> str:
     groups = " ".join(f'"{group}"' for group in user.groups)
     who = f'user "{user.name}" (groups=[{groups}])'
     return f"{who} is attempting to grant RBAC permissions not currently held:\n{described(missing)}"

@@ -35,7 +35,7 @@ class Validation:
     message_expression: Expression | None
     reason: str
 
-    def told(self, scope: JSON) -> str:
+    def message_in(self, scope: JSON) -> str:
         """Return what a write that breaks the rule is told."""
         if self.message_expression is not None:
             text = self.message_expression.evaluate(scope).value
@@ -232,7 +232,7 @@ def _evaluated(policy: Policy, scope: JSON) -> Iterator[tuple[str, str]]:
             if not policy.ignores_failure:
                 yield _DEFAULT_REASON, f"expression '{validation.expression.text}' resulted in error: {answer.error}"
         elif answer.value is not True:
-            yield validation.reason, validation.told(scope)
+            yield validation.reason, validation.message_in(scope)
 
 
 def _denial(attributes: Attributes, reason: str, text: str) -> StatusError:

@@ -10,7 +10,7 @@ from spinney.api.quantity import ZERO, Quantity
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
 from spinney.server.exchange.status import StatusError, forbidden
-from spinney.server.quota.amounts import amounts, more_than, only, told, total
+from spinney.server.quota.amounts import amounts, as_text, more_than, only, total
 from spinney.server.quota.book import QUOTAS, Account, Book, Quota
 from spinney.server.quota.scopes import is_terminating
 from spinney.server.quota.status import with_usage
@@ -84,8 +84,8 @@ def _check_room(account: Account, charge: dict[str, Quantity], attributes: Attri
     quota, used = account.quota, account.used
     exceeded = [name for name, quantity in charge.items() if used.get(name, ZERO) + quantity > quota.hard[name]]
     if exceeded:
-        amounts_told = [told(only(each, exceeded)) for each in (charge, used, quota.hard)]
-        requested, present, limited = amounts_told
+        texts = [as_text(only(each, exceeded)) for each in (charge, used, quota.hard)]
+        requested, present, limited = texts
         raise _refused(
             attributes,
             f"exceeded quota: {quota.name}, requested: {requested}, used: {present}, limited: {limited}",

@@ -108,7 +108,7 @@ def newer_autoscaler(autoscaler: JSON) -> JSON:
         metrics.append(_processor_use("target", {"type": "Utilization", "averageUtilization": use}))
     if metrics:
         spec["metrics"] = metrics
-    if isinstance(behaviour := _told(annotations, _BEHAVIOUR), dict):
+    if isinstance(behaviour := _annotated(annotations, _BEHAVIOUR), dict):
         spec["behavior"] = _in_small_letters(behaviour)
     status: JSON = {name: shown[name] for name in _OBSERVED if shown.get(name) is not None}
     current = [_newer_metric(metric, "current") for metric in _items(annotations, _CURRENT)]
@@ -201,7 +201,7 @@ def _newer_metric(metric: JSON, field: str) -> JSON:
     return {"type": kind, _SOURCES.get(kind, kind): newer}
 
 
-def _told(annotations: JSON, name: str) -> Any:
+def _annotated(annotations: JSON, name: str) -> Any:
     text = annotations.get(name)
     if not isinstance(text, str):
         return None
@@ -212,7 +212,7 @@ def _told(annotations: JSON, name: str) -> Any:
 
 
 def _items(annotations: JSON, name: str) -> list[JSON]:
-    told = _told(annotations, name)
+    told = _annotated(annotations, name)
     return [item for item in told if isinstance(item, dict)] if isinstance(told, list) else []
 
 

@@ -37,7 +37,7 @@ def only(given: Amounts, names: Iterable[str]) -> dict[str, Quantity]:
     return {name: given[name] for name in names if name in given}
 
 
-def told(given: Amounts) -> str:
+def as_text(given: Amounts) -> str:
     """Return amounts as errors name them."""
     return ",".join(f"{name}={given[name]}" for name in sorted(given))
 

@@ -49,7 +49,7 @@ def on_purpose(case: GroupingCase, answer: JSON, found: Sequence[CaseDifference]
         each = next(
             (
                 deviation
-                for deviation in DEPARTURES
+                for deviation in DEVIATIONS
                 if any(difference.key == key or difference.key.startswith(f"{key}.") for key in deviation.keys)
                 and deviation.holds(case)
             ),
@@ -173,7 +173,7 @@ def _role_without_count(case: GroupingCase) -> bool:
     return any(not role or (isinstance(role, dict) and not role.get("replicas")) for role in roles)
 
 
-DEPARTURES: Final = (
+DEVIATIONS: Final = (
     Deviation(
         "10",
         "of an owner's annotations only those that are read are carried on",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from heapq import heapify, heapreplace
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -17,8 +17,6 @@ from spinney.sim.remedies.change import RemedyStep
 from spinney.sim.remedies.lever import Chosen, Lever
 from spinney.sim.remedies.situation import Situation, taint_word
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
-
-_NATIVE: Final = (workload_v1alpha2.PodGroup, workload_v1beta1.PodGroup)
 
 
 def gang_levers(situation: Situation) -> Iterator[Lever]:
