@@ -78,16 +78,25 @@ class Explainer:
         """Return why ``job``, refused with ``errors`` in this session, could not be placed."""
         if any(error.reason == SCHEDULER_ERROR for error in errors):
             return _of_failure(job, errors)
-        tasks = job.tasks_to_allocate()
         said = tuple((error.reason, "" if error.rewrite else error.message) for error in errors)
-        wanted = (job.queue, job.root, said, tuple(map(NUMBER, tasks)))
+        plain = job.plain
+        asked = (
+            (plain.request.number, len(plain.records))
+            if plain is not None
+            else tuple(map(NUMBER, job.tasks_to_allocate()))
+        )
+        wanted = (job.queue, job.root, said, plain is None, asked)
         # What a plugin failed about one job says nothing about another.
         known = self._known.get(wanted) if not self._session.ask.node_rules.have_failed else None
         if known is None:
             known = self._known[wanted] = _explain(self._session, job, errors)
             return known[0]
         found, quotes = known
-        firsts = [alike[0] for alike in by_request(tasks).values()]
+        firsts = (
+            [plain.first_task(job)]
+            if plain is not None
+            else [alike[0] for alike in by_request(job.tasks_to_allocate()).values()]
+        )
         others = (_others(self._session, errors, firsts) or found.others) if found.others else ()
         pods = [msgspec.structs.replace(pod, pod=_name(task)) for pod, task in zip(found.pods, firsts, strict=False)]
         for quote in quotes if pods else ():
@@ -225,7 +234,9 @@ class _Places:
         self._session = session
         self._tasks = tasks
         self._table = session.nodes.table
-        self._free: Vector = self._table.idle + self._table.releasing
+        self._free: Vector = self._table.idle  # not written to
+        if self._table.may_release:
+            self._free = self._free + self._table.releasing
         self._names = NodeNames(self._table.names, session.nodes.all.rows)
         alike = by_request(tasks)
         self.one_of_each = [group[0] for group in alike.values()]

@@ -15,7 +15,7 @@ from spinney.cluster.classes import RequestClass
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import PodSet
-from spinney.scheduler.framework.tasks import REQUEST, PodInfo
+from spinney.scheduler.framework.tasks import NOWHERE, REQUEST, PodInfo
 
 if TYPE_CHECKING:
     from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -30,6 +30,10 @@ class PlainPods(NamedTuple):
     pod_set: PodSet
     request: RequestClass
     records: Sequence[PodRecord]
+
+    def first_task(self, job: "PodGroupInfo") -> PodInfo:
+        """Return the first task of the job as a view of its own: to ask about, not to place."""
+        return PodInfo(self.records[0], job, self.pod_set, self.request, PodStatus.PENDING, NOWHERE)
 
 
 def plain_pods(job: "PodGroupInfo", session: "Session") -> PlainPods | None:

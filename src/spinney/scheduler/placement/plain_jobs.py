@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from spinney.cluster.journal import Rows
-from spinney.cluster.statuses import PodStatus
 from spinney.cluster.table import Holding
 from spinney.gangs.tree import GroupSet
 from spinney.scheduler.evaluation.questions import SubsettingFailed
@@ -25,7 +24,7 @@ from spinney.scheduler.framework.nodes import FirstChoice, NodeSet
 from spinney.scheduler.framework.plain_jobs import Places, PlainPods, TaskRun
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.statement import UnsoundSession
-from spinney.scheduler.framework.tasks import NOWHERE, PodInfo
+from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.placement.devices import choose_devices
 from spinney.scheduler.placement.filling import best_places, may_fill, may_follow, next_places
 
@@ -112,7 +111,7 @@ class PlainJobs:
     def _begin(self, job: PodGroupInfo, pods: PlainPods) -> bool:
         """Place a job on the best nodes, to be followed by others if that is possible."""
         session, ask, request = self._session, self._session.ask, pods.request
-        task = PodInfo(pods.records[0], job, pods.pod_set, request, PodStatus.PENDING, NOWHERE)
+        task = pods.first_task(job)
         if request.looks_around or ask.pre_predicates.depend_on_job(task):
             return False
         if ask.pre_predicates.refusal_of_class(task) is not None:

@@ -60,7 +60,6 @@ class VictimPool:
             if (position := queues.index.get(queue)) is not None and queues.is_leaf(position)
         }
         self._keys: dict[str, dict[GangKey, Gang]] = {}
-        self._priorities: dict[str, dict[int, list[GangKey]]] = {}
         self._counts: dict[str, int] = {}
         self._queues: dict[str, list[VictimJob]] = {}
         self._victims: dict[GangKey, VictimJob] = {}
@@ -96,12 +95,12 @@ class VictimPool:
 
         ``may_be`` rules out all jobs of a priority before anybody looks at one of them.
         """
-        return any(
-            any(admits(self._session.job(key)) for key in keys)
-            for queue in queues
-            for priority, keys in self._by_priority(queue).items()
-            if may_be(priority)
-        )
+        for queue in queues:
+            gangs = self._of(queue)
+            wanted = {priority for priority in {gang.priority for gang in gangs.values()} if may_be(priority)}
+            if wanted and any(admits(self._session.job(key)) for key, gang in gangs.items() if gang.priority in wanted):
+                return True
+        return False
 
     def pods(self, queues: Iterable[str]) -> int:
         """Return how many pods the jobs of these queues could give up at most."""
@@ -206,15 +205,6 @@ class VictimPool:
                 for key, gang in gangs.items()
                 if gang.preemptible or (inference and self._session.job(key).is_preemptible_job(inference))
             }
-        return known
-
-    def _by_priority(self, queue: str) -> Mapping[int, list[GangKey]]:
-        """Return the preemptible gangs of a leaf queue by priority."""
-        known = self._priorities.get(queue)
-        if known is None:
-            known = self._priorities[queue] = {}
-            for key, gang in self._of(queue).items():
-                known.setdefault(gang.priority, []).append(key)
         return known
 
     def _count(self, queue: str) -> int:

@@ -5,6 +5,7 @@ and what does is left to a simulation.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -20,34 +21,41 @@ from spinney.scheduler.framework.tasks import PodInfo
 class FreedRoom:
     """What is free on each node once what is terminating is gone. Mutable: pods leave and arrive in the books."""
 
-    def __init__(self, session: Session, free: Matrix, devices: dict[int, dict[str, int]]) -> None:
-        self.free = free
-        """Whole resources, ``[node, resource]``."""
+    def __init__(self, session: Session, devices: dict[int, dict[str, int]], free: Matrix | None = None) -> None:
+        """``free`` is what nodes have of whole resources, if not what they have now."""
         self._session = session
-        self._width = free.shape[1]
-        self._memory = session.nodes.table.gpu_memory
+        self._table = session.nodes.table
+        self._width = self._table.idle.shape[1]
+        self._memory = self._table.gpu_memory
         self._devices = devices
+        if free is not None:
+            self.free = free
+
+    @cached_property
+    def free(self) -> Matrix:
+        """Return whole resources, ``[node, resource]``: a large copy, made when somebody wants more than sums."""
+        return self._table.idle + self._table.releasing
 
     @classmethod
     def of(cls, session: Session) -> "FreedRoom":
         """Return the room there is without any victim."""
-        table, shared = session.nodes.table, session.ledger.shared
+        shared = session.ledger.shared
         devices = {
             # A device that only terminating pods are on is a whole one again, and is counted as such.
             row: {group: use.free_later for group, use in shared.of_row(row).items() if use.active + use.pipelined}
             for row in shared.rows()
         }
-        return cls(session, table.idle + table.releasing, devices)
+        return cls(session, devices)
 
     @classmethod
     def empty(cls, session: Session) -> "FreedRoom":
         """Return the room there would be if nothing ran."""
-        return cls(session, session.nodes.table.allocatable, {})
+        return cls(session, {}, session.nodes.table.allocatable)
 
     def copy(self) -> "FreedRoom":
         """Return an independent copy."""
         devices = {row: dict(of_row) for row, of_row in self._devices.items()}
-        return FreedRoom(self._session, self.free.copy(order="K"), devices)
+        return FreedRoom(self._session, devices, self.free.copy(order="K"))
 
     def name_of(self, row: int) -> str:
         """Return the name of the node of a row."""
@@ -120,7 +128,7 @@ class FreedRoom:
         """Return what is free on nodes of ``among``, or all, in what queues are charged for; never too little."""
         rows = self._session.nodes.all.rows
         rows = rows if among is None else rows[among[rows]]
-        cpu, memory, gpus = (int(np.maximum(self.free[rows, column], 0).sum()) for column in (CPU, MEMORY, GPU))
+        cpu, memory, gpus = (int(np.maximum(self._column(column)[rows], 0).sum()) for column in (CPU, MEMORY, GPU))
         parts = sum(
             max(left, 0)
             for row, devices in self._devices.items()
@@ -128,6 +136,13 @@ class FreedRoom:
             for left in devices.values()
         )
         return Amounts(cpu, memory, gpus * DEVICE + parts)
+
+    def _column(self, column: int) -> Vector:
+        """Return what nodes have of one resource, ``[node]``."""
+        if "free" in self.__dict__:
+            return self.free[:, column]
+        found: Vector = self._table.idle[:, column] + self._table.releasing[:, column]
+        return found
 
     def _has_devices(self, request: RequestClass, row: int) -> bool:
         share = request.share
