@@ -19,7 +19,8 @@ from spinney.sim.embedded.shapes import gpu_cluster
 from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
 from spinney.sim.snapshots.expanding import ExpansionContext, expand
 from spinney.sim.snapshots.snapshot import take
-from spinney.sim.whatif.simulation import Outcome, Simulation
+from spinney.sim.whatif.outcomes import Outcome
+from spinney.sim.whatif.simulation import Simulation
 
 from .test_whatif import a_native_group, a_pod, members, simulate
 

@@ -24,7 +24,8 @@ from spinney.sim.advice.subjects import AdviceSubject
 from spinney.sim.snapshots.expanding import ExpansionContext, InvalidWorkload, expand
 from spinney.sim.snapshots.files import UnreadableSnapshot
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
-from spinney.sim.whatif.simulation import Outcome, Simulation
+from spinney.sim.whatif.outcomes import Outcome
+from spinney.sim.whatif.simulation import Simulation
 
 PATIENCE: Final = 8.0
 """Seconds after which the search for remedies ends with what it has."""

@@ -28,7 +28,7 @@ from spinney.kube.client import Client
 from spinney.kube.controller import Requeue
 from spinney.kube.errors import AlreadyExists, BadRequest, Conflict, Forbidden, Invalid, NotFound
 from spinney.kube.events import EventRecorder, reference
-from spinney.kube.keys import Key
+from spinney.kube.keys import Key, key_of
 from spinney.kube.reconciling import Latest, Unread, delete_exactly, unless_gone, write_each
 
 STATUS_SECONDS: Final = 5.0
@@ -84,7 +84,7 @@ class GroupingController:
             grouping, _ = await self.intake.described(first, pods)
         except RuleRefused:
             return None  # the pod itself says so
-        place = self.intake.membership.place(_key(first))
+        place = self.intake.membership.place(key_of(first))
         if place is None or podgangs.gang_name(grouping.gang) != key.name:
             return None  # its pods are being looked at again
         backend = self.backends[first.spec.scheduler_name]
@@ -211,7 +211,7 @@ class GroupingController:
         """Have every pod say that it is in the gang, as its scheduler reads it."""
         lacking: list[tuple[Pod, JSON]] = []
         for pod in pods:
-            place = self.intake.membership.place(_key(pod))
+            place = self.intake.membership.place(key_of(pod))
             if place is None or place.gang != key or _has_ended(pod):
                 continue
             wanted = selecting.gang_labels(key.name, place.group)
@@ -295,7 +295,7 @@ class GroupingController:
     def _groups(self, key: Key, pods: Sequence[Pod]) -> dict[str, list[Pod]]:
         groups: dict[str, list[Pod]] = {}
         for pod in pods:
-            place = self.intake.membership.place(_key(pod))
+            place = self.intake.membership.place(key_of(pod))
             if place is not None and place.gang == key and not pod.metadata.deleting and pod.status.phase != "Failed":
                 groups.setdefault(place.group, []).append(pod)
         return groups
@@ -342,7 +342,3 @@ def _with_queue_kept(wanted: PodGang, found: PodGang | None, pods: Sequence[Pod]
     labels = {**wanted.metadata.labels, marks.KAI_QUEUE: before}
     kept = msgspec.structs.replace(wanted, metadata=msgspec.structs.replace(wanted.metadata, labels=labels))
     return kept, f"queue {asked} is asked for, but the gang has begun in queue {before} and stays there"
-
-
-def _key(pod: Pod) -> Key:
-    return Key(pod.metadata.namespace or "", pod.metadata.name)

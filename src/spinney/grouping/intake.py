@@ -24,7 +24,7 @@ from spinney.grouping.world import KindDefault, World
 from spinney.kube.cache import WatchCache
 from spinney.kube.controller import Requeue
 from spinney.kube.events import EventRecorder, reference
-from spinney.kube.keys import Key
+from spinney.kube.keys import Key, key_of
 
 REFUSED: Final = "GroupingRefused"
 PATIENCE_SECONDS: Final = 5.0
@@ -133,7 +133,7 @@ class PodIntake:
 
     def _chosen(self, pod: Pod, chain: tuple[Owner, ...]) -> Chosen:
         chosen = choose(pod, chain, self.configuration.rules)
-        instead = self._fallen_back.get(Key(pod.metadata.namespace or "", pod.metadata.name))
+        instead = self._fallen_back.get(key_of(pod))
         return chosen if instead is None else Chosen(instead, chosen.owner, chosen.chain)
 
     def _world(self, chain: tuple[Owner, ...], peers: Iterable[Pod]) -> World:

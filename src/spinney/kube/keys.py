@@ -48,4 +48,6 @@ def identify(obj: Any) -> ObjectIdentity:
 
 def key_of(obj: Any) -> Key:
     """Return the key of a decoded object."""
-    return identify(obj).key
+    if isinstance(obj, Mapping):
+        return identify(obj).key
+    return Key(sys.intern(obj.metadata.namespace or ""), obj.metadata.name)

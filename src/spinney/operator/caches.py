@@ -18,7 +18,7 @@ from spinney.api.grove import (
 from spinney.api.meta import Metadata
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.kube.cache import Change, WatchCache
-from spinney.kube.keys import Key
+from spinney.kube.keys import Key, key_of
 from spinney.kube.manager import Manager
 from spinney.operator.desired import topologies
 from spinney.operator.desired.layout import Layout
@@ -77,7 +77,7 @@ class Caches:
 
     def layout(self, pcs: PodCliqueSet) -> Layout:
         """Return the layout of a set, worked out once for each version of it."""
-        key = Key(pcs.metadata.namespace or "", pcs.metadata.name)
+        key = key_of(pcs)
         known = self._layouts.get(key)
         if known is None or known.pcs is not pcs:
             known = self._layouts[key] = Layout(pcs)

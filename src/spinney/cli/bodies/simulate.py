@@ -33,7 +33,9 @@ from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.remedies.search import nodes_to_add
 from spinney.sim.snapshots.expanding import ExpansionContext, InvalidWorkload, expand
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
-from spinney.sim.whatif.simulation import Outcome, Simulation, Waiting, differences, matching_profile
+from spinney.sim.whatif.differences import differences
+from spinney.sim.whatif.outcomes import Outcome, Waiting
+from spinney.sim.whatif.simulation import Simulation, matching_profile
 
 _REASON_WIDTH = 100
 

@@ -14,7 +14,7 @@ from spinney.api import labels as marks
 from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.schema.validate_size import Size, SizeLimits, copies_of_group, pods_of_clique, size_of
 from spinney.kube.cache import Change
-from spinney.kube.keys import Key
+from spinney.kube.keys import Key, key_of
 from spinney.operator.caches import Caches
 from spinney.operator.desired import names
 from spinney.operator.desired.layout import CliquePlace, Layout, min_available
@@ -62,7 +62,7 @@ class Growth:
         template = copies_of_group(layout.group_configs[config])
         if asked <= template or self._size(layout).fits(self._limits):
             return asked
-        key = Key(group.metadata.namespace or "", group.metadata.name)
+        key = key_of(group)
         return min(asked, max(template, 1 + max(by_replica(self._caches.members_of(key)), default=-1)))
 
     def pods(self, clique: PodClique, layout: Layout, place: CliquePlace, *, there: int) -> int:

@@ -23,7 +23,7 @@ from spinney.api.podgang import PodGang
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.errors import NotFound
-from spinney.kube.keys import Key
+from spinney.kube.keys import Key, key_of
 from spinney.operator.caches import Caches
 from spinney.operator.desired.gates import backend_ready_message, is_backend_ready
 
@@ -51,7 +51,7 @@ class GangInterlock:
         """Return the interlock of an operator, which forgets deleted members as the caches do."""
 
         def shown(member: Member) -> Member | None:
-            key = Key(member.metadata.namespace or "", member.metadata.name)
+            key = key_of(member)
             return caches.pods.get(key) if isinstance(member, Pod) else caches.cliques.get(key)
 
         async def exists(member: Member) -> bool:
@@ -87,7 +87,7 @@ class GangInterlock:
 
     def is_backend_ready(self, gang: PodGang) -> bool:
         """Say whether the backend has made what a gang, as it now stands, needs."""
-        key = Key(gang.metadata.namespace or "", gang.metadata.name)
+        key = key_of(gang)
         return self._ready.get(key) == backend_ready_message(gang) or is_backend_ready(gang)
 
     # -- gates ---------------------------------------------------------------------------------------------------------

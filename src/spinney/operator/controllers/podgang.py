@@ -34,7 +34,7 @@ from spinney.kube.controller import Controller, Requeue
 from spinney.kube.errors import NotFound
 from spinney.kube.events import reference
 from spinney.kube.finalizers import remove_finalizer
-from spinney.kube.keys import Key
+from spinney.kube.keys import Key, key_of
 from spinney.kube.manager import Manager
 from spinney.kube.mapping import to_label
 from spinney.kube.reconciling import GatheringTime, HeldBack, Latest, gathering, patch_exactly
@@ -270,7 +270,7 @@ class PodGangController:
             return None
         backend = self._backend(gang)
         if backend is not None:
-            key, purpose = Key(gang.metadata.namespace or "", gang.metadata.name), ("delete", gang.metadata.uid)
+            key, purpose = key_of(gang), ("delete", gang.metadata.uid)
             outcome = await self._calls.outcome(key, purpose, backend.name, lambda: backend.on_pod_gang_delete(gang))
             if outcome is None:
                 return None

@@ -16,7 +16,7 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.kube.errors import Conflict, NotFound
-from spinney.kube.keys import Key
+from spinney.kube.keys import key_of
 from spinney.kube.reconciling import Latest
 
 
@@ -72,7 +72,7 @@ async def write_status(
         stored = await patch_status(client, resource, found, keeping_errors(status, found.status), type=type)
     except (NotFound, Conflict):
         return found  # it is gone, or another has its name
-    return latest.wrote(Key(found.metadata.namespace or "", found.metadata.name), stored)
+    return latest.wrote(key_of(found), stored)
 
 
 def _plain(status: msgspec.Struct) -> JSON:

@@ -45,7 +45,8 @@ from spinney.sim.remedies import Findings, Remedy, remedies
 from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.remedies.trial import Fate, progress
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
-from spinney.sim.whatif.simulation import CycleOutcome, Simulation, Waiting, matching_profile
+from spinney.sim.whatif.outcomes import CycleOutcome, Waiting
+from spinney.sim.whatif.simulation import Simulation, matching_profile
 
 OURS: Final = "spinney-scheduler"
 """Pods of this scheduler are placed by the very code that is simulated."""

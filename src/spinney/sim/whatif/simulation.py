@@ -1,4 +1,4 @@
-"""What would happen: schedulers run over a snapshot, and what two configurations make of the same cluster.
+"""What would happen: schedulers run over a snapshot.
 
 The simulation *is* the scheduler on a loaded snapshot; there is no second implementation. Each cycle runs the session
 scheduler over its pods and the coscheduler over everybody else's, carries the decisions out in the inventory as
@@ -8,7 +8,7 @@ its base gang is placed), and stops when a cycle changes nothing.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -24,7 +24,6 @@ from spinney.api.resource_claims import RESOURCE_CLAIM
 from spinney.binding.shared_devices import group_labels
 from spinney.cluster.pods import GPU_GROUP_LABEL, PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
-from spinney.explain import Explanation
 from spinney.gangs.checkpoints import grace_within
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey
 from spinney.operator.desired.gates import was_initialized
@@ -38,6 +37,7 @@ from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity, resource_o
 from spinney.sim.whatif.claims import as_it_is, give_up_devices
 from spinney.sim.whatif.kueue_queues import KueueQueues
 from spinney.sim.whatif.loading import SESSION_NAMES, inventory_of
+from spinney.sim.whatif.outcomes import CycleOutcome, Outcome, Waiting
 from spinney.sim.whatif.pod_refusals import group_of
 from spinney.sim.whatif.pod_scheduling import Preempted, schedule_pods
 
@@ -49,51 +49,6 @@ _READY: Final = (PodCondition(type="Ready", status="True"),)
 """What a pod that runs says of itself; in a simulation pods run as soon as they are bound."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Waiting:
-    """A gang, or a single pod, that is left pending, and why."""
-
-    gang: GangKey
-    pods: tuple[PodKey, ...]
-    message: str
-    explanation: Explanation | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class CycleOutcome:
-    """What one cycle decided: nodes by pod, who is evicted, who is promised room, and who waits."""
-
-    placed: Mapping[PodKey, str]
-    evictions: tuple[Eviction, ...] = ()
-    promised: Mapping[PodKey, str]
-    waiting: tuple[Waiting, ...] = ()
-    graces: Mapping[PodKey, timedelta]
-    """How long victims would be given to checkpoint first; here they go at once."""
-    result: CycleResult
-    """The session scheduler's part, whole."""
-
-    @property
-    def changed(self) -> bool:
-        """Tell whether anything was decided."""
-        return bool(self.placed or self.evictions)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What became of a cluster: decisions of all cycles, and who waits after the last."""
-
-    cycles: int
-    settled: bool
-    """False: the last cycle still changed something."""
-    placed: Mapping[PodKey, str]
-    evictions: tuple[Eviction, ...]
-    graces: Mapping[PodKey, timedelta]
-    """How long victims would be given to checkpoint first; here they went at once."""
-    waiting: tuple[Waiting, ...]
-    gangs: Mapping[PodKey, GangKey]
-    """The gang of every pod that was placed or waits."""
 
 
 def matching_profile(snapshot: ClusterSnapshot) -> SchedulerConfig:
@@ -407,38 +362,3 @@ def _is_held_by_gang(record: PodRecord) -> bool:
     """Tell whether the operator's gate is the only thing that holds a pod back."""
     gates = [gate.name for gate in record.pod.spec.scheduling_gates]
     return record.status is PodStatus.GATED and gates == [POD_GANG_GATE]
-
-
-# -- two configurations ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Difference:
-    """How one gang fares differently."""
-
-    gang: GangKey
-    before: str
-    after: str
-
-
-def differences(before: Outcome, after: Outcome) -> list[Difference]:
-    """Return the gangs that fare differently in ``after``, in order of name."""
-    left, right = _fates(before), _fates(after)
-    return [
-        Difference(gang=gang, before=left.get(gang, "not there"), after=right.get(gang, "not there"))
-        for gang in sorted({*left, *right})
-        if left.get(gang) != right.get(gang)
-    ]
-
-
-def _fates(outcome: Outcome) -> dict[GangKey, str]:
-    nodes: dict[GangKey, list[str]] = {}
-    for pod, node in outcome.placed.items():
-        nodes.setdefault(outcome.gangs[pod], []).append(node)
-    fates = {gang: f"{len(found)} placed on {', '.join(sorted(set(found)))}" for gang, found in nodes.items()}
-    for each in outcome.waiting:
-        waits = f"{len(each.pods)} pending" if each.pods else "pending"
-        fates[each.gang] = f"{fates[each.gang]}, {waits}" if each.gang in fates else waits
-    for eviction in outcome.evictions:
-        fates[eviction.gang] = f"{fates.get(eviction.gang, '')} (evicted from {eviction.node})".lstrip()
-    return fates
