@@ -2,10 +2,12 @@
 
 import asyncio
 import os
+import pwd
 import signal
 import stat
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import click
 import pytest
@@ -119,3 +121,26 @@ def test_a_second_cluster_takes_another_kubeconfig(tmp_path: Path) -> None:
         assert (second.path.name, second.owner) == ("kubeconfig-2", f"process {os.getpid()}")
     with claimed(wanted) as third:
         assert third.path == wanted
+
+
+def test_a_kubeconfig_that_cannot_be_written_is_said_with_what_to_do(tmp_path: Path) -> None:
+    """A home directory that is read-only, or a path below a file, is no fault of the program."""
+    (tmp_path / "file").touch()
+    answer = CliRunner().invoke(main, ["up", "--nodes", "1x1", "--kubeconfig", str(tmp_path / "file" / "kubeconfig")])
+    assert answer.exit_code == 1
+    assert "cannot be written (Not a directory); --kubeconfig names another file" in answer.output
+
+
+def test_a_user_without_a_home_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a container a user may have no HOME and no entry in the passwd file."""
+
+    def unknown(uid: int) -> NoReturn:
+        raise KeyError(uid)
+
+    for variable in ("HOME", "KUBECONFIG"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    up = CliRunner().invoke(main, ["up", "--nodes", "1x1"])
+    assert "HOME is not set; --kubeconfig names another file" in up.output
+    get = CliRunner().invoke(main, ["get", "gangs"])
+    assert "no kubeconfig found at ~/.kube/config" in get.output

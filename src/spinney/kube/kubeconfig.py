@@ -149,7 +149,15 @@ class Kubeconfig:
 def kubeconfig_paths(environ: Mapping[str, str] = os.environ) -> Sequence[Path]:
     """Return the files kubectl would read: those in ``KUBECONFIG``, else ``~/.kube/config``."""
     listed = [Path(part) for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
-    return listed or [Path.home() / ".kube" / "config"]
+    return listed or [in_home("~/.kube/config")]
+
+
+def in_home(path: Path | str) -> Path:
+    """Return a path with the home directory for ``~``; as it is for a user who has none, such as a container's."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
 
 
 def read_kubeconfig(paths: Iterable[Path]) -> Kubeconfig:

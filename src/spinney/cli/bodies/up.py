@@ -21,6 +21,7 @@ from spinney.cli.terminal.output import echo, progress
 from spinney.dashboard.local import dashboard_of
 from spinney.kube.crds import CrdRefused
 from spinney.kube.errors import InternalError, KubeError
+from spinney.kube.kubeconfig import in_home
 from spinney.kube.manager import ComponentFailed
 from spinney.nodes import ClusterSpec, InvalidClusterSpec
 from spinney.operator.operator import ComputeDomainsMissing
@@ -67,7 +68,7 @@ def up(
 ) -> None:
     log_to_stderr(verbose)
     spec = _described(nodes, cluster_file)
-    directory = data_dir.expanduser() if data_dir else None
+    directory = in_home(data_dir) if data_dir else None
     options = embedded_settings(spec, configs, policies_of(plugins))
     options = replace(options, workloads=workloads, compute_domains=options.operator.mnnvl_enabled)
     server = ServerOptions(
@@ -77,7 +78,7 @@ def up(
         inert=NOT_RUN if workloads else {},
     )
     page = dashboard_port if dashboard else None
-    with claimed(kubeconfig.expanduser()) as claim:
+    with claimed(in_home(kubeconfig)) as claim:
         if claim.owner:
             echo(
                 f"{kubeconfig} belongs to another 'spinney up' ({claim.owner}), which goes on; "

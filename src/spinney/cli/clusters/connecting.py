@@ -25,7 +25,7 @@ from spinney.kube.errors import (
     Unauthorized,
     UndecodableResponse,
 )
-from spinney.kube.kubeconfig import kubeconfig_paths
+from spinney.kube.kubeconfig import in_home, kubeconfig_paths
 from spinney.kube.transport import Transport
 from spinney.runtime import Runtime
 
@@ -104,7 +104,7 @@ def _own_cluster() -> str:
     """Return what else there is to connect to for somebody who has no kubeconfig at all."""
     if any(path.is_file() for path in kubeconfig_paths()):
         return ""
-    if KUBECONFIG.expanduser().is_file():
+    if in_home(KUBECONFIG).is_file():
         return f"; 'spinney up' has written one: export KUBECONFIG={KUBECONFIG}"
     return "; 'spinney up' starts a cluster to try things on"
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+import click
+
 
 @dataclass(frozen=True)
 class KubeconfigClaim:
@@ -25,11 +27,10 @@ class KubeconfigClaim:
 @contextmanager
 def claimed(wanted: Path) -> Iterator[KubeconfigClaim]:
     """Own ``wanted``, or where it has an owner the next free name beside it, for the time of the block."""
-    wanted.parent.mkdir(parents=True, exist_ok=True)
     owner = ""
     for number in count(1):
         path = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
-        lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        lock = _lock_beside(path)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -43,3 +44,15 @@ def claimed(wanted: Path) -> Iterator[KubeconfigClaim]:
         finally:
             os.close(lock)
         return
+
+
+def _lock_beside(path: Path) -> int:
+    """Return the open lock of a file, in a directory that is made where it is missing."""
+    if path.parts[0] == "~":
+        raise click.ClickException(f"{path} cannot be written: HOME is not set; --kubeconfig names another file")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        said = f"{path} cannot be written ({error.strerror}); --kubeconfig names another file"
+        raise click.ClickException(said) from error

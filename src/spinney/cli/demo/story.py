@@ -7,17 +7,19 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from spinney.cli.clusters.choosing import KUBECONFIG
+from spinney.cli.clusters.owning import claimed
 from spinney.cli.demo.screen import Commands, Screen
 from spinney.cli.demo.stage import Stage, a_stage
 from spinney.cli.demo.workloads import INFERENCE_PODS, inference, training
 from spinney.cli.terminal.output import progress
 from spinney.dashboard.local import dashboard_of
 from spinney.explain.amounts import counted
+from spinney.kube.kubeconfig import in_home
 from spinney.nodes import PodTimes
 from spinney.server import HttpServer
 from spinney.sim.embedded.shapes import gpu_cluster
 
-_KUBECONFIG = Path("~/.spinney/demo-kubeconfig").expanduser()
+_KUBECONFIG = in_home("~/.spinney/demo-kubeconfig")
 
 
 async def tell(screen: Screen, *, keep: bool) -> None:
@@ -90,19 +92,24 @@ async def training_fits_a_block(stage: Stage, screen: Screen) -> None:
 
 
 async def _keep(stage: Stage, screen: Screen, page: str) -> None:
-    async with HttpServer(stage.cluster.server) as http:
-        _KUBECONFIG.parent.mkdir(parents=True, exist_ok=True)
-        http.write_kubeconfig(_KUBECONFIG)
-        spinney = _called()
-        screen.offer(
-            f"The cluster stays up until Ctrl-C, and its dashboard at {page} with it. In another terminal:",
-            (
-                (f"export KUBECONFIG={shlex.quote(str(_KUBECONFIG))}", "kubectl and spinney then talk to this cluster"),
-                (f"{spinney} top", "the picture above, live"),
-                (f"{spinney} why train", "one gang, and the state it is in"),
-            ),
-        )
-        await asyncio.get_running_loop().create_future()
+    with claimed(_KUBECONFIG) as claim:
+        async with HttpServer(stage.cluster.server) as http:
+            http.write_kubeconfig(claim.path)
+            await _offered(screen, page, claim.path)
+
+
+async def _offered(screen: Screen, page: str, kubeconfig: Path) -> None:
+    """Leave the cluster to the reader until Ctrl-C."""
+    spinney = _called()
+    screen.offer(
+        f"The cluster stays up until Ctrl-C, and its dashboard at {page} with it. In another terminal:",
+        (
+            (f"export KUBECONFIG={shlex.quote(str(kubeconfig))}", "kubectl and spinney then talk to this cluster"),
+            (f"{spinney} top", "the picture above, live"),
+            (f"{spinney} why train", "one gang, and the state it is in"),
+        ),
+    )
+    await asyncio.get_running_loop().create_future()
 
 
 _SUMMARY = (
