@@ -128,7 +128,7 @@ def test_a_kubeconfig_that_cannot_be_written_is_said_with_what_to_do(tmp_path: P
     (tmp_path / "file").touch()
     answer = CliRunner().invoke(main, ["up", "--nodes", "1x1", "--kubeconfig", str(tmp_path / "file" / "kubeconfig")])
     assert answer.exit_code == 1
-    assert "cannot be written (Not a directory); --kubeconfig names another file" in answer.output
+    assert "kubeconfig cannot be written (File exists); --kubeconfig names another file" in answer.output
 
 
 def test_a_user_without_a_home_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,7 +144,7 @@ async def test_impersonation(tmp_path: Path, runtime: Runtime) -> None:
 
 
 async def test_proxies(tmp_path: Path, runtime: Runtime) -> None:
-    """proxy-url is used; without it the environment's proxy is, unless NO_PROXY excepts the server."""
+    """proxy-url is used; without it the environment's proxy is, but not for this machine itself."""
     authority = Authority()
     async with serving(pair=authority.server("127.0.0.1"), directory=tmp_path) as server, proxying() as (url, targets):
         cluster = {"server": server.url, "certificate-authority-data": b64(authority.pem)}
@@ -153,8 +153,12 @@ async def test_proxies(tmp_path: Path, runtime: Runtime) -> None:
         assert len(targets) == 1
         path = a_kubeconfig(tmp_path / "config", cluster=cluster)
         await who(load_kubeconfig(path, runtime=runtime, environ={"HTTPS_PROXY": url}))
-        assert len(targets) == 2
-        await who(load_kubeconfig(path, runtime=runtime, environ={"HTTPS_PROXY": url, "NO_PROXY": "127.0.0.0/8"}))
+        assert len(targets) == 1, "this machine itself is reached directly, as kubectl does it"
+        elsewhere = server.url.replace("127.0.0.1", "api.example.com")
+        path = a_kubeconfig(
+            tmp_path / "config", cluster={**cluster, "server": elsewhere, "tls-server-name": "127.0.0.1"}
+        )
+        await who(load_kubeconfig(path, runtime=runtime, environ={"HTTPS_PROXY": url}))
         assert len(targets) == 2
 
 
@@ -174,6 +178,9 @@ async def test_proxies(tmp_path: Path, runtime: Runtime) -> None:
         ("api.example.com:6443", "https://api.example.com", False),
         ("fd00::/8", "https://[fd00::1]:6443", True),
         ("*", "https://anything", True),
+        ("", "https://localhost:6443", True),
+        ("", "https://127.0.0.2:6443", True),
+        ("", "https://[::1]:6443", True),
     ],
 )
 def test_exceptions_from_the_proxy(no_proxy: str, url: str, direct: bool) -> None:

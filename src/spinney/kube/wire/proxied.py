@@ -123,6 +123,8 @@ def _cut(response: aiohttp.ClientResponse) -> None:
 
 
 def _say(problem: Exception) -> str:
+    if isinstance(problem, aiohttp.ClientConnectorError):
+        return f"{problem.host}:{problem.port} does not answer ({problem.os_error})"
     return str(problem) or type(problem).__name__
 
 

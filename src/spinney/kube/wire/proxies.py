@@ -2,7 +2,7 @@
 
 ``NO_PROXY`` is read as the Go tools of a cluster read it: host names match themselves and their subdomains, a leading
 dot only the subdomains, addresses match themselves, and networks in CIDR form match what is inside; any of them but a
-network may have a port.
+network may have a port. Nor do they use a proxy for this machine itself.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ def proxy_for(url: str, environ: Mapping[str, str]) -> str | None:
     """Return the proxy to use for ``url``, or None to connect directly."""
     parts = urlsplit(url)
     proxy = _variable(environ, f"{parts.scheme}_proxy") or _variable(environ, "all_proxy")
-    if not proxy or not parts.hostname:
+    if not proxy or not parts.hostname or _is_this_machine(parts.hostname):
         return None
     port = parts.port or (443 if parts.scheme == "https" else 80)
     exceptions = _variable(environ, "no_proxy").split(",")
@@ -25,6 +25,13 @@ def proxy_for(url: str, environ: Mapping[str, str]) -> str | None:
 
 def _variable(environ: Mapping[str, str], name: str) -> str:
     return environ.get(name) or environ.get(name.upper()) or ""
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _excepts(exception: str, host: str, port: int) -> bool:
