@@ -14,7 +14,6 @@ WORKLOAD: Final = Resource("scheduling.k8s.io", "v1alpha2", "Workload", "workloa
 POD_GROUP: Final = Resource("scheduling.k8s.io", "v1alpha2", "PodGroup", "podgroups")
 
 SCHEDULED: Final = "PodGroupScheduled"
-PROTECTION_FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
 
 
 class SchedulingPolicy(Struct, frozen=True, kw_only=True):

@@ -11,38 +11,11 @@ from spinney.api.resource import Resource
 from spinney.api.struct import Struct, constant
 from spinney.api.workload_v1alpha1 import BasicPolicy, ControllerReference
 from spinney.api.workload_v1alpha2 import (
-    PROTECTION_FINALIZER,
     GroupResourceClaim,
     PodGroupStatus,
     SchedulingConstraints,
     SchedulingPolicy,
 )
-
-__all__ = [
-    "COMPOSITE_POD_GROUP",
-    "DISRUPTION_TARGET",
-    "INITIALLY_SCHEDULED",
-    "MAX_DEPTH",
-    "MAX_TEMPLATES",
-    "POD_GROUP",
-    "POD_GROUP_V1ALPHA3",
-    "PROTECTION_FINALIZER",
-    "WORKLOAD",
-    "WORKLOAD_V1ALPHA3",
-    "CompositeGangPolicy",
-    "CompositePodGroup",
-    "CompositePodGroupSpec",
-    "CompositePodGroupStatus",
-    "CompositePodGroupTemplate",
-    "CompositeSchedulingPolicy",
-    "DisruptionMode",
-    "PodGroup",
-    "PodGroupSpec",
-    "PodGroupTemplate",
-    "Workload",
-    "WorkloadReference",
-    "WorkloadSpec",
-]
 
 WORKLOAD: Final = Resource("scheduling.k8s.io", "v1beta1", "Workload", "workloads")
 POD_GROUP: Final = Resource("scheduling.k8s.io", "v1beta1", "PodGroup", "podgroups")
