@@ -1,5 +1,6 @@
 """The event recorder: counted, combined, rationed, and never in the caller's way."""
 
+import asyncio
 from typing import Any
 
 from spinney.api.core import EVENT
@@ -205,6 +206,29 @@ def test_events_of_one_component_give_way_to_writes_of_another() -> None:
         assert 0 < told <= 10
         assert len(server.state(EVENT)) == 80
         assert runtime.clock.monotonic() - start <= 10.0
+
+    recorded(scenario)
+
+
+def test_writes_that_nobody_waits_for_wait_for_a_calm_moment_but_not_for_ever() -> None:
+    """They come after the urgent writes, and where those never end, so many seconds after those began."""
+
+    async def scenario(recorder: EventRecorder, client: Client, server: ModelServer, runtime: Runtime) -> None:
+        async def calm_after(seconds: float) -> float:
+            await recorder.when_calm(seconds)
+            return runtime.clock.monotonic() - start
+
+        start = runtime.clock.monotonic()
+        assert await calm_after(10.0) == 0.0
+        with recorder.giving_way():
+            after = asyncio.create_task(calm_after(10.0))
+            await runtime.clock.sleep(4.0)
+            with recorder.giving_way():
+                await runtime.clock.sleep(1.0)
+        assert await after == 5.0
+        with recorder.giving_way():
+            assert await calm_after(10.0) == 15.0
+            assert await calm_after(10.0) == 15.0
 
     recorded(scenario)
 

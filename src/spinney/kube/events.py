@@ -126,8 +126,27 @@ class Urgency:
 
     def __init__(self) -> None:
         self.writes = 0
+        self.since = 0.0
+        """When the first of those under way began, on the monotonic clock."""
         self.over: list[Callable[[], None]] = []
         """Hear when the last is done."""
+        self.calm = asyncio.Event()
+        self.calm.set()
+
+    def begin(self, now: float) -> None:
+        """Count one more."""
+        if not self.writes:
+            self.since = now
+            self.calm.clear()
+        self.writes += 1
+
+    def end(self) -> None:
+        """Count one less."""
+        self.writes -= 1
+        if not self.writes:
+            self.calm.set()
+            for hear in self.over:
+                hear()
 
 
 class EventRecorder:
@@ -161,14 +180,19 @@ class EventRecorder:
 
         Those of every component of the process do: they all use the same API server.
         """
-        self._urgency.writes += 1
+        self._urgency.begin(self._runtime.clock.monotonic())
         try:
             yield
         finally:
-            self._urgency.writes -= 1
-            if not self._urgency.writes:
-                for send_soon in self._urgency.over:
-                    send_soon()
+            self._urgency.end()
+
+    async def when_calm(self, seconds: float) -> None:
+        """Wait until nobody has urgent writes to do, or until somebody has had some for so many seconds."""
+        left = self._urgency.since + seconds - self._runtime.clock.monotonic()
+        if self._urgency.writes and left > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._urgency.calm.wait()
 
     def event(self, about: ObjectReference, type: EventType, reason: str, message: str) -> None:  # noqa: A002
         """Record that ``reason`` happened to ``about``; returns at once, and the event is sent in the background."""

@@ -19,6 +19,9 @@ from spinney.runtime import Runtime
 
 T = TypeVar("T")
 
+GIVING_WAY_SECONDS = 10.0
+"""How long after binds have begun a status that gives way to them is written all the same."""
+
 
 class ObjectEvent(NamedTuple):
     """An event on an object."""
@@ -42,6 +45,8 @@ class StatusKind(ABC, Generic[T]):
     """Whether a change of the object itself is a reason to look."""
     follows_pods: ClassVar[bool] = False
     """Whether every change of a pod is."""
+    gives_way: ClassVar[bool] = False
+    """Whether people read it but no program waits for it: then it is written when no binds are under way."""
 
     @abstractmethod
     def gang_of(self, found: T) -> GangKey:
@@ -104,6 +109,8 @@ class StatusController(Generic[T]):
                     self.controller.enqueue_after(key, self.kind.gathering_seconds(found) if gather else 0.0)
 
     async def _reconcile(self, key: Key) -> Requeue | None:
+        if self.kind.gives_way:
+            await self._events.when_calm(GIVING_WAY_SECONDS)
         found = self._objects.get(key) if self._objects is not None else None
         if found is None:
             self.kind.gone(key)

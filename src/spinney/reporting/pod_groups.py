@@ -53,6 +53,8 @@ GROUP_KINDS: Final[Mapping[Resource, GroupKind]] = {
 class ScheduledCondition(StatusKind[Any]):
     """The condition of one kind of group. ``tells`` has every turn of a group that is not native told in an event."""
 
+    gives_way = True
+
     def __init__(self, resource: Resource, *, names: Collection[str] = (), tells: bool = False) -> None:
         self.name = f"scheduled condition of {resource.plural}.{resource.group}"
         self.resource = resource
