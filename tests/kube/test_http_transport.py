@@ -300,3 +300,13 @@ async def test_redirects_are_not_followed() -> None:
         transport = HttpTransport(Endpoint(server.url))
         assert (await transport.request(Request("GET", "/a"))).status == 302
         await transport.close()
+
+
+async def test_a_header_cannot_smuggle_in_another() -> None:
+    """A value with a line break, such as a token from a file that has two lines, is refused before anything is sent."""
+    async with serving() as server:
+        transport = HttpTransport(Endpoint(server.url))
+        with pytest.raises(ValueError, match="header 'x-note' contains a line break"):
+            await transport.request(Request("GET", "/a", headers={"x-note": "one\r\nx-other: two"}))
+        assert server.requests == []
+        await transport.close()

@@ -163,7 +163,8 @@ class EventRecorder:
         self._client = client
         self._runtime = client.runtime
         self._component = component
-        self._metrics = metrics or KubeMetrics()
+        counted = (metrics or KubeMetrics()).events
+        self._counts = {outcome: counted.labels(outcome) for outcome in ("sent", "merged", "dropped", "failed")}
         self._series: _Recent[_Series] = _Recent()
         self._similar: _Recent[_Similar] = _Recent()
         self._budgets: _Recent[_Budget] = _Recent()
@@ -199,7 +200,7 @@ class EventRecorder:
         now = self._runtime.clock.now()
         said = self._combined(_Said(_without_version(about), type, reason, message[:_MESSAGE_LENGTH]))
         if not self._afford(said.about):
-            self._metrics.events.labels("dropped").inc()
+            self._counts["dropped"].inc()
             return
         series = self._series.get(said)
         if series is None:
@@ -219,7 +220,7 @@ class EventRecorder:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.flush()
-        self._metrics.events.labels("dropped").inc(self._waiting)
+        self._counts["dropped"].inc(self._waiting)
         self._outbox.clear()
         for sender in self._senders:
             sender.cancel()
@@ -230,9 +231,9 @@ class EventRecorder:
         if queue is None:
             queue = self._outbox.setdefault(said.about, {})
         if said in queue:
-            self._metrics.events.labels("merged").inc()
+            self._counts["merged"].inc()
         elif self._waiting >= _QUEUED:
-            self._metrics.events.labels("dropped").inc()
+            self._counts["dropped"].inc()
         else:
             queue[said] = series
             self._waiting += 1
@@ -273,9 +274,9 @@ class EventRecorder:
     async def _send_one(self, said: _Said, series: _Series) -> None:
         try:
             await self._store(said, series)
-            self._metrics.events.labels("sent").inc()
+            self._counts["sent"].inc()
         except KubeError as error:
-            self._metrics.events.labels("failed").inc()
+            self._counts["failed"].inc()
             # A namespace that is going away takes no more events.
             level = log.debug if isinstance(error, Forbidden | NotFound) else log.warning
             level("event not recorded", about=str(said.about.name), reason=said.reason, error=str(error))

@@ -7,8 +7,8 @@ followed and cookies not kept, so credentials go nowhere but to the server they 
 """
 
 import ssl
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -93,16 +93,20 @@ class HttpTransport:
         if self.endpoint.proxy is not None:
             session = await self._session(self.endpoint.proxy)
             return await session.request(request, credential, self._context(credential.certificate))
-        with self._named(request):
+        try:
             return await self._connections_as(credential).request(request, (*self._always, *credential.headers))
+        except ConnectionFailed as problem:
+            raise self._named(problem, request) from problem
 
     async def _begin(self, request: Request, credential: Credential) -> "ResponseStream | ProxiedStream":
         if self.endpoint.proxy is not None:
             session = await self._session(self.endpoint.proxy)
             return await session.begin(request, credential, self._context(credential.certificate))
-        with self._named(request):
-            headers = (*self._always_streaming, *credential.headers)
+        headers = (*self._always_streaming, *credential.headers)
+        try:
             return await self._connections_as(credential).begin(request, headers, where=self._where(request))
+        except ConnectionFailed as problem:
+            raise self._named(problem, request) from problem
 
     def _connections_as(self, credential: Credential) -> Connections:
         """Return connections that present this credential's certificate; those that present another are retired."""
@@ -129,13 +133,9 @@ class HttpTransport:
                 )
         return self._proxied
 
-    @contextmanager
-    def _named(self, request: Request) -> Iterator[None]:
-        """Have errors name the request."""
-        try:
-            yield
-        except ConnectionFailed as problem:
-            raise type(problem)(f"{self._where(request)}: {problem}") from problem
+    def _named(self, problem: ConnectionFailed, request: Request) -> ConnectionFailed:
+        """Return a problem with the request that it was about."""
+        return type(problem)(f"{self._where(request)}: {problem}")
 
     def _check_open(self) -> None:
         if self._closed:

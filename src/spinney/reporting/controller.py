@@ -98,6 +98,11 @@ class StatusController(Generic[T]):
         if self.kind.follows_objects:
             self.controller.watch(objects)
 
+    @property
+    def follows_pods(self) -> bool:
+        """Tell whether every change of a pod is a reason to look: not while the kind is not installed."""
+        return self.kind.follows_pods and self._objects is not None
+
     def look_at(self, gang: GangKey, *, gather: bool = False) -> None:
         """Look at the objects of a gang now, or when some more of its pods may have changed."""
         if self._objects is not None and gang.source in self.kind.sources:

@@ -27,7 +27,7 @@ from spinney.kube.wire.streams import ResponseStream
 CONNECT_SECONDS = 10.0
 IDLE_SECONDS = 60.0  # an API server closes an idle connection after 90
 
-_LINE_BREAKS = re.compile(r"[\r\n\0]")
+_LINE_BREAK = re.compile(r"[\r\n\0]")
 
 
 class Connections:
@@ -142,14 +142,11 @@ class Connections:
         target = self._prefix + _escaped(request.path)
         if request.query:
             target += "?" + _encoded(tuple(request.query.items()))
-        lines = [f"{request.method} {target} HTTP/1.1\r\nhost: {self._authority}"]
-        lines += [f"{name}: {value}" for name, value in (*headers, *request.headers.items())]
-        if body is not None:
-            lines.append(f"content-length: {len(body)}")
-        head = "\r\n".join(lines)
-        if len(_LINE_BREAKS.findall(head)) != 2 * len(lines):
-            raise ValueError(f"a header of {request} contains a line break")
-        return head.encode("latin-1") + b"\r\n\r\n" + (body or b"")
+        head = f"{request.method} {target} HTTP/1.1\r\nhost: {self._authority}\r\n"
+        head += _lines((*headers, *request.headers.items()))
+        if body is None:
+            return head.encode("latin-1") + b"\r\n"
+        return f"{head}content-length: {len(body)}\r\n\r\n".encode("latin-1") + body
 
 
 class _Connection(asyncio.Protocol):
@@ -246,6 +243,14 @@ _PLAIN_PATH = re.compile(r"[A-Za-z0-9/._:~-]*").fullmatch
 
 def _escaped(path: str) -> str:
     return path if _PLAIN_PATH(path) else quote(path, safe="/:@!$&'()*+,;=~-._%")
+
+
+@lru_cache(maxsize=64)  # a client sends the same with every request
+def _lines(headers: tuple[tuple[str, str], ...]) -> str:
+    for name, value in headers:
+        if _LINE_BREAK.search(name) or _LINE_BREAK.search(value):
+            raise ValueError(f"header {name!r} contains a line break")
+    return "".join(f"{name}: {value}\r\n" for name, value in headers)
 
 
 @lru_cache(maxsize=256)

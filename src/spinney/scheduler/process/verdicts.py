@@ -69,16 +69,18 @@ class Verdicts:
         old, new = change
         if old and new and _aspects(old) == _aspects(new):
             return  # nothing that is said of a gang depends on the rest
+        following = [writer for writer in self._writers if writer.follows_pods]
+        if not following:
+            return
         served = self._inventory.scheduler_names
         gangs = dict.fromkeys(
             membership(record)[0]
             for record in (old, new)
             if record is not None and record.pod.spec.scheduler_name in served
         )
-        for writer in self._writers:
-            if writer.kind.follows_pods:
-                for gang in gangs:
-                    writer.look_at(gang, gather=True)
+        for writer in following:
+            for gang in gangs:
+                writer.look_at(gang, gather=True)
 
 
 def _aspects(record: PodRecord) -> tuple[object, ...]:
