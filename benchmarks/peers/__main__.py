@@ -13,8 +13,8 @@ does.
 Columns: pods per second to the last bind, the time of the first and of the last bind (for ``verdict``: of the
 condition on the pod; for ``scale-test``: all pods created, all gates gone), processor time of the contender and of API
 server and etcd, the most memory the contender held, and whether everything was right, as a watch has seen it: no gang
-in part, no node with more pods than GPUs, racks and blocks kept; for ``scale-test``: no gate opened before the gang was
-there.
+in part, no node with more pods than GPUs at any time, racks and blocks kept, nobody evicted without need or for a gang
+that fits nowhere; for ``scale-test``: no gate opened before the gang was there.
 """
 
 import argparse
@@ -31,6 +31,7 @@ from benchmarks.load.contenders import OUR_USER, compile_ours
 from benchmarks.load.measuring import Bench, Figures, Load, measure, of_median_rate, progress, rested
 from benchmarks.peers import asking, checking, hall, operators
 from benchmarks.peers.families import FAMILIES, Family, Gang
+from spinney.cli.terminal.logs import log_to_stderr
 from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
 from spinney.runtime import Runtime
@@ -198,6 +199,7 @@ def main() -> None:
     if unknown := set(options.rows) - set(ROWS):
         parser.error(f"no row is called {', '.join(sorted(unknown))}; there are {', '.join(ROWS)}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # so that the control plane is stopped
+    log_to_stderr()
     sys.exit(0 if asyncio.run(run(options)) else 1)
 
 

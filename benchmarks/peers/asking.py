@@ -6,9 +6,9 @@ then does the gang come, and the clock starts. No kubelet runs: a pod that is ev
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 
 from benchmarks.load import cluster
 from benchmarks.load.contenders import Contender
@@ -16,11 +16,13 @@ from benchmarks.load.measuring import Bench, Figures, progress
 from benchmarks.load.processes import cpu_seconds, peak_memory
 from benchmarks.peers.families import GANG, KAI_PROMISED, Family, Gang
 from benchmarks.peers.hall import GPUS
-from spinney.api.core import POD
+from benchmarks.peers.witness import Witness
+from spinney.api.core import POD, Pod
 from spinney.api.struct import JSON
+from spinney.kube.cache import Change, WatchCache, kept_up
 from spinney.kube.client import Client
 
-ASKING, PROBE = "asking", "probe"
+ASKING, PROBE, LAST = "asking", "probe", "last"
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,15 @@ async def measure(
     client = bench.client
     progress(f"{asking.name}: {contender.name}: filling {nodes} nodes")
     await fill(client, family, nodes)
+    witness = Witness(ASKING, asking.size, hopeless=asking.answered is is_told)
+    async with _watched_by(witness, client):
+        figures = await _answer(bench, contender, family, asking, limit=limit)
+    await family.clear(client)
+    return replace(figures, faults=witness.faults())
+
+
+async def _answer(bench: Bench, contender: Contender, family: Family, asking: Asking, *, limit: float) -> Figures:
+    client = bench.client
     gang = Gang(ASKING, asking.size, asking.size, queue=asking.queue)
     with contender.running(bench.plane, bench.kubeconfig) as pids:
         await family.create(client, [Gang(PROBE, 1, 1)])
@@ -73,8 +84,6 @@ async def measure(
         passed = time.monotonic() - start
         cpu, memory = sum(map(cpu_seconds, pids)) - cpu, sum(map(peak_memory, pids))
         served = bench.server_cpu() - served - bench.at_rest * passed
-    faults = await _faults(client, asking, nodes)
-    await family.clear(client)
     return Figures.at(
         [moment - start for moment in times],
         pods=asking.size,
@@ -84,8 +93,25 @@ async def measure(
         cpu=cpu,
         server_cpu=served,
         memory=memory,
-        faults=faults,
     )
+
+
+@asynccontextmanager
+async def _watched_by(witness: Witness, client: Client) -> AsyncIterator[None]:
+    """Show a witness every change of a pod from the block's beginning to its end."""
+    over = asyncio.Event()
+
+    def see(change: Change[Pod]) -> None:
+        witness.see(change)
+        if change.key.name == LAST:
+            over.set()
+
+    pods = WatchCache(client, POD, Pod, runtime=client.runtime, namespace=cluster.NAMESPACE_NAME)
+    pods.subscribe(see)
+    async with kept_up(pods):
+        yield
+        await client.create(POD, cluster.a_pod(LAST, "nobody", {}))  # all that was before it has been seen with it
+        await over.wait()
 
 
 async def fill(client: Client, family: Family, nodes: int) -> None:
@@ -120,17 +146,3 @@ async def _answered(
     except TimeoutError:
         progress(f"{gang}: stopped after {limit:.0f} s with {len(seen)} of {count} pods")
     return list(seen.values())
-
-
-async def _faults(client: Client, asking: Asking, nodes: int) -> tuple[str, ...]:
-    """Return what is wrong with who is there: a gang in part, too much on a node, more evicted than was needed."""
-    pods = (await client.list(POD, cluster.NAMESPACE_NAME)).items
-    used = Counter(pod["spec"]["nodeName"] for pod in pods if is_bound(pod))
-    found = [f"node {node} has {GPUS} GPUs and {count} pods" for node, count in used.items() if count > GPUS]
-    mine = sum(is_bound(pod) for pod in pods if pod["metadata"]["labels"][GANG] == ASKING)
-    if 0 < mine < asking.size or (mine and asking.answered is is_told):
-        found.append(f"{mine} of {asking.size} pods are bound")
-    evicted = nodes * GPUS - (sum(used.values()) - mine)
-    if evicted > mine:
-        found.append(f"{evicted} pods were evicted for {mine}")
-    return tuple(found)
