@@ -125,7 +125,7 @@ def test_what_keeps_a_gang_out_is_named(family: str, obstacle: str, runtime: Run
 
 @pytest.mark.parametrize("family", SESSIONS)
 def test_a_queue_that_does_not_exist_is_named(family: str, runtime: Runtime) -> None:
-    """A gang that names a queue nobody made is told so, and where to submit it instead was tried."""
+    """A gang that names a queue nobody made is told so; to make it, and to name another, was tried."""
     cluster = two_nodes()
     cluster.queue("real", quota=-1)
     cluster.submit(*a_gang(family, queue="nowhere"))
@@ -133,7 +133,10 @@ def test_a_queue_that_does_not_exist_is_named(family: str, runtime: Runtime) -> 
     answer, text = told(cluster, runtime)
 
     assert "queue nowhere does not exist" in text
-    assert [each.text for each in answer.remedies] == ["submit it to queue real"]
+    assert [each.text for each in answer.remedies] == [
+        "create queue nowhere, with no quota and no limit",
+        "submit it to queue real",
+    ]
 
 
 class Maintenance(Plugin):
@@ -188,3 +191,69 @@ def test_a_plugin_that_divides_the_nodes_is_named(family: str, runtime: Runtime)
 
     assert "plugin halves keeps its pods on one part of the nodes, and no part has room for all of them" in text
     assert "what it waits for is not known" not in text
+
+
+def a_sharing_pod(name: str, family: str, **annotations: str) -> JSON:
+    """Return a pod that asks for parts of GPUs."""
+    spec = {"schedulerName": SCHEDULERS[family], "containers": [{"name": "c"}]}
+    return manifest("v1", "Pod", name, "default", annotations=annotations, spec=spec)
+
+
+@pytest.mark.parametrize("family", SESSIONS)
+@pytest.mark.parametrize(
+    ("wanted", "lacking"),
+    [
+        ({"gpu-fraction": "0.6"}, "1 share of 0.6 GPU"),
+        ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}, "1 share of 2 x 0.5 GPU"),
+    ],
+)
+def test_a_part_of_a_gpu_that_is_lacking_has_an_amount(
+    family: str, wanted: dict[str, str], lacking: str, runtime: Runtime
+) -> None:
+    """A pod that finds no part of a GPU is told which, and that its node could take it once others are gone."""
+    cluster = Cluster("1x2")
+    cluster.submit(*(a_sharing_pod(f"old-{each}", family, **{"gpu-fraction": "0.6"}) for each in range(2)))
+    cluster.step()
+    cluster.submit(a_sharing_pod("train", family, **wanted))
+
+    answer, text = told(cluster, runtime)
+
+    assert f"gpu-000 lacks {lacking}" in text
+    assert "the pod found no room" in text
+    assert "1 may fit once pods are evicted" in text
+    assert any(each.text.startswith("end default/old") for each in answer.remedies)
+
+
+@pytest.mark.parametrize("family", SESSIONS)
+def test_a_part_of_a_gpu_that_no_gpu_has_is_not_freed_by_evicting(family: str, runtime: Runtime) -> None:
+    """More memory than a GPU has is not there when the node is empty either."""
+    cluster = Cluster("1x2")
+    cluster.submit(a_sharing_pod("train", family, **{"gpu-memory": "400000"}))
+
+    answer, text = told(cluster, runtime)
+
+    assert "too small for the rest even when empty" in text
+    assert "may fit once pods are evicted" not in text
+    assert answer.remedies == ()
+
+
+@pytest.mark.parametrize(
+    ("requests", "said"),
+    [
+        ({"nvidia.com/gpu": "16"}, "the pod requests 16 GPUs, but the largest node offers 8 GPUs"),
+        ({"cpu": "2000"}, "the pod requests 2000 CPU cores, but the largest node offers 96 CPU cores"),
+        ({"example.com/npu": "1"}, "the pod requests 1 example.com/npu, but no node offers any"),
+    ],
+)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_pod_that_is_larger_than_every_node_is_told_so(
+    family: str, requests: dict[str, str], said: str, runtime: Runtime
+) -> None:
+    """Whoever places it: that no node is large enough is said, with both amounts."""
+    cluster = two_nodes()
+    cluster.submit(*a_gang(family, containers=[{"name": "c", "resources": {"requests": requests}}]))
+
+    answer, text = told(cluster, runtime)
+
+    assert said in text
+    assert answer.remedies == ()

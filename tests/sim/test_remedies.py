@@ -4,9 +4,10 @@ The oracle makes small clusters at random, applies the patches of each remedy to
 schedulers run on what comes out. ``SPINNEY_REMEDIES`` says how many clusters; the suite takes a few of each kind.
 """
 
+import json
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -110,6 +111,59 @@ def test_a_limit_is_raised_in_every_queue_that_needs_it(runtime: Runtime) -> Non
         "raise the limit of queue team from 16 to 24 GPUs, and raise the limit of queue org from 20 to 24 GPUs"
         in texts(cluster, "train", runtime)
     )
+
+
+def test_a_queue_that_does_not_exist_is_created(runtime: Runtime) -> None:
+    """A gang of a missing queue starts once the queue exists, beside the others, or once it names another one."""
+    cluster = Cluster("4x8")
+    cluster.queue("org", quota=8)
+    cluster.queue("team", quota=8, parent="org")
+    cluster.gang("train", pods=2, gpus=4, queue="research")
+
+    gang, found = found_for(cluster.snapshot(), "train", runtime)
+
+    assert [each.text for each in found.remedies] == [
+        "create queue research below queue org, with no quota and no limit",
+        "submit it to queue team",
+    ]
+    created = found.remedies[0]
+    (patch,) = created.patches
+    assert patch.create is not None
+    assert json.dumps(patch.create, separators=(",", ":")) in created.changes[0].command
+    assert starts(carried_out(cluster.snapshot(), created), gang, runtime)
+
+
+def test_a_created_queue_has_the_quota_that_the_gang_needs(runtime: Runtime) -> None:
+    """A gang that may not be preempted needs quota, so the queue that is missing is created with it."""
+    cluster = Cluster("4x8")
+    cluster.queue("team", quota=8)
+    cluster.submit(manifest("scheduling.k8s.io/v1", "PriorityClass", "inference", None, value=125))
+    cluster.gang("serve", pods=2, gpus=4, queue="research", priority_class="inference")
+
+    assert "create queue research, with a quota of 8 GPUs and no limit" in texts(cluster, "serve", runtime)
+
+
+def test_the_parent_of_a_queue_that_does_not_exist_is_created(runtime: Runtime) -> None:
+    """A queue whose parent is missing cannot be used, until the parent is there."""
+    cluster = Cluster("4x8")
+    cluster.queue("team", quota=8, parent="org")
+    cluster.gang("train", pods=2, gpus=4, queue="team")
+
+    assert texts(cluster, "train", runtime) == ["create queue org, with no quota and no limit"]
+
+
+def test_a_single_pod_can_be_moved_to_a_queue_that_exists(runtime: Runtime) -> None:
+    """The label of a pod without a gang names its queue, so a patch of the pod moves it."""
+    cluster = Cluster("4x8")
+    cluster.queue("team", quota=8)
+    (pod,) = a_gang(random.Random(0), "solo", "pod", queues=["missing"])
+    cluster.submit(pod)
+
+    gang, found = found_for(cluster.snapshot(), "solo", runtime)
+
+    moved = next(each for each in found.remedies if each.text == "submit it to queue team")
+    assert [(each.kind, each.name) for each in moved.patches] == [("Pod", "solo")]
+    assert starts(carried_out(cluster.snapshot(), moved), gang, runtime)
 
 
 @pytest.mark.parametrize("attempts", range(12))
@@ -319,11 +373,13 @@ def a_cluster(chance: random.Random, runtime: Runtime) -> ClusterSnapshot:
     return running.without_objects(left)
 
 
-def a_gang(chance: random.Random, name: str, family: str, *, plain: bool = False) -> list[JSON]:
+def a_gang(
+    chance: random.Random, name: str, family: str, *, plain: bool = False, queues: Sequence[str] = ("qa", "qb")
+) -> list[JSON]:
     """Return the object of a gang of some family, and its pods."""
     count = 1 if family == "pod" else chance.randint(1, 5)
     minimum = count if chance.random() < 0.7 else chance.randint(1, count)
-    queue = {"kai.scheduler/queue": chance.choice(["qa", "qb"])}
+    queue = {"kai.scheduler/queue": chance.choice(queues)}
     required = None if plain or chance.random() < 0.6 else chance.choice([RACK, BLOCK])
     spec: JSON = {
         "schedulerName": SCHEDULERS[family],
@@ -418,7 +474,7 @@ def test_what_is_recommended_works(family: str, seed: int, runtime: Runtime) -> 
     """Every remedy, carried out on the objects, lets the gang start; what is not recommended does not, done in full."""
     chance = random.Random(f"{family} {seed}")
     cluster = a_cluster(chance, runtime)
-    added = a_gang(chance, "new", family)
+    added = a_gang(chance, "new", family, queues=("qa", "missing") if seed % 2 else ("qa", "qb"))
     snapshot = cluster.with_objects(projected(BY_NAME[each["apiVersion"], each["kind"]], each) for each in added)
     advisor = Advisor(snapshot, runtime=runtime, best=0)
     if not any(each.gang.name == "new" for each in advisor.cycle.waiting):

@@ -9,6 +9,7 @@ _KIBI: Final = 1024
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _BYTE_RESOURCES: Final = {"memory": "memory", "ephemeral-storage": "ephemeral storage"}
 _GPU: Final = "nvidia.com/gpu"
+_SHARE: Final = "share of "
 
 
 def amount(resource: str, value: int) -> str:
@@ -23,7 +24,15 @@ def amount(resource: str, value: int) -> str:
         return f"{value} pod slot{_plural(value == 1)}"
     if resource == _GPU:
         return f"{value} GPU{_plural(value == 1)}"
+    if resource.startswith(_SHARE):
+        return f"{value} share{_plural(value == 1)} of {resource.removeprefix(_SHARE)}"
     return f"{value} {resource}"
+
+
+def too_large(resource: str, wanted: int, largest: int) -> str:
+    """Return that a pod asks for more than ``largest``, what the largest node offers."""
+    offered = f"the largest node offers {amount(resource, largest)}" if largest else "no node offers any"
+    return f"the pod requests {amount(resource, wanted)}, but {offered}"
 
 
 def listed(parts: list[str]) -> str:

@@ -180,8 +180,7 @@ def obstacles(
 
 def _words(name: str, node: str, lacking: Sequence[Shortage]) -> str:
     if name == RESOURCES_FILTER:
-        missing = listed([amount(short.resource, short.amount) for short in lacking]) or "a share of a GPU that is free"
-        return f"{node} lacks {missing}"
+        return f"{node} lacks {listed([amount(short.resource, short.amount) for short in lacking])}"
     return _WORDS.get(name, name.replace("{", "{{").replace("}", "}}") + " refuses {node}").format(node=node)
 
 

@@ -103,10 +103,10 @@ def as_text(explanation: Explanation) -> str:
             continue
         lines.append(f"  {victims.action}: {counted(victims.candidates, 'pod')} might have {_MAY[victims.action]}, but")
         lines += [f"    {count.reason}{_times(count.scenarios)}" for count in victims.rejected]
-    nearest = _nearest(explanation)
-    if nearest:
-        lines.append("  nearest to fitting:")
-        lines += [f"    {fact}" for fact in nearest]
+    for title, facts in (("what it needs", explanation.needs), ("nearest to fitting", _nearest(explanation))):
+        if facts:
+            lines.append(f"  {title}:")
+            lines += [f"    {fact}" for fact in facts]
     return "\n".join(lines)
 
 
@@ -133,7 +133,7 @@ def _line(explanation: Explanation) -> str:
         if rest:
             parts.append(f"{counted(rest, f'other {miss.level}')} held no more")
     parts += [_pod_line(report) for report in explanation.pods if report.feasible_nodes == 0]
-    parts += _nearest(explanation)[:1]
+    parts += [*explanation.needs, *_nearest(explanation)][:1]
     return f"{PREFIX}: {'; '.join(parts)}"
 
 
@@ -212,8 +212,8 @@ def _pod_lines(report: PodReport) -> list[str]:
 
 
 def _nearest(explanation: Explanation) -> list[str]:
-    """Return what comes nearest to letting the gang in, as facts: what it needs first, a wider domain, single nodes."""
-    facts = list(explanation.needs)
+    """Return what comes nearest to letting the gang in, as facts: a wider domain, single nodes."""
+    facts = []
     if explanation.wider is not None:
         wider = explanation.wider
         facts.append(f"{_where(wider)} has room for all {wider.needed} pods")

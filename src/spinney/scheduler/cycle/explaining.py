@@ -37,6 +37,7 @@ from spinney.gangs.sources import bare, podgang
 from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.gangs.tree import GroupSet, Member
 from spinney.reporting.pods import SCHEDULER_ERROR
+from spinney.scheduler.cycle.shared_gpus import RoomColumns
 from spinney.scheduler.fairshare.capacity import OverCapacity
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo
@@ -234,18 +235,17 @@ class _Places:
         self._session = session
         self._tasks = tasks
         self._table = session.nodes.table
-        self._free: Vector = self._table.idle  # not written to
-        if self._table.may_release:
-            self._free = self._free + self._table.releasing
         self._names = NodeNames(self._table.names, session.nodes.all.rows)
         alike = by_request(tasks)
         self.one_of_each = [group[0] for group in alike.values()]
+        requests = [task.request for task in self.one_of_each]
+        self._room = RoomColumns.of(session.nodes.ledger, self._names.ordered, requests)
         self.quotes: list[_Quote] = []
         results = [(group, self._diagnose(kind, group[0])) for kind, group in enumerate(alike.values())]
         self.pod_reports = tuple(self._pod_report(group, result) for group, result in results)
         self._usable_by = [(group[0].request, _usable(self._table.alive, result)) for group, result in results]
         unoffered = dict.fromkeys(name for group, _ in results for name in group[0].request.unoffered)
-        self._resources = self._table.axis.names(tuple(unoffered))
+        self._resources = self._room.names(self._table.axis.names(tuple(unoffered)))
         self._usable = np.logical_or.reduce([usable for _, usable in self._usable_by])
 
     def beyond_nodes(self, task: PodInfo) -> bool:
@@ -293,7 +293,7 @@ class _Places:
                     nodes=len(rows),
                     fits=min(int(fits[domain]), ask.count),
                     needed=ask.count,
-                    possible=(empty := capacity(self._table.allocatable[rows], ask.at(rows))) >= ask.count,
+                    possible=(empty := capacity(self._room.empty[rows], ask.at(rows))) >= ask.count,
                     capacity=empty,
                     closed=len(members) - len(rows),
                 )
@@ -325,22 +325,22 @@ class _Places:
         """Return how many of the tasks each domain of a level has room for, ``[domain]``."""
         domains = tree.levels[depth]
         rows = tree.rows[self._usable[tree.rows]]
-        return pods_held(domains.of_row[rows], len(domains), self._free[rows], ask.at(rows))
+        return pods_held(domains.of_row[rows], len(domains), self._room.free[rows], ask.at(rows))
 
     def _report(self, level: str, name: str, members: Rows, ask: _Ask) -> DomainReport:
         """Report one domain, whose nodes are ``members``."""
         rows = members[self._usable[members]]
         where = np.zeros(len(rows), dtype=np.int32)
-        table = DomainTable(level, [name], where, self._free[rows], self._table.allocatable[rows])
+        table = DomainTable(level, [name], where, self._room.free[rows], self._room.empty[rows])
         (report,) = domain_reports(table, ask.at(rows), self._resources)
         return msgspec.structs.replace(report, closed=len(members) - len(rows))
 
     def _ask(self, tasks: Sequence[PodInfo]) -> _Ask:
         """Return what ``tasks`` ask for; a kind of pods that some usable node is closed to says where it may be."""
-        width, kinds = self._free.shape[1], by_request(tasks)
+        kinds = by_request(tasks)
         demands = (
             Demand(
-                request.vector(width),
+                self._room.vector(request),
                 len(kinds[request]),
                 None if np.array_equal(usable, self._usable) else usable,
             )
@@ -378,7 +378,9 @@ class _Places:
         """Yield the nodes whose GPUs have no part left of the size a sharing pod asks for."""
         if task.request.share is not None:
             later, _ = self._session.nodes.resource_fit(task.request, self._names.ordered)
-            yield Refusal.evictable(RESOURCES_FILTER, "Insufficient share of a GPU", self._mask(~later))
+            refused = self._mask(~later)
+            never = refused & self._room.never(task.request)
+            yield Refusal(RESOURCES_FILTER, "Insufficient share of a GPU", refused, never)
 
     def _refused_by_plugins(self, kind: int, task: PodInfo) -> Iterator[Refusal]:
         """Yield the nodes plugins refuse, with the reason each gives for the first of them."""
@@ -399,8 +401,8 @@ class _Places:
 
     def _pod_report(self, alike: Sequence[PodInfo], result: FilterResult) -> PodReport:
         first = alike[0]
-        width = self._free.shape[1]
-        room = Room(self._free, first.request.vector(width), self._table.axis.names(first.request.unoffered))
+        names = self._room.names(self._table.axis.names(first.request.unoffered))
+        room = Room(self._room.free, self._room.vector(first.request), names)
         return pod_report(
             _name(first),
             self._names,

@@ -17,6 +17,7 @@ from spinney.cluster.filters.verdict import FilterRule
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.resources import PODS
 from spinney.cluster.table import Mask
+from spinney.explain.amounts import too_large
 from spinney.scheduler.framework.arguments import NoArguments
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeSet
@@ -58,7 +59,7 @@ class Predicates(Plugin):
             offered = self._largest[column]
             if offered < amount:
                 name = self._session.nodes.table.axis.names(request.unoffered)[column]
-                return f"the pod requests {amount} of {name}, but the largest node offers {offered}"
+                return too_large(name, amount, int(offered))
         return None
 
     def _suits_some_node(self, task: PodInfo, job: PodGroupInfo) -> str | None:

@@ -1,7 +1,7 @@
-"""Levers over queues: raise limits or quotas of the gang's queue and its parents, or use another queue."""
+"""Levers over queues: create one, raise limits or quotas of the gang's queue and its parents, or use another queue."""
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Literal
@@ -16,6 +16,7 @@ from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.gangs.tree import GangKey
 from spinney.sim.remedies.change import RemedyStep
 from spinney.sim.remedies.lever import Chosen, Lever
+from spinney.sim.remedies.missing_queues import missing_queue_lever
 from spinney.sim.remedies.situation import Situation
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
@@ -63,19 +64,22 @@ def queue_levers(situation: Situation) -> Iterator[Lever]:
     gang = situation.gang
     if not queues or gang is None:
         return
+    asked = _total(situation, _WAITING, {gang.queue}, only=situation.key)
+    yield from missing_queue_lever(situation, queues, gang.queue, asked)
     chain = list(_chain(queues, gang.queue))
     for which in ("limit", "quota"):
-        yield from _raising(situation, which, chain)
+        yield from _raising(situation, which, chain, asked)
     yield from _elsewhere(situation, queues, gang.queue)
 
 
-def _raising(situation: Situation, which: BoundName, chain: Sequence[Queue]) -> Iterator[Lever]:
+def _raising(
+    situation: Situation, which: BoundName, chain: Sequence[Queue], own: Mapping[str, float]
+) -> Iterator[Lever]:
     """Yield the lever that raises bounds of the chain: those that are needed, by as much as is needed."""
     gang = situation.gang
     if gang is None or not chain:
         return
     most = _total(situation, _WAITING, {gang.queue})
-    own = _total(situation, _WAITING, {gang.queue}, only=situation.key)
     bounds = []
     for depth, queue in enumerate(chain):
         held = _total(situation, ACTIVE_ALLOCATED, {each.metadata.name for each in chain[: depth + 1]})
@@ -139,8 +143,6 @@ def _described(bounds: Sequence[tuple[_Bound, float]]) -> RemedyStep:
 
 
 def _elsewhere(situation: Situation, queues: dict[str, Queue], current: str) -> Iterator[Lever]:
-    if situation.definition is None:
-        return
     parents = {each.spec.parent_queue for each in queues.values()}
     for name in [each for each in sorted(queues) if each not in parents and each != current][:_OTHERS]:
         yield Lever(
@@ -158,6 +160,8 @@ def _moved(situation: Situation, name: str, snapshot: ClusterSnapshot, _: Chosen
         labels = {**found.metadata.labels, QUEUE_LABEL: name}
         return msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, labels=labels))
 
+    if situation.definition is None:
+        return snapshot.with_objects(moved(record.pod) for record in situation.members)
     return situation.redefined(snapshot, moved)
 
 

@@ -13,14 +13,17 @@ from msgspec.structs import replace
 from spinney.cluster.filters import Candidate, FilterResult
 from spinney.cluster.filters.obstacles import obstacle
 from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.requests import requested
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import PodStatus
+from spinney.cluster.table import NodeTable
 from spinney.coscheduling.cycle.scheduler import UnplacedPod
 from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.framework.points import CycleState
 from spinney.coscheduling.groups.book import Groups, membership
 from spinney.coscheduling.groups.group import Group
-from spinney.explain import Explanation, NodeNames, PodReport, Room, kube_message, pod_report
+from spinney.explain import Explanation, NodeNames, Obstacle, PodReport, Room, kube_message, pod_report
+from spinney.explain.amounts import too_large
 from spinney.explain.counting import RESOURCES_FILTER
 from spinney.gangs.intake import ClusterIntake
 from spinney.gangs.sources import bare
@@ -141,6 +144,7 @@ class Refusals:
             alike=alike,
             describe=partial(obstacle, table, record.pod),
         )
+        report = replace(report, obstacles=(*_too_large(table, record), *report.obstacles))
         self._reported = found, report
         return report
 
@@ -166,6 +170,17 @@ class Refusals:
             others=others,
             simulated=True,
         )
+
+
+def _too_large(table: NodeTable, record: PodRecord) -> list[Obstacle]:
+    """Return what a pod asks for that is more than any node offers, whatever runs there."""
+    rows = table.rows()
+    offered = dict(zip(table.axis, table.allocatable[rows].max(axis=0, initial=0).tolist(), strict=False))
+    return [
+        Obstacle(filter="", text=too_large(name, amount, offered.get(name, 0)), nodes=len(rows), node="")
+        for name, amount in requested(record.pod).items()
+        if amount > offered.get(name, 0)
+    ]
 
 
 def _beside_its_own(report: PodReport) -> PodReport:
