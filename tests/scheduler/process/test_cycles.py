@@ -2,6 +2,8 @@
 
 from spinney.api.core import NODE, POD
 from spinney.api.coscheduling import POD_GROUP as COSCHEDULING_GROUP
+from spinney.api.kai import QUEUE
+from spinney.api.podgang import POD_GANG
 from spinney.kube.client import PatchKind
 from spinney.kube.crds import install_crds
 from spinney.scheduler.process.process import CyclePace
@@ -48,6 +50,29 @@ def test_cycles_leave_as_much_time_as_they_take() -> None:
     """Pods that come all the time wait as little as the cycles cost, and after a long cycle no longer than a moment."""
     pace = CyclePace(gather=0.005, gather_longest=0.02)
     assert [pace.gathering(last) for last in (0.0, 0.008, 3.0)] == [0.005, 0.008, 0.02]
+
+
+@given_a_world
+async def test_a_gang_that_is_moved_to_another_queue_starts(world: World) -> None:
+    """A label names the queue of a PodGang: when it names one that exists, the gang is tried again at once."""
+    await install_crds(world.client)
+    await world.add_node("n1")
+    share = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
+    resources = {"gpu": share, "cpu": share, "memory": share}
+    await world.client.create(QUEUE, {"metadata": {"name": "team"}, "spec": {"resources": resources}})
+    groups = [{"name": "w", "podReferences": [], "minReplicas": 1}]
+    await world.client.create(POD_GANG, {"metadata": {"name": "a", "namespace": NS}, "spec": {"podgroups": groups}})
+    pod = {
+        "metadata": {"name": "a-0", "namespace": NS, "labels": {"grove.io/podgang": "a", "grove.io/podclique": "w"}},
+        "spec": {"schedulerName": "spinney-scheduler", "containers": [{"name": "main", "image": "pause"}]},
+    }
+    await world.client.create(POD, pod)
+    async with world.scheduler():
+        await world.settle(60)
+        assert (await world.places())["a-0"] == ""
+        await world.client.patch(POD_GANG, "a", {"metadata": {"labels": {"kai.scheduler/queue": "team"}}}, NS)
+        await world.settle(60)
+        assert (await world.places())["a-0"] == "n1"
 
 
 @given_a_world

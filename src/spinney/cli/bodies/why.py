@@ -154,7 +154,7 @@ def remedy_lines(answer: Answer) -> list[str]:
     lines = [f"what would let it start (each was tried on this snapshot{early}):"]
     for remedy in answer.remedies:
         lines.append(f"  - {remedy.text}{_price(remedy)}")
-        lines += [f"      {change.command}" for change in remedy.changes if change.command]
+        lines += [f"      {line}" for change in remedy.changes for line in change.command.splitlines()]
     return lines
 
 

@@ -3,11 +3,12 @@
 A pod that starts to run, becomes ready or gets another condition changes nothing; a pod that appears, loses its last
 gate, is deleted or ends does, and so does one that another scheduler binds, or that was asked to go and answers; that
 our own bind arrived changes nothing.
-A node's heartbeat changes nothing; its labels, taints, capacity or readiness do. Of other objects the generation tells,
-or, where it is not read (claims, volumes), whether anything a scheduler reads differs.
+A node's heartbeat changes nothing; its labels, taints, capacity or readiness do. Of other objects generation, labels
+and annotations tell (a label names the queue of a gang), or, where no generation is read (claims, volumes), whether
+anything a scheduler reads differs.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -18,7 +19,11 @@ from spinney.api.policy import PodDisruptionBudget
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.checkpoints import ANSWERS
+from spinney.gangs.sources.context import LAST_EVICTION_ANNOTATION, LAST_START_ANNOTATION
 from spinney.kube.cache import Change
+
+_WRITTEN_HERE: Final = frozenset({LAST_START_ANNOTATION, LAST_EVICTION_ANNOTATION})
+"""Annotations by which schedulers themselves tell what became of a gang."""
 
 
 def confirms(record: PodRecord | None, pod: Pod | None) -> bool:
@@ -48,7 +53,7 @@ def may_change_decisions(change: Change[Any]) -> bool:
     if isinstance(old, PodDisruptionBudget) and isinstance(new, PodDisruptionBudget):
         return (old.spec, old.status.disruptions_allowed) != (new.spec, new.status.disruptions_allowed)
     if isinstance(old.metadata, ObjectMeta) and old.metadata.generation is not None:
-        return bool(old.metadata.generation != new.metadata.generation)
+        return _aspects_of_metadata(old.metadata) != _aspects_of_metadata(new.metadata)
     return bool(_content(old) != _content(new))
 
 
@@ -56,6 +61,12 @@ def _content(found: Any) -> Any:
     """Return a projected object without what changes at every write: what is left is what schedulers read."""
     replace = msgspec.structs.replace
     return replace(found, metadata=replace(found.metadata, resource_version=None))
+
+
+def _aspects_of_metadata(metadata: ObjectMeta) -> tuple[Any, ...]:
+    """Return what tells whether a spec, or a label or an annotation that says more about it, has changed."""
+    annotations = {key: text for key, text in metadata.annotations.items() if key not in _WRITTEN_HERE}
+    return (metadata.generation, metadata.labels, annotations)
 
 
 def _aspects_of_pod(pod: Pod) -> tuple[Any, ...]:

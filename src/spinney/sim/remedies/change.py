@@ -10,13 +10,17 @@ from spinney.sim.snapshots.snapshot import ClusterSnapshot, differing
 
 
 class Patch(Struct, frozen=True, kw_only=True):
-    """One object as it would have to be: a JSON merge patch, a whole object to create, or its deletion."""
+    """One object as it would have to be: a merge patch, a JSON patch, a whole object to create, or its deletion."""
 
     api_version: str
     kind: str
     name: str
     namespace: str | None = None
     merge: JSON | None = None
+    operations: tuple[JSON, ...] = ()
+    """A JSON patch (RFC 6902)."""
+    recreate: bool = False
+    """What is patched may not change: the object has to be deleted, and created with the change."""
     create: JSON | None = None
     delete: bool = False
 
@@ -57,7 +61,7 @@ class Remedy(Struct, frozen=True, kw_only=True):
 
     changes: tuple[RemedyStep, ...]
     patches: tuple[Patch, ...] = ()
-    """The same on the objects that schedulers read; what a controller owns has to be changed at its owner."""
+    """The same on objects: of a gang that a PodCliqueSet owns on the set, else on those that schedulers read."""
     price: RemedyPrice = RemedyPrice()
 
     @property

@@ -169,7 +169,11 @@ def _adding(
     def node(number: int) -> Node:
         name = f"new-{like.metadata.name}-{number}"
         metadata = msgspec.structs.replace(
-            like.metadata, name=name, uid=name, labels={**labels, **domain, _HOSTNAME: name}
+            like.metadata,
+            name=name,
+            uid=name,
+            resource_version=None,  # what is created may have none
+            labels={**labels, **domain, _HOSTNAME: name},
         )
         taints = tuple(taint for taint in like.spec.taints if not taint.key.startswith(OF_THE_NODE))
         return msgspec.structs.replace(_with_spec(like, unschedulable=False, taints=taints), metadata=metadata)

@@ -9,6 +9,7 @@ from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
+from spinney.sim.remedies.at_sets import at_sets, with_commands
 from spinney.sim.remedies.change import Remedy, RemedyPrice, patches_between
 from spinney.sim.remedies.lever import Chosen, Lever
 from spinney.sim.remedies.node_groups import AddableNodes
@@ -283,8 +284,10 @@ def _remedy(search: _Search, pulled: Sequence[tuple[Lever, Chosen]]) -> Remedy:
         evicted=tuple(sorted(gained)),
         delayed=tuple(sorted(map(str, delayed))),
     )
+    rest, of_sets = at_sets(search.snapshot, search.changed(pulled))
+    steps = [lever.describe(chosen) for lever, chosen in pulled]
     return Remedy(
-        changes=tuple(lever.describe(chosen) for lever, chosen in pulled),
-        patches=patches_between(search.snapshot, search.changed(pulled)),
+        changes=with_commands(steps, of_sets),
+        patches=(*of_sets, *patches_between(search.snapshot, rest)),
         price=price,
     )

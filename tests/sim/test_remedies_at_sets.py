@@ -1,0 +1,105 @@
+"""What is recommended for a gang of a PodCliqueSet is a change of the set, and lasts when it is made on a cluster.
+
+The operator makes PodGangs from their set again, so a patch of a PodGang would be undone.
+"""
+
+from collections.abc import Mapping
+
+import pytest
+
+from spinney.api.core import POD, Pod
+from spinney.api.grove import POD_CLIQUE_SET
+from spinney.api.kai import QUEUE
+from spinney.api.struct import JSON
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
+from spinney.kube.client import Client
+from spinney.runtime import Runtime, run_virtual
+from spinney.server.patches.json import apply_json_patch
+from spinney.sim.advice.advice import Advisor
+from spinney.sim.advice.subjects import find
+from spinney.sim.embedded.shapes import gpu_cluster, topology_binding
+from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
+from spinney.sim.remedies import Remedy
+from spinney.sim.snapshots.snapshot import take
+
+RACKS: Mapping[str, object] = {"topologyConstraint": {"topologyName": "gpu-topology", "pack": {"required": "rack"}}}
+
+
+def a_set(pods: int, **template: object) -> JSON:
+    """Return a set of one gang of pods that take a whole node each; their command must survive every change."""
+    container = {"name": "main", "image": "app", "command": ["train"], "resources": {"limits": {"nvidia.com/gpu": "8"}}}
+    spec = {"roleName": "w", "replicas": pods, "podSpec": {"containers": [container]}}
+    cliques = [{"name": "w", "spec": spec}]
+    return {
+        "metadata": {"name": "train", "namespace": "default"},
+        "spec": {"replicas": 1, "template": {"cliques": cliques, **template}},
+    }
+
+
+async def carry_out(client: Client, remedy: Remedy) -> None:
+    """Make a change at the set, as its patches say."""
+    for patch in remedy.patches:
+        assert (patch.kind, patch.name) == ("PodCliqueSet", "train")
+        if patch.merge is not None:
+            await client.patch(POD_CLIQUE_SET, patch.name, patch.merge, patch.namespace)
+            continue
+        assert patch.recreate
+        present = await client.get(POD_CLIQUE_SET, patch.name, patch.namespace)
+        await client.delete(POD_CLIQUE_SET, patch.name, patch.namespace)
+        await client.runtime.clock.sleep(120)
+        changed = apply_json_patch({"metadata": present["metadata"], "spec": present["spec"]}, list(patch.operations))
+        name = {"name": patch.name, "namespace": patch.namespace}
+        await client.create(POD_CLIQUE_SET, {**changed, "metadata": name})
+
+
+async def told_and_done(pcs: JSON, text: str, *, block: int = 4, queues: bool = False) -> tuple[Remedy, list[Pod]]:
+    """Create a set that waits, do what was recommended in these words, and return it with the pods a minute later."""
+    runtime = Runtime.virtual(seed=7)
+    cluster = EmbeddedCluster(runtime, StackOptions(nodes=gpu_cluster(4, 8, rack=2, block=block)))
+    async with cluster.running():
+        client = cluster.client
+        await client.apply(CLUSTER_TOPOLOGY_BINDING, topology_binding())
+        if queues:
+            share = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
+            spec = {"resources": {"gpu": share, "cpu": share, "memory": share}}
+            await client.create(QUEUE, {"metadata": {"name": "team"}, "spec": spec})
+        await client.create(POD_CLIQUE_SET, pcs)
+        await runtime.clock.sleep(60)
+        snapshot = await take(client)
+        answer = Advisor(snapshot, runtime=runtime, best=10).answer(find(snapshot, "podgang/train-0", "default"))
+        (remedy,) = [each for each in answer.remedies if each.text == text]
+        await carry_out(client, remedy)
+        await runtime.clock.sleep(60)
+        return remedy, list((await client.list(POD, "default", type=Pod)).items)
+
+
+ANEW = "; PodCliqueSet train has to be created anew for that"
+
+
+@pytest.mark.parametrize(
+    ("pcs", "block", "text", "placed"),
+    [
+        (a_set(6), 4, "let it start with 4 of 6 pods", 4),
+        (a_set(3, **RACKS), 4, "require one block instead of one rack", 3),
+        (a_set(3, **RACKS), 2, "do not require one rack", 3),
+    ],
+)
+def test_what_may_not_change_is_created_anew(pcs: JSON, block: int, text: str, placed: int) -> None:
+    """A minimum and a level are changed by creating the set anew, and everything else in it stays as it is."""
+    remedy, pods = run_virtual(told_and_done(pcs, f"{text}{ANEW}", block=block))
+
+    assert sum(bool(pod.spec.node_name) for pod in pods) == placed
+    (command,) = [change.command for change in remedy.changes]
+    assert command.startswith("kubectl get podcliqueset train -n default -o json | kubectl patch --local -f - ")
+    assert command.endswith(" -o json | kubectl replace --force -f -")
+
+
+def test_a_set_is_moved_to_another_queue_by_its_label() -> None:
+    """The label of the set names the queue of its gangs, and may change while they wait."""
+    remedy, pods = run_virtual(told_and_done(a_set(2), "submit it to queue team", queues=True))
+
+    assert all(pod.spec.node_name for pod in pods)
+    assert [change.command for change in remedy.changes] == [
+        "kubectl patch podcliqueset train -n default --type merge -p "
+        """'{"metadata":{"labels":{"kai.scheduler/queue":"team"}}}'"""
+    ]
