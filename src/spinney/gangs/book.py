@@ -4,22 +4,18 @@ Fed by watch events: pods through :meth:`GangBook.pod_changed`, gangs through :m
 :meth:`GangBook.remove`; gangs that no object lists one by one are derived when a pod first names them. Each event costs
 constant time, and so does taking a snapshot per gang that changed: a gang's members are shared with the snapshots until
 the next event changes them.
-
-What a queue holds is kept as counts by request class, so it can be charged for exactly, whatever the charge depends on
-(the memory of a device, the smallest device of the cluster).
 """
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
 
 import msgspec
 
-from spinney.cluster.classes import RequestClass
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
-from spinney.cluster.statuses import ACTIVE_USED, CHARGED, PodStatus
+from spinney.cluster.statuses import ACTIVE_USED, PodStatus
 from spinney.gangs.definitions import GangDefinitions
+from spinney.gangs.holdings import Holdings, QueueHoldings
 from spinney.gangs.sources import bare, native, ungrouped
 from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import Gang, GangKey, is_satisfied
@@ -27,21 +23,6 @@ from spinney.kube.keys import Key
 
 Membership = tuple[GangKey, str]
 """A gang and the pod set of it that a pod belongs to."""
-
-
-class HoldingKind(NamedTuple):
-    """What pods of a queue have in common as far as charging is concerned."""
-
-    request: RequestClass
-    preemptible: bool
-    charged: bool
-    """True: the queue pays for them. False: they are pending."""
-    node: str
-    """Where they are, for requests whose size depends on the node; empty otherwise."""
-
-
-Holdings = Mapping[HoldingKind, int]
-"""How many pods of each kind."""
 
 
 class GangMembers(msgspec.Struct, frozen=True, eq=False):
@@ -133,7 +114,7 @@ class GangBook:
         self._pending: dict[GangKey, None] = {}
         self._started: dict[str, dict[GangKey, Gang]] = {}
         self._broken: dict[GangKey, None] = {}
-        self._holdings: dict[str, dict[HoldingKind, int]] = {}
+        self._holdings = QueueHoldings()
         self._orphans: dict[PodKey, str] = {}
 
     # -- events ------------------------------------------------------------------------------------------------------
@@ -263,7 +244,7 @@ class GangBook:
             gangs=dict(self._views),
             pending=tuple(self._pending),
             queues=frozenset(self._named),
-            holdings={queue: dict(holdings) for queue, holdings in self._holdings.items()},
+            holdings=self._holdings.copied(),
             started={queue: dict(gangs) for queue, gangs in self._started.items()},
             broken=dict(self._broken).keys(),
             orphans=dict(self._orphans),
@@ -272,7 +253,7 @@ class GangBook:
     @property
     def holdings(self) -> Mapping[str, Holdings]:
         """Return what queues hold and want as it is now, by queue; not to be written to."""
-        return self._holdings
+        return self._holdings.by_queue
 
     def _list(self, key: GangKey, entry: GangEntry, gang: Gang) -> None:
         """Put a gang into the lists that it belongs to, and take it out of the others."""
@@ -343,10 +324,7 @@ class GangBook:
             entry.pending += (new.status is PodStatus.PENDING) - (old.status is PodStatus.PENDING)
             entry.count(pod_set, old.status, -1)
             entry.count(pod_set, new.status, 1)
-        before, after = _kind_of(entry.gang, old), _kind_of(entry.gang, new)
-        if before != after:
-            self._count(entry.gang, before, -1)
-            self._count(entry.gang, after, 1)
+        self._holdings.change(entry.gang, old, new)
         return True
 
     def _put_in(self, record: PodRecord, membership: Membership) -> None:
@@ -365,13 +343,13 @@ class GangBook:
         if entry.gang is None:
             self._orphans[record.key] = _missing(key)
             return
-        self._charge(entry.gang, record, 1)
+        self._holdings.count(entry.gang, record, 1)
 
     def _take_out(self, record: PodRecord, membership: Membership, *, leaving: bool) -> None:
         key, pod_set = membership
         entry = self._entry(key)
         if entry.gang is not None:
-            self._charge(entry.gang, record, -1)
+            self._holdings.count(entry.gang, record, -1)
         entry.pending -= record.status is PodStatus.PENDING
         entry.count(pod_set, record.status, -1)
         self._orphans.pop(record.key, None)
@@ -385,22 +363,7 @@ class GangBook:
     def _charge_all(self, entry: GangEntry, sign: int) -> None:
         if entry.gang is not None:
             for _, record in entry.pods.values():
-                self._charge(entry.gang, record, sign)
-
-    def _charge(self, gang: Gang, record: PodRecord, sign: int) -> None:
-        self._count(gang, _kind_of(gang, record), sign)
-
-    def _count(self, gang: Gang, kind: HoldingKind | None, step: int) -> None:
-        if kind is None:
-            return
-        holdings = self._holdings.setdefault(gang.queue, {})
-        count = holdings.get(kind, 0) + step
-        if count:
-            holdings[kind] = count
-        else:
-            del holdings[kind]
-            if not holdings:
-                del self._holdings[gang.queue]
+                self._holdings.count(entry.gang, record, sign)
 
 
 def number_of_pods(counts: Mapping[tuple[str, PodStatus], int], statuses: Collection[PodStatus]) -> dict[str, int]:
@@ -410,15 +373,6 @@ def number_of_pods(counts: Mapping[tuple[str, PodStatus], int], statuses: Collec
         if status in statuses:
             found[pod_set] = found.get(pod_set, 0) + count
     return found
-
-
-def _kind_of(gang: Gang, record: PodRecord) -> HoldingKind | None:
-    """Return as what a pod counts in its queue's books; ``None`` if it does not."""
-    charged = record.status in CHARGED
-    if not charged and record.status is not PodStatus.PENDING:
-        return None
-    by_node = charged and record.request.share is not None and record.request.share.memory > 0
-    return HoldingKind(record.request, gang.preemptible, charged, record.node if by_node else "")
 
 
 def _view_of(entry: GangEntry, gang: Gang) -> GangMembers:

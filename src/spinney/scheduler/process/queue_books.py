@@ -7,7 +7,7 @@ hold is kept per queue by the book of gangs, so books cost the kinds of pods in 
 from spinney.api import kai
 from spinney.cluster.dra.book import claims_of
 from spinney.cluster.statuses import CHARGED, PodStatus
-from spinney.gangs.book import Holdings
+from spinney.gangs.holdings import Holdings
 from spinney.scheduler.fairshare.amounts import GPU, ZERO, Amounts
 from spinney.scheduler.fairshare.books import QueueBooks
 from spinney.scheduler.fairshare.charging import charge_of

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.resources import GPU, PODS
-from spinney.gangs.book import Holdings
+from spinney.gangs.holdings import Holdings
 
 LEVELS: Final = 100
 """Free space of a device is looked at in hundredths."""
