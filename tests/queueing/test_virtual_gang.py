@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from spinney.api.struct import JSON
+from spinney.grouping import floors
 from spinney.grouping.terms import RuleRefused
 from spinney.queueing.virtual_gang import VirtualGang, virtual_gang, without_uid
 
@@ -60,3 +61,19 @@ def test_a_train_job_whose_runtime_is_not_there_says_so() -> None:
     """The reason names the runtime."""
     with pytest.raises(RuleRefused, match="torch"):
         made("TrainJob", "trainer.kubeflow.org/v1alpha1", {"runtimeRef": {"name": "torch"}})
+
+
+def test_a_workload_of_any_number_of_pods_is_refused_before_they_are_made_up() -> None:
+    """Two billion pods are a number in a Job, and would be the end of a scheduler that made them up."""
+    spec = {"parallelism": 2**31 - 1, "completions": 2**31 - 1, "template": POD}
+    with pytest.raises(RuleRefused, match="more than 10000 pods"):
+        made("Job", "batch/v1", spec)
+
+
+def test_the_parts_of_a_wide_workload_are_made_once_for_all_its_pods() -> None:
+    """A thousand replicas of a Job are a thousand parts, not a thousand for each of a thousand pods."""
+    wide = {"name": "wide", "replicas": 1000, "template": {"spec": {"template": POD}}}
+    before = floors._split.cache_info().misses
+    found = made("JobSet", "jobset.x-k8s.io/v1alpha2", {"replicatedJobs": [wide]})
+    assert len(found.gang.spec.pod_groups) == len(found.pods) == 1000
+    assert floors._split.cache_info().misses - before <= 1

@@ -8,6 +8,7 @@ from waiting for itself.
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
 from spinney.api.core import Pod
@@ -16,7 +17,7 @@ from spinney.grouping.attributes import MIN_MEMBER
 from spinney.grouping.owners import Owner
 from spinney.grouping.rules import PodRole, Rule, TextTerm, term, text_value
 from spinney.grouping.segments import segmented
-from spinney.grouping.shapes import MOST_PARTS, Shape, SubGroupShape, pod_number, role_topology
+from spinney.grouping.shapes import MOST_PARTS, REMEMBERED, Shape, SubGroupShape, pod_number, role_topology
 from spinney.grouping.terms import MOST_PODS, Path, RuleRefused, TermInput, needed, parse_path
 
 _ALWAYS_FIRST: Final[TextTerm] = f"annotation {MIN_MEMBER}"
@@ -260,20 +261,24 @@ def _too_many(instances: Iterable[RoleInstance]) -> Iterator[str]:
             yield f"role {each.name} needs {each.floor} pods, but will have {each.replicas}"
 
 
-def _sub_groups(instance: RoleInstance) -> Iterator[SubGroupShape]:
+def _sub_groups(instance: RoleInstance) -> tuple[SubGroupShape, ...]:
     topology = _topology(instance)
     if instance.role.split is None:
-        yield SubGroupShape(instance.name, min_member=instance.floor, topology=topology, counts=instance.counts)
-        return
-    yield SubGroupShape(instance.name, min_sub_group=instance.groups, counts=instance.counts)
-    for index in range(instance.groups):
-        yield SubGroupShape(
-            _replica(instance, index),
-            min_member=instance.floor,
-            parent=instance.name,
-            topology=topology,
-            counts=instance.counts,
-        )
+        return (SubGroupShape(instance.name, min_member=instance.floor, topology=topology, counts=instance.counts),)
+    return _split(instance.name, instance.groups, instance.floor, topology, counts=instance.counts)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _split(
+    name: str, groups: int, floor: int, topology: TopologyConstraintInfo | None, *, counts: bool
+) -> tuple[SubGroupShape, ...]:
+    """Return a parent and its equal groups; remembered, as each pod of a workload asks for all of them."""
+    parent = SubGroupShape(name, min_sub_group=groups, counts=counts)
+    leaves = (
+        SubGroupShape(_replica(name, index), min_member=floor, parent=name, topology=topology, counts=counts)
+        for index in range(groups)
+    )
+    return (parent, *leaves)
 
 
 def _topology(instance: RoleInstance) -> TopologyConstraintInfo | None:
@@ -296,11 +301,11 @@ def _leaf(subject: RuledPod, instances: Sequence[RoleInstance], own: RoleInstanc
     if index is None or index >= own.groups:
         found = "no such label" if index is None else str(index)
         raise RuleRefused(f"label {own.role.split.by} of the pod: found {found}, expected 0 to {own.groups - 1}")
-    return _replica(own, index)
+    return _replica(own.name, index)
 
 
-def _replica(instance: RoleInstance, index: int) -> str:
-    return f"{instance.name}-replica-{index}"
+def _replica(role: str, index: int) -> str:
+    return f"{role}-replica-{index}"
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

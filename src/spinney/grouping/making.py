@@ -2,11 +2,15 @@
 
 import copy
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from spinney.api.struct import JSON
 from spinney.grouping.floors import RoleInstance, role_instances
 from spinney.grouping.rules import Rule, term
 from spinney.grouping.terms import RuleRefused, TermInput, needed, parse_path
+
+MOST_MADE: Final = 10_000
+"""How many pods are made up for one workload: whoever may write a Job may write any number into it."""
 
 
 def pods_made(manifest: JSON, rule: Rule) -> list[JSON]:
@@ -18,6 +22,8 @@ def pods_made(manifest: JSON, rule: Rule) -> list[JSON]:
         suffix = f"-{number}" if rule.copies is not None else ""
         labels = {rule.copies.label: str(number)} if rule.copies is not None else {}
         for name, template, own in _made(rule, scope):
+            if len(found) >= MOST_MADE:
+                raise RuleRefused(f"it would make more than {MOST_MADE} pods, and no more are made up for one workload")
             found.append(_pod(manifest, f"{name}{suffix}-{len(found)}", template, {**labels, **own}))
     if not found:
         raise RuleRefused("the grouper's rule of its kind does not say which pods it makes, so it cannot be simulated")

@@ -8,6 +8,7 @@ segments; those beyond its floor are not needed.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 from spinney.api import labels as marks
@@ -15,7 +16,7 @@ from spinney.api.core import Pod
 from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.grouping.attributes import SEGMENT_PREFERRED_LEVEL, SEGMENT_REQUIRED_LEVEL, SEGMENT_SIZE
 from spinney.grouping.rules import PodRole, Segments, term
-from spinney.grouping.shapes import MOST_PARTS, SubGroupShape, pod_number
+from spinney.grouping.shapes import MOST_PARTS, REMEMBERED, SubGroupShape, pod_number
 from spinney.grouping.terms import RuleRefused, TermInput, parse_path, whole_number
 
 
@@ -98,17 +99,12 @@ class _Cutting:
     def of_role(self, roles: Sequence[Counted]) -> tuple[SubGroupShape, ...]:
         """Return the sub-groups where the role becomes the parent of its segments."""
         groups: list[SubGroupShape] = []
-        starts = range(0, self.cut.replicas, self.size)
         for each in roles:
             if each is not self.cut:
                 groups.append(SubGroupShape(each.name, min_member=each.floor))
                 continue
-            groups.append(SubGroupShape(each.name, min_sub_group=len(starts)))
-            for number, start in enumerate(starts):
-                floor = min(self.size, each.replicas - start) if start < each.floor else 0
-                groups.append(
-                    SubGroupShape(self.named(number), min_member=floor, parent=each.name, topology=self.topology)
-                )
+            sizes = (each.replicas, each.floor, self.size)
+            groups += _cut(each.name, self.segments.name, sizes, self.topology)
         return tuple(groups)
 
     def with_leader(self, leader: Counted, *, apart: bool) -> tuple[SubGroupShape, ...]:
@@ -132,6 +128,25 @@ class _Cutting:
         if beside > 0:
             parts.append(SubGroupShape(self.cut.name, min_member=beside, parent=first))
         return (SubGroupShape(first, min_sub_group=len(parts), topology=self.topology), *groups[1:], *parts)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _cut(
+    role: str, name: str, sizes: tuple[int, int, int], topology: TopologyConstraintInfo | None
+) -> tuple[SubGroupShape, ...]:
+    """Return a role and its segments; remembered, as each pod of a workload asks for all of them."""
+    replicas, floor, size = sizes
+    starts = range(0, replicas, size)
+    segments = (
+        SubGroupShape(
+            name.format(role=role, index=number),
+            min_member=min(size, replicas - start) if start < floor else 0,
+            parent=role,
+            topology=topology,
+        )
+        for number, start in enumerate(starts)
+    )
+    return (SubGroupShape(role, min_sub_group=len(starts)), *segments)
 
 
 def _size(segments: Segments, pod: Pod, scope: TermInput, template: Mapping[str, str]) -> int | None:

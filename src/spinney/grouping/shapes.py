@@ -12,6 +12,8 @@ from spinney.grouping.terms import RuleRefused, whole_number
 
 MOST_PARTS: Final = 10_000
 """How many parts a role may be split or cut into."""
+REMEMBERED: Final = 32
+"""Of how many roles the parts are remembered."""
 
 
 @dataclass(frozen=True)

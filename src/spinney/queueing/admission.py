@@ -43,6 +43,8 @@ NOT_QUEUEABLE: Final = "NotQueueable"
 SUSPENDED_AGAIN: Final = "SuspendedAgain"
 _AGAIN_SECONDS: Final = 5.0
 """After which a workload that could not be resumed is tried again."""
+_AT_ONCE: Final = 1000
+"""How many pods are made up at once."""
 _LOOK_AGAIN_SECONDS: Final = 60.0
 """Between looks for kinds that are not served."""
 _RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
@@ -184,17 +186,21 @@ class SuspendedAdmission:
         wanted = dict.fromkeys(self._backlog.first(self._settings.per_queue))
         for queued in [each for key, each in self._queued.items() if key not in wanted and not each.resumed]:
             self._drop(queued)
-        for key in wanted:
-            if key not in self._queued:
-                self._put_in(key)
+        made = 0
+        for key in (each for each in wanted if each not in self._queued):
+            made += self._put_in(key)
+            if made >= _AT_ONCE:
+                self._refresh_soon()  # the rest when others had their turn: a lease is renewed meanwhile
+                break
         self._metrics.wait(self._backlog.lengths())
         self._wake()
 
-    def _put_in(self, key: WorkloadKey) -> None:
+    def _put_in(self, key: WorkloadKey) -> int:
+        """Make up the gang of a workload; returns how many pods it has."""
         resource, workload = self._found[key]
         version = workload.metadata.resource_version
         if self._unfit.get(key) == version and version is not None:
-            return
+            return 0
         context = self._inventory.shared.gangs.context
         try:
             virtual = virtual_gang(
@@ -207,13 +213,14 @@ class SuspendedAdmission:
         except RuleRefused as error:
             self._unfit[key] = version
             self._tell(key, "Warning", NOT_QUEUEABLE, f"it stays suspended: {error}")
-            return
+            return 0
         self._unfit.pop(key, None)
         self._queued[key] = _Queued(key, resource, workload, virtual)
         self._by_gang[virtual.key] = key
         self._inventory.apply(virtual.gang)
         for pod in virtual.pods:
             self._inventory.apply(pod)
+        return len(virtual.pods)
 
     def _drop(self, queued: _Queued) -> None:
         """Take a virtual gang out, with what it holds."""
