@@ -4,7 +4,10 @@ import asyncio
 
 import pytest
 
-from spinney.api.core import POD
+from spinney.api.core import POD, Pod
+from spinney.coscheduling.framework import SUCCESS, PluginRegistry, PreEnqueue, Status
+from spinney.coscheduling.plugins import BUILT_IN
+from spinney.coscheduling.process.configuration import parse_configuration
 from spinney.kube.guarding import GuardedTransport
 from spinney.kube.transport import Request, Response
 from tests.conftest import Cluster
@@ -12,7 +15,7 @@ from tests.conftest import Cluster
 from .bench import Bench
 from .bench import a_node as a_bench_node
 from .bench import a_pod as a_bench_pod
-from .world import a_node, a_pod, a_world
+from .world import SCHEDULER, a_node, a_pod, a_world
 
 pytestmark = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
 
@@ -55,6 +58,33 @@ async def test_no_condition_lands_after_the_bind(cluster: Cluster) -> None:
             await world.settle(5)
         assert slow.writes == ["PATCH status", "POST binding"]
         assert world.pods["p"].is_true("PodScheduled")
+
+
+class Moody(PreEnqueue):
+    """Lets every pod in, and cannot say so a second time about the first member of a gang."""
+
+    name = "Moody"
+
+    def __init__(self, *_: object) -> None:
+        self._asked: set[str] = set()
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Fail when asked again about ``g-0``."""
+        if pod.metadata.name == "g-0" and pod.metadata.name in self._asked:
+            raise RuntimeError("asked before")
+        self._asked.add(pod.metadata.name)
+        return SUCCESS
+
+
+async def test_a_plugin_that_fails_leaves_others_of_the_gang_to_say_why_they_wait(cluster: Cluster) -> None:
+    """Members of a gang that is incomplete say so, also those that come after one whose plugin cannot be asked."""
+    registry = PluginRegistry.installed(BUILT_IN)
+    registry.register(Moody.name, Moody)
+    plugins = {"preEnqueue": {"enabled": [{"name": Moody.name}]}}
+    configuration = parse_configuration({"profiles": [{"schedulerName": SCHEDULER, "plugins": plugins}]})
+    async with a_world(cluster) as world, world.scheduling(configuration, registry=registry):
+        await world.gang("g", 2, minimum=3)
+        await world.until(lambda: "3" in world.message("g-1"))
 
 
 async def test_what_is_overtaken_is_not_written(cluster: Cluster) -> None:

@@ -11,6 +11,7 @@ from spinney.api.coscheduling import POD_GROUP, PodGroup, PodGroupStatus
 from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
+from spinney.coscheduling.framework import PluginRegistry
 from spinney.coscheduling.process.configuration import CoschedulerConfiguration, parse_configuration
 from spinney.coscheduling.process.process import CoschedulerProcess
 from spinney.kube.cache import Change, WatchCache
@@ -195,11 +196,13 @@ class World:
     # -- running -----------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def scheduling(self, configuration: CoschedulerConfiguration | None = None) -> AsyncIterator["World"]:
+    async def scheduling(
+        self, configuration: CoschedulerConfiguration | None = None, *, registry: PluginRegistry | None = None
+    ) -> AsyncIterator["World"]:
         """Run a coscheduler for the time of the block; a second block is a restart."""
         transport = self.transport or self.client.transport
         client = Client(transport, self.runtime, field_manager="spinney-coscheduler")
-        self.process = CoschedulerProcess(client, configuration or self.configuration)
+        self.process = CoschedulerProcess(client, configuration or self.configuration, registry=registry)
         running = asyncio.create_task(self.process.run())
         ready = asyncio.create_task(self.process.manager.wait_until_ready())
         await asyncio.wait({running, ready}, return_when=asyncio.FIRST_COMPLETED)

@@ -18,7 +18,7 @@ from typing import Any, Final
 from spinney.api.core import Pod
 from spinney.coscheduling.cycle.in_flight import InFlight
 from spinney.coscheduling.cycle.keyed_heap import KeyedHeap
-from spinney.coscheduling.framework import ClusterEvent, EventHint, PreEnqueue, QueuedPod, QueueSort
+from spinney.coscheduling.framework import ClusterEvent, EventHint, PreEnqueue, QueuedPod, QueueSort, Status
 from spinney.coscheduling.framework.faults import Faults, InvalidPluginAnswer, a_status, a_truth
 from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.kube.keys import Key, key_of
@@ -212,6 +212,14 @@ class SchedulingQueue:
             "in_flight": len(self._in_flight),
         }
 
+    def refusal(self, pod: Pod) -> Status | None:
+        """Return why a pod may not enter, if a PreEnqueue plugin says so; raises :class:`FrameworkPluginFailed`."""
+        for plugin in self._pre_enqueue(pod):
+            status = self.faults.ask(plugin.name, "preEnqueue", partial(plugin.pre_enqueue, pod), a_status)
+            if not status.ok:
+                return status.by(plugin.name)
+        return None
+
     def refused_by(self) -> Mapping[str, int]:
         """Return how many pods each plugin has refused that wait for something to change."""
         return {plugin: len(pods) for plugin, pods in self._rejected_by.items()}
@@ -219,16 +227,15 @@ class SchedulingQueue:
     # -- moving between places ---------------------------------------------------------------------------------------
 
     def _enqueue(self, queued: QueuedPod) -> None:
-        for plugin in self._pre_enqueue(queued.pod):
-            try:
-                status = self.faults.ask(plugin.name, "preEnqueue", partial(plugin.pre_enqueue, queued.pod), a_status)
-            except FrameworkPluginFailed as error:
-                self._stay_out(queued, error)
-                return
-            if not status.ok:
-                queued.rejected_by = frozenset({plugin.name})
-                self._enter_unschedulable(queued)
-                return
+        try:
+            refused = self.refusal(queued.pod)
+        except FrameworkPluginFailed as error:
+            self._stay_out(queued, error)
+            return
+        if refused is not None:
+            queued.rejected_by = frozenset({refused.plugin})
+            self._enter_unschedulable(queued)
+            return
         self._active.push(queued.key, self._place(queued), queued)
         self._wake()
 

@@ -6,6 +6,7 @@ binds and the lease get their turn; when nothing is ready, nothing runs.
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -301,7 +302,7 @@ class CoschedulerProcess:
 
     def _ask(self, victims: Sequence[PodRecord], beneficiary: PodRecord) -> bool:
         if self._asked.ask(victims, beneficiary):
-            self._is_kept(beneficiary)
+            self._report_kept(beneficiary)
             return True
         self._metrics.preempted(len(victims))
         return False
@@ -364,13 +365,13 @@ class CoschedulerProcess:
             self._controller.enqueue(Key(group.key.namespace, group.key.name))
 
     def _report(self, refused: UnplacedPod) -> None:
-        if refused.status.rejected and self._is_kept(refused.record):
+        if refused.status.rejected and self._report_kept(refused.record):
             return
         group = self.groups.of(refused.record.key)
         waiting = group.pending() if group is not None and group.complete and not group.satisfied else ()
         self._reports.put(refused, [each for each in waiting if each.key != refused.record.key])
 
-    def _is_kept(self, record: PodRecord) -> bool:
+    def _report_kept(self, record: PodRecord) -> bool:
         """Say on a pod and those of its gang that wait until when victims checkpoint; tell whether any do."""
         group = self.groups.of(record.key)
         waiting = group.pending() if group is not None else [record]
@@ -398,12 +399,11 @@ class CoschedulerProcess:
         if group is None or group.complete:
             return
         for record in group.pending():
-            for plugin in self._composed.pre_enqueue(record.pod):
-                status = plugin.pre_enqueue(record.pod)
-                if not status.ok:
-                    self._reports.held(record, status)
-                    self._conditions.refused(group, status.message)
-                    break
+            with suppress(FrameworkPluginFailed):  # that is said when the queue asks
+                refused = self.queue.refusal(record.pod)
+                if refused is not None:
+                    self._reports.held(record, refused)
+                    self._conditions.refused(group, refused.message)
 
 
 _ABOVE_GROUPS: Final[dict[Resource, type[Any]]] = {
