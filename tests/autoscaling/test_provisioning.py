@@ -245,6 +245,30 @@ async def test_a_scheduler_that_starts_later_finds_the_answer(world: World) -> N
 
 
 @given_a_world
+async def test_a_scheduler_that_starts_later_takes_back_what_nobody_waits_for(world: World) -> None:
+    """Of gangs that were bound, or went, while no scheduler ran, no request is left; nor of another class."""
+    await install(world.client)
+    async with asking(world, CHECK_CAPACITY):
+        for gang in ("bound", "gone", "waits"):
+            await world.add_gang(gang, 2, gpus=8)
+        await world.settle(5)
+        assert len(await requests(world)) == 3
+    await world.add_node("n1")
+    for number in range(2):
+        await world.client.delete(POD, f"gone-{number}", NS, grace_period_seconds=0)
+        pod = await world.client.get(POD, f"bound-{number}", NS)
+        target = {"apiVersion": "v1", "kind": "Node", "name": "n1"}
+        binding = {"metadata": {"name": pod["metadata"]["name"]}, "target": target}
+        await world.client.create(POD, binding, NS, name=pod["metadata"]["name"], subresource="binding")
+    async with asking(world, BEST_EFFORT_ATOMIC):
+        await world.settle(5)
+        (request,) = await requests(world)
+        assert request["spec"]["provisioningClassName"] == BEST_EFFORT_ATOMIC
+        assert "waits" in request["metadata"]["name"]
+        assert len((await world.client.list(POD_TEMPLATE, NS)).items) == 1
+
+
+@given_a_world
 async def test_a_gang_that_grows_asks_anew(world: World) -> None:
     """A request cannot be changed, so one for all the pods takes its place."""
     await install(world.client)

@@ -102,6 +102,8 @@ class ProvisioningRequests:
         self._events = manager.recorder(COMPONENT)
         self._requests: dict[GangKey, _Request] = {}
         self._gangs: dict[Key, GangKey] = {}
+        self._deleted: dict[Key, str | None] = {}
+        """The uids of requests that were deleted here, until the cache has heard of it."""
         self._under_way: set[asyncio.Task[None]] = set()
         self._cache: WatchCache[ProvisioningRequest] | None = None
         self._wake: Callable[[], None] = lambda: None
@@ -136,6 +138,7 @@ class ProvisioningRequests:
         """Ask for the nodes of gangs that lack them, and take back what is no longer lacked."""
         if self._cache is None:
             return {}  # answers could not be heard
+        self._take_over(self._cache)
         lacking = {each.gang: each for each in gangs}
         for gang, request in self._requests.items():
             if gang not in lacking and not self._is_kept(gang):
@@ -160,10 +163,32 @@ class ProvisioningRequests:
         members = self._inventory.gangs.members(gang) if gang in self.provisioned else None
         return members is not None and bool(_waiting(members))
 
+    def _take_over(self, cache: WatchCache[ProvisioningRequest]) -> None:
+        """Go on with what a process before this one asked for: its answer counts, and what nobody needs is deleted."""
+        strange = [key for key in cache if key not in self._gangs and key not in self._deleted]
+        gangs = {_request_name(gang): gang for gang in self._inventory.gangs} if strange else {}
+        for name in strange:
+            found, gang = cache.get(name), gangs.get(name)
+            members = self._inventory.gangs.members(gang) if gang is not None else None
+            if found is None or gang in self._requests:
+                continue
+            templates = tuple(each.pod_template_ref.name for each in found.spec.pod_sets)
+            if gang is None or members is None:
+                self._begin(self._delete(name, templates))
+                continue
+            pods = sum(each.count for each in found.spec.pod_sets)
+            self._requests[gang] = request = _Request(name, gang_reference(members.gang), pods, templates)
+            self._gangs[name] = gang
+            request.made.set()
+            if found.spec.provisioning_class_name == self._settings.class_name:
+                self._take_answer(name, found)
+            else:
+                self._begin_to_withdraw(gang, request)
+
     # -- asking and taking back ----------------------------------------------------------------------------------------
 
     def _request(self, gang: GangKey, members: GangMembers) -> None:
-        name = Key(gang.namespace, valid_name(f"spinney-{gang.name}"))
+        name = _request_name(gang)
         self._requests[gang] = request = _Request(name, gang_reference(members.gang), len(_waiting(members)))
         self._gangs[name] = gang
         self._begin(self._ask(gang, request, _by_class(_waiting(members))))
@@ -179,7 +204,7 @@ class ProvisioningRequests:
             request.made.set()
         self._events.event(request.about, "Normal", REQUESTED, f"nodes are asked for: {request.name.name}")
         found = self._cache.get(request.name) if self._cache is not None else None
-        if found is not None:
+        if found is not None and request.name not in self._deleted:
             self._take_answer(request.name, found)  # it was there before, with its answer
 
     async def _make(self, request: _Request, classes: Sequence[Sequence[PodRecord]]) -> None:
@@ -221,16 +246,24 @@ class ProvisioningRequests:
         self._gangs.pop(request.name, None)
         await request.made.wait()
         try:
-            with suppress(NotFound):
-                await self._client.delete(PROVISIONING_REQUEST, request.name.name, request.name.namespace)
-            for template in request.templates:
-                with suppress(NotFound):
-                    await self._client.delete(POD_TEMPLATE, template, request.name.namespace)
-        except KubeError as error:
-            log.warning("provisioning request not deleted", request=str(request.name), error=str(error))
+            await self._delete(request.name, request.templates)
         finally:
             del self._requests[gang]
             self._wake()
+
+    async def _delete(self, name: Key, templates: Iterable[str]) -> None:
+        found = self._cache.get(name) if self._cache is not None else None
+        if found is not None:
+            self._deleted[name] = found.metadata.uid
+        try:
+            with suppress(NotFound):
+                await self._client.delete(PROVISIONING_REQUEST, name.name, name.namespace)
+            for template in templates:
+                with suppress(NotFound):
+                    await self._client.delete(POD_TEMPLATE, template, name.namespace)
+        except KubeError as error:
+            self._deleted.pop(name, None)
+            log.warning("provisioning request not deleted", request=str(name), error=str(error))
 
     def _ask_again(self, gang: GangKey, why: str) -> None:
         """Make the request of a gang anew after a while, if it still lacks nodes then."""
@@ -249,7 +282,11 @@ class ProvisioningRequests:
     # -- what the autoscaler answers -----------------------------------------------------------------------------------
 
     def _answered(self, change: Change[ProvisioningRequest]) -> None:
-        if change.new is not None:
+        known = change.new or change.old
+        if known is not None and self._deleted.get(change.key) == known.metadata.uid:
+            if change.new is None:
+                del self._deleted[change.key]
+        elif change.new is not None:
             self._take_answer(change.key, change.new)
         elif (gang := self._gangs.get(change.key)) is not None:
             self._lose(gang, "it was deleted")  # by somebody else: what is withdrawn here is forgotten before
@@ -280,6 +317,10 @@ class ProvisioningRequests:
         task = asyncio.create_task(work, name="provisioning request")
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
+
+
+def _request_name(gang: GangKey) -> Key:
+    return Key(gang.namespace, valid_name(f"spinney-{gang.name}"))
 
 
 def _waiting(members: GangMembers) -> list[PodRecord]:

@@ -7,7 +7,7 @@ the next event changes them.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import msgspec
 
@@ -204,6 +204,9 @@ class GangBook:
 
     def __contains__(self, key: GangKey) -> bool:
         return key in self._entries
+
+    def __iter__(self) -> Iterator[GangKey]:
+        return iter(self._entries)
 
     def entry(self, key: GangKey) -> GangEntry:
         """Return a gang to be read from now on, for as long as it is in the book; one that is not begins to be."""
