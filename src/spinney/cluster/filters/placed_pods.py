@@ -199,9 +199,7 @@ class PlacedPods:
             self._counts.clear()
         counts = self._counts.get(selector)
         if counts is None:
-            rows = [placed.row for placed in self._pods.values() if selector in self._kind_of(placed).selectors]
-            counts = np.bincount(np.array(rows, dtype=np.intp), minlength=self._capacity).astype(np.int64)
-            self._counts[selector] = counts
+            counts = self._counts[selector] = self._count(selector)
         return counts[:capacity]
 
     def rules_about(
@@ -226,6 +224,13 @@ class PlacedPods:
         """Return cpu and memory in use as scores count them, ``[node, 2]``. Not to be written to."""
         self.reserve(capacity)
         return self._weights[:capacity]
+
+    def _count(self, selector: PodSelector) -> Counts:
+        # Once anything has been counted, the kinds of all pods are known.
+        if self._counts and not self._kinds.has_any(selector):
+            return np.zeros(self._capacity, dtype=np.int64)
+        rows = [placed.row for placed in self._pods.values() if selector in self._kind_of(placed).selectors]
+        return np.bincount(np.array(rows, dtype=np.intp), minlength=self._capacity).astype(np.int64)
 
     # -- bookkeeping -------------------------------------------------------------------------------------------------
 

@@ -41,16 +41,31 @@ class PodKinds:
         self._selectors: set[PodSelector] = set()
         self._index: SelectorIndex[PodSelector] = SelectorIndex()
         self._lock = Lock()
+        self._last: PodKind | None = None
+        """The kind that was asked for last."""
 
     def kind(self, namespace: str, labels: Labels, *, terminating: bool) -> PodKind:
         """Return the kind of such pods. It is forgotten when nobody holds it any more."""
+        last = self._last
+        if (
+            last is not None
+            and (last.namespace, last.terminating) == (namespace, terminating)
+            and last.labels == labels
+        ):
+            return last  # pods of a gang come together
         key = (namespace, tuple(sorted(labels.items())), terminating)
         with self._lock:
             kind = self._kinds.get(key)
             if kind is None:
                 kind = self._kinds[key] = PodKind(namespace, labels, terminating=terminating)
                 kind.selectors = frozenset(s for s in self._index.candidates(labels) if kind.meant_by(s))
+            self._last = kind
             return kind
+
+    def has_any(self, selector: PodSelector) -> bool:
+        """Tell whether a registered selector means any kind of which there are pods."""
+        with self._lock:
+            return any(selector in kind.selectors for kind in self._kinds_for(selector))
 
     def register(self, selector: PodSelector) -> None:
         """Have every kind, present and future, know whether ``selector`` means it."""
