@@ -121,17 +121,17 @@ def fit_later_and_now(ledger: Ledger, request: RequestClass, rows: Rows) -> tupl
     free = table.idle.T.take(rows, axis=1)
     now = np.logical_and.reduce(free >= least)
     now &= table.alive[rows]
-    if not table.may_release and request.share is None:
+    share = request.share
+    if not table.may_release:
+        if share is not None:
+            now &= _sharable_devices(ledger, share, rows, now=True) >= share.devices
         return now, now
-    later = now.copy()
-    if table.may_release:
-        free += table.releasing.T.take(rows, axis=1)
-        np.logical_and.reduce(free >= least, out=later)
-        later &= table.alive[rows]
-    if request.share is not None:
-        later_devices, now_devices = _sharable_devices(ledger, request.share, rows)
-        later &= later_devices >= request.share.devices
-        now &= now_devices >= request.share.devices
+    free += table.releasing.T.take(rows, axis=1)
+    later = np.logical_and.reduce(free >= least)
+    later &= table.alive[rows]
+    if share is not None:
+        later &= _sharable_devices(ledger, share, rows, now=False) >= share.devices
+        now &= _sharable_devices(ledger, share, rows, now=True) >= share.devices
     return later, now & later
 
 
@@ -146,17 +146,16 @@ def sharing_pods_per_node(ledger: Ledger, share: DeviceShare, rows: Rows) -> Vec
     return found
 
 
-def _sharable_devices(ledger: Ledger, share: DeviceShare, rows: Rows) -> tuple[Vector, Vector]:
-    """Return, per row, how many devices could take a share: eventually, and now."""
+def _sharable_devices(ledger: Ledger, share: DeviceShare, rows: Rows, *, now: bool) -> Vector:
+    """Return, per row, how many devices could take a share: now, or eventually."""
     table, shared = ledger.table, ledger.shared
     parts = share.parts_on_each(table.gpu_memory[rows])
-    wanted = parts[:, None]
-    idle: Vector = table.idle[:, GPU][rows]
-    now: Vector = np.maximum(idle, 0)
-    later: Vector = np.maximum(idle + table.releasing[:, GPU][rows], 0)
-    now += (shared.free_now(rows) >= wanted).sum(axis=1)
-    later += (shared.kept_later(rows) >= wanted).sum(axis=1)
+    whole: Vector = table.idle[:, GPU][rows]
+    if not now:
+        whole += table.releasing[:, GPU][rows]
+    free = shared.free_now(rows) if now else shared.kept_later(rows)
+    found: Vector = np.maximum(whole, 0) + np.add.reduce(free >= parts[:, None], axis=1)
     too_big = parts > DEVICE
     if too_big.any():
-        now[too_big] = later[too_big] = 0
-    return later, now
+        found[too_big] = 0
+    return found

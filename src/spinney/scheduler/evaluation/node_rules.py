@@ -53,18 +53,15 @@ _CELLS: Final = 1 << 23
 
 @dataclass(slots=True)
 class Judged:
-    """Verdicts and scores of all rows, ``[node]``, for one request class or one pod set; mutable, a cache."""
+    """Scores of all rows, ``[node]``, for one request class or one pod set; mutable, a cache."""
 
-    fits: Mask
     score: Scores
+    """Minus infinity where a pod may not go."""
     now: Mask
     valid: Mask | None
     position: int
     ranked: Scores | None = None
-    """Scores of all nodes in the order of their names, minus infinity where a pod may not go, if somebody asked.
-
-    The last stands for rows that are no node.
-    """
+    """The scores in the order of the nodes' names, if somebody asked; the last stands for rows that are no node."""
 
 
 class Candidates(NamedTuple):
@@ -145,12 +142,13 @@ class NodeRules:
             learned.begin()
         judged = self._class_verdicts(task, rules)
         rows = nodes.rows
-        rows = rows[judged.fits[rows]]
         score = judged.score[rows]
+        fits = score > -np.inf
+        rows, score = rows[fits], score[fits]
         if rules.job[0] or rules.job[1]:
-            own = self._pod_set_verdicts(task, task.job, rules, rows)
-            fits = own.fits[rows]
-            rows, score = rows[fits], (score + own.score[rows])[fits]
+            score = score + self._pod_set_verdicts(task, task.job, rules, rows).score[rows]
+            fits = score > -np.inf
+            rows, score = rows[fits], score[fits]
         if rules.asked[0] or rules.asked[1]:
             fits, extra = self._ask_in_turn(rules.asked, task, rows)
             rows, score = rows[fits], (score + extra)[fits]
@@ -162,8 +160,7 @@ class NodeRules:
         if nodes is self._nodes.all:
             ranked = judged.ranked
             if ranked is None:
-                ranked = np.append(np.where(judged.fits, judged.score, -np.inf)[nodes.rows], -np.inf)
-                judged.ranked = ranked
+                ranked = judged.ranked = np.append(judged.score[nodes.rows], -np.inf)
             place = int(ranked.argmax())
             found = bool(ranked[place] > -np.inf)
             row = int(nodes.rows[place]) if found else 0
@@ -222,8 +219,8 @@ class NodeRules:
         """Return verdicts on ``rows`` as they are at this moment, and scores where a task may go; nothing is kept."""
         fixed, _ = self._class(task, rules)
         later, _ = self._nodes.resource_fit(task.request, rows)
-        fits = fixed.fits[rows] & later
         score = fixed.score[rows]
+        fits = (score > -np.inf) & later
         for predicates, scores in (rules.usage, rules.job):
             if predicates or scores:
                 found, extra = self._judge((predicates, scores), task, task.job, rows[fits])
@@ -272,7 +269,7 @@ class NodeRules:
     def suits(self, task: PodInfo) -> Mask:
         """Return the nodes, ``[node]``, that ``task`` may ever go to, whatever is on them."""
         rules = self.rules(task)
-        return self._class(task, rules)[0].fits
+        return self._class(task, rules)[0].score > -np.inf
 
     # -- caches ------------------------------------------------------------------------------------------------------
 
@@ -343,8 +340,7 @@ class NodeRules:
         if known is None:
             everything = self._nodes.all.rows
             fixed = self._blank()
-            fits, score = self._judge(rules.fixed, task, task.job, everything)
-            fixed.fits[everything], fixed.score[everything] = fits, score
+            fixed.score[everything] = _barred(*self._judge(rules.fixed, task, task.job, everything))
             self._make_room(self._classes)
             known = self._classes[key] = (fixed, self._blank())
             self._refresh(known, rules, task, everything)
@@ -353,18 +349,20 @@ class NodeRules:
     def _refresh(self, known: tuple[Judged, Judged], rules: TaskRules, task: PodInfo, rows: Rows) -> None:
         fixed, current = known
         later, now = self._nodes.resource_fit(task.request, rows)
-        fits = later & fixed.fits[rows]
-        current.fits[rows] = fits
+        score = fixed.score[rows]
+        fits = later & (score > -np.inf)
+        open_rows = self._nodes.where_fit(fits)
+        if len(open_rows) == len(rows):
+            score += _barred(*self._judge(rules.usage, task, task.job, rows))
+        else:
+            score[~fits] = -np.inf
+            if len(open_rows):
+                score[fits] += _barred(*self._judge(rules.usage, task, task.job, open_rows))
+        current.score[rows] = score
         current.now[rows] = now
         current.position = self._nodes.table.usage.position
-        dirty = rows
-        rows = self._nodes.where_fit(fits)
-        if len(rows):
-            fits, score = self._judge(rules.usage, task, task.job, rows)
-            current.fits[rows] = fits
-            current.score[rows] = fixed.score[rows] + score
         if current.ranked is not None:
-            current.ranked[self._nodes.table.rank[dirty]] = np.where(current.fits[dirty], current.score[dirty], -np.inf)
+            current.ranked[self._nodes.table.rank[rows]] = score
 
     def _pod_set_verdicts(self, task: PodInfo, job: PodGroupInfo, rules: TaskRules, rows: Rows) -> Judged:
         key = (job.key, task.pod_set.name, task.request.number, rules.signature)
@@ -381,7 +379,7 @@ class NodeRules:
             known.position = usage.position
         missing = rows[~known.valid[rows]]
         if len(missing):
-            known.fits[missing], known.score[missing] = self._judge(rules.job, task, job, missing)
+            known.score[missing] = _barred(*self._judge(rules.job, task, job, missing))
             known.valid[missing] = True
         return known
 
@@ -393,8 +391,7 @@ class NodeRules:
     def _blank(self) -> Judged:
         capacity = self._nodes.table.capacity
         return Judged(
-            fits=np.zeros(capacity, dtype=np.bool_),
-            score=np.zeros(capacity, dtype=np.float64),
+            score=np.full(capacity, -np.inf),
             now=np.zeros(capacity, dtype=np.bool_),
             valid=None,
             position=self._nodes.table.usage.position,
@@ -423,18 +420,20 @@ class NodeRules:
             if len(left):
                 nodes = NodeSet(self._nodes, left)
                 with self._timings.measure(rule.plugin, SCORE):
-                    found, had = (
-                        self._known_scores(cast("Score", rule), learned.about_nodes(task, left), nodes)
-                        if learned is not None
-                        else self._ask_score(cast("Score", rule), task, task.job, nodes)
-                    )
+                    found, had = self._score_in_turn(cast("Score", rule), learned, task, nodes)
                 total[fits] += found
                 if had is not None:
                     fits[fits] = had
         return fits, total
 
-    def _known_scores(self, rule: Score, found: Scores, nodes: NodeSet) -> tuple[Scores, Mask | None]:
-        return self._finite(rule, found, nodes, np.flatnonzero(np.isneginf(found)).tolist())
+    def _score_in_turn(
+        self, rule: Score, learned: Learned[Any] | None, task: PodInfo, nodes: NodeSet
+    ) -> tuple[Scores, Mask | None]:
+        """Return scores and, where not every node has one, which have."""
+        if learned is None:
+            return self._finite(rule, *self._ask_score(rule, task, task.job, nodes), nodes)
+        known: Scores = learned.about_nodes(task, nodes.rows)
+        return self._finite(rule, known, np.flatnonzero(np.isneginf(known)).tolist(), nodes)
 
     def _judge(
         self, rules: tuple[list[Predicate], list[Score]], task: PodInfo, job: PodGroupInfo, rows: Rows
@@ -449,12 +448,19 @@ class NodeRules:
         for predicate in predicates:
             with self._timings.measure(predicate.plugin, PREDICATE):
                 fits &= self._ask_predicate(predicate, task, job, nodes)
+        answers: list[tuple[Score, Scores, Sequence[int]]] = []
         for each in scores:
             with self._timings.measure(each.plugin, SCORE):
-                found, had = self._ask_score(each, task, job, nodes)
-            if had is not None:
-                fits &= had
+                found, dropped = self._ask_score(each, task, job, nodes)
+            answers.append((each, found, dropped))
             score += found
+        if any(dropped for _, _, dropped in answers) or not isfinite(np.add.reduce(score)):
+            score = np.zeros(len(rows), dtype=np.float64)
+            for each, found, dropped in answers:
+                checked, had = self._finite(each, found, dropped, nodes)
+                if had is not None:
+                    fits &= had
+                score += checked
         return fits, score
 
     def _ask_predicate(self, rule: Predicate, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
@@ -477,15 +483,14 @@ class NodeRules:
                 verdicts.append(False)
         return np.array(verdicts, dtype=np.bool_)
 
-    def _ask_score(self, rule: Score, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> tuple[Scores, Mask | None]:
-        """Return scores, and which nodes have one where some have not: those are dropped."""
+    def _ask_score(self, rule: Score, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> tuple[Scores, Sequence[int]]:
+        """Return scores, which may not be finite, and the places of nodes that have none: those are dropped."""
         if rule.columns:
             try:
-                found = validation.scores_of(cast("NodeOrderColumns", rule.fn)(task, job, nodes), nodes)
+                return validation.scores_of(cast("NodeOrderColumns", rule.fn)(task, job, nodes), nodes), ()
             except Exception as error:  # noqa: BLE001 - a node without a score is dropped
                 self._failed(rule, SCORE, error)
-                return np.zeros(len(nodes)), np.zeros(len(nodes), dtype=np.bool_)
-            return self._finite(rule, found, nodes, ())
+                return np.zeros(len(nodes)), range(len(nodes))
         fn = cast("NodeOrderFn", rule.fn)
         said: list[Any] = []
         dropped: list[int] = []
@@ -505,9 +510,9 @@ class NodeRules:
                 except InvalidAnswer as error:
                     self._failed(rule, SCORE, error)
                     dropped.append(position)
-        return self._finite(rule, numbers, nodes, dropped)
+        return numbers, dropped
 
-    def _finite(self, rule: Score, found: Scores, nodes: NodeSet, dropped: Sequence[int]) -> tuple[Scores, Mask | None]:
+    def _finite(self, rule: Score, found: Scores, dropped: Sequence[int], nodes: NodeSet) -> tuple[Scores, Mask | None]:
         """Return scores and, where not every node has one that is finite, which have."""
         if not dropped and isfinite(np.add.reduce(found)):  # what is not finite makes no finite sum
             return found, None
@@ -527,6 +532,11 @@ class NodeRules:
     def _failed(self, rule: Predicate | Score, hook: str, error: Exception) -> None:
         event = "plugin failed while judging nodes, which are refused"
         self._failures.add(event, rule.plugin, hook, rule.fn, error)
+
+
+def _barred(fits: Mask, score: Scores) -> Scores:
+    """Return scores that are minus infinity where a pod may not go."""
+    return score if fits.all() else np.where(fits, score, -np.inf)
 
 
 _IN_TURN: Final = 3

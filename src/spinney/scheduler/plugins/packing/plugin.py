@@ -122,6 +122,8 @@ class Packing(Plugin):
         self._demanding: dict[int, bool] = {}
         self._needs: dict[int, Ratios] = {}
         self._free: Columns | None = None
+        self._last: tuple[Rows, int, Columns] | None = None
+        """Rows that were asked about last, when that was, and what was free there."""
         self._none_stranded = False
         """No GPU was stranded when they were last looked at, and nothing has happened since that could strand one."""
 
@@ -145,7 +147,7 @@ class Packing(Plugin):
     def _fullness(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         del job
         rows, table = nodes.rows, self._table
-        lost = _FREE_GPU * (self._follow()[_GPUS][rows] - task.request.gpus)
+        lost = _FREE_GPU * (self._free_at(rows)[_GPUS] - task.request.gpus)
         if needs_no_gpu(task.request):
             free = table.idle[:, CPU][rows] + table.releasing[:, CPU][rows]
             without = table.allocatable[:, GPU][rows] == 0
@@ -159,7 +161,8 @@ class Packing(Plugin):
         del job
         share = task.request.share
         assert share is not None, "only pods that share a device are asked about"
-        rows, worth, free = nodes.rows, self._worth, self._follow()
+        rows, worth = nodes.rows, self._worth
+        free = self._free_at(rows)
         # A share of more than a device fits nowhere, whatever it scores.
         parts = np.minimum(share.parts_on_each(self._table.gpu_memory[rows]), DEVICE)
         spaces = self._nodes.ledger.shared.kept_later(rows)
@@ -167,17 +170,17 @@ class Packing(Plugin):
         lost = worth[spaces] - worth[rest]
         lost[rest < 0] = np.inf
         whole = worth[DEVICE] - worth[DEVICE - parts] + _OPENING
-        whole[free[_WHOLE][rows] <= 0] = np.inf
+        whole[free[_WHOLE] <= 0] = np.inf
         best = np.minimum(np.minimum.reduce(lost, axis=1, initial=np.inf), whole)
         best[best == np.inf] = 1.0
-        return self._score(_SPACE * best + _FREE_GPU * (free[_GPUS][rows] - parts * share.devices / DEVICE))
+        return self._score(_SPACE * best + _FREE_GPU * (free[_GPUS] - parts * share.devices / DEVICE))
 
     def _stranding(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         del job
-        rows, request, free = nodes.rows, task.request, self._follow()
-        others = free[_OTHERS:].take(rows, axis=1) - self._needs_of(request)[:, None]
-        after = stranded_gpus(self._known.workload, free[_GPUS][rows] - self._gpus(request), others)
-        return self._score(after - free[_STRANDED][rows])
+        request, free = task.request, self._free_at(nodes.rows)
+        others = free[_OTHERS:] - self._needs_of(request)[:, None]
+        after = stranded_gpus(self._known.workload, free[_GPUS] - self._gpus(request), others)
+        return self._score(after - free[_STRANDED])
 
     def _device(self, task: PodInfo, node: NodeInfo, gpu: str) -> float:
         share = task.request.share
@@ -212,6 +215,13 @@ class Packing(Plugin):
         return demanding
 
     # -- columns -----------------------------------------------------------------------------------------------------
+
+    def _free_at(self, rows: Rows) -> Columns:
+        """Return what is free and stranded on some rows; the scores of a pod ask about the same rows in turn."""
+        free, known = self._follow(), self._last
+        if known is None or known[0] is not rows or known[1] != self._position:
+            known = self._last = (rows, self._position, free.take(rows, axis=1))
+        return known[2]
 
     def _follow(self) -> Columns:
         """Return what is free and stranded by node, brought up to date where something changed."""
