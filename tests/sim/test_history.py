@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from spinney.cli import main
-from spinney.sim.overview.history import Said, lasted, newest
+from spinney.sim.overview.history import Said, foreign_plugins, lasted, newest
 
 _CLUSTER = """
 apiVersion: v1
@@ -112,3 +112,12 @@ def test_the_newest_of_equals_is_the_first() -> None:
 def test_times_have_at_most_two_units(seconds: int, text: str) -> None:
     """A wait is told as people say it."""
     assert lasted(timedelta(seconds=seconds)) == text
+
+
+def test_plugins_that_the_simulation_lacks_are_named() -> None:
+    """A refusal by a plugin of the running scheduler says which file to name; built-in ones are in the simulation."""
+    said = (
+        "0 of 3 pods found room; 2 node(s) were refused by plugin night-shift (gpu-001 rests); plugin topology keeps "
+        "its pods on one part of the nodes; plugin acme.io/quota failed: ValueError: no answer; no plugin honours it"
+    )
+    assert foreign_plugins(Said("spinney-scheduler", said), {"topology"}) == ["night-shift", "acme.io/quota"]

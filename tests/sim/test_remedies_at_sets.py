@@ -3,16 +3,16 @@
 The operator makes PodGangs from their set again, so a patch of a PodGang would be undone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
-from spinney.api.core import POD, Pod
+from spinney.api.core import NODE, POD, Pod
 from spinney.api.grove import POD_CLIQUE_SET
 from spinney.api.kai import QUEUE
 from spinney.api.struct import JSON
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
-from spinney.kube.client import Client
+from spinney.kube.client import Client, PatchKind
 from spinney.runtime import Runtime, run_virtual
 from spinney.server.patches.json import apply_json_patch
 from spinney.sim.advice.advice import Advisor
@@ -43,7 +43,10 @@ async def carry_out(client: Client, remedy: Remedy) -> None:
         if patch.merge is not None:
             await client.patch(POD_CLIQUE_SET, patch.name, patch.merge, patch.namespace)
             continue
-        assert patch.recreate
+        if not patch.recreate:
+            operations = list(patch.operations)
+            await client.patch(POD_CLIQUE_SET, patch.name, operations, patch.namespace, kind=PatchKind.JSON)
+            continue
         present = await client.get(POD_CLIQUE_SET, patch.name, patch.namespace)
         await client.delete(POD_CLIQUE_SET, patch.name, patch.namespace)
         await client.runtime.clock.sleep(120)
@@ -52,12 +55,16 @@ async def carry_out(client: Client, remedy: Remedy) -> None:
         await client.create(POD_CLIQUE_SET, {**changed, "metadata": name})
 
 
-async def told_and_done(pcs: JSON, text: str, *, block: int = 4, queues: bool = False) -> tuple[Remedy, list[Pod]]:
+async def told_and_done(
+    pcs: JSON, text: str, *, block: int = 4, queues: bool = False, tainted: bool = False
+) -> tuple[Remedy, list[Pod]]:
     """Create a set that waits, do what was recommended in these words, and return it with the pods a minute later."""
     runtime = Runtime.virtual(seed=7)
     cluster = EmbeddedCluster(runtime, StackOptions(nodes=gpu_cluster(4, 8, rack=2, block=block)))
     async with cluster.running():
         client = cluster.client
+        taint = {"key": "team", "value": "a", "effect": "NoSchedule"}
+        await client.patch(NODE, "gpu-003", {"spec": {"taints": [taint] if tainted else []}})
         await client.apply(CLUSTER_TOPOLOGY_BINDING, topology_binding())
         if queues:
             share = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
@@ -103,3 +110,21 @@ def test_a_set_is_moved_to_another_queue_by_its_label() -> None:
         "kubectl patch podcliqueset train -n default --type merge -p "
         """'{"metadata":{"labels":{"kai.scheduler/queue":"team"}}}'"""
     ]
+
+
+@pytest.mark.parametrize("present", [(), ({"key": "spot", "operator": "Exists"},)])
+def test_a_taint_is_tolerated_in_the_template_of_the_set(present: Sequence[JSON]) -> None:
+    """Pods that are made later tolerate it too, and what they tolerated before."""
+    pcs = a_set(4)
+    if present:
+        pcs["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["tolerations"] = list(present)
+    text = "tolerate the taint team=a:NoSchedule in the pods"
+
+    remedy, pods = run_virtual(told_and_done(pcs, text, tainted=True))
+
+    assert [bool(pod.spec.node_name) for pod in pods] == [True] * 4
+    assert {len([each for each in pod.spec.tolerations if each.key in ("team", "spot")]) for pod in pods} == {
+        1 + len(present)
+    }
+    (command,) = [change.command for change in remedy.changes]
+    assert command.startswith("kubectl patch podcliqueset train -n default --type json -p ")

@@ -314,8 +314,9 @@ class Advisor:
         sentences += self._differences(pending)
         told = history_of.newest((*history_of.said_of_pods(pending), *said_of_group))
         repeated = told is not None and told.message in {condition_message(each) for each in explanations}
-        if told is not None and told.refused and placeable:
-            sentences.append(_differs(told))
+        if told is not None and told.refused:
+            sentences += self._lacking_plugins(told)
+            sentences += [_differs(told)] if placeable else []
         return Answer(
             subject=subject,
             namespace=namespace,
@@ -344,6 +345,13 @@ class Advisor:
         gangs = {self._gang_of[each.key] for each in pending if self.simulation.serves(each)}
         found = {each.gang: (each.message, each.explanation) for each in self.cycle.waiting}
         return list(self._heard.differences(gangs, found))
+
+    def _lacking_plugins(self, told: Said) -> list[str]:
+        """Return that the scheduler has plugins which this simulation lacks, where its refusal names some."""
+        missing = history_of.foreign_plugins(told, {each.name for each in self._config.plugins})
+        noun = "plugin" if len(missing) == 1 else "plugins"
+        lacking = f"the scheduler has the {noun} {listed(missing)}, and this simulation has not"
+        return [f"{lacking}: --plugin or --config names the file"] if missing else []
 
     def _findings(self, pending: Sequence[PodRecord], say: Callable[[str], None]) -> Findings:
         """Return what would let the gang of the pods that wait start; of several gangs, the first."""

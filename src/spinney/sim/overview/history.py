@@ -3,6 +3,7 @@
 All of it is read from the objects of a snapshot; nothing is simulated.
 """
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
@@ -22,6 +23,8 @@ EVICTIONS: Final = ("Evict", "Preempted", "GangReleased")
 GATED: Final = "SchedulingGated"
 """The reason of a condition that the API server wrote while a gate held the pod: no scheduler has spoken yet."""
 _WAITING: Final = (PodStatus.PENDING, PodStatus.GATED)
+_PLUGIN: Final = re.compile(r"(?:refused by plugin |plugin (?=\S+ (?:failed|keeps|could not)\b))([\w./-]*\w)")
+"""A plugin in a refusal: that it refused nodes, that it divides them, or that it failed."""
 _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -33,6 +36,11 @@ class Said(NamedTuple):
     since: datetime | None = None
     refused: bool = True
     """False: it was promised room, and waits for that."""
+
+
+def foreign_plugins(said: Said, known: Collection[str]) -> list[str]:
+    """Return the plugins that a scheduler of ours names in its refusal and that are not ``known``, in order."""
+    return list(dict.fromkeys(name for name in _PLUGIN.findall(said.message) if name not in known))
 
 
 def newest(said: Iterable[Said]) -> Said | None:

@@ -1,6 +1,7 @@
 """The same change at the PodCliqueSet: what a set owns is made from it, so a change of a PodGang would not last.
 
-Labels of a set may change at any time. Minimums and topology constraints may not, so the set has to be created anew.
+Labels of a set and its pods' tolerations may change at any time. Minimums and topology constraints may not, so the set
+has to be created anew for these.
 Snapshots hold no commands and no environments, so such a change is told as operations on the set, not as a whole set.
 """
 
@@ -10,30 +11,31 @@ from typing import Any, Final
 
 import msgspec
 
+from spinney.api.core import Pod
 from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
-from spinney.api.labels import PART_OF
+from spinney.api.labels import PART_OF, POD_CLIQUE
 from spinney.api.podgang import PodGang
-from spinney.api.struct import JSON
+from spinney.api.struct import JSON, to_json
 from spinney.api.topology_constraint import TopologyConstraint
 from spinney.sim.remedies.change import Patch, RemedyStep
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, differing
 
-OF_GANGS: Final = frozenset({"minimum", "relax", "queue", "preemptible"})
-"""The levers that change the object of a gang."""
+OF_GANGS: Final = frozenset({"minimum", "relax", "queue", "preemptible", "tolerate"})
+"""The levers that change the object of a gang, or its pods."""
+_Changed = tuple[Any, Any]
+"""A PodGang or a pod that waits, as it is and as it would be."""
 
 
 def at_sets(before: ClusterSnapshot, after: ClusterSnapshot) -> tuple[ClusterSnapshot, tuple[Patch, ...]]:
-    """Return ``after`` with the PodGangs of sets as they were, and the patches of the sets that change them so."""
+    """Return ``after`` with PodGangs and pods of sets as they were, and the patches of the sets that change them so."""
     sets = {(each.metadata.namespace, each.metadata.name): each for each in before.of(POD_CLIQUE_SET, PodCliqueSet)}
-    found: list[Patch] = []
+    owned: dict[tuple[str | None, str], list[_Changed]] = {}
     for _, (namespace, _), old, new in differing(before, after):
-        pcs = sets.get((namespace, old.metadata.labels.get(PART_OF, ""))) if isinstance(old, PodGang) else None
-        if pcs is None or not isinstance(new, PodGang):
-            continue
-        after = after.with_objects([old])
-        found += _labelled(pcs, old, new)
-        found += _recreated(pcs, [*_minimums(pcs, old, new), *_levels(before, pcs, old, new)])
-    return after, tuple(found)
+        if isinstance(old, PodGang | Pod) and new is not None and not (isinstance(old, Pod) and old.spec.node_name):
+            owned.setdefault((namespace, old.metadata.labels.get(PART_OF, "")), []).append((old, new))
+    owned = {key: changed for key, changed in owned.items() if key in sets}
+    patches = [patch for key, changed in owned.items() for patch in _patches(before, sets[key], changed)]
+    return after.with_objects(old for changed in owned.values() for old, _ in changed), tuple(patches)
 
 
 def with_commands(steps: Sequence[RemedyStep], patches: Sequence[Patch]) -> tuple[RemedyStep, ...]:
@@ -42,7 +44,7 @@ def with_commands(steps: Sequence[RemedyStep], patches: Sequence[Patch]) -> tupl
     commands = [_command(each) for each in patches if each.kind == POD_CLIQUE_SET.kind]
     if last is None or not commands:
         return tuple(steps)
-    anew = [f"PodCliqueSet {each.name} has to be created anew for that" for each in patches if each.operations]
+    anew = [f"PodCliqueSet {each.name} has to be created anew for that" for each in patches if each.recreate]
     told = msgspec.structs.replace(
         steps[last], text="; ".join([steps[last].text, *anew]), command="\n".join(filter(None, commands))
     )
@@ -53,6 +55,8 @@ def _command(patch: Patch) -> str:
     where = f"podcliqueset {patch.name} -n {patch.namespace}"
     if patch.merge is not None:
         return f"kubectl patch {where} --type merge -p '{_compact(patch.merge)}'"
+    if not patch.recreate:
+        return f"kubectl patch {where} --type json -p '{_compact(patch.operations)}'"
     change = f"kubectl patch --local -f - --type json -p '{_compact(patch.operations)}' -o json"
     return f"kubectl get {where} -o json | {change} | kubectl replace --force -f -"
 
@@ -66,25 +70,51 @@ def _patch(pcs: PodCliqueSet, **what: Any) -> Patch:
     return Patch(api_version=kind.api_version, kind=kind.kind, name=metadata.name, namespace=metadata.namespace, **what)
 
 
-def _labelled(pcs: PodCliqueSet, old: PodGang, new: PodGang) -> list[Patch]:
-    labels = {key: text for key, text in new.metadata.labels.items() if old.metadata.labels.get(key) != text}
-    return [_patch(pcs, merge={"metadata": {"labels": labels}})] if labels else []
+def _patches(snapshot: ClusterSnapshot, pcs: PodCliqueSet, changed: Sequence[_Changed]) -> Iterator[Patch]:
+    """Yield what changes a set so that what it owns changes as told."""
+    labels: dict[str, str] = {}
+    free: list[JSON] = []
+    fixed: list[JSON] = []
+    for old, new in changed:
+        if isinstance(old, Pod):
+            free += [each for each in _tolerations(pcs, old, new) if each not in free]
+            continue
+        labels |= {key: text for key, text in new.metadata.labels.items() if old.metadata.labels.get(key) != text}
+        fixed += [*_minimums(pcs, old, new), *_levels(snapshot, pcs, old, new)]
+    if labels:
+        yield _patch(pcs, merge={"metadata": {"labels": labels}})
+    if free or fixed:
+        yield _patch(pcs, operations=(*free, *fixed), recreate=bool(fixed))
 
 
-def _recreated(pcs: PodCliqueSet, operations: Sequence[JSON]) -> list[Patch]:
-    return [_patch(pcs, operations=tuple(operations), recreate=True)] if operations else []
+def _tolerations(pcs: PodCliqueSet, old: Pod, new: Pod) -> Iterator[JSON]:
+    """Yield the tolerations that the clique of a pod lacks."""
+    more = [to_json(each) for each in new.spec.tolerations if each not in old.spec.tolerations]
+    number = _clique(pcs, old.metadata.labels.get(POD_CLIQUE, ""))
+    path = f"/spec/template/cliques/{number}/spec/podSpec/tolerations"
+    if not more:
+        return
+    if pcs.spec.template.cliques[number].spec.pod_spec.get("tolerations"):
+        yield from ({"op": "add", "path": f"{path}/-", "value": each} for each in more)
+    else:
+        yield {"op": "add", "path": path, "value": more}
+
+
+def _clique(pcs: PodCliqueSet, name: str) -> int:
+    """Return which clique of the template a PodClique is of, by its name."""
+    names = [clique.name for clique in pcs.spec.template.cliques]
+    return names.index(max((each for each in names if name.endswith(f"-{each}")), key=len))
 
 
 def _minimums(pcs: PodCliqueSet, old: PodGang, new: PodGang) -> Iterator[JSON]:
     """Yield the minimums of cliques; of one that is in the gang several times, the lowest."""
-    names = [clique.name for clique in pcs.spec.template.cliques]
-    lowered: dict[str, int] = {}
+    lowered: dict[int, int] = {}
     for before, after in zip(old.spec.pod_groups, new.spec.pod_groups, strict=True):
         if before.min_replicas != after.min_replicas:
-            name = max((each for each in names if before.name.endswith(f"-{each}")), key=len)
-            lowered[name] = min(after.min_replicas, lowered.get(name, after.min_replicas))
-    for name, count in lowered.items():
-        yield _replaced(f"/spec/template/cliques/{names.index(name)}/spec/minAvailable", count)
+            number = _clique(pcs, before.name)
+            lowered[number] = min(after.min_replicas, lowered.get(number, after.min_replicas))
+    for number, count in lowered.items():
+        yield _replaced(f"/spec/template/cliques/{number}/spec/minAvailable", count)
 
 
 def _levels(snapshot: ClusterSnapshot, pcs: PodCliqueSet, old: PodGang, new: PodGang) -> Iterator[JSON]:
