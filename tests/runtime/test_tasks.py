@@ -1,10 +1,10 @@
-"""Coroutines that run at the same time: all give something, or all have ended."""
+"""Coroutines that run at the same time: all give something, or all have ended; tasks in the background end, too."""
 
 import asyncio
 
 import pytest
 
-from spinney.runtime.tasks import together
+from spinney.runtime.tasks import BackgroundTasks, together
 from tests.virtual_time import on_virtual_time
 
 
@@ -38,3 +38,23 @@ async def test_nothing_runs_on_after_a_failure() -> None:
         await together(long(), refused())
 
     assert ended == ["long"]
+
+
+@on_virtual_time
+async def test_what_is_begun_while_others_end_is_waited_for() -> None:
+    """A task may begin another as its last act; whoever waits for the end waits for that as well."""
+    background, ended = BackgroundTasks(), []
+
+    async def last() -> None:
+        await asyncio.sleep(5)
+        ended.append("last")
+
+    async def first() -> None:
+        await asyncio.sleep(1)
+        background.begin(last())
+        ended.append("first")
+
+    background.begin(first())
+    await background.finish()
+
+    assert ended == ["first", "last"]

@@ -8,10 +8,10 @@ request is deleted.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -44,6 +44,7 @@ from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.reconciling import annotate_exactly
 from spinney.reporting.pods import WAITING_FOR_PROVISIONING
+from spinney.runtime.tasks import BackgroundTasks
 from spinney.scheduler.config import NodeProvisioning, SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.framework.results import Unschedulable
@@ -104,7 +105,7 @@ class ProvisioningRequests:
         self._gangs: dict[Key, GangKey] = {}
         self._deleted: dict[Key, str | None] = {}
         """The uids of requests that were deleted here, until the cache has heard of it."""
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._under_way = BackgroundTasks()
         self._cache: WatchCache[ProvisioningRequest] | None = None
         self._wake: Callable[[], None] = lambda: None
 
@@ -174,7 +175,7 @@ class ProvisioningRequests:
                 continue
             templates = tuple(each.pod_template_ref.name for each in found.spec.pod_sets)
             if gang is None or members is None:
-                self._begin(self._delete(name, templates))
+                self._under_way.begin(self._delete(name, templates))
                 continue
             pods = sum(each.count for each in found.spec.pod_sets)
             self._requests[gang] = request = _Request(name, gang_reference(members.gang), pods, templates)
@@ -191,7 +192,7 @@ class ProvisioningRequests:
         name = _request_name(gang)
         self._requests[gang] = request = _Request(name, gang_reference(members.gang), len(_waiting(members)))
         self._gangs[name] = gang
-        self._begin(self._ask(gang, request, _by_class(_waiting(members))))
+        self._under_way.begin(self._ask(gang, request, _by_class(_waiting(members))))
 
     async def _ask(self, gang: GangKey, request: _Request, classes: Sequence[Sequence[PodRecord]]) -> None:
         try:
@@ -238,7 +239,7 @@ class ProvisioningRequests:
     def _begin_to_withdraw(self, gang: GangKey, request: _Request) -> None:
         if not request.leaving:
             request.leaving = True
-            self._begin(self._withdraw(gang, request))
+            self._under_way.begin(self._withdraw(gang, request))
 
     async def _withdraw(self, gang: GangKey, request: _Request) -> None:
         """Delete the request of a gang and its templates; only then may it be made again."""
@@ -312,11 +313,6 @@ class ProvisioningRequests:
         self.provisioned.discard(gang)
         self._ask_again(gang, why)
         self._wake()
-
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work, name="provisioning request")
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
 
 
 def _request_name(gang: GangKey) -> Key:

@@ -30,6 +30,28 @@ async def end(*tasks: asyncio.Task[Any]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+class BackgroundTasks:
+    """Tasks that are not waited for one by one, kept until they end: the event loop itself may forget them. Mutable."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self, work: Coroutine[Any, Any, None], name: str | None = None) -> None:
+        """Run something to its end."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def finish(self) -> None:
+        """Wait until all have ended, also those that are begun meanwhile; they are cancelled if this is."""
+        try:
+            while self._tasks:
+                await asyncio.wait(self._tasks)
+        finally:
+            for late in self._tasks:
+                late.cancel()
+
+
 @asynccontextmanager
 async def in_background(*work: Coroutine[Any, Any, Any]) -> AsyncIterator[list[asyncio.Task[Any]]]:
     """Run coroutines for the time of the block, which is given their tasks."""

@@ -7,11 +7,11 @@ held and returns to the queue with the names of the plugins that refused it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -39,6 +39,7 @@ from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.coscheduling.groups.waiting import WaitingPod
 from spinney.coscheduling.plugins.default_preemption import FILTERED
 from spinney.kube.keys import Key
+from spinney.runtime.tasks import BackgroundTasks
 
 log = structlog.get_logger()
 
@@ -102,7 +103,7 @@ class Coscheduler:
         self._rankings = rankings
         self._report = report
         self._about_to_bind = about_to_bind
-        self._binding: set[asyncio.Task[None]] = set()
+        self._binding = BackgroundTasks()
         self._freed: dict[tuple[str, ...], _Freed] = {}
 
     # -- bursts ------------------------------------------------------------------------------------------------------
@@ -150,7 +151,7 @@ class Coscheduler:
 
     async def finish_binding(self) -> None:
         """Wait for the binding cycles under way."""
-        await asyncio.gather(*self._binding, return_exceptions=True)
+        await self._binding.finish()
 
     # -- the scheduling cycle ----------------------------------------------------------------------------------------
 
@@ -248,7 +249,7 @@ class Coscheduler:
                 self._lost(flight, status.by(permitting.name))
                 return
         if not timeouts:
-            self._in_background(self._bind(flight), f"bind {queued.key}")
+            self._binding.begin(self._bind(flight), f"bind {queued.key}")
             return
         self.queue.hold(queued.key)
         waiting = self.services.waiting
@@ -257,7 +258,7 @@ class Coscheduler:
     def _settled(self, flight: _BindingCycle, status: Status) -> None:
         self.services.waiting.remove(flight.queued.key)
         if status.ok:
-            self._in_background(self._bind(flight), f"bind {flight.queued.key}")
+            self._binding.begin(self._bind(flight), f"bind {flight.queued.key}")
         else:
             self._lost(flight, status)
 
@@ -309,11 +310,6 @@ class Coscheduler:
             if status.code is not Code.SKIP:
                 return status
         return Status(Code.ERROR, ("every bind plugin skipped the pod",))
-
-    def _in_background(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = asyncio.create_task(work, name=name)
-        self._binding.add(task)
-        task.add_done_callback(self._binding.discard)
 
     # -- pods that come back -----------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from spinney.kube.client import Client, PatchKind
 from spinney.kube.errors import Conflict, KubeError, NotFound
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
+from spinney.runtime.tasks import BackgroundTasks
 
 log = structlog.get_logger()
 
@@ -59,7 +60,7 @@ class GroupEvictions:
         self._reckon = reckon
         self._chosen: dict[PodKey, _Victims] = {}
         self._slots = asyncio.Semaphore(parallel)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
 
     def preempt(self, victims: Sequence[PodRecord], beneficiary: PodRecord, node: str) -> None:
         """Take ``victims`` from ``node`` for the sake of ``beneficiary``."""
@@ -94,13 +95,11 @@ class GroupEvictions:
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """Run something to its end beside the scheduling cycles."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.begin(work)
 
     async def finish(self) -> None:
         """Wait for what is under way."""
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.finish()
 
     async def _delete(self, victim: PodRecord, beneficiary: PodRecord, node: str, count: Callable[[], None]) -> None:
         key = Key(*victim.key)

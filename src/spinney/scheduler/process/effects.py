@@ -6,11 +6,11 @@ that only watches (:mod:`spinney.scheduler.process.shadow`) has other effects.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import structlog
 
@@ -37,6 +37,7 @@ from spinney.reporting.pods import (
     PodVerdict,
 )
 from spinney.reporting.verdicts import WAITING_FOR_ROOM
+from spinney.runtime.tasks import BackgroundTasks
 from spinney.scheduler.framework.results import NOT_READY, Binding, CycleResult, Eviction, Pipeline, Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.commit import BookPositions, assume_gang, by_gang, changes_since, forget
@@ -131,7 +132,7 @@ class ClusterEffects:
         self._tells_gangs = tells_gangs
         self._losses = Losses(inventory, metrics, client.runtime.clock)
         self._wake = wake
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._under_way = BackgroundTasks()
         self._refusals: dict[Key, int] = {}
         self._leaving: set[str] = set()
         """The uids of pods whose eviction is under way."""
@@ -161,9 +162,9 @@ class ClusterEffects:
                 self._set_back(gang, together, error)
                 continue
             if problem is None and self._virtual.has(gang):
-                self._begin(self._virtual.start(gang, together), f"start {gang}")
+                self._under_way.begin(self._virtual.start(gang, together), f"start {gang}")
             elif problem is None:
-                self._begin(self._try_to_bind(gang, together, wait), f"bind {gang}")
+                self._under_way.begin(self._try_to_bind(gang, together, wait), f"bind {gang}")
             else:
                 self._metrics.outdated.inc()
                 self._wake()
@@ -171,7 +172,7 @@ class ClusterEffects:
     def conclude(self, result: CycleResult) -> None:
         """Begin to evict; what could not be placed is reported."""
         for gang in dict.fromkeys(each.gang for each in result.evictions if self._virtual.has(each.gang)):
-            self._begin(self._virtual.stop(gang), f"stop {gang}")
+            self._under_way.begin(self._virtual.stop(gang), f"stop {gang}")
         evictions = {
             each.pod: each
             for each in result.evictions
@@ -179,7 +180,7 @@ class ClusterEffects:
         }
         self._leaving.update(eviction.uid for eviction in evictions.values())
         for disruption in self._disruptions(list(evictions.values())):
-            self._begin(self._try_to_evict(disruption, evictions), f"evict for {disruption.name}")
+            self._under_way.begin(self._try_to_evict(disruption, evictions), f"evict for {disruption.name}")
         self._ask(result)
         self._kai_groups.started(result.started, self._client.runtime.clock.now())
         for gang in result.started:
@@ -189,27 +190,17 @@ class ClusterEffects:
     async def finish(self) -> None:
         """Wait for the binds and evictions under way, but not for volumes; they are cancelled if this is."""
         self._binder.interrupt()
-        try:
-            while self._under_way:
-                await asyncio.wait(self._under_way)
-        finally:
-            for late in self._under_way:
-                late.cancel()
+        await self._under_way.finish()
         await self._pod_status.close()
 
     def _ask(self, result: CycleResult) -> None:
         """Ask victims that checkpoint, take back what nobody needs, and say which places are kept meanwhile."""
         self._asking.assume(result.asked, result.withdrawn)
         if result.withdrawn:
-            self._begin(self._asking.withdraw(result.withdrawn), "withdraw requests")
+            self._under_way.begin(self._asking.withdraw(result.withdrawn), "withdraw requests")
         if result.asked:
-            self._begin(self._asking.ask(result.asked), "ask victims")
+            self._under_way.begin(self._asking.ask(result.asked), "ask victims")
         self._kept_places.follow(result)
-
-    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = asyncio.create_task(work, name=name)
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
 
     def _wait_of(self, gang: GangKey, binds: Sequence[Binding]) -> _Wait | None:
         """Return how a gang that has no node yet has waited; ``None`` if it has some, and only grows."""
