@@ -143,6 +143,6 @@ async def test_explanations_are_served_in_full() -> None:
                 await asyncio.sleep(0.05)
         (refused,) = found
         assert (refused["namespace"], refused["name"]) == (NS, "large")
-        assert "nvidia.com/gpu" in refused["message"]
+        assert "requests 2 GPUs" in refused["message"]
         assert refused["explanation"]
         assert json.loads((await get(f"{address}/explanations?name=other"))[1]) == []

@@ -165,7 +165,6 @@ def _files(error: Exception) -> set[str]:
 def _with_workload(
     taken: ClusterSnapshot, files: Sequence[Path], namespace: str | None, runtime: Runtime
 ) -> ClusterSnapshot:
-    surroundings = ExpansionContext.of(taken, runtime.clock.now(), namespace=namespace or DEFAULT_NAMESPACE)
     if not files:
         return taken
     # Manifests are held to the schemas of their kinds, which only the extra `embedded` can compile; a snapshot is not.
@@ -176,6 +175,7 @@ def _with_workload(
     problems = [problem for manifest in manifests for problem in verdict_on(manifest, setting).problems]
     if problems:
         raise click.ClickException("\n".join(map(str, problems)))
+    surroundings = ExpansionContext.of(taken, runtime.clock.now(), namespace=namespace or DEFAULT_NAMESPACE)
     try:
         return taken.with_objects(expand([manifest.value for manifest in manifests], surroundings))
     except InvalidWorkload as error:
