@@ -1,7 +1,7 @@
 """A scheduler without an API server: pods and nodes are put into its ledger, binds are written down."""
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -49,6 +49,7 @@ from spinney.kube.client import Client
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key, key_of
 from spinney.runtime import Runtime
+from spinney.runtime.tasks import BackgroundTasks
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 
@@ -95,7 +96,7 @@ class Bench:
         self.nominated: dict[str, str] = {}
         self.started: list[str] = []
         self.counted: list[str] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._background = BackgroundTasks()
         client = Client(InProcessTransport(ApiServer(self.runtime)), self.runtime)
         self.shared = ClusterIntake()
         cluster = self.shared.cluster
@@ -117,7 +118,7 @@ class Bench:
             reached_permit=lambda group: self.started.append(group.key.name),
             bound=lambda group: self.counted.append(group.key.name),
             refused=lambda group, reason: self.rejected.append((group.key.name, reason)),
-            background=self._in_background,
+            background=self._background.begin,
         )
         registry = registry or PluginRegistry(BUILT_IN)
         registry.register("WrittenDown", lambda handle, arguments: WrittenDown(self))
@@ -258,11 +259,6 @@ class Bench:
                 waiting.reject("DefaultPreemption", "preempted")
             else:
                 self.services.leaving[victim.key] = None
-
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     def _nominate(self, record: PodRecord, node: str) -> None:
         self.nominated[record.name] = node

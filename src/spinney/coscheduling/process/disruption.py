@@ -6,9 +6,9 @@ and counted once it is deleted. A victim that only waits at Permit loses its nod
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -39,7 +39,7 @@ class _Victims:
 
 
 class GroupEvictions:
-    """Carries out preemption in the background. Mutable: it knows what is under way."""
+    """Carries out preemption in the background. Mutable: it knows who was chosen."""
 
     def __init__(
         self,
@@ -47,6 +47,7 @@ class GroupEvictions:
         events: EventRecorder,
         waiting: WaitingPods,
         leaving: dict[PodKey, None],
+        background: BackgroundTasks,
         *,
         ask: Callable[[Sequence[PodRecord], PodRecord], bool],
         reckon: Callable[[PodRecord], Callable[[], None]],
@@ -56,11 +57,11 @@ class GroupEvictions:
         self._events = events
         self._waiting = waiting
         self._leaving = leaving
+        self._background = background
         self._ask = ask
         self._reckon = reckon
         self._chosen: dict[PodKey, _Victims] = {}
         self._slots = asyncio.Semaphore(parallel)
-        self._tasks = BackgroundTasks()
 
     def preempt(self, victims: Sequence[PodRecord], beneficiary: PodRecord, node: str) -> None:
         """Take ``victims`` from ``node`` for the sake of ``beneficiary``."""
@@ -80,7 +81,7 @@ class GroupEvictions:
     def evict(self, victim: PodRecord, beneficiary: PodRecord, node: str) -> None:
         """Take one victim away now."""
         self._leaving[victim.key] = None
-        self.in_background(self._delete(victim, beneficiary, node, self._reckon(victim)))
+        self._background.begin(self._delete(victim, beneficiary, node, self._reckon(victim)))
 
     def carry_out(self) -> None:
         """Ask the victims that were chosen since the last time, or take them away; at the latest between two bursts."""
@@ -92,14 +93,6 @@ class GroupEvictions:
             else:
                 for victim, node in each.leaving.values():
                     self.evict(victim, each.beneficiary, node)
-
-    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run something to its end beside the scheduling cycles."""
-        self._tasks.begin(work)
-
-    async def finish(self) -> None:
-        """Wait for what is under way."""
-        await self._tasks.finish()
 
     async def _delete(self, victim: PodRecord, beneficiary: PodRecord, node: str, count: Callable[[], None]) -> None:
         key = Key(*victim.key)

@@ -15,7 +15,6 @@ from spinney.api.time import timestamp
 from spinney.cluster.statuses import PodStatus
 from spinney.coscheduling.groups.book import Groups
 from spinney.coscheduling.groups.group import Group
-from spinney.coscheduling.process.disruption import GroupEvictions
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import WatchCache
@@ -28,6 +27,7 @@ from spinney.reporting.controller import AnyStatusController, StatusController
 from spinney.reporting.pod_groups import GROUP_KINDS, ScheduledCondition
 from spinney.reporting.pods import UNSCHEDULABLE
 from spinney.reporting.verdicts import GangStanding, GangVerdict
+from spinney.runtime.tasks import BackgroundTasks
 
 log = structlog.get_logger()
 
@@ -38,18 +38,18 @@ SCHEDULED: Final = "Scheduled"
 class ScheduleStart:
     """Writes when the scheduling of a PodGroup began."""
 
-    def __init__(self, manager: Manager, cache: WatchCache[coscheduling.PodGroup], disruption: GroupEvictions) -> None:
+    def __init__(self, manager: Manager, cache: WatchCache[coscheduling.PodGroup], background: BackgroundTasks) -> None:
         self._client = manager.client
         self._clock = manager.runtime.clock
         self._cache = cache
-        self._background = disruption
+        self._background = background
 
     def reached_permit(self, group: Group) -> None:
         """Note that a member of ``group`` has a node, unless that was noted before."""
         key = Key(group.key.namespace, group.key.name)
         found = self._cache.get(key) if group.key.source == coscheduling_source.SOURCE else None
         if found is not None and found.status.schedule_start_time is None:
-            self._background.in_background(self._write(key, found, timestamp(self._clock.now())))
+            self._background.begin(self._write(key, found, timestamp(self._clock.now())))
 
     async def _write(self, key: Key, group: coscheduling.PodGroup, moment: str) -> None:
         patch = {"metadata": {"uid": group.metadata.uid}, "status": {"scheduleStartTime": moment}}

@@ -70,6 +70,7 @@ from spinney.kube.rounds import Rounds
 from spinney.reporting.pod_groups import GROUP_KINDS
 from spinney.reporting.pods import FAILED_SCHEDULING, PodStatusWriter
 from spinney.reporting.unreadable import TakeIn, UnreadableObjects
+from spinney.runtime.tasks import BackgroundTasks
 
 COMPONENT: Final = "spinney-coscheduler"
 CYCLES: Final = "pod scheduling cycles"
@@ -117,7 +118,10 @@ class CoschedulerProcess:
         self._reports = Reports(self._pod_status, self.cluster)
         waiting = WaitingPods()
         leaving: dict[PodKey, None] = {}
-        self._disruption = GroupEvictions(client, events, waiting, leaving, ask=self._ask, reckon=self._loss)
+        self._background = BackgroundTasks()
+        self._disruption = GroupEvictions(
+            client, events, waiting, leaving, self._background, ask=self._ask, reckon=self._loss
+        )
         self.services = Services(
             runtime=self._runtime,
             cluster=self.cluster,
@@ -136,7 +140,7 @@ class CoschedulerProcess:
             reached_permit=self._reached_permit,
             bound=self._member_bound,
             refused=self._group_refused,
-            background=self._disruption.in_background,
+            background=self._background.begin,
             leaving=leaving,
             requests=EvictionRequests(lambda asked: asked.scheduler in configuration.scheduler_names),
             longest_min_runtime=timedelta(seconds=configuration.max_own_min_runtime_seconds),
@@ -220,7 +224,7 @@ class CoschedulerProcess:
         if coscheduling.POD_GROUP in available:
             groups = manager.cache(coscheduling.POD_GROUP, coscheduling.PodGroup)
             follow(groups, partial(intake.group, coscheduling.PodGroup))
-            self._start = ScheduleStart(manager, groups, self._disruption)
+            self._start = ScheduleStart(manager, groups, self._background)
             if self._with_controller:
                 self._controller = PodGroupController(manager)
         for resource, kind in _ABOVE_GROUPS.items():
@@ -257,7 +261,7 @@ class CoschedulerProcess:
                 timer.cancel()
             self.services.late_volumes.interrupt()
             await self.scheduler.finish_binding()
-            await self._disruption.finish()
+            await self._background.finish()
             await self._pod_status.close()
 
     async def _burst_after_burst(self) -> None:
@@ -326,7 +330,7 @@ class CoschedulerProcess:
     def _move(self, rest: Sequence[PodRecord], lacking: PodRecord, why: str) -> None:
         for record in rest:
             self.services.leaving[record.key] = None
-        self._disruption.in_background(self._evict_whole(rest, lacking, why))
+        self._background.begin(self._evict_whole(rest, lacking, why))
 
     async def _evict_whole(self, rest: Sequence[PodRecord], lacking: PodRecord, why: str) -> None:
         victims = tuple(Victim(Key(*record.key), record.uid, why) for record in rest)
