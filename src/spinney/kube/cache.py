@@ -2,7 +2,7 @@
 
 The cache lists the collection page by page, then watches from the version of the list. A watch that ends is resumed
 from the last version seen (bookmarks move it on while nothing happens). When the server no longer knows that version
-(410), the collection is listed again and compared with what is held, so that subscribers hear of exactly what
+(410), the collection is listed again and compared with what is held, so that subscribers are told exactly what
 changed meanwhile. Reconnecting backs off with jitter unless the watch had been healthy.
 
 What subscribers may rely on: for each key the ``old`` of a change is the ``new`` of the change before; no version is

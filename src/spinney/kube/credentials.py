@@ -39,7 +39,7 @@ class CredentialSource(Protocol):
         ...
 
     def reject(self, credential: Credential) -> bool:
-        """Hear that the server refused ``credential``; returns whether the next one may differ."""
+        """Take in that the server refused ``credential``; returns whether the next one may differ."""
         ...
 
 

@@ -47,11 +47,11 @@ class Services:
     nominate: Callable[[PodRecord, str], None]
     """Promise a node to a pod."""
     reached_permit: Callable[["Group"], None]
-    """Hears when a member of a group is first held at Permit."""
+    """Called when a member of a group is first held at Permit."""
     bound: Callable[["Group"], None]
-    """Hears when a member of a group was bound."""
+    """Called when a member of a group was bound."""
     refused: Callable[["Group", str], None]
-    """Hears when a group was rejected as a whole, and why."""
+    """Called when a group was rejected as a whole, with the reason."""
     background: Callable[[Coroutine[Any, Any, None]], None]
     """Run something to its end beside the scheduling cycles; the process waits for it when it stops."""
     leaving: dict[PodKey, None] = field(default_factory=dict)

@@ -218,7 +218,7 @@ class Score(FrameworkPlugin):
 
 
 class Reserve(FrameworkPlugin):
-    """Hears that a pod has been given a node, before it is bound, and that it lost it again."""
+    """Called when a pod has been given a node, before it is bound, and when it lost the node again."""
 
     @abstractmethod
     def reserve(self, state: CycleState, pod: Pod, node: str) -> Status:
@@ -254,7 +254,7 @@ class Bind(FrameworkPlugin):
 
 
 class PostBind(FrameworkPlugin):
-    """Hears that a pod was bound."""
+    """Called when a pod was bound."""
 
     @abstractmethod
     async def post_bind(self, state: CycleState, pod: Pod, node: str) -> None:

@@ -2,7 +2,7 @@
 
 Groups come from scheduler-plugins' PodGroups and from Kubernetes' own (:mod:`spinney.gangs.sources`). Who is in them is
 kept by a book of gangs, which follows the pods in the ledger: a pod that holds a node without being bound to it counts
-as placed. Here is who hears of what changed, and what Permit needs beside.
+as placed. Here is who is told what changed, and what Permit needs beside.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,17 +33,17 @@ class Groups:
         self._definitions = definitions
         self._book = GangBook(membership, definitions)
         self.completed: Callable[[Group], None] = lambda group: None
-        """Hears when a group has become complete, so that its members may be tried."""
+        """Called when a group has become complete, so that its members may be tried."""
         self.fulfilled: Callable[[Group], None] = lambda group: None
-        """Hears when its object, or a member that somebody else bound, satisfies a group whose members wait."""
+        """Called when its object, or a member that somebody else bound, satisfies a group whose members wait."""
         self.incomplete: Callable[[Group], None] = lambda group: None
-        """Hears of a group that cannot be tried: its object is not there, or asks for more members than exist."""
+        """Called with a group that cannot be tried: its object is not there, or asks for more members than exist."""
         self.broken: Callable[[Group], None] = lambda group: None
-        """Hears when a change of its object leaves members waiting for what cannot come: it is incomplete now."""
+        """Called when a change of its object leaves members waiting for what cannot come: it is incomplete now."""
         self.withdrawn: Callable[[Group], None] = lambda group: None
-        """Hears when a group that could be tried cannot be any more, so that nothing is kept for it."""
+        """Called when a group that could be tried cannot be any more, so that nothing is kept for it."""
         self.reordered: Callable[[Group], None] = lambda group: None
-        """Hears when a group's place in the order has changed."""
+        """Called when a group's place in the order has changed."""
         self._groups: dict[GangKey, Group] = {}
         self._of_pod: dict[tuple[str, str], Group] = {}
         self._holding: dict[GangKey, Group] = {}

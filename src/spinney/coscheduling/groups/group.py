@@ -98,7 +98,7 @@ class Group:
         self.rearranged = False
         """Whether it was told where to go as a whole, since it was last rejected or released."""
         self.held_back = False
-        """Whether members were told to let others go first, who are to hear when these have their nodes."""
+        """Whether members were told to let others go first, who are told when these have their nodes."""
         self._started = False
         """Whether a member was bound since the group last had none with a node."""
         self.chosen: frozenset[PodKey] = frozenset()

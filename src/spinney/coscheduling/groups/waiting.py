@@ -16,9 +16,9 @@ from spinney.coscheduling.groups.group import Group
 from spinney.kube.keys import Key
 
 TIMED_OUT: Final[StateKey[str]] = StateKey("why its time at Permit is up")
-"""Left for the plugins that hear that a pod lost its node."""
+"""Left for the plugins that are told that a pod lost its node."""
 Settled = Callable[["WaitingPod", Status], None]
-"""Hears the verdict on a waiting pod."""
+"""Called with the verdict on a waiting pod."""
 
 
 class WaitingPod:
@@ -57,7 +57,7 @@ class WaitingPod:
         self._timer = asyncio.get_running_loop().call_at(when, self._time_out)
 
     def abandon(self) -> None:
-        """Stop waiting without a verdict: the scheduler ends, and nobody is to hear of it."""
+        """Stop waiting without a verdict: the scheduler ends, and nobody is told."""
         self._timer.cancel()
         self._settled = None
 

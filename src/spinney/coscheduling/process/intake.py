@@ -50,12 +50,12 @@ class CoschedulingIntake:
         old, new, key = change.old, change.new, change.key
         wants = new is not None and self._wants_node(new)
         if old is not None and new is not None and _label(old) != _label(new):
-            # While its old group still has it, so that this group hears that a waiting member is lost.
+            # While its old group still has it, so that this group is told that it lost a waiting member.
             waiting = self._waiting.get(key)
             if waiting is not None:
                 waiting.reject("Coscheduling", f"the pod left pod group {_label(old)}")
         if not wants:
-            # While the ledger still has it, so that its group hears that a waiting member is lost.
+            # While the ledger still has it, so that its group is told that it lost a waiting member.
             self._dequeue(key, gone=new is None)
         self._take_in(Pod, change)
         if new is None:

@@ -59,7 +59,7 @@ class ResponseReader:
         return self.answer
 
     def end(self) -> Response | None:
-        """Hear that the connection has ended; return the answer if that completes it."""
+        """Take in that the connection has ended; return the answer if that completes it."""
         if self._status and not self._chunked and self._wanted is None and self.answer is None:
             self.reusable = False
             self._complete()

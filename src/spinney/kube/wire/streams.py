@@ -96,7 +96,7 @@ class ResponseStream:
         self._tell()
 
     def lost(self, problem: Exception | None) -> None:
-        """Hear that the connection has ended."""
+        """Take in that the connection has ended."""
         if self._ended or self._problem is not None:
             return
         if problem is None and self._reader.end() is not None:

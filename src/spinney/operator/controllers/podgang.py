@@ -284,7 +284,7 @@ class PodGangController:
         return self._registry.get(gang.metadata.labels.get(marks.SCHEDULER_NAME, ""))
 
     def _has_been_heeded(self, change: Change[PodGang]) -> bool:
-        """Say whether a change is our own write, and none that the backend is to hear of."""
+        """Say whether a change is our own write, and none that the backend is told."""
         old, new = change.old, change.new
         return old is not None and new is not None and self._latest.is_written(change) and _flags(old) == _flags(new)
 

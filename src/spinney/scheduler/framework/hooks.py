@@ -196,11 +196,11 @@ class Hooks:
     # -- jobs, queues and capacity -----------------------------------------------------------------------------------
 
     def add_pre_job_allocation_fn(self, fn: JobFn) -> None:
-        """Hear of every attempt to place a job before it begins."""
+        """Be called before every attempt to place a job."""
         self.pre_job_allocation.append(self._hook(fn))
 
     def add_job_refused_fn(self, fn: JobFn) -> None:
-        """Hear of every job that found no place on what is free, in the order in which jobs were tried."""
+        """Be called with every job that found no place on what is free, in the order in which jobs were tried."""
         self.job_refused.append(self._hook(fn))
 
     def add_job_distinction_fn(self, fn: DistinctionFn) -> None:
@@ -235,7 +235,7 @@ class Hooks:
         self.queue_fair_share.append(self._hook(fn))
 
     def add_event_handler(self, handler: EventHandler) -> None:
-        """Hear of every virtual allocation and deallocation."""
+        """Be called with every virtual allocation and deallocation."""
         self.events.append(self._hook(handler))
 
     # -- victims -----------------------------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ class Hooks:
         self.preempt_validators.append(self._hook(fn))
 
     def add_on_job_solution_start_fn(self, fn: Callable[[], None]) -> None:
-        """Hear of every search for victims before it begins."""
+        """Be called before every search for victims."""
         self.on_job_solution_start.append(self._hook(fn))
 
     def add_scenario_generator(self, name: str, factory: ScenarioGeneratorFactory) -> None:
@@ -294,7 +294,7 @@ class Hooks:
 
     @property
     def listeners(self) -> frozenset[str]:
-        """Return the plugins that hear of placements and evictions: what they answer may change with each."""
+        """Return the plugins that are told of placements and evictions: what they answer may change with each."""
         return frozenset(hook.plugin for hook in self.events)
 
     @property
@@ -333,7 +333,7 @@ class Hooks:
 
     @property
     def hears_of_each(self) -> bool:
-        """Tell whether somebody must hear of a placement before the next is decided."""
+        """Tell whether a plugin must be told of a placement before the next is decided."""
         return any(hook.fn.told_of_each for hook in self.events)
 
     # -- attribution -------------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ class Effects(Protocol):
     """What is done with decisions."""
 
     def pod_changed(self, change: Change[Pod]) -> None:
-        """Hear of a change of a pod, before the inventory does."""
+        """Take in a change of a pod, before the inventory does."""
         ...
 
     def bind(self, binds: Sequence[Binding], *, decided_at: BookPositions) -> None:

@@ -21,7 +21,7 @@ class NodeRequests(Protocol):
         """Be told how to ask for a cycle."""
 
     def lack_nodes(self, gangs: Sequence[Unschedulable]) -> Mapping[GangKey, ConditionText]:
-        """Hear after each cycle which gangs lack nodes; return what the pods of those say whose nodes are asked for."""
+        """Take in which gangs lack nodes after a cycle; return what the pods of those say whose nodes are asked for."""
         ...
 
 

@@ -25,7 +25,7 @@ class Verdicts:
         self._writers: list[AnyStatusController] = []
 
     def tell(self, writers: Iterable[AnyStatusController]) -> None:
-        """Have those who write hear of what changes."""
+        """Tell those who write what changes."""
         self._writers += writers
         self._inventory.cluster.subscribe(self._pod_changed)
 

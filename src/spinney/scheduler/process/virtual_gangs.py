@@ -23,7 +23,7 @@ class VirtualGangs(Protocol):
         ...
 
     def pod_coming(self, pod: Pod) -> None:
-        """Hear of a real pod before the inventory does: what was kept for its gang may be given back."""
+        """Take in a real pod before the inventory does: what was kept for its gang may be given back."""
 
     async def start(self, gang: GangKey, binds: Sequence[Binding]) -> None:
         """Have the real pods of a gang made; its nodes are kept, until it is said otherwise."""
@@ -32,7 +32,7 @@ class VirtualGangs(Protocol):
         """Give up a gang that has nodes: others need them more."""
 
     def refused(self, gangs: Sequence[Unschedulable]) -> None:
-        """Hear which of them have no room, and why."""
+        """Take in which of them have no room, and why."""
 
 
 class NoVirtualGangs:

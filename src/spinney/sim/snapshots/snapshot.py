@@ -193,7 +193,7 @@ async def take(
     source: str = "",
     on_kind: Callable[[Resource], None] = lambda _: None,
 ) -> ClusterSnapshot:
-    """List every kind that snapshots hold; ``on_kind`` hears of each before it is listed. Only reads.
+    """List every kind that snapshots hold; ``on_kind`` is called with each before it is listed. Only reads.
 
     Where pods may not be listed over all namespaces, those of ``namespace`` are, and the rest is noted as unseen. What
     the cluster serves is asked meanwhile: a server refuses a kind that it does not have to whoever may not list it.

@@ -43,7 +43,7 @@ from spinney.sim.whatif.pod_scheduling import Preempted, schedule_pods
 
 MAX_CYCLES: Final = 20
 _INVENTORIED: Final = frozenset({NODE, POD, *OPTIONAL_KINDS})
-"""The kinds schedulers hear of through the inventory."""
+"""The kinds that schedulers get through the inventory."""
 
 _READY: Final = (PodCondition(type="Ready", status="True"),)
 """What a pod that runs says of itself; in a simulation pods run as soon as they are bound."""
