@@ -187,17 +187,13 @@ class NodeRules:
         All are of one pod set and request class. ``row`` is any candidate. What is answered by plugins that listen to
         placements is only known when its turn comes.
         """
-        learned = [each for each in first.learned if not each.listens]
-        if not learned and not self._particular and not self._nodes.rule_carriers:
-            return len(tasks) - start
-        end = start + 1
-        while end < len(tasks):
-            task = tasks[end]
-            if not self._have_same_rules(task, tasks[start], first):
-                break
-            if not all(each.answers_alike(task, row) for each in learned):
-                break
-            end += 1
+        end = len(tasks)
+        for each in first.learned:
+            if not each.listens:
+                end = each.alike_until(tasks, start + 1, end, row)
+        if self._particular or self._nodes.rule_carriers:
+            rest = range(start + 1, end)
+            end = next((at for at in rest if not self._have_same_rules(tasks[at], tasks[start], first)), end)
         return end - start
 
     def still_alike(self, task: PodInfo, first: PodInfo, row: int, rules: TaskRules) -> bool:
@@ -208,8 +204,11 @@ class NodeRules:
 
     def takes_now(self, task: PodInfo, node: NodeInfo, rules: TaskRules) -> bool:
         """Tell whether the predicates that are asked on the spot let ``task`` go to ``node``."""
+        asked = rules.on_the_spot
+        if not asked:
+            return True
         alone = NodeSet(self._nodes, np.array([node.row]))
-        for rule in rules.on_the_spot:
+        for rule in asked:
             with self._timings.measure(rule.plugin, PREDICATE):
                 if not self._ask_predicate(rule, task, task.job, alone)[0]:
                     return False
@@ -243,7 +242,11 @@ class NodeRules:
         """Return, by plugin but for one, the nodes of ``nodes`` that a predicate refuses, each judged on its own."""
         for rule in self._hooks.predicates:
             if rule.plugin != besides and rule.applies(task):
-                fits, _ = self._judge(([rule], []), task, task.job, nodes.rows)
+                learned = self._learned.get(id(rule))
+                if learned is not None:
+                    fits: Mask = learned.about_nodes(task, nodes.rows)
+                else:
+                    fits, _ = self._judge(([rule], []), task, task.job, nodes.rows)
                 yield rule.plugin, ~fits
 
     def reason_of(self, plugin: str, task: PodInfo, node: NodeInfo) -> str:

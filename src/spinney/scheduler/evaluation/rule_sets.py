@@ -33,6 +33,12 @@ class TaskRules(NamedTuple):
         return (each.learned for asked in self.asked for each in asked if each.learned is not None)
 
     @property
+    def extent_of_knowledge(self) -> list[tuple[int, bool, bool]]:
+        """Return on how much the answers about a task have depended so far; it grows as more is asked about it."""
+        traces = [each.trace for each in self.learned]
+        return [(len(trace.read), trace.by_node, trace.moves) for trace in traces]
+
+    @property
     def only_room_limits(self) -> bool:
         """Tell whether, once a node is a candidate, only its resources can end that, as far as rules were asked."""
         if self.usage[0] or self.job[0]:

@@ -9,7 +9,7 @@ When the data that the function reaches has changed, everything learned is forgo
 the plugin listens to placements.
 """
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
@@ -167,12 +167,26 @@ class Learned(Generic[A]):
             found = self._branch(found, found.fact.of(task), task, row)
         return found if isinstance(found, _Answer) else None
 
-    def answers_alike(self, task: PodInfo, row: int) -> bool:
-        """Tell whether the answers about ``task`` are those about the task that the trace is of."""
-        trace = self.trace
-        if trace.moves:
-            return False
-        return all(fact.of(task) == value for fact, value in trace.read.items()) or self.answers_alike_anew(task, row)
+    def alike_until(self, tasks: Sequence[PodInfo], start: int, end: int, row: int) -> int:
+        """Return the place, from ``start`` to ``end``, of the first task that may get another answer than the last did.
+
+        The last is the one that the trace is of; ``end`` means that all get the same answers.
+        """
+        if self.trace.moves:
+            return start
+        while start < end:
+            start = self._same_until(tasks, start, end)
+            if start == end or not self.answers_alike_anew(tasks[start], row):
+                break
+            start += 1
+        return start
+
+    def _same_until(self, tasks: Sequence[PodInfo], start: int, end: int) -> int:
+        """Return the place of the first task of which something is different that was read."""
+        for fact, value in self.trace.read.items():
+            of = fact.of
+            end = next((at for at in range(start, end) if of(tasks[at]) != value), end)
+        return end
 
     def answers_alike_anew(self, task: PodInfo, row: int) -> bool:
         """Tell the same when what the trace is of may be forgotten: only answers that are the same everywhere are."""

@@ -86,9 +86,10 @@ def _place_alike(
     row = int(candidates.rows[0])
     count = _alike(session, tasks, start, row, rules)
     alike = tasks if count == len(tasks) else tasks[start : start + count]
+    known = rules.extent_of_knowledge
     rows, in_order = _plan(session, alike, candidates, planned)
-    if planned.asked[0] or planned.asked[1]:
-        # What nodes say with more on them may depend on more about the first task.
+    if rules.extent_of_knowledge != known:
+        # What nodes say with more on them depends on more about the first task.
         rows = rows[: session.ask.node_rules.alike(alike, 0, row, rules)]
     if planned is not rules or _goes_in_steps(session, rules):
         plan = [(task, session.nodes.info(row)) for task, row in zip(alike, rows, strict=False)]
