@@ -95,6 +95,26 @@ def test_a_configuration_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     assert "kind:" not in answer.output
 
 
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ("scheduler: {config: {actoins: []}}", "scheduler.config: actoins: unknown key; did you mean 'actions'?"),
+        (
+            "coscheduler: {config: {profils: []}}",
+            "coscheduler.config: profils: no such field; did you mean 'profiles'?",
+        ),
+        ("grouper: {enabled: true, config: {fallbak: Wait}}", "fallbak: unknown key; did you mean 'fallback'?"),
+        ("grouper: {enabled: true, config: {rules: [{kind: Job}]}}", "rules[0].kind: found 'Job', expected group/Kind"),
+    ],
+)
+def test_what_the_other_processes_are_told_is_checked_too(tmp_path: Path, values: str, said: str) -> None:
+    """A configuration in the values with which a pod would not start is refused before there is a pod."""
+    (tmp_path / "values.yaml").write_text(values)
+    answer = CliRunner().invoke(main, ["manifests", "--values", str(tmp_path / "values.yaml")])
+    assert answer.exit_code == 1
+    assert said in answer.output
+
+
 @pytest.mark.parametrize("cluster_name", [pytest.param("real", marks=pytest.mark.real)])
 async def test_the_processes_run_under_exactly_these_rights(cluster: Cluster, tmp_path: Path) -> None:
     """On a real API server with RBAC, operator and scheduler bring a gang up as their service accounts."""

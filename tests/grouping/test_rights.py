@@ -5,9 +5,10 @@ from contextlib import AbstractAsyncContextManager
 
 from msgspec.structs import replace
 
-from spinney.api.core import NAMESPACE, POD, Pod
+from spinney.api.core import CONFIG_MAP, NAMESPACE, POD, Pod
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.rbac import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
+from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.backends import every_backend
 from spinney.cli.installing.rights import grouper_rights, rules
 from spinney.grouping.configuration import check
@@ -26,7 +27,9 @@ WHO = "grouper"
 CONFIGURATION = """
 kind: GrouperConfiguration
 scheduler: {profiles: [{name: kai-scheduler, default: true}, {name: spinney-scheduler}]}
+kindDefaultsConfigMap: {namespace: test, name: defaults}
 """
+DEFAULTS = '[{"typeName": "Job", "priorityName": "of-jobs"}]'
 
 
 def _as(request: Request) -> Request:
@@ -52,14 +55,16 @@ class _As:
         await self._transport.close()
 
 
-async def grouped_names(without: str) -> set[str]:
-    """Return the owners of the PodGangs that a grouper with its own rights makes for a Job and its pods."""
+async def gang_made(without: str = "") -> PodGang:
+    """Return the PodGang that a grouper with its own rights makes for a Job and its pod."""
     runtime = Runtime.virtual(seed=1)
     server = ApiServer(runtime, ServerOptions(authorization="RBAC"))
     client = Client(InProcessTransport(server), runtime)
     async with server.running():
         await install_crds(client)
         await client.create(NAMESPACE, {"metadata": {"name": "test"}})
+        await client.create(CONFIG_MAP, {"metadata": {"name": "defaults"}, "data": {"types": DEFAULTS}}, "test")
+        await client.create(PRIORITY_CLASS, {"metadata": {"name": "of-jobs"}, "value": 7})
         granted = check(f"{CONFIGURATION}without: [{without}]\n" if without else CONFIGURATION)
         role = {"metadata": {"name": WHO}, "rules": rules(grouper_rights(granted, every_backend()))}
         await client.create(CLUSTER_ROLE, role)
@@ -82,18 +87,23 @@ async def grouped_names(without: str) -> set[str]:
             while not any("pod-group-name" in pod.metadata.annotations for key in pods if (pod := pods.get(key))):
                 changed.clear()
                 await changed.wait()
+        await asyncio.sleep(10)  # of virtual time: everything that was read has been thought about
         gangs = await client.list(POD_GANG, "test", type=PodGang)
         grouper.stop()
         watching.cancel()
         await asyncio.gather(running, watching, return_exceptions=True)
-        return {owner.kind for gang in gangs.items for owner in gang.metadata.owner_references}
+        (gang,) = gangs.items
+        return gang
 
 
 async def test_it_works_with_exactly_its_rights() -> None:
-    """A Job's pods are grouped under the printed rights, the PodGroup of the scheduler's included."""
-    assert await grouped_names(without="") == {"Job"}
+    """A Job's pods are grouped under the printed rights, with the defaults of kinds and the scheduler's PodGroup."""
+    gang = await gang_made()
+    assert [owner.kind for owner in gang.metadata.owner_references] == ["Job"]
+    assert gang.spec.priority_class_name == "of-jobs"
 
 
 async def test_an_owner_that_may_not_be_read_is_not_needed() -> None:
     """Without the right to read Jobs the last owner that can be read counts: the pod itself."""
-    assert await grouped_names(without="batch/Job") == {"Pod"}
+    gang = await gang_made(without="batch/Job")
+    assert [owner.kind for owner in gang.metadata.owner_references] == ["Pod"]

@@ -13,16 +13,17 @@ from spinney.backends import Catalogue, every_backend
 from spinney.backends.builtin import BACKENDS
 from spinney.backends.documents import InvalidConfiguration, InvalidDocument
 from spinney.cli.installing import Installation, installation
-from spinney.cli.installing.computed import operator_configuration
+from spinney.cli.installing.computed import GROUPER_CONFIGURATION, operator_configuration
 from spinney.cli.installing.description import ChartSetting
 from spinney.cli.installing.rights import kind_rights, rules
 from spinney.cli.installing.values import default_values, merged, read_values
-from spinney.coscheduling.process.configuration import load_configuration
+from spinney.coscheduling.process.configuration import load_configuration, parse_configuration
+from spinney.grouping.configuration import check as check_grouper
 from spinney.grouping.configuration import load as load_grouper
 from spinney.grouping.loading import built_in
 from spinney.grouping.rules import RuleSet
 from spinney.operator.configuration import check, load
-from spinney.scheduler.config import load_config
+from spinney.scheduler.config import load_config, parse_config
 
 
 def manifests(
@@ -63,8 +64,9 @@ def manifests(
                 "dashboard.enabled needs dashboard.certificate.secretName (a Secret with tls.crt and tls.key), "
                 "or dashboard.behindProxy: true"
             )
-        written = operator_configuration(ChartSetting(values, namespace, spinney.__version__))
-        loaded = check(yaml.safe_dump(written), catalogue)
+        setting = ChartSetting(values, namespace, spinney.__version__)
+        loaded = check(yaml.safe_dump(operator_configuration(setting)), catalogue)
+        _check_others(setting, catalogue)
     except InvalidDocument as error:
         raise click.ClickException("\n".join(str(problem) for problem in error.problems)) from error
     values["replicaCount"] = _replicas(values["replicaCount"], replicas, elects=loaded.written.leader_election.enabled)
@@ -72,6 +74,17 @@ def manifests(
     enabled = [backend for name in loaded.profiles.names() if (backend := catalogue.get(name)) is not None]
     backends = [*BACKENDS, *(backend for backend in enabled if backend not in BACKENDS)]
     click.echo(yaml.dump_all(installation(options, backends), Dumper=_WithoutAliases, sort_keys=False), nl=False)
+
+
+def _check_others(setting: ChartSetting, catalogue: Catalogue) -> None:
+    """Check what the other processes are told, as they will read it: a pod that cannot start is a poor messenger."""
+    if setting.at("grouper.enabled"):
+        check_grouper(GROUPER_CONFIGURATION.of(setting), "grouper.config", catalogue)
+    for process, parsed in (("scheduler", parse_config), ("coscheduler", parse_configuration)):
+        try:
+            parsed(setting.at(f"{process}.config"))
+        except InvalidConfiguration as error:
+            raise click.ClickException(f"{process}.config: {error}") from error
 
 
 def _with_flags(values: JSON, image: str | None, *, operator: bool, coscheduler: bool) -> JSON:

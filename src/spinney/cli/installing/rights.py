@@ -4,6 +4,7 @@ A test runs the processes on a real API server under exactly these rights, so a 
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from spinney.api.struct import JSON
@@ -153,7 +154,7 @@ def grouper_rights(configuration: LoadedGrouperConfiguration, catalogue: Catalog
     if written.namespace_labels:
         rights.append(NAMESPACES)
     if written.kind_defaults_config_map is not None:
-        rights.append(CONFIG_MAPS)
+        rights.append(replace(CONFIG_MAPS, names=(written.kind_defaults_config_map.name,)))
     rights += kind_rights(configuration.rules)
     for name in configuration.profiles.names():
         backend = catalogue.get(name)

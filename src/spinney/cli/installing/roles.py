@@ -61,9 +61,11 @@ def _backends(backends: Iterable[type[SchedulerBackend]]) -> list[Description]:
 def _kinds() -> list[Description]:
     """Return the rules to read what the grouper's configuration makes it read: kinds of ours that are not left out."""
     ours = built_in()
+    defaults = "grouper.config.kindDefaultsConfigMap"
+    (read_defaults,) = rights.rules([rights.CONFIG_MAPS])
     found = [
         *_when(Value("grouper.config.namespaceLabels"), [rights.NAMESPACES]),
-        *_when(Value("grouper.config.kindDefaultsConfigMap"), [rights.CONFIG_MAPS]),
+        When(Value(defaults), {**read_defaults, "resourceNames": [Value(f"{defaults}.name")]}),
     ]
     for kind in sorted(ours.watched()):
         only = RuleSet.of([Rule(kind=kind, resource=ours.plural_of(kind))])
