@@ -12,8 +12,8 @@ from aiohttp import web
 from spinney.kube.credentials import Credential, FixedCredential, TokenFile
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
 from spinney.kube.http import Endpoint, HttpTransport
+from spinney.kube.tls import ClientCertificate
 from spinney.kube.transport import Request, StreamingResponse
-from spinney.kube.wire.tls import ClientCertificate
 from spinney.runtime import Runtime
 from tests.kube.certificates import Authority
 from tests.kube.tinyserver import proxying, serving

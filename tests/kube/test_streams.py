@@ -8,9 +8,9 @@ from aiohttp import web
 from spinney.kube.credentials import Credential
 from spinney.kube.errors import ConnectionFailed, ConnectionTimedOut
 from spinney.kube.http import Endpoint, HttpTransport
+from spinney.kube.tls import ClientCertificate
 from spinney.kube.transport import Request
 from spinney.kube.wire.streams import HELD_BACK
-from spinney.kube.wire.tls import ClientCertificate
 from tests.kube.tinyserver import serving
 
 WATCH = Request("GET", "/watch")

@@ -20,8 +20,8 @@ from spinney.kube.kubeconfig import (
     kubeconfig_paths,
     read_kubeconfig,
 )
+from spinney.kube.tls import ClientCertificate
 from spinney.kube.wire.proxies import proxy_for
-from spinney.kube.wire.tls import ClientCertificate
 from spinney.runtime import Runtime
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from spinney.kube.errors import ConfigurationError
-from spinney.kube.wire.tls import ClientCertificate
+from spinney.kube.tls import ClientCertificate
 from spinney.runtime import Runtime
 
 TOKEN_FILE_SECONDS = 60.0

@@ -17,7 +17,7 @@ from spinney.api.struct import JSON, encode
 from spinney.kube.credentials import Credential, bearer
 from spinney.kube.errors import ConfigurationError
 from spinney.kube.kubeconfig import ExecConfig
-from spinney.kube.wire.tls import ClientCertificate
+from spinney.kube.tls import ClientCertificate
 from spinney.runtime import Runtime
 
 VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")

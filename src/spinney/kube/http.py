@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 from spinney.kube.credentials import Credential, CredentialSource, FixedCredential
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused
+from spinney.kube.tls import ClientCertificate, client_context
 from spinney.kube.transport import Request, Response
 from spinney.kube.wire.connections import Connections
 from spinney.kube.wire.handshakes import CLOSED_HERE
-from spinney.kube.wire.tls import ClientCertificate, client_context
 from spinney.runtime import Executor, InlineExecutor
 
 if TYPE_CHECKING:
