@@ -1,0 +1,108 @@
+"""From the start of a scheduler's process to its first bind, beside the stock kube-scheduler and a bare client.
+
+    python -m benchmarks.scheduler.start [--nodes 200] [--pods 400] [--repeat 5]
+
+One kube-apiserver and etcd of Kubernetes 1.37, plain Node objects, no kubelets. Pods are created first; then the
+contenders are started in turns, and a watch says when the first pod of each has a node. Processor time is what the
+process had used when that was seen, and what API server and etcd used meanwhile. The times shown are the median and the
+shortest: a busy machine lengthens the clock's by far more than the processor's.
+"""
+
+import argparse
+import asyncio
+import signal
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.load import cluster
+from benchmarks.load.contenders import BARE, OUR_USER, OURS, STOCK, Contender, compile_ours
+from benchmarks.load.measuring import Bench, progress, rested
+from benchmarks.load.processes import cpu_seconds
+from spinney.api.core import POD
+from spinney.cli.terminal.logs import log_to_stderr
+from spinney.kube.client import Client
+from spinney.kube.config import load_kubeconfig
+from spinney.runtime import Runtime
+from spinney.testing.controlplane import ControlPlane
+
+
+@dataclass(frozen=True)
+class Start:
+    """One start, in seconds."""
+
+    clock: float
+    cpu: float
+    server_cpu: float
+
+
+async def measure(bench: Bench, contender: Contender, pods: int) -> Start:
+    """Start a contender and wait for its first bind."""
+    client = bench.client
+    await cluster.clear_pods(client)
+    await cluster.create_pods(client, pods, scheduler=contender.scheduler)
+    version = (await client.list(POD, cluster.NAMESPACE_NAME)).resource_version
+    watch = client.watch(POD, cluster.NAMESPACE_NAME, resource_version=version)
+    served, began = bench.server_cpu(), time.monotonic()
+    with contender.running(bench.plane, bench.kubeconfig) as pids:
+        async for event in watch:
+            if event.object["spec"].get("nodeName"):
+                break
+        passed, cpu = time.monotonic() - began, sum(map(cpu_seconds, pids))
+        served = bench.server_cpu() - served - (cpu if contender.in_plane else 0.0) - bench.at_rest * passed
+    return Start(passed, cpu, served)
+
+
+def table(found: dict[str, list[Start]]) -> Table:
+    """Show the median and the shortest of each."""
+    shown = Table(title="to the first bind, in seconds: median (shortest)", title_justify="left")
+    for column in ("", "clock", "CPU", "server's"):
+        shown.add_column(column, justify="right" if column else "left")
+    for name, starts in found.items():
+        columns = zip(*((start.clock, start.cpu, start.server_cpu) for start in starts), strict=True)
+        shown.add_row(name, *map(_median_and_shortest, columns))
+    return shown
+
+
+def _median_and_shortest(seconds: Sequence[float]) -> str:
+    return f"{statistics.median(seconds):.2f} ({min(seconds):.2f})"
+
+
+async def run(options: argparse.Namespace) -> None:
+    """Measure and print."""
+    compile_ours()
+    runtime = Runtime.system()
+    found: dict[str, list[Start]] = {}
+    async with ControlPlane(controller_manager=False) as plane:
+        client = Client(load_kubeconfig(plane.kubeconfig, runtime=runtime), runtime, timeout=600.0)
+        try:
+            await cluster.prepare(client, nodes=options.nodes, administrators=(OUR_USER,))
+            bench = await rested(Bench(plane, client, plane.kubeconfig_for(OUR_USER), at_rest=0.0))
+            for turn in range(options.repeat):
+                for contender in (STOCK, OURS, BARE):
+                    progress(f"{contender.name}: start {turn + 1} of {options.repeat}")
+                    found.setdefault(contender.name, []).append(await measure(bench, contender, options.pods))
+        finally:
+            await client.close()
+            runtime.executor.close()
+    Console(width=None if sys.stdout.isatty() else 100).print(table(found))
+
+
+def main() -> None:
+    """Read the options and measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=200)
+    parser.add_argument("--pods", type=int, default=400)
+    parser.add_argument("--repeat", type=int, default=5, help="starts of each contender")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # so that the control plane is stopped
+    log_to_stderr()
+    asyncio.run(run(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()
