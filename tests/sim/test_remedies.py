@@ -24,6 +24,7 @@ from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.subjects import find
 from spinney.sim.embedded.shapes import BLOCK, RACK, topology_binding
 from spinney.sim.remedies import Findings, Remedy, remedies
+from spinney.sim.remedies.at_owners import Maker, maker_of
 from spinney.sim.remedies.trial import progress
 from spinney.sim.snapshots.snapshot import BY_NAME, ClusterSnapshot, identity, projected
 from spinney.sim.whatif.simulation import Simulation
@@ -58,7 +59,11 @@ def found_for(snapshot: ClusterSnapshot, name: str, runtime: Runtime, best: int 
 def carried_out(snapshot: ClusterSnapshot, remedy: Remedy) -> ClusterSnapshot:
     """Return the cluster after the patches of a remedy, applied to the objects as JSON."""
     for patch in remedy.patches:
-        resource = BY_NAME[patch.api_version, patch.kind]
+        resource = BY_NAME.get((patch.api_version, patch.kind))
+        if resource is None:  # what pods are made from: these go with it
+            made = Maker(patch.namespace, patch.api_version, patch.kind, patch.name)
+            snapshot = snapshot.without_objects([pod for pod in snapshot.pods if maker_of(pod) == made])
+            continue
         present = next(
             (each for each in snapshot.objects[resource] if identity(each) == (patch.namespace, patch.name)), None
         )
@@ -246,6 +251,30 @@ def test_nothing_is_restarted_that_would_not_run_again(runtime: Runtime) -> None
     assert not any("restart" in text for text in texts(cluster, "train", runtime))
 
 
+def test_pods_of_a_deployment_are_ended_with_it(runtime: Runtime) -> None:
+    """To delete some of its pods frees nothing for long, so the Deployment is what is ended."""
+    cluster = Cluster("2x8")
+    for number in range(2):
+        (pod,) = a_gang(random.Random(0), f"web-{number}", "pod", plain=True)
+        pod["metadata"] |= {
+            "labels": {"pod-template-hash": "5d9c"},
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d9c", "uid": "r", "controller": True}
+            ],
+        }
+        pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "8"}}
+        cluster.submit(pod)
+    cluster.step()
+    cluster.gang("train", pods=1, gpus=8)
+
+    gang, found = found_for(cluster.snapshot(), "train", runtime)
+
+    ended = next(each for each in found.remedies if each.text == "end default/web (16 GPUs)")
+    assert [(each.kind, each.name, each.delete) for each in ended.patches] == [("Deployment", "web", True)]
+    assert ended.changes[0].command == "kubectl delete deployment.v1.apps web -n default"
+    assert starts(carried_out(cluster.snapshot(), ended), gang, runtime)
+
+
 @pytest.mark.parametrize(
     ("annotations", "deadline", "words"),
     [
@@ -264,7 +293,10 @@ def test_one_can_wait_for_a_workload_whose_end_is_known(
     cluster.submit(manifest("v1", "Pod", "old", "default", annotations=annotations, spec=spec, status=status))
     cluster.gang("train", gpus=8)
 
-    assert f"wait until 2026-01-01 12:00 UTC, {words}" in texts(cluster, "train", runtime)
+    _, found = found_for(cluster.snapshot(), "train", runtime)
+
+    waiting = next(each for each in found.remedies if each.text == f"wait until 2026-01-01 12:00 UTC, {words}")
+    assert waiting.patches == ()  # nobody has to change anything
 
 
 def test_a_gang_that_starts_by_itself_is_told_so(runtime: Runtime) -> None:

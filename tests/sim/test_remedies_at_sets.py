@@ -25,13 +25,13 @@ from spinney.sim.snapshots.snapshot import take
 RACKS: Mapping[str, object] = {"topologyConstraint": {"topologyName": "gpu-topology", "pack": {"required": "rack"}}}
 
 
-def a_set(pods: int, **template: object) -> JSON:
+def a_set(pods: int, name: str = "train", **template: object) -> JSON:
     """Return a set of one gang of pods that take a whole node each; their command must survive every change."""
     container = {"name": "main", "image": "app", "command": ["train"], "resources": {"limits": {"nvidia.com/gpu": "8"}}}
     spec = {"roleName": "w", "replicas": pods, "podSpec": {"containers": [container]}}
     cliques = [{"name": "w", "spec": spec}]
     return {
-        "metadata": {"name": "train", "namespace": "default"},
+        "metadata": {"name": name, "namespace": "default"},
         "spec": {"replicas": 1, "template": {"cliques": cliques, **template}},
     }
 
@@ -39,7 +39,10 @@ def a_set(pods: int, **template: object) -> JSON:
 async def carry_out(client: Client, remedy: Remedy) -> None:
     """Make a change at the set, as its patches say."""
     for patch in remedy.patches:
-        assert (patch.kind, patch.name) == ("PodCliqueSet", "train")
+        assert patch.kind == "PodCliqueSet"
+        if patch.delete:
+            await client.delete(POD_CLIQUE_SET, patch.name, patch.namespace)
+            continue
         if patch.merge is not None:
             await client.patch(POD_CLIQUE_SET, patch.name, patch.merge, patch.namespace)
             continue
@@ -56,7 +59,7 @@ async def carry_out(client: Client, remedy: Remedy) -> None:
 
 
 async def told_and_done(
-    pcs: JSON, text: str, *, block: int = 4, queues: bool = False, tainted: bool = False
+    pcs: JSON, text: str, *before: JSON, block: int = 4, queues: bool = False, tainted: bool = False
 ) -> tuple[Remedy, list[Pod]]:
     """Create a set that waits, do what was recommended in these words, and return it with the pods a minute later."""
     runtime = Runtime.virtual(seed=7)
@@ -70,7 +73,9 @@ async def told_and_done(
             share = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
             spec = {"resources": {"gpu": share, "cpu": share, "memory": share}}
             await client.create(QUEUE, {"metadata": {"name": "team"}, "spec": spec})
-        await client.create(POD_CLIQUE_SET, pcs)
+        for each in (*before, pcs):
+            await client.create(POD_CLIQUE_SET, each)
+            await runtime.clock.sleep(60)
         await runtime.clock.sleep(60)
         snapshot = await take(client)
         answer = Advisor(snapshot, runtime=runtime, best=10).answer(find(snapshot, "podgang/train-0", "default"))
@@ -128,3 +133,15 @@ def test_a_taint_is_tolerated_in_the_template_of_the_set(present: Sequence[JSON]
     }
     (command,) = [change.command for change in remedy.changes]
     assert command.startswith("kubectl patch podcliqueset train -n default --type json -p ")
+
+
+def test_a_workload_that_is_ended_does_not_come_back() -> None:
+    """The set that holds the nodes is deleted, with all its gangs: the operator would make their pods again."""
+    old = a_set(2, "old")
+    old["spec"]["replicas"] = 2
+    remedy, pods = run_virtual(told_and_done(a_set(4), "end default/old (32 GPUs)", old))
+
+    assert [bool(pod.spec.node_name) for pod in pods] == [True] * 4
+    assert [change.command for change in remedy.changes] == [
+        "kubectl delete podcliqueset.v1alpha1.grove.io old -n default"
+    ]

@@ -30,6 +30,8 @@ class Lever:
     ordered: bool = False
     likely: int | None = None
     """How many elements are probably enough, by arithmetic; the search begins there and does not rely on it."""
+    waits: bool = False
+    """Time makes the change, and nobody has to."""
     refine: "Callable[[Chosen], list[Lever]] | None" = None
     """Return a lever for each chosen element over how much it is changed, where that can be less than all."""
 

@@ -1,7 +1,7 @@
 """Levers over other workloads: wait for those whose end is known, restart some elsewhere, or end some."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Final
@@ -12,6 +12,7 @@ from spinney.explain.amounts import counted
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.plugins.backfill.run_times import stated_by
+from spinney.sim.remedies.at_owners import Maker, maker_of, makers_of
 from spinney.sim.remedies.change import RemedyPrice, RemedyStep
 from spinney.sim.remedies.lever import Chosen, Lever, some
 from spinney.sim.remedies.situation import Situation
@@ -71,6 +72,7 @@ def wait_lever(situation: Situation) -> Iterator[Lever]:
         apply=lambda snapshot, chosen: _without(snapshot, [ending[each] for each in chosen]),
         describe=describe,
         ordered=True,
+        waits=True,
     )
 
 
@@ -122,9 +124,8 @@ def _restarted(snapshot: ClusterSnapshot, picked: Iterable[_Workload], runtime: 
 
 def end_lever(situation: Situation) -> Iterator[Lever]:
     """Yield the lever that ends other workloads: where the gang nearly fits first, then lowest priority, youngest."""
-    holders = sorted(_holders(situation), key=lambda each: (not each.near, each.priority, each.gpus, each.key))[
-        :_AT_MOST
-    ]
+    holders = _by_maker(_holders(situation))
+    holders = sorted(holders, key=lambda each: (not each.near, each.priority, each.gpus, each.key))[:_AT_MOST]
     if not holders:
         return
 
@@ -132,7 +133,12 @@ def end_lever(situation: Situation) -> Iterator[Lever]:
         picked = [holders[each] for each in chosen]
         gpus = sum(each.gpus for each in picked)
         held = f" ({counted(gpus, 'GPU')})" if gpus else ""
-        return RemedyStep(lever="end", text=f"end {some([each.name for each in picked])}{held}")
+        makers = makers_of(record.pod for each in picked for record in each.pods)
+        return RemedyStep(
+            lever="end",
+            text=f"end {some([each.name for each in picked])}{held}",
+            command="\n".join(each.command for each in makers[:_NAMED]),
+        )
 
     def price(chosen: Chosen) -> RemedyPrice:
         picked = [holders[each] for each in chosen]
@@ -146,6 +152,27 @@ def end_lever(situation: Situation) -> Iterator[Lever]:
         describe=describe,
         price=price,
         likely=_likely(situation, holders),
+    )
+
+
+def _by_maker(holders: Iterable[_Workload]) -> list[_Workload]:
+    """Return workloads, those that are made from one thing as one: nobody can end some of them for good."""
+    found: dict[Maker | GangKey, _Workload] = {}
+    for each in holders:
+        maker = maker_of(each.pods[0].pod)
+        known = found.get(maker) if maker is not None else None
+        found[maker or each.key] = each if maker is None or known is None else _merged(known, each, maker)
+    return list(found.values())
+
+
+def _merged(one: _Workload, other: _Workload, maker: Maker) -> _Workload:
+    return replace(
+        one,
+        key=GangKey(one.key.source, one.key.namespace, maker.name),
+        pods=(*one.pods, *other.pods),
+        gpus=one.gpus + other.gpus,
+        priority=max(one.priority, other.priority),
+        near=one.near or other.near,
     )
 
 
