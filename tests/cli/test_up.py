@@ -65,15 +65,22 @@ def test_a_malformed_shape_is_refused(shape: str) -> None:
     assert "such as 32x8" in answer.output
 
 
-def test_a_cluster_file_with_a_typo_names_the_field(tmp_path: Path) -> None:
-    """A misspelt field of the cluster file is an error that names it."""
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("nodes: [{name: n, cout: 3}]", "nodes[0].cout: unknown key; did you mean 'count'?"),
+        ("nods: [{name: n, count: 3}]", "nods: unknown key; did you mean 'nodes'?"),
+    ],
+)
+def test_a_cluster_file_with_a_typo_names_the_field(text: str, said: str, tmp_path: Path) -> None:
+    """A misspelt field of the cluster file is an error that names it, its line and the nearest word."""
     file = tmp_path / "cluster.yaml"
-    file.write_text("nodes: [{name: n, cout: 3}]")
+    file.write_text(text)
 
     answer = CliRunner().invoke(main, ["up", "-f", str(file)])
 
     assert answer.exit_code == 1
-    assert "cout" in answer.output
+    assert f"{file}:1: {said}" in answer.output
 
 
 async def test_what_is_applied_is_reviewed_by_the_operator() -> None:

@@ -22,10 +22,11 @@ from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
 from spinney.sim.remedies import Remedy
 from spinney.sim.snapshots.snapshot import take
 
+NOTHING: Mapping[str, object] = {}
 RACKS: Mapping[str, object] = {"topologyConstraint": {"topologyName": "gpu-topology", "pack": {"required": "rack"}}}
 
 
-def a_set(pods: int, name: str = "train", **template: object) -> JSON:
+def a_set(pods: int, name: str = "train", template: Mapping[str, object] = NOTHING) -> JSON:
     """Return a set of one gang of pods that take a whole node each; their command must survive every change."""
     container = {"name": "main", "image": "app", "command": ["train"], "resources": {"limits": {"nvidia.com/gpu": "8"}}}
     spec = {"roleName": "w", "replicas": pods, "podSpec": {"containers": [container]}}
@@ -92,8 +93,8 @@ ANEW = "; PodCliqueSet train has to be created anew for that"
     ("pcs", "block", "text", "placed"),
     [
         (a_set(6), 4, "let it start with 4 of 6 pods", 4),
-        (a_set(3, **RACKS), 4, "require one block instead of one rack", 3),
-        (a_set(3, **RACKS), 2, "do not require one rack", 3),
+        (a_set(3, template=RACKS), 4, "require one block instead of one rack", 3),
+        (a_set(3, template=RACKS), 2, "do not require one rack", 3),
     ],
 )
 def test_what_may_not_change_is_created_anew(pcs: JSON, block: int, text: str, placed: int) -> None:

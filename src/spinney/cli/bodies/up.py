@@ -189,9 +189,9 @@ In another terminal, with that:
 def _read_cluster(path: Path) -> ClusterSpec:
     """Read a cluster; raises :class:`InvalidDocument` with file, line, field and the nearest word of each fault."""
     document = parse(path.read_text(), str(path))
-    if isinstance(document.value, dict) and not document.value.get("nodes"):
-        raise InvalidDocument([document.problem((), "describes no nodes; it needs a list 'nodes' with name and count")])
     spec = decode(ClusterSpec, document)
+    if not spec.nodes:
+        raise InvalidDocument([document.problem((), "describes no nodes; it needs a list 'nodes' with name and count")])
     try:
         spec.check(source="")
     except InvalidClusterSpec as error:
