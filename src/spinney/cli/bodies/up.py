@@ -5,6 +5,7 @@ import gc
 import shlex
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -189,9 +190,12 @@ In another terminal, with that:
 def _read_cluster(path: Path) -> ClusterSpec:
     """Read a cluster; raises :class:`InvalidDocument` with file, line, field and the nearest word of each fault."""
     document = parse(path.read_text(), str(path))
+    nodes = document.problem((), "describes no nodes; it needs a list 'nodes' with name and count")
+    if isinstance(document.value, dict) and not get_close_matches("nodes", map(str, document.value)):
+        raise InvalidDocument([nodes])  # it is something else, so that its keys are no misspelt ones
     spec = decode(ClusterSpec, document)
     if not spec.nodes:
-        raise InvalidDocument([document.problem((), "describes no nodes; it needs a list 'nodes' with name and count")])
+        raise InvalidDocument([nodes])
     try:
         spec.check(source="")
     except InvalidClusterSpec as error:
