@@ -5,8 +5,9 @@ A backend author imports from here; ``docs/backends.md`` is the guide.
 What is named here is imported when it is first asked for: reading a configuration does not wait for every backend.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from spinney.lazy_exports import exported
 
 if TYPE_CHECKING:
     from spinney.backends.builtin import every_backend
@@ -50,31 +51,26 @@ __all__ = [
     "every_backend",
 ]
 
-_HOMES: Final = {
-    "INTERFACE_VERSION": "interface",
-    "BackendContext": "interface",
-    "BackendUnavailable": "interface",
-    "Capabilities": "interface",
-    "Catalogue": "catalogue",
-    "Degradation": "interface",
-    "GangLookup": "interface",
-    "InitializationFailed": "registry",
-    "PodManifest": "interface",
-    "Profile": "profiles",
-    "Profiles": "profiles",
-    "Registry": "registry",
-    "Rejected": "interface",
-    "Right": "interface",
-    "SchedulerBackend": "interface",
-    "TopologyAware": "interface",
-    "TopologyState": "interface",
-    "UnusableBackend": "catalogue",
-    "every_backend": "builtin",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import what is asked for from the module it lives in."""
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = exported(
+    __name__,
+    {
+        "builtin": ["every_backend"],
+        "catalogue": ["Catalogue", "UnusableBackend"],
+        "interface": [
+            "BackendContext",
+            "BackendUnavailable",
+            "Capabilities",
+            "Degradation",
+            "GangLookup",
+            "INTERFACE_VERSION",
+            "PodManifest",
+            "Rejected",
+            "Right",
+            "SchedulerBackend",
+            "TopologyAware",
+            "TopologyState",
+        ],
+        "profiles": ["Profile", "Profiles"],
+        "registry": ["InitializationFailed", "Registry"],
+    },
+)

@@ -8,8 +8,9 @@ What is named here is imported when it is first asked for: whoever needs the nam
 stack.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from spinney.lazy_exports import exported
 
 if TYPE_CHECKING:
     from spinney.kube.cache import Change, WatchCache
@@ -47,30 +48,21 @@ __all__ = [
     "WorkQueue",
 ]
 
-_HOMES: Final = {
-    "ApiError": "errors",
-    "Change": "cache",
-    "Client": "client",
-    "Controller": "controller",
-    "EventRecorder": "events",
-    "Key": "keys",
-    "KubeError": "errors",
-    "KubeMetrics": "metrics",
-    "LeaderElection": "lease",
-    "Listing": "pages",
-    "Manager": "manager",
-    "PatchKind": "client",
-    "Requeue": "controller",
-    "Response": "transport",
-    "Transport": "transport",
-    "WatchCache": "cache",
-    "WatchEvent": "watching",
-    "WorkQueue": "queue",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import what is asked for from the module it lives in."""
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = exported(
+    __name__,
+    {
+        "cache": ["Change", "WatchCache"],
+        "client": ["Client", "PatchKind"],
+        "controller": ["Controller", "Requeue"],
+        "errors": ["ApiError", "KubeError"],
+        "events": ["EventRecorder"],
+        "keys": ["Key"],
+        "lease": ["LeaderElection"],
+        "manager": ["Manager"],
+        "metrics": ["KubeMetrics"],
+        "pages": ["Listing"],
+        "queue": ["WorkQueue"],
+        "transport": ["Response", "Transport"],
+        "watching": ["WatchEvent"],
+    },
+)

@@ -4,8 +4,9 @@ What plugin authors need is importable from here; see ``docs/plugins.md``. It is
 that a process can begin to read its cluster before all of the scheduler is loaded.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from spinney.lazy_exports import exported
 
 if TYPE_CHECKING:
     from spinney.scheduler.config import PluginOption, SchedulerConfig, load_config, parse_config
@@ -60,40 +61,22 @@ __all__ = [
     "register_plugin_builder",
 ]
 
-_HOMES: Final = {
-    "BatchEvent": "framework.events",
-    "Builder": "framework.plugin",
-    "CapacityVerdict": "framework.events",
-    "Constraint": "framework.plugin",
-    "CycleResult": "framework.results",
-    "DoesNotFit": "framework.extension_points",
-    "Event": "framework.events",
-    "EventHandler": "framework.events",
-    "FirstChoice": "framework.nodes",
-    "Inventory": "intake.inventory",
-    "NodeInfo": "framework.nodes",
-    "NodeSet": "framework.nodes",
-    "Plugin": "framework.plugin",
-    "PluginOption": "config",
-    "PluginRegistry": "framework.plugin",
-    "PodGroupInfo": "framework.jobs",
-    "PodInfo": "framework.tasks",
-    "Scenario": "framework.events",
-    "Scheduler": "cycle.scheduler",
-    "SchedulerConfig": "config",
-    "Scores": "framework.nodes",
-    "Session": "framework.session",
-    "Statement": "framework.statement",
-    "default_registry": "plugins",
-    "load_config": "config",
-    "parse_config": "config",
-    "read_arguments": "framework.arguments",
-    "register_plugin_builder": "framework.plugin",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import what is asked for from the module it lives in."""
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = exported(
+    __name__,
+    {
+        "config": ["PluginOption", "SchedulerConfig", "load_config", "parse_config"],
+        "cycle.scheduler": ["Scheduler"],
+        "framework.arguments": ["read_arguments"],
+        "framework.events": ["BatchEvent", "CapacityVerdict", "Event", "EventHandler", "Scenario"],
+        "framework.extension_points": ["DoesNotFit"],
+        "framework.jobs": ["PodGroupInfo"],
+        "framework.nodes": ["FirstChoice", "NodeInfo", "NodeSet", "Scores"],
+        "framework.plugin": ["Builder", "Constraint", "Plugin", "PluginRegistry", "register_plugin_builder"],
+        "framework.results": ["CycleResult"],
+        "framework.session": ["Session"],
+        "framework.statement": ["Statement"],
+        "framework.tasks": ["PodInfo"],
+        "intake.inventory": ["Inventory"],
+        "plugins": ["default_registry"],
+    },
+)

@@ -5,9 +5,10 @@ kubeconfig; ``docs/embedded-server.md`` shows both. What is named here is the pu
 first asked for: whoever needs one rule of the server does not wait for all.
 """
 
-from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from spinney.lazy_exports import exported
 
 if TYPE_CHECKING:
     from spinney.server.exchange.message import Request, Response
@@ -18,24 +19,18 @@ if TYPE_CHECKING:
 
 __all__ = ["ApiServer", "HttpServer", "Listening", "Request", "Response", "ServerOptions", "User"]
 
-_HOMES: Final = {
-    "ApiServer": "server",
-    "HttpServer": "http.serving",
-    "Listening": "http.serving",
-    "Request": "exchange.message",
-    "Response": "exchange.message",
-    "ServerOptions": "options",
-    "User": "exchange.user",
-}
-
 if find_spec("jsonschema_rs") is None:
     raise ModuleNotFoundError(
         "the embedded API server needs the package jsonschema-rs: pip install 'spinney[embedded]'", name=__name__
     )
 
-
-def __getattr__(name: str) -> Any:
-    """Import what is asked for from the module it lives in."""
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = exported(
+    __name__,
+    {
+        "exchange.message": ["Request", "Response"],
+        "exchange.user": ["User"],
+        "http.serving": ["HttpServer", "Listening"],
+        "options": ["ServerOptions"],
+        "server": ["ApiServer"],
+    },
+)
