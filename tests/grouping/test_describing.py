@@ -36,12 +36,14 @@ def test_a_floor_that_can_never_be_reached_is_kept_and_reported() -> None:
     assert found.problems == ("needs 5 pods, but will have 2",)
 
 
-def test_a_declaration_that_cannot_be_read_is_reported() -> None:
+@pytest.mark.parametrize(("text", "fault"), [("5", "'5' is not a duration"), ("-5m", "'-5m' is less than nothing")])
+@pytest.mark.parametrize("key", ["spinney.dev/checkpoint-grace", "spinney.dev/min-runtime"])
+def test_a_declaration_that_cannot_be_read_is_reported(key: str, text: str, fault: str) -> None:
     """A gang that wants to checkpoint and does not say for how long is told so, and is evicted like any other."""
-    job = an_owner("batch/v1/Job", spec={"parallelism": 1}, annotations={"spinney.dev/checkpoint-grace": "5"})
+    job = an_owner("batch/v1/Job", spec={"parallelism": 1}, annotations={key: text})
     (problem,) = grouped(a_pod(), job).gang.problems
-    assert problem.startswith("annotation spinney.dev/checkpoint-grace of Job ")
-    assert "'5' is not a duration" in problem
+    assert problem.startswith(f"annotation {key} of Job ")
+    assert fault in problem
 
 
 def test_pods_of_a_deployment_are_gangs_of_their_own_unless_asked() -> None:

@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 
 from msgspec.structs import replace
 
-from spinney.api.core import CONFIG_MAP, NAMESPACE, POD, Pod
+from spinney.api.core import CONFIG_MAP, EVENT, NAMESPACE, POD, Pod
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.rbac import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
 from spinney.api.scheduling import PRIORITY_CLASS
@@ -55,8 +55,8 @@ class _As:
         await self._transport.close()
 
 
-async def gang_made(without: str = "") -> PodGang:
-    """Return the PodGang that a grouper with its own rights makes for a Job and its pod."""
+async def gang_made(without: str = "") -> tuple[PodGang, list[str]]:
+    """Return the PodGang that a grouper with its own rights makes for a Job and its pod, and what it complains of."""
     runtime = Runtime.virtual(seed=1)
     server = ApiServer(runtime, ServerOptions(authorization="RBAC"))
     client = Client(InProcessTransport(server), runtime)
@@ -93,17 +93,20 @@ async def gang_made(without: str = "") -> PodGang:
         watching.cancel()
         await asyncio.gather(running, watching, return_exceptions=True)
         (gang,) = gangs.items
-        return gang
+        said = [event["message"] for event in (await client.list(EVENT, "test")).items if event["type"] == "Warning"]
+        return gang, said
 
 
 async def test_it_works_with_exactly_its_rights() -> None:
     """A Job's pods are grouped under the printed rights, with the defaults of kinds and the scheduler's PodGroup."""
-    gang = await gang_made()
+    gang, said = await gang_made()
+    assert said == []
     assert [owner.kind for owner in gang.metadata.owner_references] == ["Job"]
     assert gang.spec.priority_class_name == "of-jobs"
 
 
 async def test_an_owner_that_may_not_be_read_is_not_needed() -> None:
-    """Without the right to read Jobs the last owner that can be read counts: the pod itself."""
-    gang = await gang_made(without="batch/Job")
+    """Without the right to read Jobs the last owner that can be read counts, the pod itself, and it says so."""
+    gang, (said,) = await gang_made(without="batch/Job")
+    assert said.startswith("Job job may not be read, so the rule for batch/Job is not applied; grant ")
     assert [owner.kind for owner in gang.metadata.owner_references] == ["Pod"]

@@ -1,6 +1,7 @@
 """The annotations by which a gang says how it wants to be disturbed, and what is wrong with them."""
 
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Final
 
 from spinney.api.durations import InvalidDuration, parse_duration
@@ -22,7 +23,11 @@ def faults(annotations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if key not in annotations or (key == CHECKPOINT_GRACE and checkpoints_on_sigterm(annotations)):
             continue
         try:
-            parse_duration(annotations[key])
+            if parse_duration(annotations[key]) < timedelta(0):
+                yield (
+                    key,
+                    f"{annotations[key]!r} is less than nothing; expected a duration such as 4h30m; it is ignored",
+                )
         except InvalidDuration as error:
             signal = f"; {SIGTERM} is the only signal that is sent" if _is_signal(annotations[key]) else ""
             yield key, f"{error}{signal}; it is ignored"

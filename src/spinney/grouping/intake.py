@@ -11,13 +11,13 @@ from spinney.api.meta import OwnerReference
 from spinney.api.scheduling import PriorityClass
 from spinney.grouping import podgangs, selecting
 from spinney.grouping.attributes import Conventions
-from spinney.grouping.climbing import OwnerMissing, climb
+from spinney.grouping.climbing import MOST_OWNERS, OwnerMissing, climb
 from spinney.grouping.configuration import LoadedGrouperConfiguration
 from spinney.grouping.describing import Chosen, Grouping, apply, choose
 from spinney.grouping.membership import Member, Membership
 from spinney.grouping.metrics import GroupingMetrics
 from spinney.grouping.owner_cache import NotFetched, OwnerCache
-from spinney.grouping.owners import Owner, group_kind
+from spinney.grouping.owners import Owner, group_kind, owner_of
 from spinney.grouping.rules import DEFAULT_RULE, Fallback, Rule
 from spinney.grouping.terms import RuleRefused
 from spinney.grouping.world import KindDefault, World
@@ -75,8 +75,8 @@ class PodIntake:
         if selecting.skip_requested_by(owner.metadata for owner in chain):
             self._forget(key)
             return None
-        self._said.pop(key, None)
         self._waiting_since.pop(key, None)
+        self._say_unread(key, pod, chain)
         place = self._put(key, grouping, chain)
         if self._depends_on_kind_only(grouping):
             while len(self._seen) >= MOST_SEEN:
@@ -182,6 +182,20 @@ class PodIntake:
             return Requeue()
         self._put(key, grouping, chain)
         return None
+
+    def _say_unread(self, key: Key, pod: Pod, chain: tuple[Owner, ...]) -> None:
+        """Say on a pod that its owner's kind has a rule which is not applied, because the owner may not be read."""
+        above = owner_of(chain[-1].metadata if chain else pod.metadata)
+        kind = group_kind(above.api_version, above.kind) if above is not None and len(chain) < MOST_OWNERS else ""
+        if above is None or self.configuration.rules.get(kind, pod.metadata.labels) is None:
+            self._said.pop(key, None)
+            return
+        text = f"{above.kind} {above.name} may not be read, so the rule for {kind} is not applied"
+        if self._said.get(key) != text:
+            self._said[key] = text
+            self.metrics.refusals.labels(kind).inc()
+            what = f"{text}; grant what 'spinney grouper --rights' prints, and start the grouper again"
+            self.events.event(reference(POD, pod), "Warning", REFUSED, what)
 
     def _chosen_at_last(self, pod: Pod) -> Chosen | None:
         """Return the rule that failed and whom it is for; ``None`` where it did not come so far."""
