@@ -154,6 +154,54 @@ def test_without_known_ends_nothing_is_promised_until_the_gang_has_aged() -> Non
     assert "when they are free is not known" in why(inventory, "oldest", backfilling(agingSeconds="7200"))
 
 
+def test_who_will_have_ended_passes_on_nodes_that_are_kept_until_others_end() -> None:
+    """Nodes that wait for others to be empty take a job that has ended by then, and none that may still run."""
+    inventory = a_pair_with_a_running_job(lasts="")
+    a_job(inventory, "oldest", 2, 8, TWO_HOURS_AGO)
+    a_job(inventory, "short", 1, 4, JUST_NOW, lasts="1m")
+    a_job(inventory, "long", 1, 4, JUST_NOW, lasts="2m")
+    assert set(placed(inventory)) == {"short-0"}, "nobody knows of what runs; it may run for another minute"
+
+
+def test_a_job_without_a_place_is_told_when_such_jobs_start() -> None:
+    """A single pod is told an interval although places are kept for gangs only, until that interval is over."""
+    inventory = an_inventory(a_node("only"))
+    stated = {EXPECTED_DURATION: "1h"}
+    put_gang(
+        inventory, a_gang("running"), [a_pod("running-0", gang="running", gpus=8, node="only", annotations=stated)]
+    )
+    a_job(inventory, "single", 1, 4, JUST_NOW)
+    scheduler = a_scheduler(inventory, config=backfilling(minPods="2"))
+    memory = Memory()
+    for number in range(40):
+        memory.forecasts.made(number, f"uid-{number}", "default-queue", 0.0, 3600.0)
+        memory.forecasts.came_out(number, 3600.0 + 60 * number)
+    session = scheduler.open_session()
+    session.memory["backfill"] = memory
+    session.close()
+    message = message_of(scheduler, "single")
+    assert "no place is kept for it; 80 % of such jobs start between 2026-01-01T01:0" in message
+
+
+def test_those_behind_are_expected_later_than_those_before_them() -> None:
+    """Of jobs that ask for the same, the forecast of the second counts with the first."""
+    inventory = an_inventory(a_node("left"), a_node("right"))
+    for name, lasts in (("left", "1h"), ("right", "3h")):
+        pod = a_pod(f"{name}-0", gang=name, gpus=8, node=name, annotations={EXPECTED_DURATION: lasts})
+        put_gang(inventory, a_gang(name), [pod])
+    a_job(inventory, "first", 1, 8, A_MINUTE_AGO)
+    a_job(inventory, "second", 1, 8, JUST_NOW)
+    a_job(inventory, "third", 1, 8, NOW)
+    scheduler = a_scheduler(inventory, config=backfilling(minPods="2"))
+    session = scheduler.open_session()
+    memory = session.memory["backfill"]
+    session.close()
+    scheduler.run_cycle()
+    assert isinstance(memory, Memory)
+    forecasts = [memory.forecasts.of(GangKey("kai", NAMESPACE, name), name) for name in ("first", "second", "third")]
+    assert [each and each.expected for each in forecasts] == [3600.0, 3 * 3600.0, 3 * 3600.0]
+
+
 def test_nodes_are_not_kept_where_that_would_leave_more_idle_than_the_gang_has_waited_for() -> None:
     """Beside a job that has run for days, and may run on, others pass although the gang has waited for two hours."""
     inventory = an_inventory(a_node("left"), a_node("right"))

@@ -44,10 +44,28 @@ def test_a_forecast_that_is_always_late_is_corrected() -> None:
     assert 7100 < found.low <= found.high < 7400
 
 
+def test_a_job_that_still_waits_after_its_interval_is_learned_from_at_once() -> None:
+    """Intervals become wider when jobs are late, not only when these have started in the end."""
+    forecasts = Forecasts()
+    for number in range(100):
+        told(forecasts, number, 3600.0, 3600.0 + 10 * (37 * number % 100))
+    before = forecasts.interval("team", 3600.0)
+    for number in range(100, 105):
+        forecasts.made(number, f"uid-{number}", "team", 0.0, 3600.0)
+    forecasts.at(1e6)
+    after = forecasts.interval("team", 3600.0)
+    assert before is not None
+    assert after is not None
+    assert after.high > before.high
+    for number in range(100, 105):
+        forecasts.came_out(number, 1e6)
+    assert forecasts.judged[-5:] == [False] * 5
+
+
 def test_a_job_that_never_starts_is_not_judged() -> None:
     """A forecast of a job that was deleted says nothing."""
     forecasts = Forecasts()
     forecasts.made("gone", "uid", "team", 0.0, 60.0)
-    forecasts.forget("gone")
+    forecasts.keep({"another"})
     forecasts.came_out("gone", 1e6)
     assert forecasts.coverage is None

@@ -23,7 +23,6 @@ class History:
     """A replay, as it went. Mutable: the replay writes it."""
 
     events: list[JobHappening] = field(default_factory=list)
-    cycles: int = 0
     decided: int = 0
     """How many pods were placed."""
     cycle_seconds: list[float] = field(default_factory=list)

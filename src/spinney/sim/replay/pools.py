@@ -126,7 +126,6 @@ def _merged(parts: Sequence[TracePart], found: Sequence[History]) -> History:
     events = (_events(part, history) for part, history in zip(parts, found, strict=True))
     return History(
         events=list(heapq.merge(*events, key=lambda event: event.at)),
-        cycles=sum(history.cycles for history in found),
         decided=sum(history.decided for history in found),
         cycle_seconds=[seconds for history in found for seconds in history.cycle_seconds],
         seconds=sum(history.seconds for history in found),

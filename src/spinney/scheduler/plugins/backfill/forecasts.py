@@ -6,9 +6,10 @@ intervals after are made wider or narrower (adaptive conformal prediction), so t
 Before enough forecasts have come out nothing is claimed.
 """
 
+import heapq
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final, NamedTuple
 
 WANTED: Final = 0.8
@@ -19,6 +20,8 @@ _KEPT: Final = 300
 _OF_QUEUE: Final = 50
 """From so many on, a queue is judged by its own."""
 _STEP: Final = 0.02
+_SAME: Final = 1.0
+"""Seconds within which two moments are the same."""
 _NARROWEST, _WIDEST = 0.6, 0.02
 """How many starts may lie outside, at most and at least, whatever was seen."""
 _BASE: Final = 60.0
@@ -32,7 +35,9 @@ class Interval(NamedTuple):
     high: float
 
 
-class _Forecast(NamedTuple):
+class StartForecast(NamedTuple):
+    """What a job was told: it starts so many seconds after the moment at which that was said."""
+
     queue: str
     uid: str
     made: float
@@ -44,9 +49,15 @@ class Forecasts:
     """Forecasts that were made, and how they came out. Mutable. ``moment`` is in seconds of any one clock."""
 
     def __init__(self) -> None:
-        self._open: dict[object, _Forecast] = {}
+        self._open: dict[object, StartForecast] = {}
         self._errors: deque[tuple[str, float]] = deque(maxlen=_KEPT)
         self._outside = 1.0 - WANTED
+        self._latest: list[tuple[float, str]] = []
+        """When each interval ends that was claimed, a heap, and whose it is."""
+        self._claimed: set[str] = set()
+        """Jobs that wait and were told an interval."""
+        self._late: set[str] = set()
+        """Those of them whose interval has ended."""
         self.judged: list[bool] = []
         """Of each interval that was claimed, in the order of starts: whether the job started inside."""
 
@@ -62,9 +73,16 @@ class Forecasts:
 
     def made(self, key: object, uid: str, queue: str, moment: float, expected: float) -> None:
         """Note that a job waits for a start that is expected in so many seconds; only its first forecast is judged."""
+        if self.of(key, uid) is None:
+            made = self._open[key] = StartForecast(queue, uid, moment, expected, self.interval(queue, expected))
+            if made.interval is not None:
+                heapq.heappush(self._latest, (moment + made.interval.high + _SAME, uid))
+                self._claimed.add(uid)
+
+    def of(self, key: object, uid: str) -> StartForecast | None:
+        """Return what a job that waits was told first."""
         known = self._open.get(key)
-        if known is None or known.uid != uid:
-            self._open[key] = _Forecast(queue, uid, moment, expected, self.interval(queue, expected))
+        return known if known is not None and known.uid == uid else None
 
     def came_out(self, key: object, moment: float) -> None:
         """Judge the forecast of a job that has started."""
@@ -74,14 +92,32 @@ class Forecasts:
         waited = max(moment - forecast.made, 0.0)
         self._errors.append((forecast.queue, math.log((waited + _BASE) / (forecast.expected + _BASE))))
         if forecast.interval is not None:
-            inside = forecast.interval.low - 1.0 <= waited <= forecast.interval.high + 1.0
+            inside = forecast.interval.low - _SAME <= waited <= forecast.interval.high + _SAME
             self.judged.append(inside)
-            changed = self._outside + _STEP * ((1.0 - WANTED) - (not inside))
-            self._outside = min(max(changed, _WIDEST), _NARROWEST)
+            if forecast.uid not in self._late:
+                self._learn(inside=inside)
+            self._settled(forecast.uid)
 
-    def forget(self, gone: object) -> None:
-        """Drop the forecast of a job that will not start."""
-        self._open.pop(gone, None)
+    def at(self, moment: float) -> None:
+        """Learn from jobs that still wait though their interval has ended: the longest waits would be learned last."""
+        while self._latest and self._latest[0][0] < moment:
+            _, uid = heapq.heappop(self._latest)
+            if uid in self._claimed and uid not in self._late:
+                self._late.add(uid)
+                self._learn(inside=False)
+
+    def _learn(self, *, inside: bool) -> None:
+        changed = self._outside + _STEP * ((1.0 - WANTED) - (not inside))
+        self._outside = min(max(changed, _WIDEST), _NARROWEST)
+
+    def _settled(self, uid: str) -> None:
+        self._claimed.discard(uid)
+        self._late.discard(uid)
+
+    def keep(self, waiting: Container[object]) -> None:
+        """Drop the forecasts of jobs that will not start: they do not wait any more."""
+        for key in [key for key in self._open if key not in waiting]:
+            self._settled(self._open.pop(key).uid)
 
     @property
     def coverage(self) -> float | None:

@@ -117,9 +117,10 @@ class Memory:
         self.starts.clear()
         self.evicted.clear()
         waiting = set(gangs.pending)
+        self.forecasts.keep(waiting)
+        self.forecasts.at(session.now.timestamp())
         for key in [key for key in self.promises if key not in waiting]:
             del self.promises[key]
-            self.forecasts.forget(key)
         for key in [key for key in self.aged if key not in waiting]:
             del self.aged[key]
         if len(self._said) > 2 * len(waiting) + _KEPT:

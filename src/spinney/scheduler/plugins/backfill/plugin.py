@@ -12,9 +12,11 @@ when their turn comes.
 
 Where ends are estimated, a gang may be passed again and again. Once it has waited ``agingSeconds``, and so long that
 what keeping nodes leaves idle is little beside it, the nodes that will be empty soonest are kept for it alone, before
-anybody is placed: the longer it waits, the more may be idle. Where nothing is known at all, that holds for single pods.
+anybody is placed: the longer it waits, the more may be idle. Only who will have ended by then passes. Where nothing is
+known at all, that holds for single pods.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
@@ -25,7 +27,7 @@ import numpy as np
 
 from spinney.api.durations import format_duration
 from spinney.cluster.journal import Rows
-from spinney.cluster.table import Mask, Matrix
+from spinney.cluster.table import Mask
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.arguments import read_arguments
 from spinney.scheduler.framework.events import BatchEvent, EventHandler
@@ -38,11 +40,11 @@ from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.plugins.backfill.forecasts import Interval
 from spinney.scheduler.plugins.backfill.memory import HALF, GivenPlace, Memory, Remaining
 from spinney.scheduler.plugins.backfill.outlook import Ends, Outlook, Place, Release
-from spinney.scheduler.plugins.backfill.reservations import Reservation, expected_start
+from spinney.scheduler.plugins.backfill.reservations import Reservation, expected_start, foreseen
 from spinney.scheduler.plugins.backfill.run_times import kind_of
 from spinney.scheduler.plugins.keeping import demands_of, needing_least, regions, scarce, waiting_since
 
-RESERVED: Final = "Reserved"
+RESERVED, FORESEEN = "Reserved", "Foreseen"
 _ENTITLED: Final = frozenset({"reclaim", "preempt"})
 """Actions that take what a queue or a priority is entitled to: reservations do not stand in their way."""
 _SURE: Final = 0.9
@@ -88,6 +90,8 @@ class Backfill(Plugin):
         self._placed: dict[int, tuple[PodInfo, Release]] = {}
         self._started: set[GangKey] = set()
         """Jobs that have been placed since a place was kept for them."""
+        self._refused: dict[object, int] = {}
+        """How many jobs of each kind were refused and have no place."""
         self._begun = False
         session.add_pre_job_allocation_fn(self._begin)
         session.add_job_refused_fn(self._reserve)
@@ -117,7 +121,7 @@ class Backfill(Plugin):
         return job.key != kept.key and kept.key not in self._started and not self._ends_by(job, kept)
 
     def _ends_by(self, job: PodGroupInfo, kept: Reservation) -> bool:
-        return kept.at is not None and self._length(job) <= kept.at
+        return self._length(job) <= kept.free
 
     def _passes(self, job: PodGroupInfo) -> tuple[object, ...]:
         """Return for which reservations a job is short enough, and itself if it has to keep to its place."""
@@ -235,8 +239,34 @@ class Backfill(Plugin):
             alone = not trusted and self._has_aged(job) and self._keep_empty(job)
             if place is not None and not alone:
                 self._keep(job, place)
+        if job.key not in self._memory.promises:
+            self._foresee(job)
         if self._session.config.explain:
             self._explain(job)
+
+    def _foresee(self, job: PodGroupInfo) -> None:
+        """Forecast the start of a job for which no place is kept, once: when it and those like it have room."""
+        requests = frozenset(record.request.number for _, record in job.members.pods.values())
+        kind = (job.queue, requests, len(job.members.pods), self._passes(job))
+        before = self._refused[kind] = self._refused.get(kind, 0) + 1
+        forecasts = self._memory.forecasts
+        if forecasts.of(job.key, job.uid) is not None:
+            return
+        tasks = job.tasks_to_allocate()
+        expected = self._room_for(job, tasks, before) if self._lacks_room(job, tasks) else None
+        if expected is not None:
+            forecasts.made(job.key, job.uid, job.queue, self._session.now.timestamp(), expected)
+
+    def _room_for(self, job: PodGroupInfo, tasks: Sequence[PodInfo], count: int) -> float | None:
+        """Return in how many seconds there is room for so many jobs like this one; ``None``: nobody knows."""
+        demands, outlook, tried = demands_of(self._session, tasks), self._outlook(), count
+        while tried:
+            many = [replace(demand, count=demand.count * tried) for demand in demands]
+            place = outlook.earliest(many, regions(self._session, job))
+            if place is not None:
+                return place.at * count / tried
+            tried //= 2
+        return None
 
     def _outlook(self) -> Outlook:
         """Return what will be free beside the places that are kept, and after those that they are kept for."""
@@ -265,15 +295,19 @@ class Backfill(Plugin):
         return sum(kept.queue == queue and kept.key not in self._started for kept in self._reservations)
 
     def _may_reserve(self, job: PodGroupInfo) -> bool:
-        """Tell whether only room keeps a job from running; one that shares devices finds its gaps itself."""
+        """Tell whether a job may be given a place: only room keeps it from running, and its queue has some to give."""
         if self._queues and job.queue not in self._queues:
             return False
         if self._terms.depth and self._given(job.queue) >= self._terms.depth:
             return False
+        tasks = job.tasks_to_allocate()
+        return len(tasks) >= self._terms.min_pods and self._lacks_room(job, tasks)
+
+    def _lacks_room(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> bool:
+        """Tell whether only room keeps a job from running; one that shares devices finds its gaps itself."""
         if job.gang_satisfied or not job.ready or job.gang.problem:
             return False
-        tasks = job.tasks_to_allocate()
-        if len(tasks) < self._terms.min_pods or any(task.request.share is not None for task in tasks):
+        if any(task.request.share is not None for task in tasks):
             return False
         return self._session.ask.is_job_over_capacity(job, tasks).ok
 
@@ -300,7 +334,7 @@ class Backfill(Plugin):
             forecasts.made(job.key, job.uid, job.queue, now, place.at)
         self._memory.promises[job.key] = replace(before, rows=place.rows, held=place.held)
         self._memory.aged.pop(job.key, None)
-        self._enter(job, place.at, place.rows, place.held, place.left)
+        self._enter(job, place, known=True)
 
     def _keep_empty(self, job: PodGroupInfo) -> bool:
         """Keep the nodes that will be empty soonest, if that leaves little idle beside what the job has waited for."""
@@ -314,21 +348,26 @@ class Backfill(Plugin):
         if rows is None:
             return False
         offered = int(table.allocatable[rows, column].sum())
-        idle = float(emptying.seconds[rows].max()) * offered - float(emptying.work[rows].sum())
+        last = float(emptying.seconds[rows].max())
+        idle = last * offered - float(emptying.work[rows].sum())
         asked = sum(int(demand.request[column]) * demand.count for demand in demands)
         if idle > _WORTH * self._waited(job).total_seconds() * asked:
             return False
         self._memory.promises.pop(job.key, None)
         self._memory.aged[job.key] = None
         nothing = np.zeros((len(rows), self._width), dtype=np.int64)
-        self._enter(job, None, np.array(rows, dtype=np.intp), nothing, nothing.copy())
+        self._enter(job, Place(last, np.array(rows, dtype=np.intp), nothing, nothing.copy()), known=False)
         return True
 
     def _explain(self, job: PodGroupInfo) -> None:
-        """Say which place is kept for a job that was refused, if one is."""
+        """Say which place is kept for a job that was refused, if one is, or when it will start."""
         session = self._session
         kept = next((kept for kept in self._reservations if kept.key == job.key), None)
         if kept is None:
+            forecast = self._memory.forecasts.of(job.key, job.uid)
+            told = foreseen(session.now, forecast) if forecast is not None else None
+            if told is not None:
+                session.record_fit_error(job, FitError(FORESEEN, told))
             return
         message = (
             expected_start(session, self._memory.promises[job.key])
@@ -338,9 +377,12 @@ class Backfill(Plugin):
         )
         session.record_fit_error(job, FitError(RESERVED, message))
 
-    def _enter(self, job: PodGroupInfo, at: float | None, rows: Rows, held: Matrix, left: Matrix) -> None:
-        slots = {row: slot for slot, row in enumerate(rows.tolist())}
-        self._reservations.append(Reservation(job.key, job.queue, at, rows, held, left, slots))
+    def _enter(self, job: PodGroupInfo, place: Place, *, known: bool) -> None:
+        slots = {row: slot for slot, row in enumerate(place.rows.tolist())}
+        at = place.at if known else None
+        self._reservations.append(
+            Reservation(job.key, job.queue, at, place.at, place.rows, place.held, place.left, slots)
+        )
 
     def _has_aged(self, job: PodGroupInfo) -> bool:
         return self._waited(job).total_seconds() >= self._terms.aging_seconds

@@ -1,13 +1,14 @@
-"""Places that are kept in a session for jobs that wait, and what is said about them."""
+"""Places that are kept in a session for jobs that wait, and what those that wait are told."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from spinney.api.time import timestamp
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Matrix
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.session import Session
+from spinney.scheduler.plugins.backfill.forecasts import StartForecast
 from spinney.scheduler.plugins.backfill.memory import GivenPlace
 
 
@@ -19,11 +20,23 @@ class Reservation:
     queue: str
     at: float | None
     """Seconds from now."""
+    free: float
+    """Seconds from now after which it is expected to be free: who has ended by then may use it."""
     rows: Rows
     held: Matrix
     left: Matrix
     """What others may take of the rows for longer, ``[row, resource]``; kept up to date."""
     slots: dict[int, int]
+
+
+def foreseen(now: datetime, forecast: StartForecast) -> str | None:
+    """Return when a job without a place is expected to start, in words; ``None`` if that is over, or not sure."""
+    if forecast.interval is None:
+        return None
+    low, high = (datetime.fromtimestamp(round(forecast.made + each), UTC) for each in forecast.interval)
+    if high < now:
+        return None
+    return f"no place is kept for it; 80 % of such jobs start between {timestamp(low)} and {timestamp(high)}"
 
 
 def expected_start(session: Session, promise: GivenPlace) -> str:
