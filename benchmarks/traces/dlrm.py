@@ -24,6 +24,7 @@ def measure(directory: Path, wanted: list[tuple[Role, int]]) -> Iterator[Table]:
     """Replay each role on so many nodes."""
     path = next(directory.glob("dlrm2025.csv*"))
     table = Table(
+        "dlrm",
         "Instances of recommendation services (Alibaba 2025), as the experiment is defined; best fit by a small event "
         "simulator.",
         ["role", "nodes", "placement", "waited", "never ran", "nodes in use, mean", "peak", "CPU s"],

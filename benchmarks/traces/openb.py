@@ -32,6 +32,7 @@ def measure(directory: Path, seeds: list[int]) -> Iterator[Table]:
     """Replay every list there is."""
     published = _published(directory)
     table = Table(
+        "openb",
         "GPU allocation in % of 6,212 GPUs at 130 % asked for; mean ± standard deviation over "
         f"{len(seeds)} seeds. Pods one at a time in the published order; no moving, no retry, nobody left out "
         "who had room (checked). Published: *Beware of Fragmentation* (ATC'23).",
@@ -66,8 +67,10 @@ def measure(directory: Path, seeds: list[int]) -> Iterator[Table]:
 def measure_queue(directory: Path, seeds: list[int]) -> Iterator[Table]:
     """Let all pods wait at once."""
     table = Table(
+        "queue",
         "The whole queue is there to choose from: all pods of openb default arrive at the same moment, in one cycle; "
-        "still no moving. `largestfirst` orders jobs by size, and packing learns from those that wait.",
+        "still no moving. `largestfirst` orders jobs by size, and packing learns from those that wait. "
+        f"Mean ± standard deviation over {len(seeds)} seeds.",
         ["configuration", "GPU allocation %", "fragmentation %"],
     )
     path = next(directory.glob("openb_pods_default.csv*"))

@@ -1,8 +1,4 @@
-"""Philly's October: waits through the production scheduler, beside the anchors of a small event simulator.
-
-The anchors (``fifo``, ``skip``, ``easy`` and others) are those of the experiment's definition: best-fit packing, and no
-queues but the order of submission.
-"""
+"""Philly's two months, *full*, with the default configuration: what the replay costs, pool by pool."""
 
 import time
 from collections.abc import Iterator
@@ -15,60 +11,43 @@ from spinney.sim.replay import Replay
 from spinney.sim.replay.checking import problems_of
 from spinney.sim.replay.engine import suited
 from spinney.sim.replay.figures import figures_of
-from spinney.sim.replay.formats.philly import Layout, read_philly
+from spinney.sim.replay.formats.philly import read_philly
+from spinney.sim.replay.pools import parts_of
 
-ANCHORS: Final[dict[Layout, dict[str, tuple[float, ...]]]] = {
-    "full": {
-        "fifo": (17.93, 135, 525, 5486, 11508, 1.35),
-        "skip": (17.93, 90, 382, 5153, 11464, 1.24),
-        "easy": (17.93, 91, 395, 5150, 11464, 1.24),
-    },
-    "half": {
-        "fifo": (35.64, 2810, 74275, 60871, 14183, 4.99),
-        "skip": (35.70, 1956, 45788, 111751, 13329, 2.98),
-        "easy": (35.69, 2063, 47600, 57371, 13436, 2.96),
-    },
-    "shared": {
-        "fifo": (71.18, 4650, 71205, 20744, 16024, 20.00),
-        "skip": (71.30, 1100, 22228, 40514, 12473, 2.61),
-        "easy": (71.51, 1076, 22130, 15446, 12450, 2.58),
-    },
-}
-_COLUMNS: Final = [
-    "used in the window %",
-    "mean wait s",
-    "p99",
-    "mean above 8 GPUs",
-    "mean completion s",
-    "mean slowdown",
-]
+_PROCESSES: Final = 2
 
 
-def measure(directory: Path, layouts: list[Layout]) -> Iterator[Table]:
-    """Replay each layout with the default configuration."""
-    path = next(directory.glob("philly_2*.csv*"))
-    for layout in layouts:
-        trace = read_philly(path, None, layout=layout, begin="2017-10-01", until="2017-11-01")
-        history = Replay(trace, suited(SchedulerConfig(), trace), stopwatch=time.process_time).run()
-        if problems := problems_of(trace, history):
+def measure(directory: Path) -> Iterator[Table]:
+    """Replay every pool, and say how long two processes are busy that share the pools, the largest first."""
+    began = time.process_time()
+    trace = read_philly(next(directory.glob("philly_2*.csv*")), None)
+    read = time.process_time() - began
+    table = Table(
+        "philly",
+        f"Philly's two months, *full* ({len(trace.jobs):,} jobs in eleven pools, {len(trace.machines)} nodes), default "
+        "configuration with all actions, a cycle at each event.",
+        ["pool", "nodes", "jobs", "cycles", "mean wait s", "CPU s"],
+    )
+    busy = [0.0] * _PROCESSES
+    rest = read
+    for part in sorted(parts_of(trace), key=lambda each: -len(each.trace.jobs)):
+        history = Replay(part.trace, suited(SchedulerConfig(), part.trace), stopwatch=time.process_time).run()
+        began = time.process_time()
+        if problems := problems_of(part.trace, history):
             raise SystemExit(problems[0])
-        found = figures_of(trace, history)
-        table = Table(
-            f"Philly, October 2017, *{layout}*: {found.jobs:,} jobs, {len(trace.machines)} nodes. Anchors by a small "
-            f"event simulator; ours in {found.cycles:,} cycles of {1000 * found.cycle_seconds.mean:.2f} ms, "
-            f"{found.seconds:.0f} s of processor time in all.",
-            ["policy", *_COLUMNS],
-        )
-        for name, values in ANCHORS[layout].items():
-            table.add(name, *(f"{value:,.2f}" if value < 100 else f"{value:,.0f}" for value in values))
-        everybody, large = found.everybody, found.by_size["above 8 GPUs"]
+        wait = figures_of(part.trace, history).everybody.wait.mean
+        rest += time.process_time() - began
+        busy[busy.index(min(busy))] += history.seconds
         table.add(
-            "**Spinney, default**",
-            f"{found.used:.2f}",
-            f"{everybody.wait.mean:,.0f}",
-            f"{everybody.wait.p99:,.0f}",
-            f"{large.wait.mean:,.0f}",
-            f"{everybody.completion.mean:,.0f}",
-            f"{everybody.slowdown:.2f}",
+            part.trace.jobs[0].queue,
+            len(part.trace.machines),
+            f"{len(part.trace.jobs):,}",
+            f"{len(history.cycle_seconds):,}",
+            f"{wait:,.0f}",
+            f"{history.seconds:.1f}",
         )
-        yield table
+    table.add("all, one after the other", "", "", "", "", f"{sum(busy) + rest:.1f}")
+    table.add(
+        f"the busier of {_PROCESSES} processes, with reading and report", "", "", "", "", f"{max(busy) + rest:.1f}"
+    )
+    yield table

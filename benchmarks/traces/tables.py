@@ -1,15 +1,18 @@
 """Tables for people and for docs/performance.md."""
 
+import textwrap
 from pathlib import Path
 from typing import Final
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "performance.md"
+_WIDTH: Final = 120
 
 
 class Table:
-    """A caption, headings and rows. Mutable: rows are added as they are measured."""
+    """A caption, headings and rows. Mutable: rows are added as they are measured. ``name`` is its place in the page."""
 
-    def __init__(self, caption: str, headings: list[str]) -> None:
+    def __init__(self, name: str, caption: str, headings: list[str]) -> None:
+        self.name = name
         self.caption = caption
         self.headings = headings
         self.rows: list[list[str]] = []
@@ -21,14 +24,15 @@ class Table:
 
     def __str__(self) -> str:
         lines = [self.headings, ["---"] * len(self.headings), *self.rows]
-        return "\n".join([self.caption, "", *(f"| {' | '.join(line)} |" for line in lines)])
+        caption = textwrap.fill(self.caption, _WIDTH, break_on_hyphens=False)
+        return "\n".join([caption, "", *(f"| {' | '.join(line)} |" for line in lines)])
 
 
-def write(part: str, tables: list[Table]) -> None:
-    """Put the tables of a part into the page, in the place of those before."""
-    begin, end = f"<!-- traces: {part} -->", f"<!-- end of traces: {part} -->"
-    text = PAGE.read_text()
-    before, _, rest = text.partition(begin)
+def write(table: Table) -> None:
+    """Put a table into its place in the page, instead of the one before; what is written around it stays."""
+    begin, end = f"<!-- traces: {table.name} -->", f"<!-- end of traces: {table.name} -->"
+    before, _, rest = PAGE.read_text().partition(begin)
     if end not in rest:
-        raise SystemExit(f"{PAGE}: no place for {part}; expected {begin} and {end}")
-    PAGE.write_text(f"{before}{begin}\n\n" + "\n\n".join(map(str, tables)) + f"\n\n{end}{rest.partition(end)[2]}")
+        print(f"{PAGE}: no place for {table.name}; expected {begin} and {end}")
+        return
+    PAGE.write_text(f"{before}{begin}\n\n{table}\n\n{end}{rest.partition(end)[2]}")

@@ -1,14 +1,16 @@
 """Who waits on Philly: reservation and backfill through the production scheduler, beside simple policies.
 
-Each layout is replayed with run times that are known, off by up to a factor of two, and not known; and forecasts of
-starts are judged. The simple policies are simulated on the same jobs (:mod:`benchmarks.traces.anchors`).
+Each layout is replayed with run times that are known, off by up to a factor of two, and not known; in *shared* also
+with all actions, so that queues reclaim what they are guaranteed. Forecasts of starts are judged. The simple policies
+are simulated on the same jobs (:mod:`benchmarks.traces.anchors`).
 """
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from benchmarks.traces.anchors import Policy, waits
 from benchmarks.traces.tables import Table
@@ -25,40 +27,100 @@ from spinney.sim.replay.run_times import stating
 
 POLICIES: Final[tuple[Policy, ...]] = ("fifo", "skip", "easy")
 ARGUMENTS: Final = {"depth": "4", "shortestFirst": "true", "minPods": "2"}
-RUNS: Final = (("known", 1.0), ("off by up to 2", 2.0), ("not known", 0.0))
+_ALLOCATE: Final = ("allocate",)
 _LARGE: Final = 8
 
 
-def measure(directory: Path, layouts: Sequence[Layout], begin: str, until: str, every: float) -> Iterator[Table]:
-    """Replay each layout with what jobs may state, and judge waits and forecasts."""
+class Experiment(NamedTuple):
+    """A layout, the days from which its jobs are, and the seconds between cycles (0: a cycle at each event)."""
+
+    layout: Layout
+    begin: str
+    until: str
+    every: float
+
+    @property
+    def name(self) -> str:
+        """Return the name of its table."""
+        return f"waiting-{self.layout}-{self.begin[:7]}"
+
+
+class Run(NamedTuple):
+    """What jobs state, off by up to a factor (0: nothing), and what the scheduler may do."""
+
+    name: str
+    factor: float
+    actions: tuple[str, ...] = _ALLOCATE
+
+
+EXPERIMENTS: Final = (
+    Experiment("shared", "2017-10-01", "2017-11-01", 120.0),
+    Experiment("shared", "2017-09-01", "2017-10-01", 120.0),
+    Experiment("half", "2017-10-01", "2017-11-01", 0.0),
+    Experiment("full", "2017-10-01", "2017-11-01", 0.0),
+)
+RUNS: Final = (Run("known", 1.0), Run("off by up to 2", 2.0), Run("not known", 0.0))
+RECLAIM: Final = Run("not known, with reclaim", 0.0, SchedulerConfig().actions)
+
+
+def measure(directory: Path, experiments: Sequence[Experiment], runs: Sequence[str]) -> Iterator[Table]:
+    """Replay each experiment with what jobs may state, and judge waits and forecasts; ``runs`` names those wanted."""
     path = next(directory.glob("philly_2*.csv*"))
-    for layout in layouts:
-        trace = read_philly(path, None, layout=layout, begin=begin, until=until)
-        pace = f"a cycle every {every:g} s" if every else "a cycle at each event"
-        table = Table(
-            f"Philly, {begin} to {until}, *{layout}*: {len(trace.jobs):,} jobs, {len(trace.machines)} nodes. `fifo`, "
-            f"`skip` and `easy` by a small event simulator; `backfill` by the scheduler, {pace}, nothing evicted.",
-            [
-                "policy",
-                "run times",
-                "mean wait s",
-                "mean above 8 GPUs",
-                "p99 above 8",
-                "starts inside 80 %",
-                "CPU s",
-            ],
-        )
+    for experiment in experiments:
+        trace = read_philly(path, None, layout=experiment.layout, begin=experiment.begin, until=experiment.until)
+        table = _table(experiment, trace)
+        columns: dict[str, list[float]] = {}
         for policy in POLICIES:
+            columns[policy] = waits(trace, policy)
             used = "known" if policy == "easy" else "not used"
-            table.add(policy, used, *_figures(trace, waits(trace, policy)), "", "")
-        for name, factor in RUNS:
-            stated = stating(trace, factor) if factor else trace
-            found, coverage, seconds = _replayed(stated, every)
-            table.add("**backfill**", name, *_figures(trace, found), coverage, f"{seconds:.0f}")
+            table.add(policy, used, *_figures(trace, columns[policy]), "", "")
+        if experiment.layout == "shared":
+            columns["own quarter: fifo"] = waits(_quartered(trace), "fifo")
+            columns["own quarter: easy"] = waits(_quartered(trace), "easy")
+        for run in (*RUNS, *([RECLAIM] if experiment.layout == "shared" else [])):
+            if runs and run.name not in runs:
+                continue
+            stated = stating(trace, run.factor) if run.factor else trace
+            found, coverage, seconds = _replayed(stated, experiment.every, run.actions)
+            columns[run.name] = found
+            table.add("**backfill**", run.name, *_figures(trace, found), coverage, f"{seconds:.0f}")
         yield table
+        yield _by_cluster(experiment, trace, columns)
 
 
-def _replayed(trace: Trace, every: float) -> tuple[list[float], str, float]:
+def _table(experiment: Experiment, trace: Trace) -> Table:
+    pace = f"a cycle every {experiment.every:g} s" if experiment.every else "a cycle at each event"
+    return Table(
+        experiment.name,
+        f"Philly, {experiment.begin} to {experiment.until}, *{experiment.layout}*: {len(trace.jobs):,} jobs, "
+        f"{len(trace.machines)} nodes. `fifo`, `skip` and `easy` by a small event simulator; `backfill` by the "
+        f"scheduler, {pace}.",
+        ["policy", "run times", "mean wait s", "mean above 8 GPUs", "p99 above 8", "starts inside 80 %", "CPU s"],
+    )
+
+
+def _by_cluster(experiment: Experiment, trace: Trace, columns: Mapping[str, Sequence[float]]) -> Table:
+    """Return the mean wait of each virtual cluster."""
+    table = Table(
+        f"{experiment.name}-clusters",
+        "The same by virtual cluster: mean wait in seconds.",
+        ["virtual cluster", "jobs", *columns],
+    )
+    for queue in dict.fromkeys(job.queue for job in trace.jobs):
+        places = [place for place, job in enumerate(trace.jobs) if job.queue == queue]
+        means = (math.fsum(column[place] for place in places) / len(places) for column in columns.values())
+        table.add(queue, f"{len(places):,}", *(f"{mean:,.0f}" for mean in means))
+    return table
+
+
+def _quartered(trace: Trace) -> Trace:
+    """Return the shared pool cut up: each queue has the nodes that it is guaranteed, and no others."""
+    machines = tuple(replace(machine, pool=machine.name.split("-")[0]) for machine in trace.machines)
+    jobs = tuple(replace(job, ask=replace(job.ask, pool=job.queue)) for job in trace.jobs)
+    return replace(trace, machines=machines, jobs=jobs)
+
+
+def _replayed(trace: Trace, every: float, actions: tuple[str, ...] = _ALLOCATE) -> tuple[list[float], str, float]:
     """Return the waits of a replay, how many starts lay in the interval that was told, and what it took."""
     kept: dict[int, Memory] = {}
 
@@ -75,14 +137,15 @@ def _replayed(trace: Trace, every: float) -> tuple[list[float], str, float]:
     registry = default_registry()
     registry.register(Keeping.name, Keeping)
     plugins = (*SchedulerConfig().plugins, PluginOption("backfill", arguments=ARGUMENTS), PluginOption(Keeping.name))
-    config = suited(SchedulerConfig(plugins=plugins, actions=("allocate",)), trace)
+    config = suited(SchedulerConfig(plugins=plugins, actions=actions), trace)
     history = Replay(trace, config, registry=registry, every=every, stopwatch=time.process_time).run()
     if problems := problems_of(trace, history):
         raise SystemExit(problems[0])
-    starts = {event.job: event.at for event in history.events if event.what == "started"}
+    ends = {event.job: event.at for event in history.events if event.what == "ended"}
     judged = [inside for memory in kept.values() for inside in memory.forecasts.judged]
-    coverage = f"{100 * sum(judged) / len(judged):.1f} % of {len(judged)}" if judged else "none told"
-    return [starts[number] - job.submitted for number, job in enumerate(trace.jobs)], coverage, history.seconds
+    coverage = f"{100 * sum(judged) / len(judged):.1f} % of {len(judged):,}" if judged else "none told"
+    found = [ends[number] - job.submitted - (job.duration or 0.0) for number, job in enumerate(trace.jobs)]
+    return found, coverage, history.seconds
 
 
 def _figures(trace: Trace, found: Sequence[float]) -> tuple[str, str, str]:
