@@ -44,6 +44,35 @@ def test_a_workload_is_placed_or_explained(snapshot: Path, tmp_path: Path) -> No
     assert "2 pods placed, 3 pending" in answer.output
 
 
+def test_a_set_that_names_no_scheduler_is_placed_as_others_of_the_cluster_are(tmp_path: Path) -> None:
+    """The gangs of other sets tell the operator's default; without any, what is assumed is said."""
+    unnamed = a_training_job("new", workers=3, gpus=4, within=None)
+    old = a_training_job("old", workers=1, gpus=0, within=None)
+    for each in (unnamed, old):
+        del each["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["schedulerName"]
+    file, snapshot = tmp_path / "workload.yaml", tmp_path / "snapshot.json.gz"
+    file.write_text(as_yaml(unnamed))
+    cluster = Cluster("2x4")
+    write_snapshot(cluster.snapshot(), snapshot)
+    assumed = simulate(snapshot, "-f", file)
+    labels = {"app.kubernetes.io/part-of": "old", "grove.io/scheduler-name": "spinney-scheduler"}
+    gang = {
+        "apiVersion": "scheduler.grove.io/v1alpha1",
+        "kind": "PodGang",
+        "metadata": {"name": "old-0", "namespace": "default", "labels": labels},
+        "spec": {"podgroups": []},
+    }
+    cluster.submit(old, gang)
+    write_snapshot(cluster.snapshot(), snapshot)
+    seen = simulate(snapshot, "-f", file)
+
+    assert "PodCliqueSet new names no scheduler" in assumed.output
+    assert "default-scheduler is assumed" in assumed.output
+    assert "names no scheduler" not in seen.output
+    assert "default/new-0 " in seen.output
+    assert "unschedulable on cluster: 2 of 3 pods found room" in seen.output
+
+
 def test_a_victim_that_would_be_asked_first_has_its_time_beside_it(snapshot: Path, tmp_path: Path) -> None:
     """Who checkpoints is shown as evicted, with how long it has; programs read it in seconds."""
     gpus = {"resources": {"limits": {"nvidia.com/gpu": "4"}}, "name": "c", "image": "i"}

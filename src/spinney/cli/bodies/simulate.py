@@ -12,6 +12,7 @@ import click
 
 from spinney.api.core import NODE
 from spinney.api.durations import format_duration
+from spinney.api.grove import PodCliqueSet
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.backends.documents import InvalidConfiguration
 from spinney.cli.clusters.choosing import DEFAULT_NAMESPACE, ClusterChoice
@@ -31,7 +32,13 @@ from spinney.sim.policies.faults import PolicyFaults, watching
 from spinney.sim.remedies import Remedy
 from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.remedies.search import nodes_to_add
-from spinney.sim.snapshots.expanding import ExpansionContext, InvalidWorkload, expand
+from spinney.sim.snapshots.expanding import (
+    DEFAULT_SCHEDULER,
+    ExpansionContext,
+    InvalidWorkload,
+    expand,
+    names_scheduler,
+)
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 from spinney.sim.whatif.differences import differences
 from spinney.sim.whatif.outcomes import Outcome, Waiting
@@ -177,9 +184,17 @@ def _with_workload(
         raise click.ClickException("\n".join(map(str, problems)))
     surroundings = ExpansionContext.of(taken, runtime.clock.now(), namespace=namespace or DEFAULT_NAMESPACE)
     try:
-        return taken.with_objects(expand([manifest.value for manifest in manifests], surroundings))
+        added = expand([manifest.value for manifest in manifests], surroundings)
     except InvalidWorkload as error:
         raise click.ClickException(f"{_place(error, manifests)}{error}") from error
+    for each in added if surroundings.default_scheduler is None else ():
+        if isinstance(each, PodCliqueSet) and not names_scheduler(each):
+            echo(
+                f"PodCliqueSet {each.metadata.name} names no scheduler, and which one the operator gives it is not "
+                f"known: {DEFAULT_SCHEDULER} is assumed; schedulerName in its podSpec names another",
+                err=True,
+            )
+    return taken.with_objects(added)
 
 
 def _place(error: InvalidWorkload, manifests: Sequence[Manifest]) -> str:

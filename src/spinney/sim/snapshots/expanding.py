@@ -16,8 +16,9 @@ import msgspec
 
 from spinney.api.core import NODE, POD, Node, Pod
 from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
+from spinney.api.labels import PART_OF, SCHEDULER_NAME
 from spinney.api.meta import Condition, ObjectMeta, owner_reference
-from spinney.api.podgang import INITIALIZED, PodGang, PodGangStatus
+from spinney.api.podgang import INITIALIZED, POD_GANG, PodGang, PodGangStatus
 from spinney.api.resource import Resource
 from spinney.api.scheduling import PRIORITY_CLASS, PriorityClass
 from spinney.api.schema.defaults import default_pod_clique_set
@@ -63,6 +64,8 @@ class ExpansionContext:
     """Where objects go that do not say so themselves."""
     nodes: tuple[Node, ...] = ()
     """The nodes that DaemonSets run on."""
+    default_scheduler: str | None = None
+    """Who places sets that name no scheduler, as seen of others; ``None`` if the cluster has none of them."""
 
     @classmethod
     def of(cls, cluster: Objects, now: datetime, *, namespace: str = "default") -> "ExpansionContext":
@@ -75,7 +78,28 @@ class ExpansionContext:
             now,
             namespace,
             cluster.of(NODE, Node),
+            _default_scheduler(cluster),
         )
+
+
+def names_scheduler(pcs: PodCliqueSet) -> bool:
+    """Tell whether a set says who places its pods."""
+    return any(clique.spec.pod_spec.get("schedulerName") for clique in pcs.spec.template.cliques)
+
+
+def _default_scheduler(cluster: Objects) -> str | None:
+    """Return the scheduler of the operator's default profile: that of gangs whose set names none."""
+    sets = {
+        (each.metadata.namespace, each.metadata.name)
+        for each in cluster.of(POD_CLIQUE_SET, PodCliqueSet)
+        if not names_scheduler(each)
+    }
+    gangs_of_sets = (
+        gang.metadata.labels.get(SCHEDULER_NAME)
+        for gang in cluster.of(POD_GANG, PodGang)
+        if (gang.metadata.namespace, gang.metadata.labels.get(PART_OF)) in sets
+    )
+    return next(filter(None, gangs_of_sets), None)
 
 
 def everything_enabled(topologies: Mapping[str, ClusterTopologyBinding]) -> AdmissionPolicy:
@@ -197,6 +221,7 @@ def _gangs_of(pcs: PodCliqueSet, surroundings: ExpansionContext, born: datetime)
                 manifest = pods.pod_manifest(
                     clique, layout, place, index, name=pods.pod_name(clique, index, 0, ()), waiting=_WAITING
                 )
+                manifest["spec"].setdefault("schedulerName", surroundings.default_scheduler or DEFAULT_SCHEDULER)
                 if released:
                     manifest["spec"]["schedulingGates"] = manifest["spec"]["schedulingGates"][1:]
                 pod = _aged(_decoded(POD, manifest), surroundings, born)
