@@ -38,7 +38,7 @@ def test_every_extension_point_is_documented() -> None:
 
 def test_the_limit_that_is_shown_holds() -> None:
     """The plugin with an event handler places three pods of a namespace."""
-    names: dict[str, Any] = dict(vars(scheduler))
+    names: dict[str, Any] = {name: getattr(scheduler, name) for name in scheduler.__all__}
     exec(blocks("When a plugin is asked")[0], names)
     inventory = an_inventory(a_node("n0"))
     put_job(inventory, "job", 5, minimum=1)
