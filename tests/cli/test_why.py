@@ -369,6 +369,18 @@ def test_a_scheduler_that_nobody_runs_is_asked_after(tmp_path: Path) -> None:
     assert "my-scheduler has said nothing about it yet: does a scheduler of that name run?" in output
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_pod_that_waits_for_the_grouper_says_where_to_look(tmp_path: Path, grouped: bool) -> None:
+    """There is room for the pod of a Job, and nobody places it: the grouper may have refused its rule."""
+    pod = a_pod("work-0")
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "work", "uid": "u", "controller": True}
+    pod["metadata"] |= {"ownerReferences": [owner], "labels": {"spinney.dev/grouped": "alone"} if grouped else {}}
+
+    output = why(tmp_path, "job/work", NODE, pod)
+
+    assert ("'kubectl describe pod work-0' shows what the grouper says (GroupingRefused)" in output) is not grouped
+
+
 def test_a_clique_is_explained_with_its_gang(served: ServedCluster) -> None:
     """Asked about a PodClique, the answer is about its pods, and names the gang that decides."""
     served.call(lambda client: until_refused(client, a_training_job("cliquey", workers=3)))

@@ -178,12 +178,15 @@ class Grouper:
                 self._pod_queue.enqueue(pod)
         elif (old.spec, old.status) != (new.spec, new.status):
             rule = self._configuration.rules.get(new.group_kind, {})
+            gangs: dict[Key, None] = {}
             for pod in pods:
                 place = self._membership.place(pod)
                 if place is None or (place.alone and rule is not None and rule.roles):
                     self._pod_queue.enqueue(pod)  # it may have a role now
                 else:
-                    self._gang_queue.enqueue_after(place.gang, GATHERING_SECONDS)
+                    gangs[place.gang] = None
+            for gang in gangs:
+                self._gang_queue.enqueue_after(gang, GATHERING_SECONDS)
 
     def _class_changed(self, change: Change[PriorityClass]) -> None:
         if change.old is None or change.new is None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from spinney.api.conditions import find_condition, is_true
-from spinney.api.core import NODE
+from spinney.api.core import NODE, Pod
 from spinney.api.durations import format_duration
 from spinney.api.grove import POD_CLIQUE as POD_CLIQUE_KIND
 from spinney.api.grove import POD_CLIQUE_SET, PodClique, PodCliqueSet
@@ -22,7 +22,7 @@ from spinney.api.kai import POD_GROUP as KAI_POD_GROUP
 from spinney.api.kai import PodGroup as KaiPodGroup
 from spinney.api.kueue import WORKLOAD as KUEUE_WORKLOADS
 from spinney.api.kueue import Workload as KueueWorkload
-from spinney.api.labels import BASE_POD_GANG, KUEUE_PREFIX, PART_OF, POD_CLIQUE, POD_GANG_GATE
+from spinney.api.labels import BASE_POD_GANG, GROUPED, KUEUE_PREFIX, PART_OF, POD_CLIQUE, POD_GANG_GATE
 from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.podgang import BACKEND_READY, INITIALIZED, POD_GANG, SCHEDULED, PodGang
 from spinney.api.struct import Struct
@@ -32,6 +32,7 @@ from spinney.explain import Explanation, condition_message
 from spinney.explain.amounts import counted, listed
 from spinney.gangs.membership import membership
 from spinney.gangs.tree import GangKey
+from spinney.grouping.selecting import foreign_group
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
@@ -403,10 +404,12 @@ class Advisor:
         if placed:
             nodes = sorted({cycle.placed[record.key] for record in placed})
             sentences.append(f"a scheduling cycle would place {_names(placed)} now, on {_some(nodes)}")
-            silent = sorted({each.pod.spec.scheduler_name for each in placed if not each.pod.condition("PodScheduled")})
+            silent = [each for each in placed if not each.pod.condition("PodScheduled")]
             sentences += [
-                f"{name} has said nothing about it yet: does a scheduler of that name run?" for name in silent
+                f"{name} has said nothing about it yet: does a scheduler of that name run?"
+                for name in sorted({each.pod.spec.scheduler_name for each in silent})
             ]
+            sentences += _not_grouped(silent)
         if promised:
             nodes = sorted({cycle.promised[record.key] for record in promised})
             sentences.append(f"{_names(promised)} would get room on {_some(nodes)} once pods there have terminated")
@@ -520,6 +523,22 @@ def _marked(waiting: Waiting, record: PodRecord) -> Explanation:
     """Return the explanation, marked as a simulation where another scheduler decides."""
     assert waiting.explanation is not None
     return msgspec.structs.replace(waiting.explanation, simulated=record.pod.spec.scheduler_name != OURS)
+
+
+def _may_be_grouped(pod: Pod) -> bool:
+    """Tell whether a pod is of a workload, and in no group yet."""
+    return pod.metadata.controller is not None and GROUPED not in pod.metadata.labels and foreign_group(pod) is None
+
+
+def _not_grouped(silent: Sequence[PodRecord]) -> list[str]:
+    """Return where to look if pods of workloads wait for the grouper, which says in events why it refuses."""
+    waiting = [each for each in silent if _may_be_grouped(each.pod)]
+    if not waiting:
+        return []
+    return [
+        "no grouper has put it into a gang, and a scheduler with waitForGrouper waits for that: "
+        f"'kubectl describe pod {waiting[0].key.name}' shows what the grouper says (GroupingRefused)"
+    ]
 
 
 def _names(records: Sequence[PodRecord]) -> str:
