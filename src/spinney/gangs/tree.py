@@ -9,7 +9,7 @@ has come is kept elsewhere.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
 DEFAULT_POD_SET: Final = "default"
@@ -168,6 +168,7 @@ def is_satisfied(member: Member, count: Callable[[PodSet], int]) -> bool:
     return count(member) >= member.min_member
 
 
+@lru_cache(maxsize=4096)
 def single(pod_set: PodSet, *, topology: TopologyConstraintInfo | None = None) -> GroupSet:
-    """Return the tree of a gang that consists of one pod set."""
+    """Return the tree of a gang that consists of one pod set; gangs that are alike share it."""
     return GroupSet(name="", members=(pod_set,), topology=topology)

@@ -248,7 +248,7 @@ def _are_alike(job: PodGroupInfo, other: PodGroupInfo) -> bool:
     mine, others = job.gang, other.gang
     return (
         mine.queue == others.queue
-        and mine.root == others.root
+        and (mine.root is others.root or mine.root == others.root)
         and mine.priority == others.priority
         and mine.preemptible is others.preemptible
         and mine.priority_class == others.priority_class
