@@ -299,6 +299,21 @@ def test_one_can_wait_for_a_workload_whose_end_is_known(
     assert waiting.patches == ()  # nobody has to change anything
 
 
+def test_nobody_waits_for_pods_that_come_back(runtime: Runtime) -> None:
+    """A deadline ends the pod of a controller that makes another one then, so waiting for it frees nothing."""
+    cluster = Cluster("1x8")
+    container = {"name": "c", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
+    spec = {"nodeName": "gpu-000", "containers": [container], "activeDeadlineSeconds": 7200}
+    status = {"phase": "Running", "startTime": "2026-01-01T10:00:00Z"}
+    pod = manifest("v1", "Pod", "old", "default", spec=spec, status=status)
+    owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "name": "old", "uid": "o", "controller": True}
+    pod["metadata"]["ownerReferences"] = [owner]
+    cluster.submit(pod)
+    cluster.gang("train", gpus=8)
+
+    assert not any("wait until" in text for text in texts(cluster, "train", runtime))
+
+
 def test_a_gang_that_starts_by_itself_is_told_so(runtime: Runtime) -> None:
     """A gang that only waits for evictions under way needs no change."""
     cluster = Cluster("2x8")

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Final
 
+from spinney.api.core import Pod
+from spinney.api.labels import EXPECTED_DURATION
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.explain.amounts import counted
@@ -25,6 +27,8 @@ _MOVED: Final = 32
 """How many workloads are considered to be restarted."""
 _NAMED: Final = 8
 """Up to so many pods are named in a command."""
+_REPLACING: Final = frozenset({"PodClique", "ReplicaSet", "StatefulSet", "ReplicationController"})
+"""Controllers that make another pod for each that has ended."""
 _SYSTEM: Final = frozenset({"kube-system", "kube-public", "kube-node-lease"})
 
 
@@ -47,7 +51,9 @@ class _Workload:
     @property
     def has_deadline(self) -> bool:
         """Tell whether Kubernetes ends it, and not only its own word."""
-        return all(record.pod.spec.active_deadline_seconds is not None for record in self.pods)
+        return all(
+            record.pod.spec.active_deadline_seconds is not None and not _comes_back(record.pod) for record in self.pods
+        )
 
 
 def wait_lever(situation: Situation) -> Iterator[Lever]:
@@ -227,10 +233,18 @@ def _end(records: Iterable[PodRecord]) -> datetime | None:
     ends = []
     for record in records:
         seconds, started = stated_by(record.pod), record.pod.status.start_time
+        if _comes_back(record.pod) and EXPECTED_DURATION not in record.pod.metadata.annotations:
+            return None  # its deadline ends the pod, and not the workload
         if seconds is None or started is None:
             return None
         ends.append(started + timedelta(seconds=seconds))
     return max(ends, default=None)
+
+
+def _comes_back(pod: Pod) -> bool:
+    """Tell whether a controller makes another pod when this one has ended."""
+    controller = pod.metadata.controller
+    return controller is not None and controller.kind in _REPLACING
 
 
 def _without(snapshot: ClusterSnapshot, gone: Iterable[_Workload]) -> ClusterSnapshot:
