@@ -154,15 +154,6 @@ def test_without_known_ends_nothing_is_promised_until_the_gang_has_aged() -> Non
     assert "when they are free is not known" in why(inventory, "oldest", backfilling(agingSeconds="7200"))
 
 
-def test_who_will_have_ended_passes_on_nodes_that_are_kept_until_others_end() -> None:
-    """Nodes that wait for others to be empty take a job that has ended by then, and none that may still run."""
-    inventory = a_pair_with_a_running_job(lasts="")
-    a_job(inventory, "oldest", 2, 8, TWO_HOURS_AGO)
-    a_job(inventory, "short", 1, 4, JUST_NOW, lasts="1m")
-    a_job(inventory, "long", 1, 4, JUST_NOW, lasts="2m")
-    assert set(placed(inventory)) == {"short-0"}, "nobody knows of what runs; it may run for another minute"
-
-
 def test_a_job_without_a_place_is_told_when_such_jobs_start() -> None:
     """A single pod is told an interval although places are kept for gangs only, until that interval is over."""
     inventory = an_inventory(a_node("only"))

@@ -62,6 +62,14 @@ def test_a_job_that_still_waits_after_its_interval_is_learned_from_at_once() -> 
     assert forecasts.judged[-5:] == [False] * 5
 
 
+def test_intervals_grow_beyond_what_was_seen_while_waits_grow() -> None:
+    """While each wait is longer than all before it, four of five still lie inside after a while."""
+    forecasts = Forecasts()
+    for number in range(600):
+        told(forecasts, number, 600.0, 600.0 * 1.02**number)
+    assert sum(forecasts.judged[-300:]) >= 225
+
+
 def test_a_job_that_never_starts_is_not_judged() -> None:
     """A forecast of a job that was deleted says nothing."""
     forecasts = Forecasts()

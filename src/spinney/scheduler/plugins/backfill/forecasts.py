@@ -2,7 +2,8 @@
 
 The expected start comes from the outlook. How far it was off is remembered for each job that was forecast once it has
 started, and the interval is as wide as 80 % of the newest of these need. If more or fewer than 80 % start inside, the
-intervals after are made wider or narrower (adaptive conformal prediction), so that they hold while the load changes.
+intervals after are made wider or narrower (adaptive conformal prediction), beyond all that was seen if need be, so that
+they hold while the load changes.
 Before enough forecasts have come out nothing is claimed.
 """
 
@@ -22,8 +23,12 @@ _OF_QUEUE: Final = 50
 _STEP: Final = 0.02
 _SAME: Final = 1.0
 """Seconds within which two moments are the same."""
-_NARROWEST, _WIDEST = 0.6, 0.02
-"""How many starts may lie outside, at most and at least, whatever was seen."""
+_NARROWEST, _FEWEST_OUTSIDE = 0.6, 0.02
+"""How many of the newest starts may lie outside an interval, at most and at least."""
+_WIDEST, _WIDER = -1.0, 5.0
+"""Where that is not wide enough, still fewer may: each start that is missing makes the interval so much wider, in
+logarithms, and all together no more than a hundred times."""
+_LATEST: Final = 10 * 365 * 86_400.0
 _BASE: Final = 60.0
 """Seconds that are added to waits before they are compared: being off by a minute means little."""
 
@@ -67,9 +72,12 @@ class Forecasts:
         errors = sorted(own if len(own) >= _OF_QUEUE else [error for _, error in self._errors])
         if len(errors) < FEWEST:
             return None
-        low, high = _quantile(errors, self._outside / 2), _quantile(errors, 1 - self._outside / 2)
+        outside = max(self._outside, _FEWEST_OUTSIDE)
+        beyond = _WIDER * (outside - self._outside)
+        low, high = _quantile(errors, outside / 2) - beyond, _quantile(errors, 1 - outside / 2) + beyond
         base = expected + _BASE
-        return Interval(max(base * math.exp(low) - _BASE, 0.0), max(base * math.exp(high) - _BASE, 0.0))
+        begins, ends = (min(max(base * math.exp(each) - _BASE, 0.0), _LATEST) for each in (low, high))
+        return Interval(begins, ends)
 
     def made(self, key: object, uid: str, queue: str, moment: float, expected: float) -> None:
         """Note that a job waits for a start that is expected in so many seconds; only its first forecast is judged."""

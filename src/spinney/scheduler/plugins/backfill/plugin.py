@@ -12,8 +12,7 @@ when their turn comes.
 
 Where ends are estimated, a gang may be passed again and again. Once it has waited ``agingSeconds``, and so long that
 what keeping nodes leaves idle is little beside it, the nodes that will be empty soonest are kept for it alone, before
-anybody is placed: the longer it waits, the more may be idle. Only who will have ended by then passes. Where nothing is
-known at all, that holds for single pods.
+anybody is placed: the longer it waits, the more may be idle. Where nothing is known at all, that holds for single pods.
 """
 
 from collections.abc import Sequence
@@ -27,7 +26,7 @@ import numpy as np
 
 from spinney.api.durations import format_duration
 from spinney.cluster.journal import Rows
-from spinney.cluster.table import Mask
+from spinney.cluster.table import Mask, Matrix
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.arguments import read_arguments
 from spinney.scheduler.framework.events import BatchEvent, EventHandler
@@ -121,7 +120,7 @@ class Backfill(Plugin):
         return job.key != kept.key and kept.key not in self._started and not self._ends_by(job, kept)
 
     def _ends_by(self, job: PodGroupInfo, kept: Reservation) -> bool:
-        return self._length(job) <= kept.free
+        return kept.at is not None and self._length(job) <= kept.at
 
     def _passes(self, job: PodGroupInfo) -> tuple[object, ...]:
         """Return for which reservations a job is short enough, and itself if it has to keep to its place."""
@@ -334,7 +333,7 @@ class Backfill(Plugin):
             forecasts.made(job.key, job.uid, job.queue, now, place.at)
         self._memory.promises[job.key] = replace(before, rows=place.rows, held=place.held)
         self._memory.aged.pop(job.key, None)
-        self._enter(job, place, known=True)
+        self._enter(job, place.at, place.rows, place.held, place.left)
 
     def _keep_empty(self, job: PodGroupInfo) -> bool:
         """Keep the nodes that will be empty soonest, if that leaves little idle beside what the job has waited for."""
@@ -348,15 +347,14 @@ class Backfill(Plugin):
         if rows is None:
             return False
         offered = int(table.allocatable[rows, column].sum())
-        last = float(emptying.seconds[rows].max())
-        idle = last * offered - float(emptying.work[rows].sum())
+        idle = float(emptying.seconds[rows].max()) * offered - float(emptying.work[rows].sum())
         asked = sum(int(demand.request[column]) * demand.count for demand in demands)
         if idle > _WORTH * self._waited(job).total_seconds() * asked:
             return False
         self._memory.promises.pop(job.key, None)
         self._memory.aged[job.key] = None
         nothing = np.zeros((len(rows), self._width), dtype=np.int64)
-        self._enter(job, Place(last, np.array(rows, dtype=np.intp), nothing, nothing.copy()), known=False)
+        self._enter(job, None, np.array(rows, dtype=np.intp), nothing, nothing.copy())
         return True
 
     def _explain(self, job: PodGroupInfo) -> None:
@@ -377,12 +375,9 @@ class Backfill(Plugin):
         )
         session.record_fit_error(job, FitError(RESERVED, message))
 
-    def _enter(self, job: PodGroupInfo, place: Place, *, known: bool) -> None:
-        slots = {row: slot for slot, row in enumerate(place.rows.tolist())}
-        at = place.at if known else None
-        self._reservations.append(
-            Reservation(job.key, job.queue, at, place.at, place.rows, place.held, place.left, slots)
-        )
+    def _enter(self, job: PodGroupInfo, at: float | None, rows: Rows, held: Matrix, left: Matrix) -> None:
+        slots = {row: slot for slot, row in enumerate(rows.tolist())}
+        self._reservations.append(Reservation(job.key, job.queue, at, rows, held, left, slots))
 
     def _has_aged(self, job: PodGroupInfo) -> bool:
         return self._waited(job).total_seconds() >= self._terms.aging_seconds

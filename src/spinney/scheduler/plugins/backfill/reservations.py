@@ -20,8 +20,6 @@ class Reservation:
     queue: str
     at: float | None
     """Seconds from now."""
-    free: float
-    """Seconds from now after which it is expected to be free: who has ended by then may use it."""
     rows: Rows
     held: Matrix
     left: Matrix
