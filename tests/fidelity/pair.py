@@ -28,6 +28,8 @@ _VARYING = (
     "managedFields",
     "remainingItemCount",
 )
+_GIVEN = ("nodePort", "lastPhaseTransitionTime")
+"""Fields that a server fills in with a value of its own: they are there, or not, on both."""
 _UNIQUE = re.compile(
     r"(?<=kube-api-access-)\w{5}\Z|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
     r"|\b10\.(0|96)\.\d+\.\d+\b|(?<=:)3[0-2]\d{3}(?=/)"  # addresses and ports that services are given
@@ -133,7 +135,7 @@ def stable(value: Any) -> Any:
     """Return a value without what varies, what only the real server has, and what is empty."""
     if isinstance(value, dict):
         kept = {name: stable(child) for name, child in value.items() if name not in _VARYING and name not in ONLY_REAL}
-        return {name: "*" if name == "nodePort" else child for name, child in kept.items() if child not in _EMPTY}
+        return {name: "*" if name in _GIVEN else child for name, child in kept.items() if child not in _EMPTY}
     if isinstance(value, list):
         return [stable(item) for item in value if not isinstance(item, str) or item not in ONLY_REAL]
     return _UNIQUE.sub("*", value) if isinstance(value, str) else value
