@@ -5,7 +5,7 @@ Nothing in Spinney reads the wall clock, draws a random number or starts a threa
 """
 
 from spinney.runtime.clock import Clock, SystemClock, VirtualClock
-from spinney.runtime.collection import collection_held_off, settle_garbage_collector
+from spinney.runtime.collection import collect_young, collection_held_off, settle_garbage_collector
 from spinney.runtime.executor import Executor, InlineExecutor, ThreadExecutor
 from spinney.runtime.runtime import Runtime
 from spinney.runtime.virtual import Deadlock, VirtualTimeLoop, run_virtual, run_virtual_within
@@ -20,6 +20,7 @@ __all__ = [
     "ThreadExecutor",
     "VirtualClock",
     "VirtualTimeLoop",
+    "collect_young",
     "collection_held_off",
     "run_virtual",
     "run_virtual_within",

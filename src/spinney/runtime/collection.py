@@ -22,6 +22,15 @@ def settle_garbage_collector() -> None:
     gc.set_threshold(100_000, 50, 1_000)
 
 
+def collect_young() -> None:
+    """Free what was made and dropped since the last collection: call it where something large refers to itself.
+
+    Rare collections count objects, not bytes. A scheduling session is some hundred objects that hold arrays as long as
+    the cluster has nodes, so a hundred of them would pile up: 0.7 MiB each with 1 000 nodes. This takes 0.25 ms.
+    """
+    gc.collect(0)
+
+
 @contextmanager
 def collection_held_off() -> Iterator[None]:
     """Keep the garbage collector from running inside the block; nested blocks and a collector switched off stay so.

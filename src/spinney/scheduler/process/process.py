@@ -39,6 +39,7 @@ from spinney.reporting.pods import PodStatusWriter
 from spinney.reporting.queues import QueueStatuses
 from spinney.reporting.unreadable import UnreadableObjects
 from spinney.reporting.volcano_groups import VolcanoGroupStatus
+from spinney.runtime import collect_young
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.plugin import PluginRegistry
@@ -320,6 +321,7 @@ class SchedulerProcess:
             log.debug("woken by time", moment=str(self._moment))
 
     async def _cycle(self) -> None:
+        collect_young()  # the session of the cycle before, which nobody refers to any more
         started = self._runtime.clock.monotonic()
         snapshot, seen = self.inventory.snapshot(), BookPositions.of(self.inventory.cluster)
         self._releaser.look_after_cycle(snapshot.gangs.pending)
