@@ -48,6 +48,13 @@ def test_allocation_is_that_of_placed_pods() -> None:
     assert found.fragmentation == pytest.approx(40)
 
 
+def test_machines_without_gpus_have_figures_too() -> None:
+    """A trace of CPU machines is told in nodes and waits; it has no GPUs to lose."""
+    trace = a_trace(a_job("j", 0.0, gpus=0), nodes=machines(2, gpus=0))
+    found = figures_of(trace, replayed(trace))
+    assert (found.started, found.most_nodes_in_use, found.fragmentation, found.allocated) == (1, 1, 0.0, 0.0)
+
+
 def test_fragmentation_as_defined() -> None:
     """What a pod without GPUs, a missing model, too little CPU, or too small a rest makes useless is counted."""
     space = FreeSpace.empty((Machine("a", 8000, 0, 2, model="T4"), Machine("b", 1000, 0, 1, model="V100")))

@@ -28,7 +28,9 @@ class FreeSpace:
         """Return the space of machines that nobody uses."""
         width = max((machine.gpus for machine in machines), default=0)
         gpus = np.array([[WHOLE] * each.gpus + [0] * (width - each.gpus) for each in machines], dtype=np.int64)
-        return cls(machines, np.array([each.cpu for each in machines], dtype=np.int64), gpus.reshape(-1, width))
+        return cls(
+            machines, np.array([each.cpu for each in machines], dtype=np.int64), gpus.reshape(len(machines), width)
+        )
 
     def take(self, machine: int, ask: Ask, devices: Iterable[int], sign: int = 1) -> None:
         """Note that a pod takes its devices of a machine, or with ``sign`` -1 gives them back."""
