@@ -289,6 +289,29 @@ async def test_a_proxy_tunnels_tls(tmp_path: Path) -> None:
         assert targets == [server.url.removeprefix("https://")]
 
 
+async def test_a_watch_passes_a_proxy(tmp_path: Path) -> None:
+    """A stream goes through the tunnel, too: what the server sends arrives whole, and its end is the end."""
+    authority = Authority()
+
+    async def two(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        for line in (b'{"a":1}\n', b'{"b":2}\n'):
+            await response.write(line)
+        return response
+
+    async with (
+        serving(pair=authority.server("127.0.0.1"), directory=tmp_path) as server,
+        proxying() as (proxy, targets),
+    ):
+        server.answer = two
+        transport = HttpTransport(Endpoint(server.url, authorities=authority.pem, proxy=proxy))
+        async with transport.stream(Request("GET", "/watch")) as stream:
+            assert await drained(stream) == b'{"a":1}\n{"b":2}\n'
+        assert targets == [server.url.removeprefix("https://")]
+        await transport.close()
+
+
 async def test_redirects_are_not_followed() -> None:
     """A redirect comes back as it is, so that the credential goes nowhere else."""
     async with serving() as server:
