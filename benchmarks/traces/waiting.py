@@ -142,8 +142,9 @@ def _replayed(trace: Trace, every: float, actions: tuple[str, ...] = _ALLOCATE) 
     if problems := problems_of(trace, history):
         raise SystemExit(problems[0])
     ends = {event.job: event.at for event in history.events if event.what == "ended"}
-    judged = [inside for memory in kept.values() for inside in memory.forecasts.judged]
-    coverage = f"{100 * sum(judged) / len(judged):.1f} % of {len(judged):,}" if judged else "none told"
+    inside = sum(memory.forecasts.inside for memory in kept.values())
+    judged = sum(memory.forecasts.judged for memory in kept.values())
+    coverage = f"{100 * inside / judged:.1f} % of {judged:,}" if judged else "none told"
     found = [ends[number] - job.submitted - (job.duration or 0.0) for number, job in enumerate(trace.jobs)]
     return found, coverage, history.seconds
 

@@ -63,8 +63,10 @@ class Forecasts:
         """Jobs that wait and were told an interval."""
         self._late: set[str] = set()
         """Those of them whose interval has ended."""
-        self.judged: list[bool] = []
-        """Of each interval that was claimed, in the order of starts: whether the job started inside."""
+        self.judged = 0
+        """How many jobs have started that were told an interval."""
+        self.inside = 0
+        """How many of them started inside it."""
 
     def interval(self, queue: str, expected: float) -> Interval | None:
         """Return when a job that is expected to start in so many seconds will; ``None``: too little is known."""
@@ -82,6 +84,8 @@ class Forecasts:
     def made(self, key: object, uid: str, queue: str, moment: float, expected: float) -> None:
         """Note that a job waits for a start that is expected in so many seconds; only its first forecast is judged."""
         if self.of(key, uid) is None:
+            if (another := self._open.get(key)) is not None:
+                self._settled(another.uid)
             made = self._open[key] = StartForecast(queue, uid, moment, expected, self.interval(queue, expected))
             if made.interval is not None:
                 heapq.heappush(self._latest, (moment + made.interval.high + _SAME, uid))
@@ -101,7 +105,8 @@ class Forecasts:
         self._errors.append((forecast.queue, math.log((waited + _BASE) / (forecast.expected + _BASE))))
         if forecast.interval is not None:
             inside = forecast.interval.low - _SAME <= waited <= forecast.interval.high + _SAME
-            self.judged.append(inside)
+            self.judged += 1
+            self.inside += inside
             if forecast.uid not in self._late:
                 self._learn(inside=inside)
             self._settled(forecast.uid)
@@ -130,7 +135,7 @@ class Forecasts:
     @property
     def coverage(self) -> float | None:
         """Return how many of the claimed intervals held the start; ``None`` before any was judged."""
-        return sum(self.judged) / len(self.judged) if self.judged else None
+        return self.inside / self.judged if self.judged else None
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:
