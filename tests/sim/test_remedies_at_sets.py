@@ -26,13 +26,13 @@ NOTHING: Mapping[str, object] = {}
 RACKS: Mapping[str, object] = {"topologyConstraint": {"topologyName": "gpu-topology", "pack": {"required": "rack"}}}
 
 
-def a_set(pods: int, name: str = "train", template: Mapping[str, object] = NOTHING) -> JSON:
+def a_set(pods: int, name: str = "train", template: Mapping[str, object] = NOTHING, scheduler: str = "") -> JSON:
     """Return a set of one gang of pods that take a whole node each; their command must survive every change."""
     container = {"name": "main", "image": "app", "command": ["train"], "resources": {"limits": {"nvidia.com/gpu": "8"}}}
-    spec = {"roleName": "w", "replicas": pods, "podSpec": {"containers": [container]}}
+    spec = {"roleName": "w", "replicas": pods, "podSpec": {"containers": [container], "schedulerName": scheduler}}
     cliques = [{"name": "w", "spec": spec}]
     return {
-        "metadata": {"name": name, "namespace": "default"},
+        "metadata": {"name": name, "namespace": "default", "labels": {"kai.scheduler/queue": "research"}},
         "spec": {"replicas": 1, "template": {"cliques": cliques, **template}},
     }
 
@@ -55,8 +55,8 @@ async def carry_out(client: Client, remedy: Remedy) -> None:
         await client.delete(POD_CLIQUE_SET, patch.name, patch.namespace)
         await client.runtime.clock.sleep(120)
         changed = apply_json_patch({"metadata": present["metadata"], "spec": present["spec"]}, list(patch.operations))
-        name = {"name": patch.name, "namespace": patch.namespace}
-        await client.create(POD_CLIQUE_SET, {**changed, "metadata": name})
+        metadata = {key: present["metadata"][key] for key in ("name", "namespace", "labels")}
+        await client.create(POD_CLIQUE_SET, {**changed, "metadata": metadata})
 
 
 async def told_and_done(
@@ -64,7 +64,7 @@ async def told_and_done(
 ) -> tuple[Remedy, list[Pod]]:
     """Create a set that waits, do what was recommended in these words, and return it with the pods a minute later."""
     runtime = Runtime.virtual(seed=7)
-    cluster = EmbeddedCluster(runtime, StackOptions(nodes=gpu_cluster(4, 8, rack=2, block=block)))
+    cluster = EmbeddedCluster(runtime, StackOptions.whole(gpu_cluster(4, 8, rack=2, block=block)))
     async with cluster.running():
         client = cluster.client
         taint = {"key": "team", "value": "a", "effect": "NoSchedule"}
@@ -95,6 +95,10 @@ ANEW = "; PodCliqueSet train has to be created anew for that"
         (a_set(6), 4, "let it start with 4 of 6 pods", 4),
         (a_set(3, template=RACKS), 4, "require one block instead of one rack", 3),
         (a_set(3, template=RACKS), 2, "do not require one rack", 3),
+        (a_set(6, scheduler="kai-scheduler"), 4, "let it start with 4 of 6 pods", 4),
+        (a_set(3, template=RACKS, scheduler="kai-scheduler"), 4, "require one block instead of one rack", 3),
+        (a_set(6, scheduler="coscheduling"), 4, "let it start with 4 of 6 pods", 4),
+        (a_set(6, scheduler="default-scheduler"), 4, "let it start with 4 of 6 pods", 4),
     ],
 )
 def test_what_may_not_change_is_created_anew(pcs: JSON, block: int, text: str, placed: int) -> None:
@@ -103,7 +107,9 @@ def test_what_may_not_change_is_created_anew(pcs: JSON, block: int, text: str, p
 
     assert sum(bool(pod.spec.node_name) for pod in pods) == placed
     (command,) = [change.command for change in remedy.changes]
-    assert command.startswith("kubectl get podcliqueset train -n default -o json | kubectl patch --local -f - ")
+    assert command.startswith(
+        "kubectl get podcliqueset.v1alpha1.grove.io train -n default -o json | kubectl patch --local -f - "
+    )
     assert command.endswith(" -o json | kubectl replace --force -f -")
 
 
@@ -113,7 +119,7 @@ def test_a_set_is_moved_to_another_queue_by_its_label() -> None:
 
     assert all(pod.spec.node_name for pod in pods)
     assert [change.command for change in remedy.changes] == [
-        "kubectl patch podcliqueset train -n default --type merge -p "
+        "kubectl patch podcliqueset.v1alpha1.grove.io train -n default --type merge -p "
         """'{"metadata":{"labels":{"kai.scheduler/queue":"team"}}}'"""
     ]
 
@@ -133,7 +139,7 @@ def test_a_taint_is_tolerated_in_the_template_of_the_set(present: Sequence[JSON]
         1 + len(present)
     }
     (command,) = [change.command for change in remedy.changes]
-    assert command.startswith("kubectl patch podcliqueset train -n default --type json -p ")
+    assert command.startswith("kubectl patch podcliqueset.v1alpha1.grove.io train -n default --type json -p ")
 
 
 def test_a_workload_that_is_ended_does_not_come_back() -> None:

@@ -1,7 +1,7 @@
 """Ending workloads for good: pods that a controller would make again are ended with what they are made from."""
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from spinney.api.core import Pod
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
@@ -20,19 +20,22 @@ class Maker(NamedTuple):
     kind: str
     name: str
 
+    def patch(self, **what: Any) -> Patch:
+        """Return a patch of it."""
+        return Patch(api_version=self.api_version, kind=self.kind, name=self.name, namespace=self.namespace, **what)
+
     @property
     def deletion(self) -> Patch:
         """Return the patch that ends it."""
-        return Patch(
-            api_version=self.api_version, kind=self.kind, name=self.name, namespace=self.namespace, delete=True
-        )
+        return self.patch(delete=True)
 
     @property
     def command(self) -> str:
         """Return the command that ends it."""
-        group, _, version = self.api_version.rpartition("/")
-        kind = f"{self.kind.lower()}.{version}.{group}" if group else self.kind.lower()
-        return f"kubectl delete {kind} {self.name} -n {self.namespace}"
+        return f"kubectl delete {self.deletion.target}"
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
 
 
 def maker_of(pod: Pod) -> Maker | None:

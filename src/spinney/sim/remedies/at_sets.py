@@ -5,23 +5,19 @@ has to be created anew for these.
 Snapshots hold no commands and no environments, so such a change is told as operations on the set, not as a whole set.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
-
-import msgspec
+from typing import Any
 
 from spinney.api.core import Pod
 from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
-from spinney.api.labels import PART_OF, POD_CLIQUE
+from spinney.api.labels import GROUPED, PART_OF, POD_CLIQUE
 from spinney.api.podgang import PodGang
 from spinney.api.struct import JSON, to_json
 from spinney.api.topology_constraint import TopologyConstraint
-from spinney.sim.remedies.change import Patch, RemedyStep
+from spinney.sim.remedies.at_owners import Maker
+from spinney.sim.remedies.change import Patch
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, differing
 
-OF_GANGS: Final = frozenset({"minimum", "relax", "queue", "preemptible", "tolerate"})
-"""The levers that change the object of a gang, or its pods."""
 _Changed = tuple[Any, Any]
 """A PodGang or a pod that waits, as it is and as it would be."""
 
@@ -31,47 +27,18 @@ def at_sets(before: ClusterSnapshot, after: ClusterSnapshot) -> tuple[ClusterSna
     sets = {(each.metadata.namespace, each.metadata.name): each for each in before.of(POD_CLIQUE_SET, PodCliqueSet)}
     owned: dict[tuple[str | None, str], list[_Changed]] = {}
     for _, (namespace, _), old, new in differing(before, after):
-        if isinstance(old, PodGang | Pod) and new is not None and not (isinstance(old, Pod) and old.spec.node_name):
+        if not isinstance(old, PodGang | Pod) or new is None or GROUPED in old.metadata.labels:
+            continue
+        if not (isinstance(old, Pod) and old.spec.node_name):
             owned.setdefault((namespace, old.metadata.labels.get(PART_OF, "")), []).append((old, new))
     owned = {key: changed for key, changed in owned.items() if key in sets}
     patches = [patch for key, changed in owned.items() for patch in _patches(before, sets[key], changed)]
     return after.with_objects(old for changed in owned.values() for old, _ in changed), tuple(patches)
 
 
-def with_commands(steps: Sequence[RemedyStep], patches: Sequence[Patch]) -> tuple[RemedyStep, ...]:
-    """Return steps with the commands that make them at sets; they follow the last step that is made there."""
-    last = max((number for number, step in enumerate(steps) if step.lever in OF_GANGS), default=None)
-    commands = [_command(each) for each in patches if each.kind == POD_CLIQUE_SET.kind]
-    if last is None or not commands:
-        return tuple(steps)
-    anew = [f"PodCliqueSet {each.name} has to be created anew for that" for each in patches if each.recreate]
-    told = msgspec.structs.replace(
-        steps[last], text="; ".join([steps[last].text, *anew]), command="\n".join(filter(None, commands))
-    )
-    return (*steps[:last], told, *steps[last + 1 :])
-
-
-def _command(patch: Patch) -> str:
-    where = f"podcliqueset {patch.name} -n {patch.namespace}"
-    if patch.merge is not None:
-        return f"kubectl patch {where} --type merge -p '{_compact(patch.merge)}'"
-    if not patch.recreate:
-        return f"kubectl patch {where} --type json -p '{_compact(patch.operations)}'"
-    change = f"kubectl patch --local -f - --type json -p '{_compact(patch.operations)}' -o json"
-    return f"kubectl get {where} -o json | {change} | kubectl replace --force -f -"
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))
-
-
-def _patch(pcs: PodCliqueSet, **what: Any) -> Patch:
-    metadata, kind = pcs.metadata, POD_CLIQUE_SET
-    return Patch(api_version=kind.api_version, kind=kind.kind, name=metadata.name, namespace=metadata.namespace, **what)
-
-
 def _patches(snapshot: ClusterSnapshot, pcs: PodCliqueSet, changed: Sequence[_Changed]) -> Iterator[Patch]:
     """Yield what changes a set so that what it owns changes as told."""
+    maker = Maker(pcs.metadata.namespace, POD_CLIQUE_SET.api_version, POD_CLIQUE_SET.kind, pcs.metadata.name)
     labels: dict[str, str] = {}
     free: list[JSON] = []
     fixed: list[JSON] = []
@@ -82,9 +49,9 @@ def _patches(snapshot: ClusterSnapshot, pcs: PodCliqueSet, changed: Sequence[_Ch
         labels |= {key: text for key, text in new.metadata.labels.items() if old.metadata.labels.get(key) != text}
         fixed += [*_minimums(pcs, old, new), *_levels(snapshot, pcs, old, new)]
     if labels:
-        yield _patch(pcs, merge={"metadata": {"labels": labels}})
+        yield maker.patch(merge={"metadata": {"labels": labels}})
     if free or fixed:
-        yield _patch(pcs, operations=(*free, *fixed), recreate=bool(fixed))
+        yield maker.patch(operations=(*free, *fixed), recreate=bool(fixed))
 
 
 def _tolerations(pcs: PodCliqueSet, old: Pod, new: Pod) -> Iterator[JSON]:
@@ -121,7 +88,7 @@ def _levels(snapshot: ClusterSnapshot, pcs: PodCliqueSet, old: PodGang, new: Pod
     """Yield the topology constraints of the set, where a node label that they stand for is another one."""
     relaxed = {
         before: after
-        for before, after in zip(_required(old), _required(new), strict=True)
+        for before, after in zip(required_levels(old), required_levels(new), strict=True)
         if before is not None and before != after
     }
     template = pcs.spec.template
@@ -152,7 +119,7 @@ def _constraint(path: str, constraint: TopologyConstraint, keys: Mapping[str, st
     return {"op": "remove", "path": f"{path}/{field}" if constraint.preferred else path}
 
 
-def _required(gang: PodGang) -> list[str | None]:
+def required_levels(gang: PodGang) -> list[str | None]:
     """Return the node labels that the parts of a gang require, in one order."""
     spec = gang.spec
     constraints = [

@@ -24,6 +24,13 @@ class Patch(Struct, frozen=True, kw_only=True):
     create: JSON | None = None
     delete: bool = False
 
+    @property
+    def target(self) -> str:
+        """Return the object as kubectl is told it, with version and group: other groups have kinds of the same name."""
+        group, _, version = self.api_version.rpartition("/")
+        kind = f"{self.kind.lower()}.{version}.{group}" if group else self.kind.lower()
+        return f"{kind} {self.name} -n {self.namespace}"
+
 
 class RemedyPrice(Struct, frozen=True, kw_only=True):
     """What a remedy costs others and the owner of the cluster."""
@@ -61,7 +68,7 @@ class Remedy(Struct, frozen=True, kw_only=True):
 
     changes: tuple[RemedyStep, ...]
     patches: tuple[Patch, ...] = ()
-    """The same on objects: of a gang that a PodCliqueSet owns on the set, else on those that schedulers read."""
+    """The same on objects: on what a gang is made from (a PodCliqueSet, a Job), else on what schedulers read."""
     price: RemedyPrice = RemedyPrice()
 
     @property

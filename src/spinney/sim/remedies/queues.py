@@ -10,9 +10,12 @@ import msgspec
 
 from spinney.api import kai, volcano
 from spinney.api.kai import QUEUE, Queue, QueueResources
+from spinney.api.labels import GROUPED
+from spinney.api.podgang import PodGang
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.explain.amounts import listed
 from spinney.gangs.sources.context import QUEUE_LABEL
+from spinney.gangs.sources.volcano import SOURCE as VOLCANO
 from spinney.gangs.tree import GangKey
 from spinney.sim.remedies.change import RemedyStep
 from spinney.sim.remedies.lever import Chosen, Lever
@@ -143,6 +146,9 @@ def _described(bounds: Sequence[tuple[_Bound, float]]) -> RemedyStep:
 
 
 def _elsewhere(situation: Situation, queues: dict[str, Queue], current: str) -> Iterator[Lever]:
+    gang = situation.pod_gang
+    if gang is not None and GROUPED in gang.metadata.labels and any(record.node for record in situation.members):
+        return  # the grouper keeps a gang in the queue where it has begun
     parents = {each.spec.parent_queue for each in queues.values()}
     for name in [each for each in sorted(queues) if each not in parents and each != current][:_OTHERS]:
         yield Lever(
@@ -155,6 +161,8 @@ def _elsewhere(situation: Situation, queues: dict[str, Queue], current: str) -> 
 
 def _moved(situation: Situation, name: str, snapshot: ClusterSnapshot, _: Chosen) -> ClusterSnapshot:
     def moved(found: Any) -> Any:
+        if isinstance(found, PodGang) and situation.key.source == VOLCANO:
+            return found  # Volcano's queue is named by an annotation
         if isinstance(found, kai.PodGroup | volcano.PodGroup):
             return msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, queue=name))
         labels = {**found.metadata.labels, QUEUE_LABEL: name}

@@ -9,9 +9,9 @@ from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
-from spinney.sim.remedies.at_owners import patches_at_owners
-from spinney.sim.remedies.at_sets import at_sets, with_commands
+from spinney.sim.remedies.at_sources import at_sources
 from spinney.sim.remedies.change import Remedy, RemedyPrice
+from spinney.sim.remedies.commands import with_commands
 from spinney.sim.remedies.lever import Chosen, Lever
 from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.remedies.nodes import added_node_levers, node_levers
@@ -286,10 +286,8 @@ def _remedy(search: _Search, pulled: Sequence[tuple[Lever, Chosen]]) -> Remedy:
         delayed=tuple(sorted(map(str, delayed))),
     )
     made = [(lever, chosen) for lever, chosen in pulled if not lever.waits]
-    rest, of_sets = at_sets(search.snapshot, search.changed(made))
+    told = at_sources(search.snapshot, search.changed(made))
     steps = [lever.describe(chosen) for lever, chosen in pulled]
     return Remedy(
-        changes=with_commands(steps, of_sets),
-        patches=(*of_sets, *patches_at_owners(search.snapshot, rest)),
-        price=price,
+        changes=with_commands(steps, told.of_gangs, told.words), patches=told.of_gangs + told.others, price=price
     )

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from spinney.api.affinity import Taint
 from spinney.api.core import Node, Pod
+from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.cluster.filters.taint_toleration import tolerates
 from spinney.cluster.pods import PodRecord
@@ -15,6 +16,7 @@ from spinney.cluster.statuses import PodStatus
 from spinney.explain import Explanation
 from spinney.gangs.tree import Gang, GangKey, Member
 from spinney.scheduler.topology.levels import TopologyLevels
+from spinney.sim.remedies.at_sources import pod_gang_of
 from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity, resource_of
 from spinney.sim.whatif.simulation import Simulation
@@ -76,12 +78,25 @@ class Situation:
         found = self.simulation.inventory.shared.gangs.object_of(self.key)
         return (resource_of(found), found) if found is not None else None
 
+    @cached_property
+    def pod_gang(self) -> PodGang | None:
+        """Return the PodGang of the gang: the object that defines it, or what a backend made that from."""
+        if self.definition is None:
+            return None
+        _, found = self.definition
+        gangs = {identity(each): each for each in self.snapshot.of(POD_GANG, PodGang)}
+        return found if isinstance(found, PodGang) else pod_gang_of(found, gangs)
+
     def redefined(self, snapshot: ClusterSnapshot, change: Callable[[Any], Any]) -> ClusterSnapshot:
-        """Return ``snapshot`` with the object that defines the gang changed."""
+        """Return ``snapshot`` with the object that defines the gang changed, and the PodGang that it is made from."""
         assert self.definition is not None, "a lever over the definition needs one"
-        resource, named = self.definition
+        _, named = self.definition
+        names = {(resource_of(each), identity(each)) for each in (named, self.pod_gang) if each is not None}
         return snapshot.with_objects(
-            change(found) for found in snapshot.objects[resource] if identity(found) == identity(named)
+            change(found)
+            for resource in {resource for resource, _ in names}
+            for found in snapshot.objects[resource]
+            if (resource, identity(found)) in names
         )
 
     # -- topology ----------------------------------------------------------------------------------------------------

@@ -43,12 +43,17 @@ def minimum_lever(situation: Situation) -> Iterator[Lever]:
         of = f" ({listed(parts)})" if len(minimums) > 1 else ""
         return RemedyStep(lever="minimum", text=f"let it start with {sum(now.values())} of {before} pods{of}")
 
+    def lowered(it: Any, steps: int) -> Any:
+        own = _minimums(it)
+        if own.keys() == minimums.keys():
+            return _with_minimums(it, _lowered(minimums, steps))
+        same = sum(own.values()) == before  # a scheduler that knows one number, made from those of the parts
+        return _with_minimums(it, _lowered(own, steps)) if same else it
+
     yield Lever(
         name="minimum",
         size=steps,
-        apply=lambda snapshot, chosen: situation.redefined(
-            snapshot, lambda it: _with_minimums(it, _lowered(minimums, len(chosen)))
-        ),
+        apply=lambda snapshot, chosen: situation.redefined(snapshot, lambda it: lowered(it, len(chosen))),
         describe=describe,
         ordered=True,
         likely=situation.short_of,
