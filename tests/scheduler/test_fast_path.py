@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spinney.gangs.tree import TopologyConstraintInfo
@@ -106,6 +106,7 @@ def test_spreading_gives_what_one_by_one_gives(nodes: list[Shape], work: list[tu
 
 @settings(max_examples=25, deadline=None)
 @given(shapes, jobs)
+@example([(6, 0, 0), (5, 0, 0)], [(4, 1)])
 def test_any_plugin_gives_what_one_by_one_gives(nodes: list[Shape], work: list[tuple[int, int]]) -> None:
     """A plugin's per-node functions that read the node are asked again whenever the node changed."""
     both_ways(lambda: outcome(nodes, work, SchedulerConfig(), Moody, packed=False))

@@ -218,6 +218,8 @@ class Packing(Plugin):
 
     def _free_at(self, rows: Rows) -> Columns:
         """Return what is free and stranded on some rows; the scores of a pod ask about the same rows in turn."""
+        if self._nodes.visitors is not None:
+            return self._look_at(rows)  # the journal does not tell of pods that are there to try only
         free, known = self._follow(), self._last
         if known is None or known[0] is not rows or known[1] != self._position:
             known = self._last = (rows, self._position, free.take(rows, axis=1))
@@ -239,16 +241,21 @@ class Packing(Plugin):
 
     def _write(self, free: Columns, rows: Rows) -> None:
         """Look at some nodes again."""
+        free[:, rows] = self._look_at(rows)
+        self._position = self._table.usage.position
+
+    def _look_at(self, rows: Rows) -> Columns:
+        """Return what is free and stranded on some rows at this moment."""
         table, workload = self._table, self._known.workload
+        found: Columns = np.zeros((_OTHERS + len(workload.columns), len(rows)))
         parts = np.maximum(self._nodes.ledger.shared.kept_later(rows), 0).sum(axis=1)
-        whole = np.maximum(table.idle[:, GPU][rows] + table.releasing[:, GPU][rows], 0)
-        gpus = whole + parts / DEVICE
-        free[_WHOLE][rows], free[_GPUS][rows] = whole, gpus
+        found[_WHOLE] = np.maximum(table.idle[:, GPU][rows] + table.releasing[:, GPU][rows], 0)
+        found[_GPUS] = found[_WHOLE] + parts / DEVICE
         if workload.needs_company:
-            others = np.array([table.idle[:, each][rows] + table.releasing[:, each][rows] for each in workload.columns])
-            free[_OTHERS:, rows] = others
-            free[_STRANDED][rows] = stranded_gpus(workload, gpus, others)
-        self._position = table.usage.position
+            for place, column in enumerate(workload.columns, _OTHERS):
+                found[place] = table.idle[:, column][rows] + table.releasing[:, column][rows]
+            found[_STRANDED] = stranded_gpus(workload, found[_GPUS], found[_OTHERS:])
+        return found
 
     def _write_row(self, free: Columns, row: int) -> None:
         """Look at one node again, as :meth:`_write` does: that is what mostly changed."""
