@@ -60,6 +60,7 @@ searches: $(STAMP)  ## what the suite samples, searched for hours: faults, mutat
 	  tests/coscheduling/test_forgetting.py tests/scheduler/test_oracle.py tests/sim/test_remedies.py \
 	  tests/*/test_histories.py tests/scheduler/process/test_checkpoint_storms.py
 	SPINNEY_E2E_EVERY_BACKEND=1 $(BIN)/pytest -q -m "not real" -n auto -o timeout=0 tests/e2e
+	SPINNEY_EXAMPLES=new $(BIN)/pytest -q -m "not real and not node and not browser" -n auto
 
 .PHONY: lint
 lint: $(STAMP)  ## ruff, and the import contract between the rooms
