@@ -16,7 +16,7 @@ from spinney.kube.tls import ClientCertificate
 from spinney.kube.transport import Request, StreamingResponse
 from spinney.runtime import Runtime
 from tests.kube.certificates import Authority
-from tests.kube.tinyserver import proxying, serving
+from tests.kube.tinyserver import break_off, proxying, serving
 
 
 async def seen_by(transport: HttpTransport, path: str = "/x", **options: Any) -> Mapping[str, Any]:
@@ -189,16 +189,7 @@ async def test_a_stream_hands_out_chunks_as_they_come() -> None:
 async def test_a_stream_that_breaks_says_so() -> None:
     """A connection that dies in the middle of a stream raises, instead of looking like its end."""
     async with serving() as server:
-
-        async def die(request: web.BaseRequest) -> web.StreamResponse:
-            response = web.StreamResponse()
-            await response.prepare(request)
-            await response.write(b'{"a":1}\n{"b"')
-            assert request.transport is not None
-            request.transport.abort()
-            return response
-
-        server.answer = die
+        server.answer = break_off
         transport = HttpTransport(Endpoint(server.url))
         async with transport.stream(Request("GET", "/watch")) as stream:
             with pytest.raises(ConnectionFailed):

@@ -41,6 +41,13 @@ class Process:
         self.manager.add(self.controller)
         self.seconds = 0.0
 
+    async def bind_for_ever(self) -> None:
+        """Go on finishing what was begun when a stop is asked for."""
+        try:
+            await self.runtime.clock.sleep(1000)
+        finally:
+            await self.runtime.clock.sleep(1000)
+
     async def started(self) -> asyncio.Task[None]:
         """Return the running process, once it is ready and has had a second."""
         running = asyncio.create_task(self.manager.run())
@@ -131,14 +138,7 @@ async def test_a_reconcile_that_does_not_end_is_cancelled_after_the_grace_period
 async def test_a_runnable_that_goes_on_finishing_is_cancelled_after_the_grace_period() -> None:
     """Whoever asks for a stop says how long what was begun may take; then the process ends without it."""
     process = Process()
-
-    async def bind_for_ever() -> None:
-        try:
-            await process.runtime.clock.sleep(1000)
-        finally:
-            await process.runtime.clock.sleep(1000)
-
-    process.manager.add_runnable("binding", bind_for_ever)
+    process.manager.add_runnable("binding", process.bind_for_ever)
     running = await process.started()
     process.manager.stop(grace_seconds=2)
     before = process.runtime.clock.monotonic()
@@ -152,14 +152,7 @@ async def test_reconciles_and_runnables_have_one_grace_period_together() -> None
     process = Process()
     process.seconds = 1000
     process.server.put("a", 1)
-
-    async def bind_for_ever() -> None:
-        try:
-            await process.runtime.clock.sleep(1000)
-        finally:
-            await process.runtime.clock.sleep(1000)
-
-    process.manager.add_runnable("binding", bind_for_ever)
+    process.manager.add_runnable("binding", process.bind_for_ever)
     running = await process.started()
     process.manager.stop(grace_seconds=4)
     before = process.runtime.clock.monotonic()

@@ -11,7 +11,7 @@ from spinney.kube.http import Endpoint, HttpTransport
 from spinney.kube.tls import ClientCertificate
 from spinney.kube.transport import Request
 from spinney.kube.wire.streams import HELD_BACK
-from tests.kube.tinyserver import serving
+from tests.kube.tinyserver import break_off, serving
 
 WATCH = Request("GET", "/watch")
 
@@ -86,16 +86,7 @@ async def test_an_answer_in_gzip_that_was_not_asked_for_is_an_error() -> None:
 async def test_errors_of_a_stream_name_its_request() -> None:
     """Whoever reads the log sees which watch broke, once in each message."""
     async with serving() as server:
-
-        async def die(request: web.BaseRequest) -> web.StreamResponse:
-            response = web.StreamResponse()
-            await response.prepare(request)
-            await response.write(b"{}\n")
-            assert request.transport is not None
-            request.transport.abort()
-            return response
-
-        server.answer = die
+        server.answer = break_off
         transport = HttpTransport(Endpoint(server.url))
         async with transport.stream(WATCH) as stream:
             with pytest.raises(ConnectionFailed, match=f"^GET {server.url}/watch: the connection broke"):

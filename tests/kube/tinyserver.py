@@ -59,6 +59,16 @@ async def echo(request: web.BaseRequest) -> web.StreamResponse:
     return web.json_response(seen)
 
 
+async def break_off(request: web.BaseRequest) -> web.StreamResponse:
+    """Answer with a line and a half, and drop the connection."""
+    response = web.StreamResponse()
+    await response.prepare(request)
+    await response.write(b'{"a":1}\n{"b"')
+    assert request.transport is not None
+    request.transport.abort()
+    return response
+
+
 @asynccontextmanager
 async def serving(
     *, pair: Pair | None = None, clients: Authority | None = None, directory: Path | None = None

@@ -55,12 +55,17 @@ def a_job(
     put_gang(inventory, a_gang(name, minimum=count, created=created, queue=queue), pods)
 
 
+def a_running_job(inventory: Inventory, node: str, gpus: int, *, lasts: str = "1h") -> None:
+    """Put a job of one pod on a node, which says how long it runs if anything is said."""
+    annotations = {EXPECTED_DURATION: lasts} if lasts else {}
+    pod = a_pod("running-0", gang="running", gpus=gpus, node=node, annotations=annotations)
+    put_gang(inventory, a_gang("running"), [pod])
+
+
 def a_pair_with_a_running_job(*, lasts: str = "1h") -> Inventory:
     """Two nodes of eight GPUs, half of one in use for another hour, and a gang that needs both."""
     inventory = an_inventory(a_node("left"), a_node("right"))
-    annotations = {EXPECTED_DURATION: lasts} if lasts else {}
-    pod = a_pod("running-0", gang="running", gpus=4, node="left", annotations=annotations)
-    put_gang(inventory, a_gang("running"), [pod])
+    a_running_job(inventory, "left", 4, lasts=lasts)
     a_job(inventory, "large", 2, 8, A_MINUTE_AGO, lasts="3h")
     return inventory
 
@@ -111,10 +116,7 @@ def test_nodes_that_the_gang_does_not_need_are_free_to_all() -> None:
 def test_what_the_gang_leaves_on_its_nodes_may_be_used_for_longer() -> None:
     """Room that is left beside the gang when it starts belongs to anybody, once."""
     inventory = an_inventory(a_node("only"))
-    stated = {EXPECTED_DURATION: "1h"}
-    put_gang(
-        inventory, a_gang("running"), [a_pod("running-0", gang="running", gpus=4, node="only", annotations=stated)]
-    )
+    a_running_job(inventory, "only", 4)
     a_job(inventory, "large", 1, 6, A_MINUTE_AGO)
     a_job(inventory, "long", 1, 2, JUST_NOW, lasts="100h")
     a_job(inventory, "longer", 1, 2, NOW, lasts="100h")
@@ -157,10 +159,7 @@ def test_without_known_ends_nothing_is_promised_until_the_gang_has_aged() -> Non
 def test_a_job_without_a_place_is_told_when_such_jobs_start() -> None:
     """A single pod is told an interval although places are kept for gangs only, until that interval is over."""
     inventory = an_inventory(a_node("only"))
-    stated = {EXPECTED_DURATION: "1h"}
-    put_gang(
-        inventory, a_gang("running"), [a_pod("running-0", gang="running", gpus=8, node="only", annotations=stated)]
-    )
+    a_running_job(inventory, "only", 8)
     a_job(inventory, "single", 1, 4, JUST_NOW)
     scheduler = a_scheduler(inventory, config=backfilling(minPods="2"))
     memory = Memory()

@@ -7,20 +7,17 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from spinney.api.core import NODE, POD, Pod
+from spinney.api.core import POD, Pod
 from spinney.api.grove import POD_CLIQUE_SET
-from spinney.api.kai import QUEUE
 from spinney.api.struct import JSON
-from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.kube.client import Client, PatchKind
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import run_virtual
 from spinney.server.patches.json import apply_json_patch
 from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.subjects import find
-from spinney.sim.embedded.shapes import gpu_cluster, topology_binding
-from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
 from spinney.sim.remedies import Remedy
 from spinney.sim.snapshots.snapshot import take
+from tests.sim.waiting_clusters import a_small_cluster
 
 NOTHING: Mapping[str, object] = {}
 RACKS: Mapping[str, object] = {"topologyConstraint": {"topologyName": "gpu-topology", "pack": {"required": "rack"}}}
@@ -63,17 +60,8 @@ async def told_and_done(
     pcs: JSON, text: str, *before: JSON, block: int = 4, queues: bool = False, tainted: bool = False
 ) -> tuple[Remedy, list[Pod]]:
     """Create a set that waits, do what was recommended in these words, and return it with the pods a minute later."""
-    runtime = Runtime.virtual(seed=7)
-    cluster = EmbeddedCluster(runtime, StackOptions.whole(gpu_cluster(4, 8, rack=2, block=block)))
-    async with cluster.running():
-        client = cluster.client
-        taint = {"key": "team", "value": "a", "effect": "NoSchedule"}
-        await client.patch(NODE, "gpu-003", {"spec": {"taints": [taint] if tainted else []}})
-        await client.apply(CLUSTER_TOPOLOGY_BINDING, topology_binding())
-        if queues:
-            share = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
-            spec = {"resources": {"gpu": share, "cpu": share, "memory": share}}
-            await client.create(QUEUE, {"metadata": {"name": "team"}, "spec": spec})
+    async with a_small_cluster(block=block, quota=-1 if queues else None, tainted=tainted) as client:
+        runtime = client.runtime
         for each in (*before, pcs):
             await client.create(POD_CLIQUE_SET, each)
             await runtime.clock.sleep(60)

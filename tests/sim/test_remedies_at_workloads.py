@@ -9,23 +9,21 @@ from typing import Any, Final
 
 import pytest
 
-from spinney.api.core import NODE, POD, Pod
+from spinney.api.core import POD, Pod
 from spinney.api.kai import QUEUE
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
-from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.kube.client import Client
 from spinney.runtime import Runtime, run_virtual
 from spinney.server.patches.merge import merge
 from spinney.sim import Cluster
 from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.subjects import find
-from spinney.sim.embedded.shapes import gpu_cluster, topology_binding
-from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
 from spinney.sim.remedies import Remedy
 from spinney.sim.snapshots.snapshot import take
 from spinney.workloads.objects import DEPLOYMENT, JOB, STATEFUL_SET
+from tests.sim.waiting_clusters import a_small_cluster
 
 RACK: Final = {
     "kai.scheduler/topology-required-placement": "topology.kubernetes.io/rack",
@@ -81,17 +79,8 @@ async def told_and_done(
     resource: Resource, workload: JSON, text: str, *, block: int = 4, quota: int | None = None, tainted: bool = False
 ) -> tuple[Remedy, list[Pod], list[PodGang]]:
     """Create a workload that waits, do what was recommended in these words, and return what is there a minute later."""
-    runtime = Runtime.virtual(seed=7)
-    cluster = EmbeddedCluster(runtime, StackOptions.whole(gpu_cluster(4, 8, rack=2, block=block)))
-    async with cluster.running():
-        client = cluster.client
-        taint = {"key": "team", "value": "a", "effect": "NoSchedule"}
-        await client.patch(NODE, "gpu-003", {"spec": {"taints": [taint] if tainted else []}})
-        await client.apply(CLUSTER_TOPOLOGY_BINDING, topology_binding())
-        if quota is not None:
-            share = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
-            spec = {"resources": {"gpu": {**share, "quota": quota}, "cpu": share, "memory": share}}
-            await client.create(QUEUE, {"metadata": {"name": "team"}, "spec": spec})
+    async with a_small_cluster(block=block, quota=quota, tainted=tainted) as client:
+        runtime = client.runtime
         await client.create(resource, workload)
         await runtime.clock.sleep(120)
         snapshot = await take(client)
