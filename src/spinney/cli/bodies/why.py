@@ -27,8 +27,9 @@ from spinney.runtime import Runtime, collection_held_off
 from spinney.scheduler.framework.plugin import UnknownPlugin
 from spinney.scheduler.process.endpoint import EXPLANATIONS, RefusedGang
 from spinney.sim.advice.advice import STARTS_ANYWAY, Advisor, Answer
+from spinney.sim.advice.last_cycle import refused_gangs
 from spinney.sim.advice.subjects import AmbiguousSubject, NoSuchSubject, UnknownSubject, find
-from spinney.sim.overview.hearing import Heard, evictions, refused_by
+from spinney.sim.overview.history import eviction_events
 from spinney.sim.overview.queue_table import QueueLine
 from spinney.sim.policies.files import with_policies
 from spinney.sim.remedies import Remedy
@@ -59,15 +60,14 @@ def why(
     policies = session_policies(plugins)
     settings = scheduler_settings(config, policies)
     addable = node_groups_in(node_groups)
-    refused = _refused_by(explanations) if explanations is not None else None
+    refused = _last_refusals(explanations) if explanations is not None else None
     events: list[Event] = []
 
     async def read_events(connection: "Connection") -> None:
         with suppress(Forbidden):  # evictions are then only told by conditions
-            events.extend(await evictions(connection.client, connection.namespace))
+            events.extend(await eviction_events(connection.client, connection.namespace))
 
     snapshot, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), from_file, also=read_events)
-    heard = Heard(events=tuple(events), refused=refused)
     settings, registry = with_policies(settings or matching_profile(snapshot), policies)
     if verbose:
         settings = msgspec.structs.replace(settings, verbosity=_DEVELOPER)
@@ -81,7 +81,8 @@ def why(
                 node_groups=addable,
                 best=best,
                 patience=patience,
-                heard=heard,
+                events=events,
+                refused=refused,
             )
             found = find(snapshot, subject, here, queues=[line.name for line in advisor.queues])
             answer = advisor.reasons(found)
@@ -101,12 +102,12 @@ def why(
     print_unseen(snapshot)
 
 
-def _refused_by(url: str) -> Mapping[GangKey, RefusedGang]:
+def _last_refusals(url: str) -> Mapping[GangKey, RefusedGang]:
     """Return what the last cycle of the scheduler at ``url`` refused."""
     from spinney.dashboard.schedulers import RemoteScheduler, SchedulerUnreadable  # noqa: PLC0415 - an HTTP stack
 
     try:
-        return refused_by(asyncio.run(RemoteScheduler(url.removesuffix(EXPLANATIONS)).read(EXPLANATIONS, {}, None)))
+        return refused_gangs(asyncio.run(RemoteScheduler(url.removesuffix(EXPLANATIONS)).read(EXPLANATIONS, {}, None)))
     except (SchedulerUnreadable, ValueError) as error:
         raise click.ClickException(
             f"--explanations {url}: {error}; the scheduler answers this host on its metrics port, for example after "

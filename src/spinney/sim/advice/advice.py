@@ -16,6 +16,7 @@ import msgspec
 from spinney.api.conditions import find_condition, is_true
 from spinney.api.core import NODE, Pod
 from spinney.api.durations import format_duration
+from spinney.api.events import Event
 from spinney.api.grove import POD_CLIQUE as POD_CLIQUE_KIND
 from spinney.api.grove import POD_CLIQUE_SET, PodClique, PodCliqueSet
 from spinney.api.kai import POD_GROUP as KAI_POD_GROUP
@@ -36,10 +37,11 @@ from spinney.grouping.selecting import foreign_group
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
+from spinney.scheduler.process.endpoint import RefusedGang
 from spinney.sim.advice.kueue_workloads import kueue_says
+from spinney.sim.advice.last_cycle import disagreements
 from spinney.sim.advice.subjects import AdviceSubject
 from spinney.sim.overview import history as history_of
-from spinney.sim.overview.hearing import NOTHING_HEARD, Heard
 from spinney.sim.overview.history import Said
 from spinney.sim.overview.queue_table import QueueLine, queue_lines
 from spinney.sim.remedies import Findings, Remedy, remedies
@@ -90,8 +92,8 @@ class Answer(Struct, frozen=True, kw_only=True):
 class Advisor:
     """Answers questions about one snapshot. Mutable: the cycle is simulated when it is first needed.
 
-    At most ``best`` remedies are looked for in each answer; after ``patience`` seconds no more is tried. ``heard`` is
-    what the running cluster tells besides its objects.
+    At most ``best`` remedies are looked for in each answer; after ``patience`` seconds no more is tried. ``events`` are
+    the cluster's events of evictions, ``refused`` what the running scheduler's last cycle refused, if that was read.
     """
 
     def __init__(
@@ -104,14 +106,15 @@ class Advisor:
         node_groups: Sequence[AddableNodes] = (),
         best: int = 3,
         patience: float | None = None,
-        heard: Heard = NOTHING_HEARD,
+        events: Sequence[Event] = (),
+        refused: Mapping[GangKey, RefusedGang] | None = None,
     ) -> None:
         self.snapshot = snapshot
-        self._heard = heard
+        self._events, self._refused = events, refused
         self._config, self._registry, self._runtime = config or matching_profile(snapshot), registry, runtime
         self._best, self._patience, self._node_groups = best, patience, node_groups
         self._spent = 0.0
-        self._refused: dict[tuple[str, str], Sequence[PodRecord]] = {}
+        self._waiting: dict[tuple[str, str], Sequence[PodRecord]] = {}
         """Pods that would still wait, by the namespace and subject of the answer about them."""
         self.simulation = Simulation(snapshot, config, runtime=runtime, registry=registry)
         self._records = list(self.simulation.inventory.cluster.pods())
@@ -143,7 +146,7 @@ class Advisor:
 
         Many changed clusters are scheduled for it; ``say`` is told what is being tried.
         """
-        found = self._findings(self._refused.get((answer.namespace, answer.subject), ()), say)
+        found = self._findings(self._waiting.get((answer.namespace, answer.subject), ()), say)
         return msgspec.structs.replace(
             answer,
             sentences=(*answer.sentences, *((STARTS_ANYWAY,) if found.starts_anyway else ())),
@@ -311,8 +314,8 @@ class Advisor:
         else:
             state = next((word for word in _WORST_FIRST if word in by_status), "empty")
         if pending and not placeable:
-            self._refused[namespace, subject] = pending
-        sentences += self._differences(pending)
+            self._waiting[namespace, subject] = pending
+        sentences += self._disagreements(pending)
         told = history_of.newest((*history_of.said_of_pods(pending), *said_of_group))
         repeated = told is not None and told.message in {condition_message(each) for each in explanations}
         if told is not None and told.refused:
@@ -336,16 +339,15 @@ class Advisor:
         """Return what events tell of evictions of the subject and of pods that its own have taken the place of."""
         names = {subject.partition("/")[2], *(self._gang_of[each.key].name for each in records)}
         names |= {clique for each in records if (clique := each.labels.get(POD_CLIQUE))}
-        events = [each for each in self._heard.events if each.metadata.namespace == namespace]
+        events = [each for each in self._events if each.metadata.namespace == namespace]
         return history_of.past_evictions(events, names, self._now)
 
-    def _differences(self, pending: Sequence[PodRecord]) -> list[str]:
+    def _disagreements(self, pending: Sequence[PodRecord]) -> list[str]:
         """Return where the running scheduler said otherwise about the gangs of pods that it places."""
-        if self._heard.refused is None or not self.snapshot.sees(NODE):
+        if self._refused is None or not self.snapshot.sees(NODE):
             return []
         gangs = {self._gang_of[each.key] for each in pending if self.simulation.serves(each)}
-        found = {each.gang: (each.message, each.explanation) for each in self.cycle.waiting}
-        return list(self._heard.differences(gangs, found))
+        return list(disagreements(gangs, self._refused, self.cycle.waiting))
 
     def _lacking_plugins(self, told: Said) -> list[str]:
         """Return that the scheduler has plugins which this simulation lacks, where its refusal names some."""

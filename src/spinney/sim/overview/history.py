@@ -1,6 +1,6 @@
 """What has happened so far: what could not be created, who was evicted and for whom, and how long something waits.
 
-All of it is read from the objects of a snapshot; nothing is simulated.
+All of it is read from the objects of a snapshot and from events; nothing is simulated.
 """
 
 import re
@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from spinney.api.conditions import find_condition
+from spinney.api.core import EVENT
 from spinney.api.events import Event
 from spinney.api.grove_status import LastError
 from spinney.api.podgang import DISRUPTION_TARGET, PodGang
@@ -16,9 +17,11 @@ from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.explain.amounts import counted
 from spinney.gangs.checkpoints import REQUESTED
+from spinney.kube.client import Client
 from spinney.reporting.verdicts import WAITING_FOR_ROOM
+from spinney.runtime.tasks import together
 
-EVICTIONS: Final = ("Evict", "Preempted", "GangReleased")
+_EVICTIONS: Final = ("Evict", "Preempted", "GangReleased")
 """Reasons of events about pods that had to go: ours and KAI's, kube-scheduler's, and of gangs below their minimum."""
 GATED: Final = "SchedulingGated"
 """The reason of a condition that the API server wrote while a gate held the pod: no scheduler has spoken yet."""
@@ -89,6 +92,14 @@ def gang_eviction(gang: PodGang, now: datetime) -> list[str]:
         return []
     done = "was asked to checkpoint and go" if condition.reason == REQUESTED else "was evicted"
     return [f"it {done}{_ago(condition.last_transition_time, now)}: {condition.message or condition.reason}"]
+
+
+async def eviction_events(client: Client, namespace: str) -> list[Event]:
+    """Read the events of one namespace that tell of evictions."""
+    lists = await together(
+        *(client.list(EVENT, namespace, type=Event, field_selector=f"reason={reason}") for reason in _EVICTIONS)
+    )
+    return [event for each in lists for event in each.items]
 
 
 def past_evictions(events: Iterable[Event], names: Collection[str], now: datetime) -> list[str]:

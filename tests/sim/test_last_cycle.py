@@ -17,9 +17,10 @@ from spinney.explain import Explanation, QueueReport
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.process.endpoint import RefusedGang
 from spinney.sim import Cluster
-from spinney.sim.overview.hearing import Heard
+from spinney.sim.advice.last_cycle import disagreements
 from spinney.sim.overview.history import past_evictions
 from spinney.sim.snapshots.files import write_snapshot
+from spinney.sim.whatif.outcomes import Waiting
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GANG = GangKey("podgang", "default", "train")
@@ -88,9 +89,11 @@ def test_a_scheduler_that_says_otherwise_is_quoted(
 ) -> None:
     """Where the last cycle and the simulation differ in kind that is said, and why it may be; amounts may differ."""
     refused = {GANG: RefusedGang(*GANG, message="the words of podgang", explanation=said)} if said is not None else {}
-    found = {GANG: ("simulated words", simulated)} if simulated is not None else {}
+    waiting = (
+        [Waiting(gang=GANG, pods=(), message="simulated words", explanation=simulated)] if simulated is not None else []
+    )
 
-    told = " ".join(Heard(refused=refused).differences([GANG], found))
+    told = " ".join(disagreements([GANG], refused, waiting))
 
     assert (words in told and "--config" in told) if words else not told
 
