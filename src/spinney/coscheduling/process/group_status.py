@@ -24,7 +24,7 @@ from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.reconciling import unless_gone
-from spinney.reporting.controller import AnyStatusController, StatusController
+from spinney.reporting.controller import AnyStatusController, StatusController, StatusKind
 from spinney.reporting.pod_groups import GROUP_KINDS, ScheduledCondition
 from spinney.reporting.pods import UNSCHEDULABLE
 from spinney.reporting.verdicts import GangStanding, GangVerdict
@@ -95,14 +95,15 @@ class GroupConditions:
         self._writers[cache.resource] = (writer, cache)
 
     def bound(self, group: Group) -> None:
-        """Look at a group one of whose members was bound."""
-        for writer, _ in self._writers.values():
-            writer.look_at(group.key)
+        """Look at a group one of whose members was bound; why it was refused is over once it is scheduled."""
+        if group.refusal and _is_scheduled(group, StatusKind.having_nodes):
+            group.refusal = ""
+        self._look_at(group)
 
     def refused(self, group: Group, reason: str) -> None:
         """Say that a group could not be scheduled, and why."""
         group.refusal = reason
-        self.bound(group)
+        self._look_at(group)
 
     def happened(self, group: Group, reason: str, message: str) -> None:
         """Tell in an event on the object of a group that is not native what is done for the group."""
@@ -116,9 +117,7 @@ class GroupConditions:
         group = self._groups.get(gang)
         if group is None:
             return GangStanding(None)
-        placed = sum(record.status in having_nodes for record in group.members)
-        if group.satisfied and placed >= group.minimum and not group.waiting:
-            group.refusal = ""
+        if _is_scheduled(group, having_nodes):
             message = f"{group.minimum} pods, as many as must run together, have their nodes"
             return GangStanding(GangVerdict(scheduled=True, reason=SCHEDULED, message=message))
         if not group.refusal:
@@ -129,3 +128,12 @@ class GroupConditions:
         """Return the names of the groups that a composite consists of."""
         group = self._groups.get(gang)
         return [key.name for key in group.objects] if group is not None else []
+
+    def _look_at(self, group: Group) -> None:
+        for writer, _ in self._writers.values():
+            writer.look_at(group.key)
+
+
+def _is_scheduled(group: Group, having_nodes: frozenset[PodStatus]) -> bool:
+    placed = sum(record.status in having_nodes for record in group.members)
+    return group.satisfied and placed >= group.minimum and not group.waiting
