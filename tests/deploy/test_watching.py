@@ -22,7 +22,7 @@ from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.cli.bodies.grouper import configured
 from spinney.cli.installing.alerts import ALERTS
 from spinney.cli.installing.dashboard import ROWS, dashboard
-from spinney.cli.processes import Process, managed
+from spinney.cli.processes import Process, ProcessLease, managed
 from spinney.coscheduling.process.process import CoschedulerProcess
 from spinney.dashboard.prometheus import QUERIES
 from spinney.grouping.grouper import Grouper
@@ -57,7 +57,7 @@ def test_a_file_has_not_drifted(path: str) -> None:
 @asynccontextmanager
 async def running(client: Client, name: str) -> AsyncIterator[str]:
     """Run one of the processes as its command composes it; yield the address of its metrics."""
-    manager = managed(client, name, lease_namespace="default", endpoint=("127.0.0.1", 0))
+    manager = managed(client, lease=ProcessLease(name, "default"), endpoint=("127.0.0.1", 0))
     process = _process(name, manager)
     task = asyncio.create_task(process.run())
     try:

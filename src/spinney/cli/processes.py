@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import click
 import msgspec
 import yaml
-from prometheus_client import CollectorRegistry
 
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, connected
@@ -16,7 +16,7 @@ from spinney.cli.options import ProcessOptions
 from spinney.cli.running import until_interrupted
 from spinney.cli.terminal.output import echo
 from spinney.kube.client import Client
-from spinney.kube.lease import LeaderElection, process_identity
+from spinney.kube.lease import LeaderElection, LeaseTimes, process_identity
 from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.read_only import ReadOnlyTransport
@@ -33,6 +33,15 @@ class Process(Protocol):
         """Ask for a graceful stop."""
 
 
+@dataclass(frozen=True)
+class ProcessLease:
+    """The lease that a process must hold to write."""
+
+    name: str
+    namespace: str
+    times: LeaseTimes = LeaseTimes()  # noqa: RUF009 - a frozen value
+
+
 def run_process(
     options: ProcessOptions,
     component: str,
@@ -45,15 +54,15 @@ def run_process(
     One that is ``read_only`` writes nothing, and so needs no lease.
     """
     settle_garbage_collector()
-    lease = options.lease_namespace if options.leader_elect and not read_only else None
-    endpoint = (options.metrics_address, options.metrics_port)
+    lease = ProcessLease(component, options.lease_namespace) if options.leader_elect and not read_only else None
+    endpoint = (options.metrics_address, options.metrics_port) if options.metrics_port is not None else None
     expected: tuple[type[Exception], ...] = (ComponentFailed, OSError, *failures)
 
     async def use(connection: Connection) -> None:
         client = connection.client
         if read_only:
             client = Client(ReadOnlyTransport(client.transport), client.runtime, field_manager=client.field_manager)
-        manager = managed(client, component, lease_namespace=lease, endpoint=endpoint)
+        manager = managed(client, lease=lease, endpoint=endpoint)
         try:
             await run(manager)
         finally:
@@ -72,26 +81,31 @@ def print_checked(config: Path | None, settings: object, *notes: str) -> None:
 
 
 def managed(
-    client: Client, component: str, *, lease_namespace: str | None, endpoint: tuple[str, int | None]
+    client: Client, *, lease: ProcessLease | None, endpoint: tuple[str, int] | None, linger_seconds: float = 0.0
 ) -> Manager:
     """Compose what a process runs in; with a lease the manager's client writes nothing without holding it.
 
-    ``endpoint`` is the address and port of metrics and probes; without a port they are not served.
+    ``endpoint`` is the address and port of metrics and probes, if they are served.
     """
-    runtime, metrics, election = client.runtime, KubeMetrics(CollectorRegistry()), None
+    runtime, metrics, election, health = client.runtime, KubeMetrics(), None, None
     client = client.measured(metrics.requests)
-    if lease_namespace is not None:
+    if lease is not None:
         identity = process_identity(runtime)
         election = LeaderElection(
-            client, component, lease_namespace, identity=identity, runtime=runtime, metrics=metrics
+            client,
+            lease.name,
+            lease.namespace,
+            identity=identity,
+            runtime=runtime,
+            times=lease.times,
+            metrics=metrics,
         )
-    address, port = endpoint
-    health = None
-    if port is not None:
+    if endpoint is not None:
         from spinney.kube.serving import HealthServer  # noqa: PLC0415 - brings a web server, only where it is asked for
 
-        health = HealthServer(metrics.registry, host=address, port=port)
-    return Manager(client, runtime, election=election, health=health, metrics=metrics)
+        host, port = endpoint
+        health = HealthServer(metrics.registry, host=host, port=port)
+    return Manager(client, runtime, election=election, health=health, metrics=metrics, linger_seconds=linger_seconds)
 
 
 async def until_cancelled(process: Process, name: str) -> None:

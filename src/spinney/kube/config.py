@@ -104,13 +104,6 @@ def in_cluster_namespace() -> str:
     return (SERVICE_ACCOUNT / "namespace").read_text(encoding="utf-8").strip()
 
 
-def connect_by_default(*, runtime: Runtime, environ: Mapping[str, str] = os.environ) -> HttpTransport:
-    """Return a transport to the cluster we run in, unless ``KUBECONFIG`` names another; else by ``~/.kube/config``."""
-    if not environ.get("KUBECONFIG") and environ.get("KUBERNETES_SERVICE_HOST"):
-        return in_cluster(runtime=runtime, environ=environ)
-    return load_kubeconfig(runtime=runtime, environ=environ)
-
-
 def _credentials(
     selection: Selection, authorities: bytes | None, runtime: Runtime, environ: Mapping[str, str]
 ) -> CredentialSource:

@@ -1,8 +1,8 @@
 """The process's own endpoints: ``/healthz``, ``/livez``, ``/readyz`` and ``/metrics``.
 
-Alive means that the event loop answers and no liveness check complains; ready means that, besides, the caches have
-synced. A failing answer lists which checks failed. A component may answer further paths: to this host, which is what
-``kubectl port-forward`` comes from, and to others whom the API server lets read them.
+Alive means that the event loop answers; ready means that, besides, the caches have synced. A failing answer lists which
+checks failed. A component may answer further paths: to this host, which is what ``kubectl port-forward`` comes from,
+and to others whom the API server lets read them.
 """
 
 import asyncio
@@ -36,7 +36,6 @@ class HealthServer:
         self._registry = registry
         self._host = host or None  # every address: a pod is probed from outside
         self._port = port
-        self._live: dict[str, Check] = {}
         self._ready: dict[str, Check] = {}
         self._others: Answer | None = None
         self._guard: Guard | None = None
@@ -54,10 +53,6 @@ class HealthServer:
         if self._address is None:
             raise RuntimeError("the health server has not been started")
         return self._address
-
-    def check_live(self, name: str, check: Check) -> None:
-        """Add a check whose failure means that this process should be restarted."""
-        self._live[name] = check
 
     def check_ready(self, name: str, check: Check) -> None:
         """Add a check whose failure means that this process cannot do its work yet."""
@@ -85,9 +80,9 @@ class HealthServer:
     async def _answer(self, request: web.BaseRequest) -> web.Response:
         match request.path.rstrip("/"):
             case "/healthz" | "/livez":
-                return _report(self._live)
+                return _report({})
             case "/readyz":
-                return _report(self._live | self._ready)
+                return _report(self._ready)
             case "/metrics":
                 return web.Response(body=generate_latest(self._registry), headers={"content-type": CONTENT_TYPE_LATEST})
             case path:

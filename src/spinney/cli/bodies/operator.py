@@ -7,7 +7,6 @@ NVLink is on and the cluster lacks it, 6 anything else that keeps the operator f
 import asyncio
 import logging
 import os
-import signal
 import sys
 from pathlib import Path
 
@@ -15,18 +14,21 @@ import structlog
 
 from spinney.backends import InitializationFailed, every_backend
 from spinney.backends.documents import InvalidDocument
+from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.clusters.connecting import opened
+from spinney.cli.processes import ProcessLease, managed
 from spinney.cli.terminal.logs import log_from
 from spinney.cli.terminal.output import echo
 from spinney.kube.client import Client
-from spinney.kube.config import connect_by_default, in_cluster_namespace, load_kubeconfig
+from spinney.kube.config import in_cluster_namespace
 from spinney.kube.errors import KubeError
-from spinney.kube.lease import LeaderElection, LeaseTimes, process_identity
-from spinney.kube.manager import ComponentFailed, Manager
-from spinney.kube.metrics import KubeMetrics
+from spinney.kube.lease import LeaseTimes
+from spinney.kube.manager import ComponentFailed
 from spinney.kube.serving import HealthServer
 from spinney.operator.admission.serving import WebhookProcess
 from spinney.operator.configuration import (
     InitContainer,
+    LeaderElectionConfiguration,
     LoadedOperatorConfiguration,
     check,
     effective,
@@ -83,35 +85,53 @@ def operator(*, config: Path | None, check_only: bool, kubeconfig: Path | None) 
 
 
 async def _run(loaded: LoadedOperatorConfiguration, kubeconfig: Path | None) -> None:
-    runtime = Runtime.system()
-    transport = load_kubeconfig(kubeconfig, runtime=runtime) if kubeconfig else connect_by_default(runtime=runtime)
-    metrics = KubeMetrics()
-    client = Client(transport, runtime, field_manager=FIELD_MANAGER, metrics=metrics.requests)
-    manager = _manager(loaded, client, metrics)
+    runtime, written = Runtime.system(), loaded.written
+    transport, _, _ = opened(ClusterChoice(kubeconfig), runtime)
+    client = Client(transport, runtime, field_manager=FIELD_MANAGER)
+    probes, served = written.server.health_probes, written.server.metrics
+    manager = managed(
+        client,
+        lease=_lease(written.leader_election) if written.leader_election.enabled else None,
+        endpoint=(probes.bind_address, probes.port) if probes.enable else None,
+        linger_seconds=WEBHOOKS_LINGER_SECONDS,
+    )
     namespace = _namespace()
     account = os.environ.get("GROVE_OPERATOR_SERVICE_ACCOUNT_NAME")
     user = f"system:serviceaccount:{namespace}:{account}" if namespace and account else None
-    running = Operator(client, Settings.of(loaded, own=_own_image(), user=user), manager=manager)
+    running = Operator(manager.client, Settings.of(loaded, own=_own_image(), user=user), manager=manager)
     if namespace is None:
         log.warning("webhooks are not served: this process does not run in a cluster")
     else:
         webhooks = WebhookProcess(
-            running.admission, client, loaded.written, namespace=namespace, leaving=lambda: manager.stopping
+            running.admission,
+            client.measured(manager.metrics.requests),  # every replica serves them, and registers its certificate
+            written,
+            namespace=namespace,
+            leaving=lambda: manager.stopping,
         )
         manager.add_runnable("webhooks", webhooks.run, needs_lease=False)
         manager.check_ready("webhooks", webhooks.unready)
-    served = loaded.written.server.metrics
-    if served.enable and served.port != loaded.written.server.health_probes.port:
-        endpoint = HealthServer(metrics.registry, host=served.bind_address, port=served.port)
+    if served.enable and served.port != probes.port:
+        endpoint = HealthServer(manager.metrics.registry, host=served.bind_address, port=served.port)
         manager.add_runnable("metrics", lambda: _serve(endpoint), needs_lease=False)
-    loop = asyncio.get_running_loop()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(name, running.stop)
+    manager.stop_on_signals()
     try:
         await running.run()
     finally:
         await transport.close()
         runtime.executor.close()
+
+
+def _lease(settings: LeaderElectionConfiguration) -> ProcessLease:
+    return ProcessLease(
+        settings.resource_name,
+        settings.resource_namespace or in_cluster_namespace(),
+        LeaseTimes(
+            settings.lease_duration.total_seconds(),
+            settings.renew_deadline.total_seconds(),
+            settings.retry_period.total_seconds(),
+        ),
+    )
 
 
 def _own_image() -> InitContainer:
@@ -136,28 +156,3 @@ def _namespace() -> str | None:
         return in_cluster_namespace()
     except FileNotFoundError:
         return None
-
-
-def _manager(loaded: LoadedOperatorConfiguration, client: Client, metrics: KubeMetrics) -> Manager:
-    written, runtime = loaded.written, client.runtime
-    probes = written.server.health_probes
-    health = HealthServer(metrics.registry, host=probes.bind_address, port=probes.port) if probes.enable else None
-    election = None
-    if written.leader_election.enabled:
-        settings = written.leader_election
-        election = LeaderElection(
-            client,
-            settings.resource_name,
-            settings.resource_namespace or in_cluster_namespace(),
-            identity=process_identity(runtime),
-            runtime=runtime,
-            times=LeaseTimes(
-                settings.lease_duration.total_seconds(),
-                settings.renew_deadline.total_seconds(),
-                settings.retry_period.total_seconds(),
-            ),
-            metrics=metrics,
-        )
-    return Manager(
-        client, runtime, election=election, health=health, metrics=metrics, linger_seconds=WEBHOOKS_LINGER_SECONDS
-    )
