@@ -149,6 +149,23 @@ async def test_a_job_of_another_scheduler_says_why_it_stays(cluster: Cluster) ->
 
 
 @embedded
+async def test_jobs_that_cannot_wait_keep_nobody_from_their_turn(cluster: Cluster) -> None:
+    """Older Jobs of a scheduler that is not served stand in front for ever, and the one behind them is resumed."""
+    one = {"suspended_workloads": SuspendedWorkloads(kinds=("Job",), per_queue=1)}
+    async with a_world(cluster, workloads=True, scheduler=one) as world:
+        spec = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+        for name in ("a", "b"):
+            metadata = {"name": name, "labels": {"spinney.dev/admission": "queue"}}
+            await world.client.create(
+                JOB, {"metadata": metadata, "spec": {"suspend": True, "template": {"spec": spec}}}, world.namespace
+            )
+        await world.settle(2)
+        await suspended_job(world, "mine", 1)
+        await world.until(lambda: len(world.placed("mine")) == 1)
+        assert await jobs(world) == {"a": True, "b": True, "mine": False}
+
+
+@embedded
 async def test_a_replica_that_stands_by_keeps_no_virtual_gangs(cluster: Cluster) -> None:
     """What waits is taken out of the inventory with the lease, and is there again with the next one."""
     manager, inventory = Manager(cluster.client, cluster.runtime), Inventory()

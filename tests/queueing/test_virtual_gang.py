@@ -1,5 +1,6 @@
 """The gang that a suspended workload would be is the one that the grouper makes of its pods."""
 
+import contextlib
 from datetime import UTC, datetime
 
 import pytest
@@ -55,6 +56,85 @@ def test_a_train_job_takes_its_pods_from_its_runtime() -> None:
     found = made("TrainJob", "trainer.kubeflow.org/v1alpha1", spec, runtime)
     assert [group.min_replicas for group in found.gang.spec.pod_groups] == [5]
     assert found.expected == ("ns", "pg-train-")
+
+
+def a_runtime(
+    *jobs: JSON, kind: str = "ClusterTrainingRuntime", namespace: str = "", policy: JSON | None = None
+) -> JSON:
+    """Return a runtime called ``torch``."""
+    metadata = {"name": "torch", **({"namespace": namespace} if namespace else {})}
+    spec = {"mlPolicy": policy or {"numNodes": 1}, "template": {"spec": {"replicatedJobs": list(jobs)}}}
+    return {"kind": kind, "metadata": metadata, "spec": spec}
+
+
+def a_step(name: str, step: str = "", **pod_spec: object) -> JSON:
+    """Return a replicated job of a runtime, with the container that the trainer knows."""
+    labels = {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": step}} if step else {}
+    node = {"name": "node", "image": "i", "resources": {"requests": {"cpu": "2"}}}
+    spec = {"schedulerName": "spinney-scheduler", "containers": [node], **pod_spec}
+    return {"name": name, "template": {"metadata": labels, "spec": {"template": {"spec": spec}}}}
+
+
+def a_train_job(spec: JSON, *runtimes: JSON) -> VirtualGang:
+    """Return the gang of a TrainJob with the runtime ``torch``."""
+    return made("TrainJob", "trainer.kubeflow.org/v1alpha1", {"runtimeRef": {"name": "torch"}} | spec, *runtimes)
+
+
+def test_a_train_job_says_itself_what_each_node_needs() -> None:
+    """``resourcesPerNode`` is added to what the runtime asks for: this is where TrainJobs ask for GPUs."""
+    trainer = {"numNodes": 2, "resourcesPerNode": {"limits": {"nvidia.com/gpu": 8}, "requests": {"memory": "1Gi"}}}
+    found = a_train_job(
+        {"trainer": trainer}, a_runtime(a_step("node", "trainer"), a_step("fetch", "dataset-initializer"))
+    )
+    asked = {pod.metadata.name.split("-")[1]: dict(pod.spec.containers[0].resources.requests) for pod in found.pods}
+    assert {name: str(each.get("nvidia.com/gpu", "-")) for name, each in asked.items()} == {"node": "8", "fetch": "-"}
+    assert {"cpu", "memory"} <= asked["node"].keys()
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_the_launcher_of_a_train_job_may_be_one_of_its_nodes(*, beside: bool) -> None:
+    """With MPI the workers are the nodes; there is one less of them where the launcher works as well."""
+    policy = {"numNodes": 1, "mpi": {"runLauncherAsNode": beside}}
+    runtime = a_runtime(a_step("node"), a_step("launcher", "trainer"), policy=policy)
+    found = a_train_job({"trainer": {"numNodes": 4}}, runtime)
+    steps = [pod.metadata.name.split("-")[1] for pod in found.pods]
+    assert (steps.count("node"), steps.count("launcher")) == (3 if beside else 4, 1)
+
+
+@pytest.mark.parametrize("written", ["runtimePatches", "podTemplateOverrides"])
+def test_patches_of_a_train_job_say_where_its_pods_may_go(written: str) -> None:
+    """A node selector that a TrainJob adds counts, in the form of either version of the trainer."""
+    selector = {"nodeSelector": {"zone": "b"}}
+    patched = {"name": "node", "template": {"spec": {"template": {"spec": selector}}}}
+    patches = {
+        "runtimePatches": [
+            {"manager": "me", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [patched]}}}}
+        ],
+        "podTemplateOverrides": [{"targetJobs": [{"name": "node"}], "spec": selector}],
+    }
+    runtime = a_runtime(a_step("node", "trainer", nodeSelector={"disk": "fast"}))
+    found = a_train_job({written: patches[written]}, runtime)
+    assert [dict(pod.spec.node_selector) for pod in found.pods] == [{"disk": "fast", "zone": "b"}]
+
+
+def test_a_runtime_of_another_namespace_is_not_meant() -> None:
+    """Two teams may call their TrainingRuntimes alike."""
+    theirs = a_runtime(a_step("node", "trainer"), kind="TrainingRuntime", namespace="other", policy={"numNodes": 9})
+    ours = a_runtime(a_step("node", "trainer"), kind="TrainingRuntime", namespace="ns", policy={"numNodes": 2})
+    reference = {"runtimeRef": {"name": "torch", "kind": "TrainingRuntime"}}
+    assert len(a_train_job(reference, theirs, ours).pods) == 2
+    with pytest.raises(RuleRefused, match="TrainingRuntime 'torch', which is not there"):
+        a_train_job(reference, theirs)
+
+
+@pytest.mark.parametrize("wrong", [None, True, -1, "text", [None], {"a": None}])
+@pytest.mark.parametrize("field", ["replicatedJobs", "runtimeRef", "trainer", "runtimePatches"])
+def test_what_has_no_shape_is_refused_and_nothing_else(field: str, wrong: object) -> None:
+    """A CRD may have no schema, so anything can stand in a field: the workload is refused, or it is made sense of."""
+    for kind, version in (("JobSet", "jobset.x-k8s.io/v1alpha2"), ("TrainJob", "trainer.kubeflow.org/v1alpha1")):
+        spec: JSON = {"runtimeRef": {"name": "torch"}, "replicatedJobs": JOBS, field: wrong}
+        with contextlib.suppress(RuleRefused):
+            assert made(kind, version, spec, a_runtime(a_step("node", "trainer"))).pods
 
 
 def test_a_train_job_whose_runtime_is_not_there_says_so() -> None:

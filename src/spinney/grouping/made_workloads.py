@@ -1,7 +1,7 @@
 """Workloads that make no pods themselves but another workload, which does: what that one is, for simulations.
 
 A CronJob makes Jobs, of which one is simulated. KubeRay makes a RayCluster of a RayJob and of a RayService. Kubeflow's
-trainer makes a JobSet of a TrainJob and of the runtime it names, which therefore has to be in the file too.
+trainer makes a JobSet of a TrainJob (:mod:`.train_jobs`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,6 +10,7 @@ from typing import Any, Final
 from spinney.api.struct import JSON
 from spinney.grouping.owners import group_kind
 from spinney.grouping.terms import RuleRefused
+from spinney.grouping.train_jobs import RUNTIMES, job_set_made
 
 _WITHIN: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
     "batch/CronJob": ("batch/v1", "Job", ("jobTemplate", "spec")),
@@ -18,12 +19,11 @@ _WITHIN: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
 }
 """What each kind makes, and where in its spec the spec of that is."""
 _TRAIN_JOB: Final = "trainer.kubeflow.org/TrainJob"
-_RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
 
 
 def is_template(manifest: JSON) -> bool:
     """Tell whether an object only describes what others become: it makes no pods by being there."""
-    return manifest.get("kind") in _RUNTIMES
+    return manifest.get("kind") in RUNTIMES
 
 
 def workload_made(manifest: JSON, others: Iterable[JSON]) -> JSON:
@@ -33,7 +33,7 @@ def workload_made(manifest: JSON, others: Iterable[JSON]) -> JSON:
     """
     kind = group_kind(str(manifest.get("apiVersion")), str(manifest.get("kind")))
     if kind == _TRAIN_JOB:
-        return _job_set(manifest, others)
+        return job_set_made(manifest, others)
     if kind not in _WITHIN:
         return manifest
     version, made, path = _WITHIN[kind]
@@ -43,32 +43,3 @@ def workload_made(manifest: JSON, others: Iterable[JSON]) -> JSON:
     if not isinstance(spec, dict):
         raise RuleRefused(f"spec.{'.'.join(path)}: not there, expected the spec of the {made} that it makes")
     return {"apiVersion": version, "kind": made, "metadata": manifest.get("metadata") or {}, "spec": spec}
-
-
-def _job_set(manifest: JSON, others: Iterable[JSON]) -> JSON:
-    spec = manifest.get("spec") or {}
-    reference = spec.get("runtimeRef") or {}
-    kind, name = reference.get("kind", _RUNTIMES[0]), reference.get("name", "")
-    runtime = next((each for each in others if each.get("kind") == kind and each["metadata"].get("name") == name), None)
-    if runtime is None:
-        raise RuleRefused(f"spec.runtimeRef: its pods are described by {kind} {name!r}; put that into the file as well")
-    template = (runtime.get("spec") or {}).get("template") or {}
-    nodes = (spec.get("trainer") or {}).get("numNodes")
-    nodes = nodes if nodes is not None else ((runtime["spec"].get("mlPolicy") or {}).get("numNodes") or 1)
-    jobs = [_with_nodes(job, nodes) for job in (template.get("spec") or {}).get("replicatedJobs") or ()]
-    return {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": manifest.get("metadata") or {},
-        "spec": {**(template.get("spec") or {}), "replicatedJobs": jobs},
-    }
-
-
-def _with_nodes(job: JSON, nodes: int) -> JSON:
-    """Return a replicated job of a runtime; the one that trains has a pod for each node."""
-    labels = ((job.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    if labels.get("trainer.kubeflow.org/trainjob-ancestor-step", job.get("name")) not in ("trainer", "node"):
-        return job
-    template = job.get("template") or {}
-    spec = {**(template.get("spec") or {}), "parallelism": nodes, "completions": nodes}
-    return {**job, "template": {**template, "spec": spec}}

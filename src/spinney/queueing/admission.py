@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import msgspec
 import structlog
 
 from spinney.api.core import Pod
@@ -20,6 +21,7 @@ from spinney.api.struct import JSON
 from spinney.gangs.tree import GangKey
 from spinney.grouping.owners import Owner
 from spinney.grouping.terms import RuleRefused
+from spinney.grouping.train_jobs import RUNTIMES
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.discovery import find_kind
 from spinney.kube.errors import KubeError
@@ -47,7 +49,6 @@ _AT_ONCE: Final = 1000
 """How many pods are made up at once."""
 _LOOK_AGAIN_SECONDS: Final = 60.0
 """Between looks for kinds that are not served."""
-_RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,6 @@ class SuspendedAdmission:
         self._runtimes: dict[tuple[str, Key], JSON] = {}
         self._queued: dict[WorkloadKey, _Queued] = {}
         self._by_gang: dict[GangKey, WorkloadKey] = {}
-        self._unfit: dict[WorkloadKey, str | None] = {}
-        """Workloads that cannot wait in a queue, with the version that was looked at."""
         self._expected: dict[tuple[str, str], tuple[GangKey, set[str]]] = {}
         """The pods that have come of workloads that were resumed, by namespace and name of their gang."""
         self._told: dict[WorkloadKey, str] = {}
@@ -103,7 +102,7 @@ class SuspendedAdmission:
                 for kind in self._settings.kinds:
                     tasks.create_task(self._follow(kind, GROUPS[kind], self._workload_changed, SELECTOR))
                 if "TrainJob" in self._settings.kinds:
-                    for runtimes in _RUNTIMES:
+                    for runtimes in RUNTIMES:
                         tasks.create_task(self._follow_runtimes(runtimes))
         finally:
             for key in list(self._found):
@@ -150,27 +149,37 @@ class SuspendedAdmission:
         else:
             metadata = {"name": change.key.name, "namespace": change.key.namespace}
             self._runtimes[kind, change.key] = {"kind": kind, "metadata": metadata, "spec": change.new.spec}
-        self._unfit = {key: version for key, version in self._unfit.items() if key.kind != "TrainJob"}
+        for key, (_, workload) in self._found.items():
+            if key.kind == "TrainJob":  # one that was refused may be described now
+                self._let_wait(key, workload)
         self._refresh_soon()
 
     def _workload_changed(self, resource: Resource, change: Change[SuspendedWorkload]) -> None:
         key = WorkloadKey(resource.kind, change.key.namespace or "", change.key.name)
         found = change.new
         queued = self._queued.get(key)
-        if found is None or not found.waits:
+        try:
+            waits = found is not None and found.waits
+        except msgspec.ValidationError as error:  # a CRD may have no schema
+            log.warning("suspended workload cannot be read", workload=str(key), error=str(error))
+            waits = False
+        if found is None or not waits:
             self._forget(key)
             if queued is not None and (found is None or not queued.resumed):
                 self._drop(queued)
         else:
             self._found[key] = (resource, found)
-            self._backlog.put(key, found.place(self._inventory.shared.gangs.context))
+            self._let_wait(key, found)
             if queued is not None and not queued.resumed and _differs(queued.workload, found):
                 self._drop(queued)
         self._refresh_soon()
 
+    def _let_wait(self, key: WorkloadKey, workload: SuspendedWorkload) -> None:
+        self._backlog.put(key, workload.place(self._inventory.shared.gangs.context))
+
     def _forget(self, key: WorkloadKey) -> None:
         self._backlog.remove(key)
-        for book in (self._found, self._told, self._unfit):
+        for book in (self._found, self._told):
             book.pop(key, None)
 
     # -- virtual gangs -------------------------------------------------------------------------------------------------
@@ -196,11 +205,11 @@ class SuspendedAdmission:
         self._wake()
 
     def _put_in(self, key: WorkloadKey) -> int:
-        """Make up the gang of a workload; returns how many pods it has."""
+        """Make up the gang of a workload; returns how many pods it has.
+
+        One that cannot wait in a queue leaves it until it is changed, so that it takes nobody's turn.
+        """
         resource, workload = self._found[key]
-        version = workload.metadata.resource_version
-        if self._unfit.get(key) == version and version is not None:
-            return 0
         context = self._inventory.shared.gangs.context
         try:
             virtual = virtual_gang(
@@ -211,10 +220,10 @@ class SuspendedAdmission:
                 born=workload.metadata.creation_timestamp or self._manager.runtime.clock.now(),
             )
         except RuleRefused as error:
-            self._unfit[key] = version
+            self._backlog.remove(key)
+            self._refresh_soon()
             self._tell(key, "Warning", NOT_QUEUEABLE, f"it stays suspended: {error}")
             return 0
-        self._unfit.pop(key, None)
         self._queued[key] = _Queued(key, resource, workload, virtual)
         self._by_gang[virtual.key] = key
         self._inventory.apply(virtual.gang)

@@ -58,18 +58,15 @@ def virtual_gang(
 
     ``others`` are the runtimes that a TrainJob may name, ``names`` the schedulers that are served.
     """
-    written = workload_made(manifest, others)
-    rule = rule_for(written)
-    if rule is None:
-        raise RuleRefused(f"no rule of the grouper says which pods a {manifest['kind']} makes")
-
-    def decoded(made: JSON) -> Pod:
-        return _pod(made, priorities, born)
-
     try:
-        found = list(grouped(written, rule, decoded, set(priorities), born))
-    except msgspec.ValidationError as error:
-        raise RuleRefused(f"its pod template cannot be read: {error}") from error
+        found = _made(manifest, others, priorities, born)
+    except RuleRefused:
+        raise
+    except (msgspec.ValidationError, AttributeError, KeyError, TypeError, ValueError) as error:
+        # A CRD without a schema lets anything through, and one object must not keep others from waiting.
+        raise RuleRefused(
+            f"it, or the runtime it names, does not have the fields of a {manifest['kind']}: {error}"
+        ) from error
     pods = [each for each in found if isinstance(each, Pod)]
     gangs = [each for each in found if isinstance(each, PodGang)]
     strange = sorted({pod.spec.scheduler_name for pod in pods} - set(names))
@@ -82,6 +79,14 @@ def virtual_gang(
         raise RuleRefused("its pods would not be one gang, and only workloads that are one gang can wait in a queue")
     real = gangs[0].metadata.name
     return VirtualGang(tuple(_marked(pod, real + MARK) for pod in pods), _renamed(gangs[0], real + MARK), real)
+
+
+def _made(manifest: JSON, others: Iterable[JSON], priorities: Mapping[str, int], born: datetime) -> list[Pod | PodGang]:
+    written = workload_made(manifest, others)
+    rule = rule_for(written)
+    if rule is None:
+        raise RuleRefused(f"no rule of the grouper says which pods a {manifest['kind']} makes")
+    return list(grouped(written, rule, lambda made: _pod(made, priorities, born), set(priorities), born))
 
 
 def _pod(made: JSON, priorities: Mapping[str, int], born: datetime) -> Pod:
