@@ -36,6 +36,8 @@ class PodRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False, eq=False):
     """The node it is on, or is being bound to; empty if none."""
     gpu_groups: tuple[str, ...] = ()
     """The shared devices it uses on that node."""
+    nominated_node: str = ""
+    """The node that was nominated for it; empty if none was."""
 
     @property
     def namespace(self) -> str:
@@ -75,6 +77,7 @@ def record_of(pod: Pod, classes: RequestClasses) -> PodRecord:
         pod=pod,
         node=pod.spec.node_name,
         gpu_groups=gpu_groups(metadata.labels),
+        nominated_node=pod.status.nominated_node_name,
     )
 
 

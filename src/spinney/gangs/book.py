@@ -264,11 +264,12 @@ class GangBook:
             self._pending[key] = None
         else:
             self._pending.pop(key, None)
-        if len(entry.pods) > entry.pending:
+        has_started = len(entry.pods) > entry.pending
+        if has_started:
             self._started.setdefault(gang.queue, {})[key] = gang
         else:
             self._not_started(gang.queue, key)
-        if _is_broken(gang, entry.counts):
+        if has_started and _is_broken(gang, entry.counts):
             self._broken[key] = None
         else:
             self._broken.pop(key, None)
@@ -280,10 +281,11 @@ class GangBook:
         self._not_started(queue, key)
 
     def _not_started(self, queue: str, key: GangKey) -> None:
-        started = self._started.get(queue, {})
-        started.pop(key, None)
-        if not started:
-            self._started.pop(queue, None)
+        started = self._started.get(queue)
+        if started is not None:
+            started.pop(key, None)
+            if not started:
+                del self._started[queue]
 
     # -- keeping the book --------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ Jobs come in order. When the time of an action is over, the jobs that were not r
 a cycle ends however many jobs there are that cannot be placed, and no job waits for ever behind them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -39,9 +39,7 @@ class JobTurns:
         self._at_least = at_least
         self._waiting = {job.key: job for job in jobs}
         overdue = session.overdue.pop(action, frozenset())
-        first = [job for key, job in self._waiting.items() if key in overdue]
-        others = [job for key, job in self._waiting.items() if key not in overdue]
-        self._orders = [JobOrder(session.ask, part) for part in (first, others) if part]
+        self._orders = [JobOrder(session.ask, part) for part in _overdue_first(self._waiting, overdue) if part]
         self._current: JobOrder | None = None
 
     def __iter__(self) -> Iterator[PodGroupInfo]:
@@ -84,3 +82,12 @@ class JobTurns:
         missed: frozenset[GangKey] = frozenset(self._waiting)
         session.overdue[self._action] = missed
         session.wake_at(session.now + timedelta(seconds=0.001 if session.binds else REST_SECONDS))
+
+
+def _overdue_first(jobs: Mapping[GangKey, PodGroupInfo], overdue: Collection[GangKey]) -> Iterator[list[PodGroupInfo]]:
+    """Yield the jobs that the action did not reach the last time, and then the others."""
+    if overdue:
+        yield [job for key, job in jobs.items() if key in overdue]
+        yield [job for key, job in jobs.items() if key not in overdue]
+    else:
+        yield list(jobs.values())

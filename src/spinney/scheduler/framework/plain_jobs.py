@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from spinney.scheduler.framework.jobs import PodGroupInfo
     from spinney.scheduler.framework.session import Session
 
-_NOMINATED: Final = attrgetter("pod.status.nominated_node_name")
+_NOMINATED: Final = attrgetter("nominated_node")
 
 
 class PlainPods(NamedTuple):

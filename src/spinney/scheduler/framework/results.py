@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -46,6 +47,9 @@ _OF_QUEUES: Final = frozenset({"OverLimit", "NonPreemptibleOverQuota"})
 _OF_NODES: Final = frozenset({POD_SCHEDULING_ERRORS, TOPOLOGY_CONSTRAINT, PREEMPTION_DELAY})
 _FAILED: Final = frozenset({SCHEDULER_ERROR, PLUGIN_ERROR})
 
+_NOTHING: Final[Mapping[Any, Any]] = MappingProxyType({})
+"""Shared by all binds: a dictionary of its own for each takes longer to make than the rest of it."""
+
 
 class Binding(msgspec.Struct, frozen=True, gc=False):
     """A pod to be bound to a node, with the shared devices and claim devices chosen for it."""
@@ -55,8 +59,8 @@ class Binding(msgspec.Struct, frozen=True, gc=False):
     node: str
     gang: GangKey
     gpu_groups: tuple[str, ...] = ()
-    annotations: Mapping[str, str] = {}
-    claims: Mapping[ClaimKey, tuple[GivenDevice, ...]] = {}
+    annotations: Mapping[str, str] = _NOTHING
+    claims: Mapping[ClaimKey, tuple[GivenDevice, ...]] = _NOTHING
 
 
 class Eviction(msgspec.Struct, frozen=True, gc=False):

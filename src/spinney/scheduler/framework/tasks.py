@@ -89,7 +89,7 @@ class PodInfo(msgspec.Struct, eq=False):
     @property
     def nominated_node(self) -> str:
         """Return the node nominated for the pod, empty if none is."""
-        return self.record.pod.status.nominated_node_name
+        return self.record.nominated_node
 
     @property
     def should_allocate(self) -> bool:

@@ -32,7 +32,7 @@ from spinney.scheduler.placement.apart import is_only_apart
 from spinney.scheduler.placement.devices import choose_devices
 from spinney.scheduler.placement.levels import best_of_each, fill_ranked
 
-_NOMINATED: Final = attrgetter("record.pod.status.nominated_node_name")
+_NOMINATED: Final = attrgetter("record.nominated_node")
 _VIRTUAL: Final = attrgetter("virtual")
 
 
