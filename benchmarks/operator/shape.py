@@ -1,18 +1,22 @@
 """The shape of Grove's scale tests: one set, one clique of two pods, so N replicas are N gangs and 2N pods."""
 
+from datetime import datetime
+
 import msgspec
 
+from spinney.api.core import SERVICE
 from spinney.api.grove import POD_CLIQUE_SET, PodClique, PodCliqueSet
-from spinney.api.meta import ObjectMeta, owner_reference
-from spinney.api.podgang import NamespacedName, PodGang
+from spinney.api.meta import Condition, ObjectMeta, owner_reference
+from spinney.api.podgang import INITIALIZED, NamespacedName, PodGang, PodGangStatus
 from spinney.api.struct import JSON, convert
 from spinney.operator.configuration import InitContainer
-from spinney.operator.desired import gangs, names
+from spinney.operator.desired import auxiliary, gangs, names
 from spinney.operator.desired.gangs import GangPlan
 from spinney.operator.desired.layout import Layout
 from spinney.operator.desired.podcliques import desired_clique
 from spinney.operator.desired.pods import pod_manifest
 from spinney.operator.desired.topologies import SetTopology
+from spinney.operator.status.podgang import BackendAnswer, Members, gang_status
 
 NAMESPACE = "bench"
 SIZE = 2
@@ -68,6 +72,23 @@ class Replicas:
         described["metadata"]["uid"] = "00000000-0000-4000-8000-000000000000"
         self._layout = Layout(convert(PodCliqueSet, described))
         self._owner = owner_reference(POD_CLIQUE_SET, self._layout.pcs.metadata)
+        beside = auxiliary.wanted(self._layout, mnnvl_enabled=False)
+        self._services = [each.manifest for each in beside if each.resource == SERVICE]
+
+    def service(self, i: int) -> JSON:
+        """Return the Service of one replica."""
+        return self._services[i]
+
+    def empty_gang(self, i: int) -> PodGang:
+        """Return the PodGang of one replica before its pods exist."""
+        gang = self.gang(i)
+        return msgspec.structs.replace(gang, spec=gangs.with_references_of(gang.spec, None))
+
+    def initialized(self, gang: PodGang, now: datetime) -> PodGangStatus:
+        """Return the status of a PodGang whose pods all exist and are referred to."""
+        condition = Condition(type=INITIALIZED, status="True", reason="Ready", message="every pod is referred to")
+        nobody = Members({}, {})
+        return gang_status(gang, nobody, initialized=condition, backend=BackendAnswer(), derive_scheduled=True, now=now)
 
     def gang(self, i: int) -> PodGang:
         """Return the PodGang of one replica, its references filled in."""
