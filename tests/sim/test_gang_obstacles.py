@@ -11,7 +11,8 @@ from spinney.gangs.tree import Member
 from spinney.runtime import Runtime
 from spinney.scheduler import NodeInfo, NodeSet, Plugin, PodGroupInfo, PodInfo, Session
 from spinney.sim import Cluster
-from spinney.sim.advice.advice import Advisor, Answer
+from spinney.sim.advice.advice import Advisor
+from spinney.sim.advice.answer import Answer
 from spinney.sim.advice.subjects import find
 from spinney.sim.policies.files import with_plugins
 from spinney.sim.whatif.simulation import matching_profile

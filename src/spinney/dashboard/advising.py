@@ -19,7 +19,8 @@ from spinney.dashboard.view import View
 from spinney.explain.rendering import as_text
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Executor, Runtime
-from spinney.sim.advice.advice import Advisor, Answer
+from spinney.sim.advice.advice import Advisor
+from spinney.sim.advice.answer import Answer
 from spinney.sim.advice.subjects import AdviceSubject
 from spinney.sim.snapshots.expanding import ExpansionContext, InvalidWorkload, expand
 from spinney.sim.snapshots.files import UnreadableSnapshot

@@ -26,7 +26,8 @@ from spinney.kube.errors import Forbidden
 from spinney.runtime import Runtime, collection_held_off
 from spinney.scheduler.framework.plugin import UnknownPlugin
 from spinney.scheduler.process.endpoint import EXPLANATIONS, RefusedGang
-from spinney.sim.advice.advice import STARTS_ANYWAY, Advisor, Answer
+from spinney.sim.advice.advice import Advisor
+from spinney.sim.advice.answer import STARTS_ANYWAY, Answer
 from spinney.sim.advice.last_cycle import refused_gangs
 from spinney.sim.advice.subjects import AmbiguousSubject, NoSuchSubject, UnknownSubject, find
 from spinney.sim.overview.history import eviction_events

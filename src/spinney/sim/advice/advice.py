@@ -1,21 +1,20 @@
-"""Why something waits, on anybody's cluster: what its scheduler said, what gates hold it, and what a simulation finds.
+"""Why something waits, on any cluster: what its scheduler said, what gates hold it, and what a simulation finds.
 
-An :class:`Advisor` simulates one scheduling cycle over a snapshot, with the rules of whoever places the pods in
-question, and puts together what is known about one subject. It only reads. An answer says when it is a simulation of
-somebody else's scheduler, and the snapshot says what could not be seen.
+An :class:`Advisor` simulates one scheduling cycle over a snapshot, with the rules of the scheduler that the pods in
+question name, and puts together what is known about one subject. It only reads. An answer says when it simulates
+another scheduler than ours, and the snapshot says what could not be seen.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from spinney.api.conditions import find_condition, is_true
-from spinney.api.core import NODE, Pod
-from spinney.api.durations import format_duration
+from spinney.api.conditions import find_condition
+from spinney.api.core import NODE
 from spinney.api.events import Event
 from spinney.api.grove import POD_CLIQUE as POD_CLIQUE_KIND
 from spinney.api.grove import POD_CLIQUE_SET, PodClique, PodCliqueSet
@@ -23,70 +22,36 @@ from spinney.api.kai import POD_GROUP as KAI_POD_GROUP
 from spinney.api.kai import PodGroup as KaiPodGroup
 from spinney.api.kueue import WORKLOAD as KUEUE_WORKLOADS
 from spinney.api.kueue import Workload as KueueWorkload
-from spinney.api.labels import BASE_POD_GANG, GROUPED, KUEUE_PREFIX, PART_OF, POD_CLIQUE, POD_GANG_GATE
+from spinney.api.labels import PART_OF, POD_CLIQUE
 from spinney.api.labels import POD_GANG as GANG_LABEL
-from spinney.api.podgang import BACKEND_READY, INITIALIZED, POD_GANG, SCHEDULED, PodGang
-from spinney.api.struct import Struct
+from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang
 from spinney.cluster.pods import PodKey, PodRecord
-from spinney.cluster.statuses import TERMINAL, PodStatus
-from spinney.explain import Explanation, condition_message
+from spinney.explain import condition_message
 from spinney.explain.amounts import counted, listed
 from spinney.gangs.membership import membership
 from spinney.gangs.tree import GangKey
-from spinney.grouping.selecting import foreign_group
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.process.endpoint import RefusedGang
-from spinney.sim.advice.kueue_workloads import kueue_says
+from spinney.sim.advice.answer import STARTS_ANYWAY, WORST_FIRST, Answer, census, state_of
+from spinney.sim.advice.forecast import Forecast, forecast
+from spinney.sim.advice.gates import gate_sentences, why_not_released
 from spinney.sim.advice.last_cycle import disagreements
 from spinney.sim.advice.subjects import AdviceSubject
 from spinney.sim.overview import history as history_of
 from spinney.sim.overview.history import Said
 from spinney.sim.overview.queue_table import QueueLine, queue_lines
-from spinney.sim.remedies import Findings, Remedy, remedies
+from spinney.sim.remedies import Findings, remedies
 from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.remedies.trial import Fate, progress
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
-from spinney.sim.whatif.outcomes import CycleOutcome, Waiting
+from spinney.sim.whatif.outcomes import CycleOutcome
 from spinney.sim.whatif.simulation import Simulation, matching_profile
 
-OURS: Final = "spinney-scheduler"
-"""Pods of this scheduler are placed by the very code that is simulated."""
-_WELL_KNOWN_GATES: Final = {
-    "kueue.x-k8s.io/admission": "Kueue has not admitted the workload",
-    "kueue.x-k8s.io/topology": "Kueue has not assigned the pod to a topology domain",
-    "kueue.x-k8s.io/elastic-job": "Kueue has not admitted this part of an elastic workload",
-}
 _BAD_NEWS: Final = {"SchedulerCapabilitiesMet": "False", "TopologyLevelsUnavailable": "True"}
 """The status in which a condition of a PodCliqueSet has something to say about waiting."""
-STARTS_ANYWAY: Final = "it starts without a change, once the schedulers have done what they are about to do"
 _SHOWN: Final = 8
-
-
-class Answer(Struct, frozen=True, kw_only=True):
-    """Everything known about why a subject waits, or that it does not."""
-
-    subject: str
-    namespace: str = ""
-    state: str = ""
-    """In a word: running, starting, pending, gated, placeable, terminating, ended, empty."""
-    sentences: tuple[str, ...] = ()
-    history: tuple[str, ...] = ()
-    """What happened so far: failures, evictions, how long it has waited."""
-    recorded: tuple[str, ...] = ()
-    """What the cluster's own components wrote down, each with who said it; of the scheduler the newest."""
-    explanations: tuple[Explanation, ...] = ()
-    starts_anyway: bool = False
-    """What waits starts without a change."""
-    remedies: tuple[Remedy, ...] = ()
-    """What lets it start; each was tried on the snapshot. The cheapest first."""
-    tried: int = 0
-    """How many clusters were tried for it: the one as it is, and changed ones."""
-    exhausted: bool = True
-    """False: the search for remedies ended early."""
-    parts: tuple["Answer", ...] = ()
-    queue: QueueLine | None = None
 
 
 class Advisor:
@@ -211,7 +176,7 @@ class Advisor:
         answer = self._about_records(f"podgang/{name}", namespace, members, said)
         sentences = list(answer.sentences)
         if not members:
-            sentences += self._why_not_released(namespace, name)
+            sentences += why_not_released(self._pod_gangs, namespace, name)
         cliques = {group.name for group in gang.spec.pod_groups}
         owners = [each for each in self._cliques(namespace) if each.metadata.name in cliques]
         history = (*history_of.failures(owners, self._now), *history_of.gang_eviction(gang, self._now), *answer.history)
@@ -261,7 +226,7 @@ class Advisor:
             for condition in pcs.status.conditions
             if condition.status == _BAD_NEWS.get(condition.type) and condition.message
         )
-        state = next((each for each in _WORST_FIRST if states[each]), "empty")
+        state = next((each for each in WORST_FIRST if states[each]), "empty")
         return Answer(
             subject=f"pcs/{subject.name}",
             namespace=subject.namespace,
@@ -301,18 +266,19 @@ class Advisor:
     def _about_records(
         self, subject: str, namespace: str, records: Sequence[PodRecord], said_of_group: Iterable[Said] = ()
     ) -> Answer:
-        by_status: dict[str, list[PodRecord]] = {}
+        by_state: dict[str, list[PodRecord]] = {}
         for record in records:
-            by_status.setdefault(_word(record), []).append(record)
-        pending = by_status.get("pending", [])
-        sentences = [_census(by_status)] if records else ["it has no pods"]
-        sentences += self._gate_sentences(by_status.get("gated", []))
-        explanations, said, placeable = self._verdicts(pending)
+            by_state.setdefault(state_of(record), []).append(record)
+        pending = by_state.get("pending", [])
+        sentences = [census(by_state)] if records else ["it has no pods"]
+        workloads = self.snapshot.of(KUEUE_WORKLOADS, KueueWorkload)
+        sentences += gate_sentences(by_state.get("gated", []), self._pod_gangs, workloads)
+        explanations, said, placeable = self._forecast(pending)
         sentences += said
         if pending and placeable:
             state = "placeable"
         else:
-            state = next((word for word in _WORST_FIRST if word in by_status), "empty")
+            state = next((word for word in WORST_FIRST if word in by_state), "empty")
         if pending and not placeable:
             self._waiting[namespace, subject] = pending
         sentences += self._disagreements(pending)
@@ -393,116 +359,16 @@ class Advisor:
         starts, waits = progress(self.simulation, gang)
         return Fate(starts=starts, waits=waits)
 
-    def _verdicts(self, pending: Sequence[PodRecord]) -> tuple[tuple[Explanation, ...], list[str], bool]:
-        """Return explanations, sentences, and whether everything pending would be placed."""
+    def _forecast(self, pending: Sequence[PodRecord]) -> Forecast:
         if not pending:
-            return (), [], False
+            return Forecast()
         if not self.snapshot.sees(NODE):
-            return (), ["nodes may not be listed, so nothing could be simulated"], False
-        cycle = self.cycle
-        sentences: list[str] = []
-        placed = [record for record in pending if record.key in cycle.placed]
-        promised = [record for record in pending if record.key in cycle.promised]
-        if placed:
-            nodes = sorted({cycle.placed[record.key] for record in placed})
-            sentences.append(f"a scheduling cycle would place {_names(placed)} now, on {_some(nodes)}")
-            silent = [each for each in placed if not each.pod.condition("PodScheduled")]
-            sentences += [
-                f"{name} has said nothing about it yet: does a scheduler of that name run?"
-                for name in sorted({each.pod.spec.scheduler_name for each in silent})
-            ]
-            sentences += _not_grouped(silent)
-        if promised:
-            nodes = sorted({cycle.promised[record.key] for record in promised})
-            sentences.append(f"{_names(promised)} would get room on {_some(nodes)} once pods there have terminated")
-        victims = [each for each in cycle.evictions if each.beneficiary in {self._gang_of[r.key] for r in promised}]
-        if victims:
-            sentences.append(f"for that {_some([str(each.pod) for each in victims])} would be evicted")
-            grace = max((cycle.graces[each.pod] for each in victims if each.pod in cycle.graces), default=None)
-            if grace is not None:
-                sentences.append(f"they are asked first, and have up to {format_duration(grace)} to checkpoint")
-        found = {each.gang: each for each in cycle.waiting}
-        refused = [record for record in pending if record.key not in cycle.placed and record.key not in cycle.promised]
-        explanations: dict[GangKey, Explanation] = {}
-        for record in refused:
-            gang = self._gang_of[record.key]
-            waiting = found.get(gang)
-            if waiting is None:
-                sentences.append(f"{record.key} was not reached in the simulated cycle")
-            elif waiting.explanation is None:
-                sentences.append(waiting.message)
-            else:
-                explanations[gang] = _marked(waiting, record)
-        return tuple(explanations.values()), list(dict.fromkeys(sentences)), not refused
-
-    def _gate_sentences(self, gated: Sequence[PodRecord]) -> list[str]:
-        sentences: dict[str, None] = {}
-        for record in gated:
-            for gate in record.pod.spec.scheduling_gates:
-                if gate.name == POD_GANG_GATE:
-                    reasons = self._why_not_released(record.namespace, record.labels.get(GANG_LABEL, ""))
-                else:
-                    reasons = [self._why_foreign(gate.name, record)]
-                sentences |= dict.fromkeys(f"gate {gate.name}: {reason}" for reason in reasons)
-        return list(sentences)
-
-    def _why_foreign(self, gate: str, record: PodRecord) -> str:
-        """Return what somebody else's gate waits for; Kueue's with what its Workload says."""
-        text = _WELL_KNOWN_GATES.get(gate, "the controller that set it has to remove it")
-        if not gate.startswith(KUEUE_PREFIX):
-            return text
-        said = kueue_says(self.snapshot.of(KUEUE_WORKLOADS, KueueWorkload), record.pod)
-        return f"{text}: {said}" if said else text
-
-    def _why_not_released(self, namespace: str, name: str) -> list[str]:
-        """Return what the operator waits for before it opens the gates of a gang."""
-        gang = self._pod_gangs.get((namespace, name))
-        if gang is None:
-            return [f"the PodGang {namespace}/{name} does not exist: is the operator running?"]
-        conditions = gang.status.conditions
-        ready = find_condition(conditions, BACKEND_READY)
-        if ready is None or ready.status != "True":
-            said = f": {ready.message}" if ready is not None and ready.message else ""
-            if ready is not None or not is_true(conditions, INITIALIZED):
-                return [f"PodGang {name} waits for its scheduler's backend (BackendReady){said}"]
-        initialized = find_condition(conditions, INITIALIZED)
-        if initialized is None or initialized.status != "True":
-            said = f": {initialized.message}" if initialized is not None and initialized.message else ""
-            return [f"PodGang {name} waits until all its pods exist (Initialized){said}"]
-        base = gang.metadata.labels.get(BASE_POD_GANG)
-        if base is not None:
-            return [f"PodGang {name} is a scaled gang: it waits until its base gang {base} is scheduled"]
-        return [f"PodGang {name} is initialized; the operator opens the gate as soon as the backend agrees"]
+            return Forecast(sentences=("nodes may not be listed, so nothing could be simulated",))
+        return forecast(self.cycle, pending, self._gang_of)
 
     def _queue_of(self, key: GangKey) -> str | None:
         members = self.simulation.inventory.gangs.members(key)
         return members.gang.queue if members is not None else None
-
-
-_WORST_FIRST: Final = ("pending", "gated", "placeable", "terminating", "starting", "running", "ended", "empty")
-
-
-def _word(record: PodRecord) -> str:
-    status = record.status
-    if status is PodStatus.PENDING:
-        return "pending"
-    if status is PodStatus.GATED:
-        return "gated"
-    if status in TERMINAL:
-        return "ended"
-    if status is PodStatus.RUNNING:
-        return "running"
-    return "starting" if status in (PodStatus.BOUND, PodStatus.BINDING) else "terminating"
-
-
-def _census(by_status: Mapping[str, Sequence[PodRecord]]) -> str:
-    if sum(map(len, by_status.values())) == 1:
-        ((word, (record,)),) = by_status.items()
-        where = f" on {record.node}" if record.node else ""
-        who = f", to be placed by {record.pod.spec.scheduler_name}" if word == "pending" else ""
-        return f"the pod is {word}{where}{who}"
-    parts = [f"{len(by_status[word])} {word}" for word in _WORST_FIRST if word in by_status]
-    return f"{counted(sum(map(len, by_status.values())), 'pod')}: {listed(parts)}"
 
 
 def _recorded(told: Said, now: datetime) -> str:
@@ -519,34 +385,3 @@ def _differs(told: Said) -> str:
         f"{told.who} refused it, and this simulation places it: the cluster has changed since, or the scheduler's "
         "configuration is another; --config names its file"
     )
-
-
-def _marked(waiting: Waiting, record: PodRecord) -> Explanation:
-    """Return the explanation, marked as a simulation where another scheduler decides."""
-    assert waiting.explanation is not None
-    return msgspec.structs.replace(waiting.explanation, simulated=record.pod.spec.scheduler_name != OURS)
-
-
-def _may_be_grouped(pod: Pod) -> bool:
-    """Tell whether a pod is of a workload, and in no group yet."""
-    return pod.metadata.controller is not None and GROUPED not in pod.metadata.labels and foreign_group(pod) is None
-
-
-def _not_grouped(silent: Sequence[PodRecord]) -> list[str]:
-    """Return where to look if pods of workloads wait for the grouper, which says in events why it refuses."""
-    waiting = [each for each in silent if _may_be_grouped(each.pod)]
-    if not waiting:
-        return []
-    return [
-        "no grouper has put it into a gang, and a scheduler with waitForGrouper waits for that: "
-        f"'kubectl describe pod {waiting[0].key.name}' shows what the grouper says (GroupingRefused)"
-    ]
-
-
-def _names(records: Sequence[PodRecord]) -> str:
-    return "the pod" if len(records) == 1 else counted(len(records), "pod")
-
-
-def _some(names: Sequence[Any]) -> str:
-    more = len(names) - _SHOWN
-    return listed(list(names)) if more <= 0 else f"{', '.join(names[:_SHOWN])} and {more} more"

@@ -37,7 +37,8 @@ from spinney.runtime import InlineExecutor, Runtime
 from spinney.scheduler.config import SchedulerConfig, load_config
 from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.results import Eviction
-from spinney.sim.advice.advice import Advisor, Answer
+from spinney.sim.advice.advice import Advisor
+from spinney.sim.advice.answer import Answer
 from spinney.sim.advice.subjects import find
 from spinney.sim.embedded.shapes import BLOCK, HOST, RACK, TOPOLOGY, gpu_cluster, parse_shape, topology_binding
 from spinney.sim.notebook.drawing import GangPicture, NodePicture, html

@@ -1,0 +1,63 @@
+"""What the scheduling gates of pods wait for: the operator's, Kueue's, and those of other controllers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from spinney.api.conditions import find_condition, is_true
+from spinney.api.kueue import Workload as KueueWorkload
+from spinney.api.labels import BASE_POD_GANG, KUEUE_PREFIX, POD_GANG_GATE
+from spinney.api.labels import POD_GANG as GANG_LABEL
+from spinney.api.podgang import BACKEND_READY, INITIALIZED, PodGang
+from spinney.cluster.pods import PodRecord
+from spinney.sim.advice.kueue_workloads import kueue_says
+
+_WELL_KNOWN_GATES: Final = {
+    "kueue.x-k8s.io/admission": "Kueue has not admitted the workload",
+    "kueue.x-k8s.io/topology": "Kueue has not assigned the pod to a topology domain",
+    "kueue.x-k8s.io/elastic-job": "Kueue has not admitted this part of an elastic workload",
+}
+
+
+def gate_sentences(
+    gated: Sequence[PodRecord], gangs: Mapping[tuple[str, str], PodGang], workloads: Iterable[KueueWorkload]
+) -> list[str]:
+    """Return what each gate of pods waits for; equal ones once. ``gangs`` are by namespace and name."""
+    sentences: dict[str, None] = {}
+    for record in gated:
+        for gate in record.pod.spec.scheduling_gates:
+            if gate.name == POD_GANG_GATE:
+                reasons = why_not_released(gangs, record.namespace, record.labels.get(GANG_LABEL, ""))
+            else:
+                reasons = [_why_foreign(gate.name, record, workloads)]
+            sentences |= dict.fromkeys(f"gate {gate.name}: {reason}" for reason in reasons)
+    return list(sentences)
+
+
+def why_not_released(gangs: Mapping[tuple[str, str], PodGang], namespace: str, name: str) -> list[str]:
+    """Return what the operator waits for before it opens the gates of a gang."""
+    gang = gangs.get((namespace, name))
+    if gang is None:
+        return [f"the PodGang {namespace}/{name} does not exist: is the operator running?"]
+    conditions = gang.status.conditions
+    ready = find_condition(conditions, BACKEND_READY)
+    if ready is None or ready.status != "True":
+        said = f": {ready.message}" if ready is not None and ready.message else ""
+        if ready is not None or not is_true(conditions, INITIALIZED):
+            return [f"PodGang {name} waits for its scheduler's backend (BackendReady){said}"]
+    initialized = find_condition(conditions, INITIALIZED)
+    if initialized is None or initialized.status != "True":
+        said = f": {initialized.message}" if initialized is not None and initialized.message else ""
+        return [f"PodGang {name} waits until all its pods exist (Initialized){said}"]
+    base = gang.metadata.labels.get(BASE_POD_GANG)
+    if base is not None:
+        return [f"PodGang {name} is a scaled gang: it waits until its base gang {base} is scheduled"]
+    return [f"PodGang {name} is initialized; the operator opens the gate as soon as the backend agrees"]
+
+
+def _why_foreign(gate: str, record: PodRecord, workloads: Iterable[KueueWorkload]) -> str:
+    """Return what a gate of another controller waits for; Kueue's with what its Workload says."""
+    text = _WELL_KNOWN_GATES.get(gate, "the controller that set it has to remove it")
+    if not gate.startswith(KUEUE_PREFIX):
+        return text
+    said = kueue_says(workloads, record.pod)
+    return f"{text}: {said}" if said else text
