@@ -201,7 +201,7 @@ EVENTS: Final = (
         "Warning",
         OPERATOR,
         "PodCliqueSet",
-        "An object of a name the operator needs exists and belongs to somebody else; it is not touched. Rename either.",
+        "An object of a name the operator needs exists and belongs to another owner; it is not touched. Rename either.",
     ),
     Event(
         "TooLarge",

@@ -1,6 +1,6 @@
 """Where a pod may and would rather run: node affinity, pod affinity, tolerations and topology spread (``core/v1``).
 
-Operators and effects are plain text: a value that a later Kubernetes adds must not make the pod unreadable. Whoever
+Operators and effects are plain text: a value that a later Kubernetes adds must not make the pod unreadable. Code that
 evaluates one it does not know treats it as not matching.
 """
 

@@ -9,7 +9,7 @@ APP_NAME: Final = "app.kubernetes.io/name"
 COMPONENT: Final = "app.kubernetes.io/component"
 HOSTNAME: Final = "kubernetes.io/hostname"
 
-# Grove: every managed object carries MANAGED_BY with this value, whoever the operator is
+# Grove: every managed object carries MANAGED_BY with this value
 MANAGED_BY_GROVE: Final = "grove-operator"
 GROVE_PREFIX: Final = "grove.io/"
 POD_CLIQUE: Final = "grove.io/podclique"

@@ -2,7 +2,7 @@
 
 A quantity is an integer number of nano-units (10^-9), the finest Kubernetes represents, plus the family of suffixes it
 was written with, which decides how it is written back: decimal (``n u m k M G T P E``), binary (``Ki`` to ``Ei``) or a
-decimal exponent (``1e3``). Finer amounts round away from zero, so that whoever asks for something gets something.
+decimal exponent (``1e3``). Finer amounts round away from zero, so that a request above zero stays above zero.
 
 Kubernetes writes some texts back as they came although a shorter spelling exists (``1.005`` is not turned into
 ``1005m``); those are kept in :attr:`Quantity.spelling`, so what we write is byte for byte what an API server writes.

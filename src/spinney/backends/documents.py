@@ -88,7 +88,7 @@ class Document:
 
 
 class _LinesOnDemand(Mapping[tuple[Step, ...], int]):
-    """The lines of a text that was read as JSON, found when somebody asks for one."""
+    """The lines of a text that was read as JSON, found when one is asked for."""
 
     def __init__(self, text: str, source: str) -> None:
         self._text, self._source = text, source
@@ -185,7 +185,7 @@ def decode(kind: type[T], document: Document, at: tuple[Step, ...] = ()) -> T:
 
 
 def nearest(word: str, known: Sequence[str]) -> str:
-    """Return a hint that names the key somebody probably meant, or all that exist when none is near."""
+    """Return a hint that names the key the user probably meant, or all that exist when none is near."""
     close = difflib.get_close_matches(word.lower(), [each.lower() for each in known], n=1, cutoff=0.6)
     if close:
         return f"did you mean {next(each for each in known if each.lower() == close[0])!r}?"

@@ -17,7 +17,7 @@ FIELD_MANAGER = "spinney-operator"
 
 
 class ForeignObject(RuntimeError):
-    """An object of the name that is needed exists and belongs to somebody else."""
+    """An object of the name that is needed exists and belongs to another owner."""
 
 
 async def serves(client: Client, resource: Resource) -> bool:

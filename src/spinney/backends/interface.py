@@ -225,7 +225,7 @@ class TopologyAware(ABC):
 
     @abstractmethod
     async def check_topology(self, binding: ClusterTopologyBinding, reference: str) -> TopologyState:
-        """Compare the object a binding refers to, which somebody else manages; never write to it."""
+        """Compare the object a binding refers to, which is managed outside Spinney; never write to it."""
 
 
 def is_compatible(version: str) -> bool:

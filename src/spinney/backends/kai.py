@@ -2,7 +2,7 @@
 
 KAI finds a pod's group by annotation and its sub-group by label, so references play no part. Its own pod grouper is
 told to leave gangs alone. The queue of a PodGroup is settled when it is created and later KAI's to change. A topology
-binding becomes a KAI Topology of the same name, unless the binding refers to one that somebody else manages.
+binding becomes a KAI Topology of the same name, unless the binding refers to one that is managed outside Spinney.
 """
 
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""The backends of one process: built once from the profiles, initialised, and handed to whoever needs one by name."""
+"""The backends of one process: built once from the profiles, initialised, and found by name."""
 
 from collections.abc import Mapping
 

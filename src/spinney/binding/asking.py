@@ -52,7 +52,7 @@ class Asking:
         self._slots = asyncio.Semaphore(PARALLEL)
 
     def assume(self, asked: Sequence[Asked], withdrawn: Sequence[Withdrawn]) -> None:
-        """Have whoever decides next see what is about to be written."""
+        """Have the next decision see what is about to be written."""
         for each in asked:
             self._requests.assume(each.pod, each.uid, each.request)
         for taken_back in withdrawn:

@@ -5,7 +5,7 @@ placed before anything else (:class:`PartGangs` says which gangs those are). A g
 grace period is released: what was bound of it is evicted, so that it does not hold what others could use.
 
 Only a gang that never had what it needs is part-bound in this sense. One that had, and lost a pod since, is the
-business of whoever owns it. Which of the two it is, is remembered from having seen it start; of gangs that were there
+business of its owner. Which of the two it is, is remembered from having seen it start; of gangs that were there
 before this process, the pods tell: if those that still wait are as old as the first bind, they have waited ever since.
 """
 

@@ -1,7 +1,7 @@
 """Which shared GPU a pod was given: written on the pod before it is bound.
 
-The labels are KAI's (``runai-gpu-group``, or one per device). Whoever reserves devices on the node goes by them, and so
-does a scheduler that starts later and has to know who shares what.
+The labels are KAI's (``runai-gpu-group``, or one per device). The program that reserves devices on the node goes by
+them, and so does a scheduler that starts later and has to know who shares what.
 """
 
 from collections.abc import Mapping

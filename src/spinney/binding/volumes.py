@@ -3,8 +3,8 @@
 As kube-scheduler does: a claim that an existing volume of the node can serve is given that volume (its ``claimRef`` is
 written, and the volume controller completes the rest); for any other claim the node is named in the annotation
 ``volume.kubernetes.io/selected-node``, and the provisioner of its class makes a volume there. The pod is bound once all
-its claims are. Whoever waits is woken by the watch; a claim that is not bound in time, or whose node the provisioner
-refuses by taking the annotation away, refuses the pod.
+its claims are. A bind that waits is woken by the watch; a claim that is not bound in time, or whose node the
+provisioner refuses by taking the annotation away, refuses the pod.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _BOUND_BY_US = {"pv.kubernetes.io/bound-by-controller": "yes"}
 class LateVolumes:
     """Has volumes bound for placed pods; fills ``PreBind``. Mutable: it knows who waits, and which volumes it gave.
 
-    ``cluster.view.storage`` must be kept up to date by whoever owns the cluster state.
+    ``cluster.view.storage`` must be kept up to date by the owner of the cluster state.
     """
 
     def __init__(self, client: Client, cluster: ClusterState, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
@@ -47,11 +47,11 @@ class LateVolumes:
         self._interrupted = False
 
     def follow(self, claims: WatchCache[PersistentVolumeClaim]) -> None:
-        """Be woken by changes of claims; subscribe after whoever keeps the storage view."""
+        """Be woken by changes of claims; subscribe after the storage view was."""
         claims.subscribe(self.claim_changed)
 
     def claim_changed(self, change: Change[PersistentVolumeClaim]) -> None:
-        """Wake whoever waits for a claim."""
+        """Wake binds that wait for a claim."""
         for event in self._waiting.get(change.key, ()):
             event.set()
 

@@ -1,4 +1,4 @@
-"""``kubectl_complete-spinney``: what kubectl runs when somebody presses tab after ``kubectl spinney``.
+"""``kubectl_complete-spinney``: what kubectl runs on tab after ``kubectl spinney``.
 
 kubectl passes the words after the plugin's name, the last of which is to be completed, and reads what cobra's
 completion writes: a word and its meaning per line, then a number that says what the shell may add by itself.

@@ -189,7 +189,7 @@ def configuration_options(*, config: str, check: str) -> Callable[[_Decorated], 
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """Return a hint at the word somebody probably meant, to go on a sentence with; just its end if none is near."""
+    """Return a hint at the word the user probably meant, to go on a sentence with; just its end if none is near."""
     from difflib import get_close_matches  # noqa: PLC0415 - only mistakes pay for it
 
     near = get_close_matches(word.lower(), list(known), 1)

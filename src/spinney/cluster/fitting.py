@@ -1,6 +1,6 @@
 """How many pods fit: what they ask for against what nodes have, per node and by domain.
 
-Whoever counts counts with these: placing by what is free now, topology and victims by what is free once pods that are
+All counts are made with these: placing by what is free now, topology and victims by what is free once pods that are
 terminating have gone, reservations by empty nodes. Room is necessary, not sufficient: other rules may refuse a node.
 """
 

@@ -2,7 +2,7 @@
 
 A label key is a column of ``int32`` value numbers, -1 where the node lacks the key; numbers are per key. Node taints
 are interned as whole lists: a cluster has a handful of different ones, so a toleration is judged once per list.
-Columns are shared between a table and its copies and copied by whoever writes first.
+Columns are shared between a table and its copies, and copied before the first write.
 
 Nodes come and go, and each brings values of its own (its host name): values that no node has any more are forgotten,
 and the others numbered anew, when there are twice as many as there could be nodes. So a number means something only

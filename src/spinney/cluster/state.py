@@ -65,7 +65,7 @@ class ClusterState:
         self.rule_carriers = 0
         """How many placed pods have a say about where other pods go."""
         self.arrivals = 0
-        """How often a pod came to a node, by whoever's decision; see :meth:`assume`."""
+        """How often a pod came to a node, by any scheduler's decision; see :meth:`assume`."""
         self._pods: dict[PodKey, PodRecord] = {}
         self._releasing: dict[PodKey, PodRecord] = {}
         self._asking: dict[str, dict[PodKey, PodRecord]] = {}

@@ -27,7 +27,7 @@ class Surroundings:
         self._claims: dict[tuple[str, str], PersistentVolumeClaim] = {}
         self._classes: dict[str, StorageClass] = {}
         self.storage = Storage(self._claims, self.volumes, self._classes)
-        """Storage as it is now, for whoever looks on the event loop."""
+        """Storage as it is now, for code on the event loop."""
         self._copies: tuple[Mapping[str, Mapping[str, str]], Storage] | None = None
         self.volumes.changed = self._forget_copies
 

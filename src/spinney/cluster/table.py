@@ -112,7 +112,7 @@ class NodeTable:
         self._free: list[int] = list(range(_FIRST_CAPACITY - 1, -1, -1))
         self._rank_is_stale = False
         self.may_release = False
-        """Whether anything on this copy may be terminating, or promised to whoever waits for that."""
+        """Whether anything on this copy may be terminating, or promised to pods that wait for that."""
         self.tries = 0
         """How often something was booked that readers of the journal must not notice."""
 
@@ -327,7 +327,7 @@ class NodeTable:
         return view
 
     def restrict(self, mask: Mask) -> None:
-        """Leave only the rows of ``mask`` alive: for whoever looks at this copy the other nodes do not exist."""
+        """Leave only the rows of ``mask`` alive: in this copy the other nodes do not exist."""
         self.alive &= mask
         for row in np.flatnonzero(~self.alive).tolist():
             self._rows.pop(self.names[row], None)

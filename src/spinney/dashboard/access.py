@@ -70,7 +70,7 @@ class Access:
             return
         if self.mode == "kubeconfig":
             raise RefusedExposure(
-                f"{self.host} can be reached from other machines, and everybody there would read the cluster as you; "
+                f"{self.host} can be reached from other machines, and every user there would read the cluster as you; "
                 "serve on 127.0.0.1, or with --authentication token"
             )
         if not self.tls and not self.behind_proxy:
@@ -94,13 +94,13 @@ class Access:
         return Visitor(token, namespaces)
 
     def check_origin(self, headers: Mapping[str, str]) -> None:
-        """Refuse what another site's page sends through somebody's browser; raises :class:`NotAllowed`."""
+        """Refuse what another site's page sends through a viewer's browser; raises :class:`NotAllowed`."""
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin", "same-site"):
             raise NotAllowed(403, "a page of another site may not read the dashboard")
         if self.mode == "kubeconfig":
             name = _PORT.sub("", headers.get("host", ""))
             if name not in _LOCAL_NAMES:
-                # A name that somebody has pointed at 127.0.0.1 would let their page read the cluster.
+                # A foreign name that points at 127.0.0.1 would let their page read the cluster.
                 raise NotAllowed(
                     421, f"found host {name!r}; on loopback only localhost, 127.0.0.1 and [::1] are served"
                 )

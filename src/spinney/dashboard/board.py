@@ -1,4 +1,4 @@
-"""The cluster as the page shows it: rows that watch events mark, and that are made again when somebody asks.
+"""The cluster as the page shows it: rows that watch events mark, and that are made again when they are read.
 
 An event costs the update of the ledgers and a mark. :meth:`Board.delta` makes the marked rows again and returns those
 that differ from what was shown before, so a busy node costs one row however often it changed meanwhile.

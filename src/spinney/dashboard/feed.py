@@ -1,4 +1,4 @@
-"""What happened, as server-sent events: each is encoded once, and those who were away get what they missed.
+"""What happened, as server-sent events: each is encoded once, and viewers that were away get what they missed.
 
 An event's id is ``EPOCH-REVISION``. A viewer who comes back with the last id it saw is sent everything since. The feed
 keeps a bounded number of events; one who was away for longer, or comes from another epoch, is told to read the state
@@ -40,7 +40,7 @@ class Feed:
         self._wake()
 
     def end(self) -> None:
-        """Say that nothing more will come: those who wait look again, and find another feed in its place."""
+        """Say that nothing more will come: viewers that wait look again, and find another feed in its place."""
         self._ended = True
         self._wake()
 

@@ -53,7 +53,7 @@ class ReadableScope:
 async def readable(client: Client, namespaces: Sequence[str] = ()) -> ReadableScope:
     """Return what the client's user may read; ``namespaces`` are tried where not all may be listed.
 
-    Raises ``Unauthorized`` for somebody whom the API server does not know.
+    Raises ``Unauthorized`` for a user whom the API server does not know.
     """
     known = await served(client, FOLLOWED)
     kinds = [kind for kind in FOLLOWED if kind in known]

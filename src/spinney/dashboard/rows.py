@@ -1,4 +1,4 @@
-"""What the page is told: nodes, gangs and queues as rows, and a change of some of them."""
+"""What the page is sent: nodes, gangs and queues as rows, and a change of some of them."""
 
 from collections.abc import Mapping
 from datetime import datetime

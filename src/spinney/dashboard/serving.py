@@ -61,7 +61,7 @@ class DashboardMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
-        self.streams = Gauge("spinney_dashboard_streams", "Pages that are being told of changes.", registry=registry)
+        self.streams = Gauge("spinney_dashboard_streams", "Pages that are being sent changes.", registry=registry)
         self.views = Gauge(
             "spinney_dashboard_views", "Viewers whose part of the cluster is being followed.", registry=registry
         )

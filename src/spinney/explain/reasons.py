@@ -2,7 +2,7 @@
 
 A scheduler that could not place a gang describes what it saw in these values and hands them to
 :mod:`spinney.explain.rendering`. They name nodes, domains, queues and pods, which users know, and never node sets or
-other inner parts of a scheduler. All of them are frozen, ordered deterministically by whoever builds them, and encode
+other inner parts of a scheduler. All of them are frozen, ordered deterministically when they are built, and encode
 to JSON with the API's camelCase.
 """
 

@@ -2,8 +2,8 @@
 
 A gang declares that it checkpoints with a duration (``spinney.dev/checkpoint-grace``) on its object or on any of its
 pods. Its pods are asked by annotations: ``spinney.dev/checkpoint-by`` says until when, which a container can read as a
-file of the downward API, and ``spinney.dev/eviction-request`` says for whom and why, so that whoever schedules next
-knows it too. The gang answers with ``spinney.dev/checkpoint-ready``, which repeats the time it was given, or with
+file of the downward API, and ``spinney.dev/eviction-request`` says for whom and why, so that the scheduler that runs
+next knows it too. The gang answers with ``spinney.dev/checkpoint-ready``, which repeats the time it was given, or with
 ``spinney.dev/last-checkpoint``, a time since it was asked. One pod speaks for its gang: the gang is one program.
 
 A gang that declares ``SIGTERM`` instead of a duration is not asked: being evicted is the signal.
@@ -55,7 +55,7 @@ class EvictionRequest(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
     moves_to: str = ""
     """The node that is kept for the pod's successor, if it is moved."""
     scheduler: str = ""
-    """The scheduler name of the gang that waits, where its scheduler is the coscheduler; whoever serves it decides."""
+    """The scheduler name of the gang that waits, where that is the coscheduler, which then decides."""
 
     @property
     def waits(self) -> bool:
@@ -180,7 +180,7 @@ def outcome_of(members: GangMembers, asked: EvictionRequest | None) -> str:
 
 
 def end_of(asked: EvictionRequest, *, now: datetime, most: timedelta) -> datetime:
-    """Return when a request ends: no later than the longest grace allows, whoever has written it."""
+    """Return when a request ends: no later than the longest grace allows, whatever is written."""
     if asked.asked > now + _SKEW:
         return now  # nobody has asked yet
     return min(asked.by, asked.asked + most)

@@ -1,4 +1,4 @@
-"""Which gangs the objects of a cluster define, whoever schedules them.
+"""Which gangs the objects of a cluster define, for any scheduler.
 
 Objects come in any order and from any watch. Every book of gangs that listens hears of each gang as it appears, changes
 and goes. Gangs of a Workload of Kubernetes 1.35 are listed nowhere: a book asks for one when a pod names it

@@ -10,7 +10,7 @@ from spinney.grouping.rules import Rule, term
 from spinney.grouping.terms import RuleRefused, TermInput, needed, parse_path
 
 MOST_MADE: Final = 10_000
-"""How many pods are made up for one workload: whoever may write a Job may write any number into it."""
+"""How many pods are made up for one workload: a user who may write a Job may write any number into it."""
 
 
 def pods_made(manifest: JSON, rule: Rule) -> list[JSON]:

@@ -4,8 +4,8 @@ A :class:`~spinney.kube.client.Client` speaks over a :class:`~spinney.kube.trans
 server (:func:`~spinney.kube.config.load_kubeconfig`, :func:`~spinney.kube.config.in_cluster`), or a function call to
 an embedded one. Everything above it is the same in production, in a test and on virtual time.
 
-What is named here is imported when it is first asked for: whoever needs the name of an object does not wait for an HTTP
-stack.
+What is named here is imported when it is first asked for: code that needs the name of an object does not wait for an
+HTTP stack.
 """
 
 from typing import TYPE_CHECKING

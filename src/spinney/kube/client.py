@@ -172,7 +172,7 @@ class Client:
                 response = await following
             finally:
                 if not following.cancel() and not following.cancelled():
-                    following.exception()  # whoever left before may not want to know
+                    following.exception()  # the caller has left and does not read it
 
     async def watch(
         self,

@@ -56,7 +56,7 @@ async def _established(client: Client, crd: JSON) -> JSON:
 
 
 async def _discovered(client: Client, crds: Sequence[JSON]) -> None:
-    """Wait until discovery tells of the kinds, a little later: whoever starts now asks it once what there is."""
+    """Wait until discovery tells of the kinds, a little later: a process that starts asks it once what there is."""
     wanted = {resource for crd in crds for resource in _resources(crd)}
     while wanted - await served(client, {CRD, *wanted}):
         await client.runtime.clock.sleep(_LOOK_AGAIN)

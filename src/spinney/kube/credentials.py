@@ -59,7 +59,7 @@ class FixedCredential:
 
 
 class TokenFile:
-    """A bearer token in a file that somebody else rotates; read again every minute, and after a 401."""
+    """A bearer token in a file that another program rotates; read again every minute, and after a 401."""
 
     def __init__(self, path: Path, runtime: Runtime, *, base: Credential = Credential()) -> None:  # noqa: B008
         self._path = path

@@ -1,4 +1,4 @@
-"""Whether somebody may read a path of a process: the API server is asked, as kubelets and kube-rbac-proxy ask it.
+"""Whether a client may read a path of a process: the API server is asked, as kubelets and kube-rbac-proxy ask it.
 
 Who asks is found by a TokenReview of the bearer token; what they may is found by a SubjectAccessReview of ``get`` on
 the path, which a ClusterRole grants with ``nonResourceURLs``.
@@ -16,7 +16,7 @@ ACCESS_REVIEW: Final = Resource(
 
 
 class Delegation:
-    """Asks an API server about those who ask us."""
+    """Asks an API server about clients of this process."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -6,7 +6,7 @@ slowly, so that an object in trouble cannot flood the API server. The budgets ar
 
 Events are sent in the background, a few at a time: those of one object in the order in which they were recorded, those
 of different objects in any. What waits to be sent is bounded, by far more than the largest gang. An event costs the API
-server more than the bind it tells of, so while somebody has urgent writes to do (:meth:`EventRecorder.giving_way`)
+server more than the bind it tells of, so while a component has urgent writes to do (:meth:`EventRecorder.giving_way`)
 events go out two at a time, unless so many wait that some could be lost. The price is that after a burst of binds the
 last event comes later than it otherwise would.
 """
@@ -188,7 +188,7 @@ class EventRecorder:
             self._urgency.end()
 
     async def when_calm(self, seconds: float) -> None:
-        """Wait until nobody has urgent writes to do, or until somebody has had some for so many seconds."""
+        """Wait until there are no urgent writes, or until there have been some for so many seconds."""
         left = self._urgency.since + seconds - self._runtime.clock.monotonic()
         if self._urgency.writes and left > 0:
             with suppress(TimeoutError):

@@ -3,7 +3,7 @@
 A reconcile that creates three pods and runs again before the watch reports them would create three more. So creations
 are announced before the request and named by the uid the server gave them; deletions are announced by uid. Until the
 cache has shown each of them, :meth:`Expectations.is_satisfied` is false and the reconcile waits for the event, which
-wakes it. Uids, not counts: a pod that somebody else created at the same moment cannot be mistaken for ours.
+wakes it. Uids, not counts: a pod that another client created at the same moment cannot be mistaken for ours.
 
 The event of a creation may arrive before its response. While any creation is in flight the uids that appear are
 remembered, so that one already seen is not waited for.

@@ -188,7 +188,7 @@ class LeaderElection:
             async with asyncio.timeout(timeout):
                 held = await self._acquire_or_renew()
         except (Conflict, AlreadyExists):
-            self._observed = None  # somebody else wrote it: look before the next try
+            self._observed = None  # another process wrote it: look before the next try
             return False
         except (KubeError, TimeoutError) as error:
             log.warning("lease not reached", lease=self.name, error=str(error) or "no answer in time")

@@ -2,8 +2,8 @@
 
 Start: health endpoints, caches, their sync, the lease, then controllers and runnables. Stop is the reverse: the process
 is no longer ready, controllers and runnables finish what is under way, events are sent for a moment, the lease is
-released, what needs no lease lingers for those who ask it without knowing yet, then caches and endpoints go. If any
-part ends with an error, everything is stopped in the same order and the error names the part.
+released, what needs no lease still answers clients that do not know of the stop yet, then caches and endpoints go. If
+any part ends with an error, everything is stopped in the same order and the error names the part.
 """
 
 # ruff: noqa: A002 - "type" is the word for what an answer is decoded as
@@ -239,7 +239,7 @@ class Manager:
                 log.error("lease given away", lease=election.name, problem=str(error.__cause__))  # noqa: TRY400 - it is told
             else:
                 return
-            # Whoever waits for the lease looks for it more often than that.
+            # A replica that waits for the lease looks for it more often than that.
             if not await self._reaches(self.runtime.clock.sleep(election.times.lease_duration), parts):
                 return
 

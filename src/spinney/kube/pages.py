@@ -1,6 +1,6 @@
 """Collections as a server lists them: whole, or page by page.
 
-One object that is not of the type asked for does not cost the page it is on: it is told apart, and whoever reads the
+One object that is not of the type asked for does not cost the page it is on: it is told apart, and the reader of the
 page says what becomes of it.
 """
 

@@ -134,7 +134,7 @@ class WorkQueue:
         return again.origin
 
     def shut_down(self) -> None:
-        """Hand out nothing more and drop what waits; whoever is in :meth:`get` is told."""
+        """Hand out nothing more and drop what waits; tasks that wait in :meth:`get` get ``None``."""
         self._closed = True
         for _, timer in self._timers.values():
             timer.cancel()

@@ -6,7 +6,7 @@ from spinney.kube.transport import Request
 
 
 class WriteRefused(KubeError):
-    """Something tried to write through a read-only transport; a bug of whoever did."""
+    """Something tried to write through a read-only transport; a bug of the caller."""
 
 
 class ReadOnlyTransport(GuardedTransport):

@@ -85,7 +85,7 @@ class _Shape:
 class Sharing:
     """Replaces parts of freshly decoded structs by equal ones seen before. Mutable; for one kind of object.
 
-    Call it before anybody else sees the object: the struct is changed in place.
+    Call it before the object is passed on: the struct is changed in place.
     """
 
     def __init__(self) -> None:

@@ -99,7 +99,7 @@ async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
     """Regroup chunks into complete lines, as many at a time as each chunk completes.
 
     A last line without its newline is dropped: the connection broke inside it, and the server will send that event
-    again to whoever resumes from the one before.
+    again to a watch that resumes from the one before.
     """
     rest: list[bytes] = []
     async for chunk in chunks:

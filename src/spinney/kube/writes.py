@@ -31,6 +31,6 @@ def counting_writes() -> Iterator[Writes]:
 
 
 def note_write() -> None:
-    """Note one write, if somebody counts."""
+    """Note one write, where writes are counted."""
     if (writes := _current.get()) is not None:
         writes.count += 1

@@ -126,7 +126,7 @@ class AuthorizerConfiguration(Struct, frozen=True, kw_only=True):
     """Protection of generated objects against others than the operator."""
 
     enabled: bool = False
-    """Refuse changes to generated objects by anybody but the operator and those exempted."""
+    """Refuse changes to generated objects by users other than the operator and those exempted."""
     exempt_service_account_user_names: tuple[str, ...] = ()
     """Users who may change generated objects, as system:serviceaccount:NAMESPACE:NAME."""
     reconciler_service_account_user_name: str = ""

@@ -2,7 +2,7 @@
 
 The condition is KAI's own (``UnschedulableOnNodePool``, one per node pool, counted by ``transitionID``); it is taken
 away once the job is placed. The moments are annotations, which the rules of min-runtime and preemption delay read, also
-after a restart. The kind is somebody else's, so a write is a merge patch that names the version it was made for.
+after a restart. The kind is KAI's, so a write is a merge patch that names the version it was made for.
 """
 
 from collections.abc import Iterable, Mapping

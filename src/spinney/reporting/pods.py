@@ -138,7 +138,7 @@ class PodStatusWriter:
             await asyncio.wait(self._writers)
 
     async def close(self) -> None:
-        """Write what can be written in a moment; the rest is dropped, and said by whoever schedules next."""
+        """Write what can be written in a moment; the rest is dropped: the next scheduler process says it."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_CLOSING_SECONDS):
                 await self.flush()

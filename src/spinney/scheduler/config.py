@@ -288,8 +288,8 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 def load_config(path: Path, registry: PluginRegistry | None = None) -> SchedulerConfig:
     """Read a configuration file; raises :class:`InvalidConfiguration`.
 
-    With ``registry`` the names of plugins and their arguments are checked too; without, whoever builds a scheduler from
-    the configuration does that.
+    With ``registry`` the names of plugins and their arguments are checked too; without, the code that builds a
+    scheduler from the configuration does that.
     """
     try:
         return _read(parse(path.read_text(), str(path)), registry)

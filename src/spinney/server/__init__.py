@@ -2,7 +2,7 @@
 
 :class:`ApiServer` answers requests without any transport, :class:`HttpServer` puts it on a port with TLS and a
 kubeconfig; ``docs/embedded-server.md`` shows both. What is named here is the public API. It is imported when it is
-first asked for: whoever needs one rule of the server does not wait for all.
+first asked for: a program that needs one rule of the server does not wait for all.
 """
 
 from importlib.util import find_spec

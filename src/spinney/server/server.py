@@ -130,7 +130,7 @@ class ApiServer:
 
     @property
     def admits_anonymous(self) -> bool:
-        """Whether a request without credentials is looked at, as somebody unknown; roles decide what they may do."""
+        """Whether a request without credentials is let in, as the anonymous user; roles decide what that one may do."""
         return self.context.authorizer.restricts
 
     def present_authority(self, authority: str) -> None:

@@ -124,7 +124,7 @@ def _connect(server: ApiServer, runtime: Runtime, field_manager: str) -> Client:
 
 @asynccontextmanager
 async def _simulated(server: ApiServer, runtime: Runtime, nodes: ClusterSpec) -> AsyncIterator[None]:
-    """Run nodes and what makes pods of workloads and places them; imported where somebody asks for nodes."""
+    """Run nodes and what makes pods of workloads and places them; imported where a test asks for nodes."""
     from spinney.coscheduling.process.configuration import CoschedulerConfiguration  # noqa: PLC0415
     from spinney.coscheduling.process.process import CoschedulerProcess  # noqa: PLC0415
     from spinney.nodes import Fleet  # noqa: PLC0415

@@ -22,7 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def kube_api(request: pytest.FixtureRequest) -> "Iterator[KubeApi]":
     """A Kubernetes API that nobody else uses; ``@pytest.mark.kube_api(nodes=4)`` brings simulated nodes."""
-    from spinney.server import ServerOptions  # noqa: PLC0415 - whoever does not ask does not pay
+    from spinney.server import ServerOptions  # noqa: PLC0415 - tests without it do not pay for it
     from spinney.testing.kube_api import KubeApi  # noqa: PLC0415
 
     marker = request.node.get_closest_marker("kube_api")

@@ -33,7 +33,7 @@ _GROVE: Final[Mapping[type, Meanings]] = {
         "replicas": "How many copies of the whole template are wanted; each is placed as gangs of its own.",
     },
     grove.UpdateStrategy: {
-        "type": "RollingRecreate replaces pods replica by replica; OnDelete changes only pods that somebody deletes.",
+        "type": "RollingRecreate replaces pods replica by replica; OnDelete changes only pods that a user deletes.",
     },
     grove.PodCliqueSetTemplateSpec: {
         "cliques": "The roles of the workload: each a template of pods.",
@@ -185,7 +185,7 @@ _TOPOLOGY: Final[Mapping[type, Meanings]] = {
     },
     topology_binding.ClusterTopologyBindingSpec: {
         "levels": "The levels, broad to narrow.",
-        "scheduler_topology_bindings": "Topology objects of schedulers that somebody else keeps; only compared.",
+        "scheduler_topology_bindings": "Topology objects of schedulers that are kept outside Spinney; only compared.",
     },
     topology_binding.SchedulerTopologyStatus: {
         "scheduler_name": "The scheduler backend.",

@@ -31,7 +31,8 @@ def validate_immutability(
 def kept_replicas(new: PodCliqueSet, old: PodCliqueSet) -> list[str]:
     """Return the changes of replicas in the template that do nothing to what exists, each with what to do instead.
 
-    As in Grove, ``replicas`` of a PodClique or scaling group belongs to whoever scales it once it exists.
+    As in Grove, ``replicas`` of a PodClique or scaling group belongs to the autoscaler or user that scales it once it
+    exists.
     """
     if not old.spec.replicas:
         return []

@@ -42,7 +42,7 @@ class GetTable(NamedTuple):
 
 @dataclass(frozen=True)
 class GetQuery:
-    """What somebody asked for."""
+    """What the user asked for."""
 
     kind: str
     name: str | None
@@ -133,7 +133,7 @@ def _matches(namespace: str, name: str, here: str | None, wanted: str | None) ->
 
 
 def _is_of(line: GangLine, here: str | None, wanted: str | None) -> bool:
-    """Tell whether a gang was made for the workload that somebody names: train, or job/train."""
+    """Tell whether a gang was made for the workload that the user names: train, or job/train."""
     if wanted is None or not line.workload or here not in (None, line.namespace):
         return False
     kind, _, name = wanted.rpartition("/")

@@ -82,7 +82,7 @@ def simulate(
     if taken.refused(NODE):
         raise click.ClickException(
             f"nodes may not be listed in {taken.source}, so nothing could be placed; ask for get and list on nodes, or "
-            "for a file that somebody who has them wrote with 'spinney snapshot'"
+            "for a file that a user with these rights wrote with 'spinney snapshot'"
         )
     running = list(contenders(matching_profile(taken), configs, plugins, policies))
     runtime = Runtime.system()

@@ -103,7 +103,7 @@ def scene(nodes: Sequence[Node], pods: Sequence[Pod], queues: Sequence[QueueShar
 
 
 async def _follow(connection: Connection, namespace: str | None) -> None:
-    """Show page after page, after each burst of changes and each key, until somebody quits."""
+    """Show page after page, after each burst of changes and each key, until the user quits."""
     async with following(connection, namespace) as cluster:
         memberships, redraw, view = Memberships(), asyncio.Event(), ScreenView()
         latest: list[Content] = []

@@ -188,7 +188,7 @@ def _developer_log(*, wanted: bool) -> Iterator[Sequence[Mapping[str, Any]]]:
     if not wanted:
         yield ()
         return
-    log_to_stderr(1)  # what is below the level never reaches those who gather
+    log_to_stderr(1)  # what is below the level is not captured
     with structlog.testing.capture_logs() as logged:
         yield logged
 

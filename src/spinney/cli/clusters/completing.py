@@ -1,6 +1,6 @@
 """Names for shells to complete: gangs, sets, queues and pods of the chosen cluster, namespaces, contexts.
 
-Only what is needed is listed, and for at most :data:`PATIENCE` seconds: somebody has pressed tab and waits. Whatever
+Only what is needed is listed, and for at most :data:`PATIENCE` seconds: a user has pressed tab and waits. Whatever
 goes wrong means that nothing is offered; a shell has no place for an error.
 """
 

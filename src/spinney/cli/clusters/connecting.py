@@ -101,7 +101,7 @@ def advice(error: KubeError) -> str:
 
 
 def _own_cluster() -> str:
-    """Return what else there is to connect to for somebody who has no kubeconfig at all."""
+    """Return what else there is to connect to for a user who has no kubeconfig at all."""
     if any(path.is_file() for path in kubeconfig_paths()):
         return ""
     if in_home(KUBECONFIG).is_file():

@@ -1,7 +1,7 @@
 """A cluster as it changes: what commands read once with a snapshot, kept up to date by watches.
 
-What a change costs does not grow with the cluster: watch events go into the schedulers' own inventory. Whoever follows
-is shown the state after each burst of changes, and drawing it takes at most a part of the time.
+What a change costs does not grow with the cluster: watch events go into the schedulers' own inventory. A command that
+follows is shown the state after each burst of changes, and drawing it takes at most a part of the time.
 """
 
 import asyncio
@@ -84,7 +84,7 @@ class Followed:
             await self._clock.sleep(max(_REFRESH, took * (_SHARE - 1)))
 
     def _take(self, change: Change[Any]) -> None:
-        if isinstance(change.new, Pod):  # whoever is to place it, it may be in a gang
+        if isinstance(change.new, Pod):  # of any scheduler: it may be in a gang
             self.inventory.scheduler_names |= {change.new.spec.scheduler_name}
         if change.new is not None:
             self.inventory.apply(change.new)

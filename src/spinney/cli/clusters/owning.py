@@ -1,7 +1,7 @@
 """Who writes a kubeconfig: one ``spinney up`` at a time.
 
 A lock beside the file is held as long as the process lives and says who holds it, so a process that was killed owns
-nothing. Whoever comes second takes a file of its own instead of cutting the first cluster off from its users.
+nothing. A second cluster takes a file of its own instead of cutting the first cluster off from its users.
 """
 
 import fcntl

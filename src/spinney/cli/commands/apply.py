@@ -10,7 +10,7 @@ from spinney.cli.options import DURATION, cluster_options, file_option, namespac
 @namespace_option
 @cluster_options
 @click.option("--dry-run", is_flag=True, help="Have the server check everything and write nothing.")
-@click.option("--force-conflicts", is_flag=True, help="Take over fields that somebody else manages.")
+@click.option("--force-conflicts", is_flag=True, help="Take over fields that another manager owns.")
 @click.option("--wait", is_flag=True, help="Then wait until the pods of all that was applied are ready.")
 @click.option(
     "--timeout",

@@ -43,7 +43,7 @@ from spinney.cli.options import TEXT_FILE, plugin_option, with_body
     type=click.Choice(["AlwaysAllow", "RBAC"]),
     default="AlwaysAllow",
     show_default=True,
-    help="Whether everybody may do everything, or roles and bindings decide.",
+    help="Whether every client may do everything, or roles and bindings decide.",
 )
 @click.option(
     "--workloads/--no-workloads",

@@ -8,7 +8,7 @@ from spinney.api.struct import JSON
 
 @dataclass(frozen=True)
 class Alert:
-    """A rule for Prometheus; ``means`` is what it says to whoever is called."""
+    """A rule for Prometheus; ``means`` explains it to the person on call."""
 
     name: str
     expression: str

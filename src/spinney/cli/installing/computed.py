@@ -44,7 +44,7 @@ PULL_SECRETS: Final = _defined(
 
 
 def own_certificate(setting: ChartSetting) -> bool:
-    """Tell whether somebody else provides the webhooks' certificate."""
+    """Tell whether cert-manager or a user provides the webhooks' certificate."""
     certificate = setting.values["webhooks"]["certificate"]
     return bool(certificate["secretName"] or certificate["certManager"]["enabled"])
 

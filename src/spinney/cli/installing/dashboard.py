@@ -277,7 +277,7 @@ ROWS: Final = (
             ),
             Panel(
                 title="Pods per minute, grouped or left alone",
-                means="Pods that were told their gang, and those that named a group of somebody else.",
+                means="Pods that were labelled with their gang, and pods that named another controller's group.",
                 queries=(
                     Query(f"60 * sum(rate(spinney_grouper_pods_grouped_total[{_RATE}]))", "grouped"),
                     Query(f"60 * {_rate('spinney_grouper_foreign_pods_total', 'group')}", "left to {{group}}"),

@@ -1,6 +1,6 @@
 """The dashboard of an installation: a page for people who bring their own tokens.
 
-Its service account may do nothing: everything is read with the tokens of those who look. What people need to see all
+Its service account may do nothing: everything is read with the viewers' tokens. What people need to see all
 of it is a ClusterRole, which is there to be bound to them.
 """
 
@@ -46,7 +46,7 @@ DASHBOARD: Final = InstalledProcess(
 
 
 def page_objects() -> list[Description]:
-    """Return the dashboard's objects, its service, and the role of those who look."""
+    """Return the dashboard's objects, its service, and the viewers' role."""
     return [*DASHBOARD.objects(), *(When(DASHBOARD.condition, each) for each in (_service(), _viewers()))]
 
 

@@ -20,7 +20,7 @@ class Query:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """One picture. ``means`` is what it says to whoever does not know the metric."""
+    """One picture. ``means`` explains it to a reader who does not know the metric."""
 
     title: str
     means: str

@@ -67,7 +67,7 @@ _ISSUER: Final = Computed(
 
 
 def _network_policy(process: InstalledProcess) -> Description:
-    """Return a policy that lets in what the process serves; whoever may read metrics can be narrowed down."""
+    """Return a policy that lets in what the process serves; who may read metrics can be narrowed down."""
     metrics, others = {"port": "metrics"}, [{"port": name} for name in process.ports if name != "metrics"]
     narrowed = Value("networkPolicy.metricsFrom")
     ingress: list[Description] = [{"ports": [*others]}] if others else []

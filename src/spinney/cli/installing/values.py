@@ -1,4 +1,4 @@
-"""The values of an installation: what they are, their defaults, and what is wrong with those somebody wrote."""
+"""The values of an installation: what they are, their defaults, and what is wrong with given ones."""
 
 import copy
 from importlib.resources import files

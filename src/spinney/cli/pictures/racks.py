@@ -69,7 +69,7 @@ class Occupants:
 
 
 def _of_cpu(node: Node, pods: Iterable[Pod], mark_of: Callable[[Pod], Mark]) -> list[Mark]:
-    """Return the marks of a node's CPU, in parts of it; whoever asks for any has at least a part of a cell."""
+    """Return the marks of a node's CPU, in parts of it; a request for any has at least a part of a cell."""
     capacity, used = cpu_on(node), 0
     marks: list[Mark] = []
     for pod in pods:

@@ -19,7 +19,7 @@ from spinney.sim.overview.gang_table import GangLine
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 WAITING = ("pending", "gated", "empty", "starting", "running", "ended")
-"""States of gangs, those that need somebody's attention first."""
+"""States of gangs, those that need attention first."""
 
 
 class NodeLine(NamedTuple):

@@ -1,4 +1,4 @@
-"""What somebody looks at, and what each key does about it. Pure: a view and a key in, the next view out."""
+"""What the user looks at, and what each key does about it. Pure: a view and a key in, the next view out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

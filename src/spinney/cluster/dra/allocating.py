@@ -5,7 +5,8 @@ the first try succeeds; constraints between devices, counters that partitions dr
 the same devices make it turn back. A search that turns back too often gives up: the node then counts as one that cannot
 meet the requests.
 
-A request with administrative access looks on: it is given devices whoever holds them, and takes them from nobody.
+A request with administrative access looks on: it is given devices also if they are in use, and takes them from no other
+request.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence

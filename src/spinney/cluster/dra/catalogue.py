@@ -80,7 +80,7 @@ class DeviceCatalogue:
         return ""
 
     def offered(self, option: Option, node: str) -> Sequence[PublishedDevice]:
-        """Return the devices of a node that match an option, whoever holds them, in slice and device order."""
+        """Return the devices of a node that match an option, in use or not, in slice and device order."""
         matching = self._matching.get(option)
         if matching is None:
             matching = self._matching[option] = frozenset(self._find(option))

@@ -28,7 +28,7 @@ class Option:
     selectors: tuple[str, ...] = ()
     tolerations: tuple[DeviceToleration, ...] = ()
     admin: bool = False
-    """For administrative access: devices are looked at, whoever holds them."""
+    """For administrative access: devices are looked at, also those in use."""
 
 
 @dataclass(frozen=True, slots=True)

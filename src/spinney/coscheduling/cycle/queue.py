@@ -275,7 +275,7 @@ class SchedulingQueue:
 
     def _enter_unschedulable(self, queued: QueuedPod) -> None:
         self._unschedulable[queued.key] = queued
-        for plugin in sorted(queued.rejected_by):  # whoever comes first is woken first
+        for plugin in sorted(queued.rejected_by):  # pods are woken in the order in which they came
             self._rejected_by.setdefault(plugin, {})[queued.key] = queued
 
     def _leave_unschedulable(self, queued: QueuedPod) -> None:

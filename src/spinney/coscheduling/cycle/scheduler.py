@@ -143,7 +143,7 @@ class Coscheduler:
         return True
 
     def displace(self, beneficiary: PodRecord, node: str) -> None:
-        """Have whoever was promised a node and counts for less than its ``beneficiary`` look again."""
+        """Try pods again that were promised a node and have a lower priority than its ``beneficiary``."""
         for nomination in self.services.nominations.on_node(node):
             if nomination.priority < priority_of(beneficiary):
                 self.services.nominate(nomination.record, "")
@@ -322,7 +322,7 @@ class Coscheduler:
         key = PodKey(*flight.queued.key)
         record = self.services.cluster.pod(key)
         if record is None or record.uid != flight.pod.metadata.uid:
-            self.queue.done(flight.queued)  # it is gone; whoever has its name now holds what it holds
+            self.queue.done(flight.queued)  # it is gone; a new pod of its name has a ledger entry of its own
         else:
             self.services.cluster.forget(key)
             record = self.services.cluster.pod(key) or record

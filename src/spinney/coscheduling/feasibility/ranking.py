@@ -36,7 +36,7 @@ from spinney.kube.keys import Key
 _BY_ROW: Final = frozenset({"NodeResourcesFit", "NodeResourcesBalancedAllocation"})
 """Filters and scores that look at the amounts of one node and nothing else."""
 _OF_NODES: Final = frozenset({"NodeName", "NodeUnschedulable", "TaintToleration", "NodeAffinity"})
-"""Filters that look at what a node is, whoever is on it."""
+"""Filters that look at the node alone, not at the pods on it."""
 _NAMES: Final = 1 << 24
 """More than the nodes of any cluster: a score times this leaves room for the place among names."""
 _KEEP: Final = 256

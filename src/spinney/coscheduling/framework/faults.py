@@ -1,6 +1,6 @@
 """What plugins of a profile get wrong: they raise, or answer with something that is no answer.
 
-Both go the same way. Whoever asked is told by :class:`FrameworkPluginFailed`, which names plugin, extension point and
+Both go the same way. The caller gets :class:`FrameworkPluginFailed`, which names plugin, extension point and
 fault; the first failure of a plugin at a point is logged with its traceback, and all are counted. A plugin that takes
 long holds up everybody: that is logged and counted as well.
 """

@@ -55,7 +55,7 @@ class Services:
     background: Callable[[Coroutine[Any, Any, None]], None]
     """Run something to its end beside the scheduling cycles; the process waits for it when it stops."""
     leaving: dict[PodKey, None] = field(default_factory=dict)
-    """Victims that are being deleted and are still there. Mutable; written by whoever carries preemption out."""
+    """Victims that are being deleted and are still there. Mutable; written where preemption is carried out."""
     requests: EvictionRequests = field(default_factory=EvictionRequests)
     """Victims that were asked to checkpoint and go."""
     longest_min_runtime: timedelta = timedelta(0)

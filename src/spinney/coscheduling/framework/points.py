@@ -94,7 +94,7 @@ ASKED_ABOUT: Final[StateKey[Mask]] = StateKey("nodes whose answer matters")
 
 
 FILTER_FAILED: Final[StateKey[FrameworkPluginFailed]] = StateKey("the filter that failed")
-"""Left for whoever tells why the pod fits nowhere: the filter refused because it could not be asked."""
+"""Left for the message about why the pod fits nowhere: the filter refused because it failed."""
 
 
 class FrameworkPlugin(ABC):

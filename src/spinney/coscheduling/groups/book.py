@@ -67,7 +67,7 @@ class Groups:
         return self._groups.get(self._definitions.home(key))
 
     def gang_key(self, record: PodRecord) -> GangKey:
-        """Return which gang a pod belongs to, whoever places it; a pod of its own is one."""
+        """Return which gang a pod belongs to, with any scheduler; a single pod is a gang."""
         group = self.of(record.key)
         return group.key if group is not None else any_membership(record)[0]
 

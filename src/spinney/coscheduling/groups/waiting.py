@@ -2,8 +2,8 @@
 
 A waiting pod holds its node in the ledger. It leaves when every Permit plugin that asked it to wait has allowed it,
 when any rejects it, or when the shortest of their times runs out, which counts as a rejection by the plugin whose time
-it was. Whoever made it wait hears the verdict at once, inside the call that settled it: when a group is rejected, what
-it held is free before the next pod is looked at.
+it was. The plugin that made it wait gets the verdict at once, inside the call that settled it: when a group is
+rejected, what it held is free before the next pod is looked at.
 """
 
 import asyncio

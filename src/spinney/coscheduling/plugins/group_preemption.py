@@ -27,7 +27,7 @@ from spinney.gangs.declarations import NEVER
 from spinney.kube.keys import Key, key_of
 
 NO_VICTIMS: Final[StateKey[str]] = StateKey("why nobody was taken away for the group")
-"""Left for whoever gives the group up, to tell it why."""
+"""Left for the reason that is given when the group is rejected."""
 
 
 class GroupPreemption(PostFilter):

@@ -9,7 +9,7 @@ from spinney.coscheduling.plugins.arguments import take_none
 
 
 class PrioritySort(QueueSort):
-    """Higher priority first, then whoever came first."""
+    """Higher priority first, then the pod that came first."""
 
     name = "PrioritySort"
 

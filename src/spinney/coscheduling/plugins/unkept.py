@@ -1,7 +1,7 @@
 """Promises of pods and groups that a profile cannot keep, because it leaves out the plugin that would: such pods wait.
 
 kube-scheduler's own rules may be disabled as they may there. A group's minimum, its topology and the devices of a claim
-are promises to whoever asked for them: a pod that would be bound without them is refused, and told what is missing.
+are promises to the user: a pod that would be bound without them is refused, and told what is missing.
 """
 
 from collections.abc import Collection

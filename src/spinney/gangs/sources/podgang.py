@@ -125,7 +125,7 @@ def _waiting_since(pod_gang: PodGang) -> datetime | None:
     try:
         return min(moment := parse_timestamp(before), created or moment)
     except ValueError:
-        return created  # whoever wrote that is not the grouper
+        return created  # that was not written by the grouper
 
 
 def _min_groups(pod_gang: PodGang) -> int | None:

@@ -1,7 +1,7 @@
 """Connections that are being made, none of which is cut off half-way.
 
-asyncio may never close the socket of a connection that is cancelled before its TLS handshake is over. So whoever no
-longer waits for one does not cancel it: it is handed over when it comes.
+asyncio may never close the socket of a connection that is cancelled before its TLS handshake is over. So a caller that
+no longer waits for one does not cancel it: it is handed over when it comes.
 """
 
 import asyncio
@@ -45,5 +45,5 @@ class Handshakes(Generic[T]):
             await end(*late)
 
     def _hand_over(self, task: asyncio.Task[T]) -> None:
-        if not task.cancelled() and task.exception() is None:  # that there was none is no news to anybody
+        if not task.cancelled() and task.exception() is None:  # without an error nothing is left to do
             self._unwanted(task.result())

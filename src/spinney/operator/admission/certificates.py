@@ -85,7 +85,7 @@ def _certificate_in(secret: JSON) -> ServingCertificate | None:
 
 
 def still_trusts(new: ServingCertificate, former: ServingCertificate) -> bool:
-    """Say whether whoever trusts the authorities of one certificate trusts the other one, too."""
+    """Tell whether a client that trusts the authorities of one certificate trusts the other one, too."""
     signers = _authorities(former)
     return bool(signers) and signers[0] in _authorities(new)
 

@@ -4,7 +4,7 @@
 its answer; how it travels is not decided here. A PodCliqueSet is first held to the rules of its kind
 (:mod:`spinney.api.schema`), then its backend is asked: reject, accept, or accept and say what will not be honoured,
 which the user sees as warnings. Its time to answer is bounded and shorter than the API server's patience, so that
-whoever waits learns which backend is silent.
+the user learns which backend does not answer.
 
 An update that leaves the spec alone is answered without looking into it: labels and finalizers can always change, so
 that deletion never hangs on a backend that is no longer enabled, or on a spec that today's rules would refuse.

@@ -37,7 +37,7 @@ SOON_SECONDS: Final = 1.0
 
 
 class WebhookProcess:
-    """Serves admission beside the controllers, on every replica, whoever leads. Mutable: learns its port."""
+    """Serves admission beside the controllers, on every replica, leading or not. Mutable: learns its port."""
 
     def __init__(
         self,

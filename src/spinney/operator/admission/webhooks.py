@@ -75,7 +75,7 @@ class WebhookServer:
         self._port = port
 
     def present(self, certificate: ServingCertificate) -> None:
-        """Present another certificate to whoever connects from now on; connections that exist go on."""
+        """Present another certificate to new connections; those that exist go on."""
         self._context = certificate.context()
 
     @contextlib.asynccontextmanager
@@ -107,7 +107,7 @@ class WebhookServer:
             return web.Response(status=400, text=f"not an AdmissionReview: {error}")
         response = web.Response(body=answer, content_type="application/json")
         if self._leaving():
-            response.force_close()  # whoever asks next connects anew, to a replica that stays
+            response.force_close()  # the next request connects anew, to a replica that stays
         return response
 
 
@@ -177,7 +177,7 @@ def configurations(place: ServicePlace, authority: bytes, *, authorizer: bool) -
 async def register(client: Client, place: ServicePlace, authority: bytes, *, authorizer: bool) -> None:
     """Apply the configurations; an authorizer that is switched off is not left behind, refusing what nobody judges.
 
-    They belong to the operator's ClusterRole, so that whoever uninstalls the operator removes them with it.
+    They belong to the operator's ClusterRole, so that they are removed when the operator is uninstalled.
     """
     owners = await _owners(client)
     for resource, manifest in configurations(place, authority, authorizer=authorizer):

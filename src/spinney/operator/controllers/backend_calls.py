@@ -45,7 +45,7 @@ class BackendCalls:
     _late: Counter[str] = field(default_factory=Counter)
 
     async def run(self) -> None:
-        """Wait until cancelled, then end what is under way: whoever has lost the lease must not write."""
+        """Wait until cancelled, then end what is under way: a process without the lease must not write."""
         try:
             await asyncio.Event().wait()
         finally:

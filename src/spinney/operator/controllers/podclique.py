@@ -123,7 +123,7 @@ class PodCliqueController:
             return None
         update = self._update(scene)
         if update.progress != clique.status.update_progress:
-            # Which pod an update takes is on record before it goes: whoever comes after a crash must not take another.
+            # Which pod an update takes is on record before it goes: after a crash another must not be taken.
             scene = replace(scene, clique=await self._write_status(scene, self._status(scene, update)))
             if _template(scene.clique) != _template(clique):
                 return Requeue()  # it has changed meanwhile: the step was decided for another one

@@ -315,7 +315,7 @@ def _flags(gang: PodGang) -> tuple[bool, bool]:
 
 
 def _derives_scheduled(gang: PodGang, backend: SchedulerBackend | None) -> bool:
-    """Say whether Scheduled is ours to write; of a backend that is not enabled whoever wrote it last goes on."""
+    """Say whether Scheduled is ours to write; of a backend that is not enabled the last writer goes on."""
     if backend is not None:
         return not backend.capabilities.writes_scheduled
     condition = find_condition(gang.status.conditions, SCHEDULED)

@@ -2,7 +2,7 @@
 
 :class:`AuxiliaryObjects` compares what is wanted with what is there, by name and recorded digest, and writes the
 difference: create what is missing, change what is different, delete what nobody wants. An object of the right name that
-belongs to somebody else is never touched; that is an error the user has to resolve. The caches only hold what carries
+belongs to another owner is never touched; that is an error the user has to resolve. The caches only hold what carries
 our label, so before anything is made it is asked for. Somebody else's ServiceAccount will do, though: it is a name to
 bind rights to.
 """
@@ -43,7 +43,7 @@ class OwnedObject(Struct, frozen=True, kw_only=True):
 
 
 class NameTaken(ReconcileFault):
-    """An object that is needed exists and belongs to somebody else."""
+    """An object that is needed exists and belongs to another owner."""
 
 
 def owned_cache(manager: Manager, resource: Resource) -> WatchCache[OwnedObject]:
@@ -159,7 +159,7 @@ def _is_foreign(found: OwnedObject, wanted: DesiredObject, owner: OwnerReference
         return True
     raise NameTaken(
         f"{wanted.resource.kind} {found.metadata.namespace}/{wanted.name} is needed for {owner.kind} {owner.name} and "
-        "belongs to somebody else; rename one of the two"
+        "belongs to another owner; rename one of the two"
     )
 
 

@@ -58,7 +58,7 @@ def set_since(
 ) -> tuple[Condition, ...]:
     """Set a condition; the first one ever that says "not well" holds since the object was created.
 
-    So whoever reads it can tell a workload that never ran from one that ran and broke (see ``was_well_before``). Times
+    So a reader can tell a workload that never ran from one that ran and broke (see ``was_well_before``). Times
     have whole seconds: one that ran and broke within its first second is said to have broken a second later.
     """
     old = find_condition(conditions, new.type)

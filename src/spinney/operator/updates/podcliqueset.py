@@ -19,7 +19,7 @@ from spinney.operator.status.podcliqueset import ObservedSet, is_replica_converg
 
 
 def is_on_delete(pcs: PodCliqueSet) -> bool:
-    """Say whether pods are left alone until somebody deletes them."""
+    """Say whether pods are left alone until a user deletes them."""
     return pcs.spec.update_strategy is not None and pcs.spec.update_strategy.type == ON_DELETE
 
 

@@ -124,7 +124,7 @@ def _quoted(session: Session, plugin: str, task: PodInfo, node: NodeInfo) -> str
 
 
 def _of_failure(job: PodGroupInfo, errors: Sequence[FitError]) -> Explanation:
-    """Return that something failed: whoever looks at the job itself may fail once more."""
+    """Return that something failed, without looking at the job itself, which may fail once more."""
     return Explanation(
         subject=_name(job),
         kind=_KINDS.get(job.key.source, "PodGroup"),

@@ -60,7 +60,7 @@ class Scheduler:
         self.http_handlers: Mapping[str, Hook[HttpHandler]] = {}
         """What plugins of the newest session serve, by path."""
         self._asks = asks
-        """Whether victims that checkpoint are asked first, by whoever carries decisions out; else they go at once."""
+        """Whether victims that checkpoint are asked first when decisions are carried out; else they go at once."""
         self._stale_since: dict[GangKey, datetime] = {}
         self._memory: dict[str, object] = {}
         self._setbacks = Setbacks()

@@ -1,4 +1,4 @@
-"""Constraints that no plugin of a session keeps: whoever has one waits and says so, for it would not be met.
+"""Constraints that no plugin of a session keeps: a pod with one waits and says so, for it would not be met.
 
 Which nodes suit a pod, which lie near each other, which devices a claim gets and what a queue may hold are rules of
 plugins, and a configuration may leave them out. A plugin says what it keeps (:attr:`Plugin.honours`); for what is left

@@ -387,7 +387,7 @@ class NodeRules:
         return known
 
     def _make_room(self, cache: dict[Any, Any]) -> None:
-        """Forget the kind that has been known longest, if there are many: whoever asks for it has it judged again."""
+        """Forget the kind that has been known longest, if there are many: it is judged again when it is needed."""
         if cache and len(cache) * self._nodes.table.capacity >= _CELLS:
             del cache[next(iter(cache))]
 

@@ -186,7 +186,7 @@ class Questions:
     # -- filtering ---------------------------------------------------------------------------------------------------
 
     def victim_invariant_blocker(self, task: PodInfo) -> str | None:
-        """Return what keeps ``task`` from being placed whoever is evicted, or ``None``."""
+        """Return what keeps ``task`` from being placed, also if pods are evicted, or ``None``."""
         for hook in self.hooks.invariants:
             found = self._asked(hook, "victim_invariant", validation.reason, None, task)
             if found is not None:
@@ -443,7 +443,7 @@ class Questions:
         try:
             with self.timings.measure(hook.plugin, what):
                 return read(hook.fn(*args))
-        except Exception as error:  # noqa: BLE001 - whoever asks goes on with the careful answer
+        except Exception as error:  # noqa: BLE001 - the caller goes on with the careful answer
             self._failed("plugin failed", hook, what, error, counted_as=careful)
             return careful
 

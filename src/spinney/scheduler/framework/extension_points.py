@@ -71,7 +71,7 @@ class QueueTurn(msgspec.Struct, frozen=True):
     next_job: PodGroupInfo | None = None
     victims: Sequence[PodGroupInfo] = ()
     victims_hold: Amounts | None = None
-    """What the victims hold together, where whoever asks has added it up."""
+    """What the victims hold together, where the caller has added it up."""
 
 
 QueueCompare = Callable[[QueueTurn, QueueTurn], int]

@@ -1,7 +1,7 @@
 """What plugins got wrong in a session: which function, what it raised or answered, and how often.
 
 A plugin fails by raising, or by answering with something that is no answer: a score that is not a number, a truth value
-that is a text. Both go the same way. Whoever asked takes the careful answer instead, the first failure of a function is
+that is a text. Both go the same way. The caller takes the careful answer instead, the first failure of a function is
 logged, all are counted, and what is told to users names plugin, function and fault.
 """
 

@@ -163,7 +163,7 @@ class Hooks:
         self.predicates.append(self._rule(fn, columns=True, traits=traits))
 
     def add_victim_invariant_pre_predicate_fn(self, fn: InvariantFn) -> None:
-        """Name what keeps a task from being placed whoever is evicted, or ``None``."""
+        """Name what keeps a task from being placed, also if pods are evicted, or ``None``."""
         self.invariants.append(self._hook(fn))
 
     def add_subset_nodes_fn(self, fn: SubsetNodesFn, *, applies_to: Callable[[Member], bool] | None = None) -> None:

@@ -6,9 +6,9 @@ A move restarts a workload and is worth that once. Two rules make sure that movi
 * a workload is never moved for one that was itself moved for it, not even by way of others.
 
 The first bounds what a job that waits can cause. The second does the same for workloads whose pods are gangs of their
-own, each new pod a new job: by it, being moved for somebody has no circles, so whoever was moved least often can cause
-only so many moves, those moved for it only so many more, and so on. Both hold for a while, after which the cluster has
-changed. What is remembered is lost with the process; then each move may happen once more.
+own, each new pod a new job: by it, moves for one another make no circles, so the gang that was moved least often can
+cause only so many moves, those moved for it only so many more, and so on. Both hold for a while, after which the
+cluster has changed. What is remembered is lost with the process; then each move may happen once more.
 """
 
 from datetime import datetime, timedelta

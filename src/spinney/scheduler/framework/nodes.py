@@ -100,7 +100,7 @@ class Nodes:
     def resource_fit(self, request: RequestClass, rows: Rows) -> tuple[Mask, Mask]:
         """Return, per row, whether the request fits once what is terminating is gone, and whether it fits now.
 
-        Neither is to be written to: whoever asks the same next, before anything is booked, is given the same.
+        Neither is to be written to: the next equal question, before anything is booked, gets the same arrays.
         """
         known, moment = self._last_fit, (self.table.usage.position, self.table.tries)
         if known is None or known.rows is not rows or known.request is not request or known.moment != moment:
@@ -111,7 +111,7 @@ class Nodes:
     def where_fit(self, mask: Mask) -> Rows:
         """Return the rows, of those that :meth:`resource_fit` was last asked about, for which ``mask`` is true.
 
-        Whoever asks about them next is given what is known already.
+        The next question about them gets what is known already.
         """
         known = self._last_fit
         assert known is not None, "somebody has asked where a request fits"
@@ -406,8 +406,8 @@ class NodeSet(Sequence[NodeInfo]):
 class FirstChoice(NodeSet):
     """The set to try first, which stays the first for jobs like this one.
 
-    Whoever divides nodes promises that with it: as long as it has room for such a job, and nothing but such jobs is
-    placed on it, it would be the first again.
+    A plugin that divides nodes promises that with it: as long as it has room for such a job, and nothing but such jobs
+    is placed on it, it would be the first again.
     """
 
     __slots__ = ()

@@ -72,7 +72,7 @@ class Session:
     fixed_names: ClassVar[frozenset[str]] = frozenset({"config", "is_inference_preemptible", "now", "uid"})
     """What a function may read of a session while it counts as depending on its arguments alone."""
     action = ""
-    """The action that runs now, as whoever runs them says."""
+    """The action that runs now."""
     abandoned = False
     """Whether it is of no use any more; another thread may say so, and actions stop before the next job."""
 
@@ -111,7 +111,7 @@ class Session:
         self.victim_reports: dict[GangKey, list[VictimReport]] = {}
         """What searches for victims found for the jobs they did not help, one report per action."""
         self.stale_since: dict[GangKey, datetime] = {}
-        """When gangs were first seen below their minimum; whoever runs cycles passes it from one to the next."""
+        """When gangs were first seen below their minimum; it is passed from one cycle to the next."""
         self.moves = Moves(timedelta(0))
         """Who was moved for whom in earlier cycles, passed on likewise."""
         self.memory: dict[str, object] = {}
@@ -213,7 +213,7 @@ class Session:
     def release(self) -> None:
         """Let go of everything that refers back to the session, which is then freed at once and of no more use.
 
-        Otherwise a session that is over is left to the garbage collector; for whoever runs thousands of cycles that is
+        Otherwise a session that is over is left to the garbage collector; for a process of thousands of cycles that is
         a fifth of the time.
         """
         for part in (*self._jobs.values(), self.ask, self.hooks):

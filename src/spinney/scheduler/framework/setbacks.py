@@ -1,7 +1,7 @@
 """Gangs that are left alone for a while because looking at them failed.
 
 What raises while a gang is ordered, placed, helped, explained or committed would raise again a moment later. So the
-gang rests, longer each time, while every other gang is decided; whoever asks why it waits is told the error.
+gang rests, longer each time, while every other gang is decided; its conditions and ``spinney why`` say the error.
 """
 
 from collections.abc import Collection

@@ -20,7 +20,7 @@ from spinney.scheduler.topology.resolving import Topologies
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The cluster at one moment. Ledger, pods, view and claims are private to whoever took it."""
+    """The cluster at one moment. Ledger, pods, view and claims are its own copies."""
 
     ledger: Ledger
     pods: PodIndex

@@ -260,7 +260,7 @@ class Learned(Generic[A]):
     def _asked(self, task: PodInfo, row: int) -> A:
         try:
             return self._call(task, task.job, self._nodes.info(row))
-        except Exception as error:  # noqa: BLE001 - whoever asks goes on with the careful answer
+        except Exception as error:  # noqa: BLE001 - the caller goes on with the careful answer
             return self._failed(error)
 
     def _learn(self, task: PodInfo, row: int | None) -> None:

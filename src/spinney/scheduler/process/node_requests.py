@@ -15,7 +15,7 @@ class ConditionText(NamedTuple):
 
 
 class NodeRequests(Protocol):
-    """Whoever asks for nodes."""
+    """What asks an autoscaler for nodes."""
 
     def begin(self, wake: Callable[[], None]) -> None:
         """Be told how to ask for a cycle."""

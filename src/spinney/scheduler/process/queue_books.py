@@ -1,4 +1,4 @@
-"""The books of queues as the inventory is now, for whoever looks between cycles: statuses and metrics.
+"""The books of queues as the inventory is now, for statuses and metrics, which are written between cycles.
 
 A session keeps its own books, which move with its decisions (:mod:`spinney.scheduler.plugins.proportion`). What pods
 hold is kept per queue by the book of gangs, so books cost the kinds of pods in a queue, not their number.

@@ -1,9 +1,9 @@
 """Scheduling in the shadow of another scheduler: deciding everything, writing nothing, and comparing.
 
-A shadow reads the pods that another scheduler serves and decides about them as if they were its own. What it would
-have bound is assumed in its own ledger, so that it does not decide twice, until the other scheduler's decision arrives,
-which then counts: both always see the same cluster, whoever was first. The comparison says, per pod, who placed it
-where, and how much earlier the shadow had decided.
+A shadow reads the pods that another scheduler serves and decides about them as if they were its own. What it would have
+bound is assumed in its own ledger, so that it does not decide twice, until the other scheduler's decision arrives,
+which then counts: both always see the same cluster, in whichever order they decide. The comparison says, per pod, who
+placed it where, and how much earlier the shadow had decided.
 """
 
 from collections.abc import Mapping, Sequence

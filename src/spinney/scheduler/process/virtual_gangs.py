@@ -1,7 +1,7 @@
 """Gangs without pods: the scheduler decides about them as about any other, and does something else than binding.
 
 Their pods are in the inventory like real ones, under names that no real pod can have. When one of them is given nodes
-these are kept, and whoever made the gang sees to it that real pods come.
+these are kept, and the maker of the gang sees to it that real pods come.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from spinney.scheduler.framework.results import Binding, Unschedulable
 
 
 class VirtualGangs(Protocol):
-    """Whoever made the virtual gangs of an inventory."""
+    """The maker of the virtual gangs of an inventory."""
 
     def begin(self, wake: Callable[[], None]) -> None:
         """Be told how to ask for a cycle."""

@@ -172,7 +172,7 @@ class Sums:
         self._amounts = amounts
         self._levels: dict[int, Numbers] = {}
         self.position = -1
-        """Up to where the usage journal was followed; whoever keeps the sums sees to it."""
+        """Up to where the usage journal was followed; set by the code that keeps the sums."""
         everywhere = amounts(domains.rows)
         self.by_row = np.zeros((capacity, *everywhere.shape[1:]), dtype=np.int64, order="F")
         self.by_row[domains.rows] = everywhere

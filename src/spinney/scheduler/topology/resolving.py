@@ -27,7 +27,7 @@ class Topologies:
 
     @property
     def first(self) -> TopologyLevels | None:
-        """Return the first topology by name, for whoever is not told which."""
+        """Return the first topology by name, where none is named."""
         return next(iter(self._by_key.values()), None)
 
     def resolve(self, constraint: TopologyConstraintInfo) -> TopologyLevels | None:

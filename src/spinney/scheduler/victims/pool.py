@@ -49,7 +49,7 @@ class VictimPool:
         self._session = session
         self._spares_just_bound = session.config.spare_just_bound
         snapshot, queues = session.snapshot.gangs, session.queues
-        # Whoever is pending now may be given a place before this action ends, and may then have to give it up again.
+        # A job that is pending now may be given a place before this action ends, and may then have to give it up again.
         waiting: dict[str, dict[GangKey, Gang]] = {}
         for key in snapshot.pending:
             gang = snapshot.gangs[key].gang

@@ -19,7 +19,7 @@ class VictimRule(ABC):
     within_queue: ClassVar[bool] = True
     """What one job was refused says nothing about jobs of other queues."""
     loses_nothing: ClassVar[bool] = False
-    """Whoever is disturbed is given another place, so a job needs what is free to be enough for it."""
+    """Every job that is disturbed is given another place, so a job needs what is free to be enough for it."""
 
     @abstractmethod
     def may_search(self, session: Session, job: PodGroupInfo) -> bool:

@@ -50,7 +50,7 @@ class ServerMetrics:
         ProcessCollector(registry=self._collectors)
 
     def answered(self, request: Request, response: Response, seconds: float) -> Response:
-        """Count a request that was answered; a stream is counted for as long as somebody follows it."""
+        """Count a request that was answered; a stream is counted for as long as a client follows it."""
         labels = self.labels(request)
         self._requests[labels, response.status, _dry_run(request)] += 1
         if not isinstance(response.body, bytes):

@@ -1,7 +1,7 @@
 """Addresses of services: a cluster IP and node ports, free ones, as if there were a network.
 
 Nothing listens there; but clients read them, people look for them in ``kubectl get services``, and what a user asks for
-must not be somebody else's.
+must not be another service's.
 """
 
 import random

@@ -1,6 +1,6 @@
 """Nobody grants what they do not have: the checks when roles and bindings are written.
 
-Whoever holds everything that a role allows may write it; others need the verb ``escalate`` on it. The same holds for
+A user who holds everything that a role allows may write it; others need the verb ``escalate`` on it. The same holds for
 binding a role, with the verb ``bind``.
 """
 

@@ -1,1 +1,1 @@
-"""Who is asking: users, the tokens of service accounts, and speaking for somebody else."""
+"""Who is asking: users, the tokens of service accounts, and acting as another user."""

@@ -25,7 +25,7 @@ class Authenticated:
 
 
 class Authenticator:
-    """Knows tokens. Mutable: the administrator's tokens are added by whoever serves the API."""
+    """Knows tokens. Mutable: the administrator's tokens are added when the API is served."""
 
     def __init__(self, runtime: Runtime, store: Store, issuer: TokenIssuer) -> None:
         self._runtime = runtime
@@ -34,7 +34,7 @@ class Authenticator:
         self._administrators: list[bytes] = []
 
     def trust(self, token: str) -> None:
-        """Take whoever brings this token for the administrator."""
+        """Take a client with this token for the administrator."""
         self._administrators.append(token.encode())
 
     def authenticate(self, token: str, audiences: tuple[str, ...] = (ISSUER,)) -> Authenticated:

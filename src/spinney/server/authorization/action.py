@@ -1,4 +1,4 @@
-"""What somebody wants to do, as authorization sees it: read from the request alone, before anything is looked up."""
+"""What a request asks for, as authorization sees it: read from the request alone, before anything is looked up."""
 
 from dataclasses import dataclass
 

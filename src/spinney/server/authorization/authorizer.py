@@ -1,4 +1,4 @@
-"""Deciding whether an action is allowed: by everybody's right to everything, or by roles.
+"""Deciding whether an action is allowed: every action of every user, or by roles.
 
 Roles and bindings are decoded when first asked about after one of them changed, and kept until the next change. What
 is allowed says by which binding, so that a review can tell.
@@ -41,7 +41,7 @@ class Authorizer(Protocol):
 
 
 class AlwaysAllow:
-    """Whoever got in may do everything."""
+    """Every authenticated user may do everything."""
 
     restricts = False
 

@@ -1,4 +1,4 @@
-"""Speaking for somebody else: the ``Impersonate-*`` headers, and the rights that needs."""
+"""Acting as another user: the ``Impersonate-*`` headers, and the rights that needs."""
 
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
@@ -59,7 +59,7 @@ def mode(wanted: User) -> str:
 
 
 def completed(wanted: User) -> User:
-    """Return the user with the groups that everybody of that kind is in."""
+    """Return the user with the groups that every user of that kind is in."""
     groups = wanted.groups
     if wanted.name.startswith(ACCOUNT_PREFIX) and not groups and wanted.name.count(":") == 3:
         groups = account_groups(wanted.name.split(":")[2])

@@ -36,7 +36,7 @@ class EventExpiry:
                 continue
             try:
                 self._expire(key, revision)
-            except ChangeNotKept:  # the disk is full; whoever writes is told
+            except ChangeNotKept:  # the disk is full, which every write answers
                 await clock.sleep(_PAUSE)
                 continue
             self._due.popleft()

@@ -1,4 +1,4 @@
-"""Keeping the status of quotas: it says what the book says, whoever used or freed something."""
+"""Keeping the status of quotas: it says what the book says."""
 
 from spinney.api.keys import Key
 from spinney.runtime import Clock

@@ -89,7 +89,7 @@ class NodeBehaviour(Behaviour):
 
 
 class BudgetBehaviour(Behaviour):
-    """A disruption budget allows nothing until somebody has counted."""
+    """A disruption budget allows nothing until a controller has counted."""
 
     def prepare_create(self, obj: JSON, now: datetime) -> None:
         obj["status"] = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}

@@ -1,4 +1,4 @@
-"""What people are told about objects of built-in kinds that are accepted, but deprecated or surprising in a part."""
+"""Warnings about objects of built-in kinds that are accepted, but deprecated or surprising in a part."""
 
 from collections.abc import Callable, Iterator, Mapping
 

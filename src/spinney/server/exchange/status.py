@@ -155,7 +155,7 @@ def conflict(resource: Resource, name: str, why: str) -> StatusError:
 
 
 def modified(resource: Resource, name: str) -> StatusError:
-    """409: somebody else wrote first."""
+    """409: another client wrote first."""
     why = "the object has been modified; please apply your changes to the latest version and try again"
     return conflict(resource, name, why)
 

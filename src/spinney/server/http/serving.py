@@ -156,7 +156,7 @@ class HttpServer:
             query = {name: request.query[name] for name in request.query}
             asked = Request(request.method, request.path, query, _headers(request), b"", user)
             if user is ANONYMOUS:
-                self._server.check(asked)  # before anything is awaited from somebody unknown
+                self._server.check(asked)  # before anything is awaited from an unknown client
             if not _is_open(request):
                 asked = replace(asked, body=await self._body(request))
         except StatusError as error:
@@ -238,7 +238,7 @@ class HttpServer:
 
 
 def _is_open(request: web.BaseRequest) -> bool:
-    """Say whether anybody may ask for this; nothing that is sent along is read."""
+    """Tell whether this needs no credentials; nothing that is sent along is read."""
     return request.path.startswith(_OPEN_PATHS)
 
 

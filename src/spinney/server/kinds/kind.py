@@ -99,7 +99,7 @@ class Kind:
     unconditional_update: bool = True
     create_on_update: bool = False
     returns_deleted: bool = False
-    deprecation: str = ""  # what whoever asks for a built-in kind is told
+    deprecation: str = ""  # the warning that a client of a built-in kind gets
     custom: bool = False
     shape: MergeShape = PLAIN
     behaviour: Behaviour = BASE_BEHAVIOUR

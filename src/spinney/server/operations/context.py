@@ -17,7 +17,7 @@ from spinney.server.store import Collection, Store
 
 @dataclass(slots=True)
 class Trust:
-    """What clients check the server by. Mutable: whoever serves the API says it."""
+    """What clients check the server by. Mutable: it is set when the API is served."""
 
     authority: str = ""  # PEM; empty without TLS
 

@@ -1,6 +1,6 @@
 """Replacing and patching objects, whole or through a subresource.
 
-An update is a function from the present object to the wanted one. If somebody else writes while a webhook is being
+An update is a function from the present object to the wanted one. If another client writes while a webhook is being
 asked, a patch is computed again on the new state; a replace that named a resourceVersion is refused.
 """
 
@@ -85,7 +85,7 @@ async def update(
 async def _update_once(
     context: Context, target: Target, current: Record, change: Change, options: WriteOptions, *, applied: bool
 ) -> Record | None:
-    """Return the new record, or ``None`` if somebody else wrote meanwhile."""
+    """Return the new record, or ``None`` if another client wrote meanwhile."""
     kind = target.kind
     old = current.decode()
     wanted = change(kind.served(current.decode()))

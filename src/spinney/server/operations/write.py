@@ -62,7 +62,7 @@ def write_options(verb: str, query: Mapping[str, str], headers: Mapping[str, str
 
 
 def check_may_create(context: Context, target: Target, options: WriteOptions) -> None:
-    """Raise a 403 for somebody who updates or applies what is not there and may not create it."""
+    """Raise a 403 for a user who updates or applies what is not there and may not create it."""
     resource = target.resource
     wanted = AccessRequest(
         options.user,

@@ -1,6 +1,6 @@
 """Server-side apply: a manager says which fields it wants, and owns exactly those.
 
-The applied configuration is merged into the live object. A field that it would change and that somebody else owns is
+The applied configuration is merged into the live object. A field that it would change and that another manager owns is
 a conflict, unless forced. A field that the manager owned, no longer applies and nobody else owns is removed.
 """
 
@@ -56,7 +56,7 @@ def apply(kind: Kind, live: JSON, config: JSON, manager: str, now: datetime, *, 
         if abandoned:
             merged = remove_fields(merged, abandoned, shape)
             _, gone = changes(owned_part(live), owned_part(merged), shape)
-            # A map that is gone because it became empty is still wanted by whoever applied it empty.
+            # A map that is gone because it became empty is still owned by the manager that applied it empty.
             removed = {path for path in gone if any(path[: len(each)] == each for each in abandoned)}
             others = [owner.without(removed) for owner in others]
         if before.fields == wanted:
@@ -66,14 +66,14 @@ def apply(kind: Kind, live: JSON, config: JSON, manager: str, now: datetime, *, 
 
 
 def _holding_others(abandoned: frozenset[Path], others: list[FieldOwner]) -> frozenset[Path]:
-    """Return the abandoned maps and items that hold something somebody else owns."""
+    """Return the abandoned maps and items that hold something another manager owns."""
     owned = [path for owner in others for path in owner.fields] if abandoned else []
     above = {path[:length] for path in owned for length in range(1, len(path))}
     return abandoned & above
 
 
 def _inner(changed: set[Path]) -> set[Path]:
-    """Return the maps inside what is new as a whole: somebody may have applied them empty."""
+    """Return the maps inside what is new as a whole: a manager may have applied them empty."""
     found: set[Path] = set()
     for path in changed:
         new = False
@@ -96,7 +96,7 @@ def _without_own(
         return conflicts
     try:
         last = owned_part(without_nulls(msgspec.json.decode(text, type=JSON)))
-    except (msgspec.DecodeError, AttributeError):  # somebody else wrote the annotation
+    except (msgspec.DecodeError, AttributeError):  # another client wrote the annotation
         return conflicts
     changed, _ = changes(owned_part(live), owned_part(merge_applied(live, last, kind.shape)), kind.shape)
     own = fields_of(last, kind.shape) - changed

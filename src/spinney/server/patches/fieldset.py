@@ -1,4 +1,4 @@
-"""Sets of fields: which parts of an object somebody owns.
+"""Sets of fields: which parts of an object a manager owns.
 
 A path is a tuple of steps as they stand in ``FieldsV1``: ``f:name`` for a field, ``k:{...}`` for an item of a list
 that is a map, ``v:...`` for an item of a set. A set of fields is a Python set of paths, so that the algebra of

@@ -150,7 +150,7 @@ def owners_of(obj: JSON) -> list[FieldOwner]:
 
 
 def first_owners(kind: Kind, live: JSON, now: datetime) -> list[FieldOwner]:
-    """Return the owners of an object, inventing one for what it had before anybody was recorded."""
+    """Return the owners of an object, with one for what it had before owners were recorded."""
     recorded = owners_of(live)
     if recorded:
         return recorded
@@ -161,7 +161,7 @@ def first_owners(kind: Kind, live: JSON, now: datetime) -> list[FieldOwner]:
 def writer(
     kind: Kind, manager: str, operation: Operation, now: datetime, *, fields: Set[Path], subresource: str = ""
 ) -> FieldOwner:
-    """Return somebody who writes now."""
+    """Return a manager that writes now."""
     return FieldOwner(
         manager=manager,
         operation=operation,
@@ -173,7 +173,7 @@ def writer(
 
 
 def record_owners(obj: JSON, owners: Iterable[FieldOwner]) -> None:
-    """Write the owners into an object; those who own nothing are left out."""
+    """Write the owners into an object; managers that own nothing are left out."""
     entries = [entry for owner in owners if (entry := owner.to_json()) is not None]
     if entries:
         obj["metadata"]["managedFields"] = entries
@@ -237,7 +237,7 @@ def _is_valid(entry: Any) -> bool:
 
 
 def _identity(entry: JSON) -> tuple[object, ...]:
-    """Return what entries of one object differ in; whoever applies is the same in every version."""
+    """Return what entries of one object differ in; a manager that applies is the same in every version."""
     version = "" if entry["operation"] == "Apply" else entry["apiVersion"]
     return entry.get("manager", ""), entry["operation"], version, entry.get("subresource", "")
 

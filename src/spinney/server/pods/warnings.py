@@ -1,4 +1,4 @@
-"""What people are told about a pod, or the template of one, that is accepted but will not do what they think."""
+"""Warnings about a pod, or the template of one, that is accepted but will not do what its author expects."""
 
 from collections.abc import Iterator, Mapping
 

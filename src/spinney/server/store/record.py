@@ -1,7 +1,7 @@
 """A stored object: its JSON text, and the few facts about it that are asked for all the time.
 
-The text is encoded once, when the object is written, and the same bytes go to every reader and watcher. Whoever wants
-to change the object decodes it, which gives a private copy; so nothing is ever copied deeply, and what is stored
+The text is encoded once, when the object is written, and the same bytes go to every reader and watcher. A reader that
+wants to change the object decodes it, which gives a private copy; so nothing is ever copied deeply, and what is stored
 cannot be changed by accident. It also takes a fifth of the memory of decoded objects.
 """
 

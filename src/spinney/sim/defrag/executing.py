@@ -1,6 +1,6 @@
 """Carrying a plan out, gang by gang, within disruption budgets.
 
-The nodes that are to be free are cordoned first, so that whoever is evicted goes elsewhere, and opened again at the
+The nodes that are to be free are cordoned first, so that evicted pods go elsewhere, and opened again at the
 end. The next gang follows when the one before has what it needs again (:mod:`spinney.binding.moving`) and none of its
 owners' pods waits for a node. If a gang does not come back, nothing more is moved.
 """

@@ -8,8 +8,8 @@ from typing import Final, Protocol
 from spinney.kube.manager import Manager
 
 GRACE_SECONDS: Final = 0.5
-"""How long what is under way may take to end. Whoever stops such a cluster waits for it, and the next process takes up
-what is left, as after a crash.
+"""How long what is under way may take to end. A test or user that stops such a cluster waits for it, and the next
+process takes up what is left, as after a crash.
 """
 
 

@@ -18,7 +18,7 @@ from spinney.sim.embedded.turns import RequestTurns
 
 
 class Answering(Protocol):
-    """Whoever answers requests: an :class:`~spinney.server.ApiServer`, or what stands in front of one."""
+    """What answers requests: an :class:`~spinney.server.ApiServer`, or what stands in front of one."""
 
     async def handle(self, request: server.Request) -> server.Response:
         """Return the answer to a request."""

@@ -38,6 +38,6 @@ class RequestTurns:
         self._taken = 0
         while self._waiting and self._taken < self._at_once:
             turn = self._waiting.popleft()
-            if not turn.done():  # whoever waited for it may have been cancelled
+            if not turn.done():  # the task that waited for it may have been cancelled
                 turn.set_result(None)
                 self._take(loop)

@@ -254,7 +254,7 @@ DEVIATIONS: Final = (
     ),
     Deviation(
         "10",
-        "a priority class that does not exist is passed over and reported, whoever names it",
+        "a priority class that does not exist is passed over and reported, whichever object names it",
         ("priority_class",),
         lambda case: case.rule.startswith("ray"),
     ),

@@ -160,7 +160,7 @@ class Cluster:
         }
         resources: JSON = {"requests": {"cpu": cpu}, "limits": {_GPU: str(gpus)} if gpus else {}}
         spec = {"schedulerName": "spinney-scheduler", "containers": [{"name": "main", "resources": resources}]}
-        # Somebody owns the pods, so one that is evicted is made again.
+        # The pods have an owner, so one that is evicted is made again.
         owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "name": name, "uid": name, "controller": True}
         members: list[JSON] = [
             {

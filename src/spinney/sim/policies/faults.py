@@ -1,6 +1,6 @@
 """What went wrong in somebody's plugin: which one, in which function at which line, and what came of it.
 
-A scheduler fails closed and logs; in a cluster that is right. Whoever is writing a policy wants to see the fault
+A scheduler fails closed and logs; in a cluster that is right. The author of a policy wants to see the fault
 instead, so while :func:`watching` runs, log entries about a failed plugin are gathered and no longer logged.
 """
 

@@ -1,4 +1,4 @@
-"""A replay as it went, for whoever draws it: machines, jobs, and what happened to each when.
+"""A replay as it went, for drawing it: machines, jobs, and what happened to each when.
 
 Compact, for a replay has hundreds of thousands of events: a job and a machine are named once and then meant by their
 place in the list.

@@ -1,4 +1,4 @@
-"""What a cluster was asked for, whoever wrote it down: machines, jobs, outages and the shares of queues.
+"""What a cluster was asked for, in one form for every kind of trace: machines, jobs, outages and the shares of queues.
 
 A reader of another format is one function that returns a :class:`Trace`.
 """

@@ -113,7 +113,7 @@ class ClusterSnapshot:
         return resource in self.objects
 
     def refused(self, resource: Resource) -> bool:
-        """Tell whether the kind is there, but whoever took the snapshot was not allowed to list it."""
+        """Tell whether the kind is there, but the user who took the snapshot was not allowed to list it."""
         return any(each.what == str(resource) and each.reason == FORBIDDEN for each in self.unseen)
 
     def with_objects(self, more: Iterable[Any]) -> "ClusterSnapshot":
@@ -196,7 +196,7 @@ async def take(
     """List every kind that snapshots hold; ``on_kind`` is called with each before it is listed. Only reads.
 
     Where pods may not be listed over all namespaces, those of ``namespace`` are, and the rest is noted as unseen. What
-    the cluster serves is asked meanwhile: a server refuses a kind that it does not have to whoever may not list it.
+    the cluster serves is asked meanwhile: a server answers "forbidden" also about a kind that it does not have.
     """
     taken = client.runtime.clock.now()
     turns = asyncio.Semaphore(_AT_ONCE)

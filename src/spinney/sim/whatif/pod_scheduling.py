@@ -44,7 +44,7 @@ from spinney.sim.whatif.pod_refusals import PodRefusal, Refusals
 
 _IN_MEMORY: Final = "InMemory"
 _LONGEST_SECONDS: Final = 300.0
-"""Virtual time after which a run ends, whoever still rests: longer than any wait at Permit with its back-offs."""
+"""Virtual time after which a run ends, though pods still rest: longer than any wait at Permit with its back-offs."""
 _BURST: Final = 1000
 
 

@@ -126,13 +126,13 @@ class Simulation:
         return record.pod.spec.scheduler_name in self.inventory.scheduler_names
 
     def gang_of(self, record: PodRecord) -> GangKey:
-        """Return the gang whose minimum decides about a pod, by the rules of whoever places it."""
+        """Return the gang whose minimum decides about a pod, by the rules of the scheduler that places it."""
         if self.serves(record):
             return self.inventory.gangs.membership(record)[0]
         return group_of(record, self.inventory.shared)
 
     def gang(self, key: GangKey) -> Gang | None:
-        """Return a gang as whoever places it understands it; ``None`` if its object is missing."""
+        """Return a gang as the scheduler that places it understands it; ``None`` if its object is missing."""
         members = self.inventory.gangs.members(key)
         return members.gang if members is not None else self.inventory.shared.gangs.gang(key)
 

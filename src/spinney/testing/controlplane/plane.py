@@ -121,7 +121,7 @@ class ControlPlane:
         return self._binaries.kubectl
 
     def connect(self, runtime: Runtime) -> Client:
-        """Return a client with an administrator's rights; whoever asked for it closes its transport."""
+        """Return a client with an administrator's rights; the caller closes its transport."""
         return Client(load_kubeconfig(self.kubeconfig, runtime=runtime), runtime)
 
     def kubeconfig_for(self, user: str, groups: tuple[str, ...] = ()) -> Path:

@@ -23,7 +23,7 @@ class ProcessFailed(RuntimeError):
 
 
 class ServerProcess:
-    """A running program, which ends with whoever holds its tether. Mutable; not shared between threads."""
+    """A running program, which ends with the process that holds its tether. Mutable; not shared between threads."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Programs that do not outlive whoever started them, also if that ends by ``kill -9``.
+"""Programs that do not outlive the process that started them, also if that ends by ``kill -9``.
 
 A watchman, a tiny process of its own, leads a process group and reads from a pipe whose other end only the parent
 holds. The programs are started into that group. However the parent ends, the operating system closes the pipe; then

@@ -15,7 +15,7 @@ TYPES: Final[Mapping[str, Texts]] = {
         "leaseDurationSeconds": "How long after the last renewal others have to wait before they may take it.",
         "acquireTime": "When the holder got it.",
         "renewTime": "When the holder last renewed it.",
-        "leaseTransitions": "How often it went to somebody else.",
+        "leaseTransitions": "How often it went to another holder.",
         "strategy": "How the holder is chosen among several candidates.",
         "preferredHolder": "Who should get it next.",
     },

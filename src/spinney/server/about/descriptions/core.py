@@ -49,7 +49,7 @@ TYPES: Final[Mapping[str, Texts]] = {
     "core.ServiceSpec": {
         ITSELF: "Which pods a service leads to, by which ports and addresses.",
         "ports": "Ports of the service, and those of the pods behind them.",
-        "selector": "Labels of the pods that traffic goes to. Without one, somebody else keeps the endpoints.",
+        "selector": "Labels of the pods that traffic goes to. Without one, another controller keeps the endpoints.",
         "type": "Who can reach it: ClusterIP, NodePort, LoadBalancer, or ExternalName for a mere alias.",
         "clusterIP": "The address in the cluster; given by the server. None asks for DNS names of the pods instead.",
         "clusterIPs": "The addresses in the cluster, one per family.",
@@ -81,7 +81,7 @@ TYPES: Final[Mapping[str, Texts]] = {
         "immutable": "Nothing can be changed any more; only the whole be deleted.",
     },
     "core.Secret": {
-        ITSELF: "Something small that not everybody should read, for pods to mount or to read as variables.",
+        ITSELF: "Something small and confidential, for pods to mount or to read as variables.",
         "data": "Bytes by key, in base64.",
         "stringData": "Texts by key, to be written into data. Never read back.",
         "type": "What the secret is for; some types require certain keys.",

@@ -1,7 +1,7 @@
 """``kubectl logs``: what a simulated container has to say.
 
 No program runs in a simulated pod, so its log holds what happened to the container: when it started, and how it ended.
-Whoever follows a log gets each line when it happens, and is let go when the container or its pod ends.
+A client that follows a log gets each line when it is written; the answer ends with the container or its pod.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -127,7 +127,7 @@ def _selected(lines: list[Line], query: Mapping[str, str], context: Context) -> 
 def _is_since(when: str, since: datetime) -> bool:
     try:
         return datetime.fromisoformat(when) >= since
-    except (ValueError, TypeError):  # whoever wrote the status wrote no time
+    except (ValueError, TypeError):  # what was written to the status is no time
         return True
 
 
