@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 def tasks_of(job: "PodGroupInfo", session: "Session") -> dict[str, list[PodInfo]]:
     """Return the tasks of a job by pod set, in task order; pods that name an unknown pod set are left out."""
+    plain = job.plain
+    if plain is not None:
+        request, only = plain.request, plain.pod_set
+        return {
+            only.name: [PodInfo(record, job, only, request, PodStatus.PENDING, NOWHERE) for record in plain.records]
+        }
     pod_sets = job.gang.pod_sets
     tasks: dict[str, list[PodInfo]] = {name: [] for name in pod_sets}
     members = job.members
