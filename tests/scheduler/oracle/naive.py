@@ -19,7 +19,7 @@ import numpy as np
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.evaluation import turns
 from spinney.scheduler.evaluation.job_order import Orders
-from spinney.scheduler.evaluation.node_rules import accepts
+from spinney.scheduler.evaluation.node_answers import accepts
 from spinney.scheduler.fairshare.queues import QueueInfo
 from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.extension_points import DoesNotFit, Hook, NodeRule, QueueTurn

@@ -13,7 +13,6 @@ Resource fit is not a rule of any plugin: it is always checked.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -22,31 +21,16 @@ from spinney.cluster.classes import RequestClass
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Mask
 from spinney.gangs.tree import GangKey
+from spinney.scheduler.evaluation.node_answers import GPU_SCORE, PREDICATE, SCORE, NodeAnswers
 from spinney.scheduler.evaluation.rule_sets import AskedRule, TaskRules
-from spinney.scheduler.framework import validation
-from spinney.scheduler.framework.extension_points import (
-    DoesNotFit,
-    Fit,
-    NodeOrderColumns,
-    NodeOrderFn,
-    Predicate,
-    PredicateColumns,
-    PredicateFn,
-    Score,
-)
-from spinney.scheduler.framework.failures import Failures, InvalidAnswer
+from spinney.scheduler.framework.extension_points import Predicate, PredicateFn, Score
+from spinney.scheduler.framework.failures import Failures
 from spinney.scheduler.framework.hooks import Hooks
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo, Nodes, NodeSet, Scores
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.framework.timing import Timings
-from spinney.scheduler.knowledge.learning import Learned
-from spinney.scheduler.knowledge.reaching import reach_of
-from spinney.scheduler.knowledge.refusals import reasons_of
 
-PREDICATE: Final = "predicate"
-SCORE: Final = "node_order"
-GPU_SCORE: Final = "gpu_order"
 _CELLS: Final = 1 << 23
 """How many verdicts are kept, of all kinds of pods about all nodes. With their scores they take up to 28 bytes each."""
 
@@ -86,6 +70,7 @@ class NodeRules:
         self._hooks = hooks
         self._timings = timings
         self._failures = failures
+        self._answers = NodeAnswers(nodes, hooks, timings, failures)
         self._classes: dict[tuple[int, tuple[int, ...]], tuple[Judged, Judged]] = {}
         self._pod_sets: dict[tuple[GangKey, str, int, tuple[int, ...]], Judged] = {}
         self._alike_conditions: dict[tuple[bool, ...], _Conditions] = {}
@@ -94,7 +79,9 @@ class NodeRules:
         self._conditions: dict[int, _Conditions] = {}
         """By request class."""
         self._particular = any(rule.particular for rule in rules if rule.applies_to is not None)
-        self._learned = {id(rule): self._knowledge_of(rule, moment) for rule in rules if _scope(rule) == _IN_TURN}
+        self._learned = {
+            id(rule): self._answers.knowledge_of(rule, moment) for rule in rules if _scope(rule) == _IN_TURN
+        }
 
     @property
     def have_failed(self) -> bool:
@@ -109,7 +96,7 @@ class NodeRules:
         if self._failures.at((SCORE,)):
             for task in one_of_each:
                 scores = [score for score in self._hooks.scores if score.applies(task)]
-                self._judge(([], scores), task, task.job, self._nodes.all.rows)
+                self._answers.judge(([], scores), task, task.job, self._nodes.all.rows)
         return self._failures.told((PREDICATE, SCORE, GPU_SCORE), gang)
 
     def rules(self, task: PodInfo) -> TaskRules:
@@ -150,7 +137,7 @@ class NodeRules:
             fits = score > -np.inf
             rows, score = rows[fits], score[fits]
         if rules.asked[0] or rules.asked[1]:
-            fits, extra = self._ask_in_turn(rules.asked, task, rows)
+            fits, extra = self._answers.in_turn(rules.asked, task, rows)
             rows, score = rows[fits], (score + extra)[fits]
         return Candidates(rows, judged.now[rows], score)
 
@@ -210,7 +197,7 @@ class NodeRules:
         alone = NodeSet(self._nodes, np.array([node.row]))
         for rule in asked:
             with self._timings.measure(rule.plugin, PREDICATE):
-                if not self._ask_predicate(rule, task, task.job, alone)[0]:
+                if not self._answers.of_predicate(rule, task, task.job, alone)[0]:
                     return False
         return True
 
@@ -222,10 +209,10 @@ class NodeRules:
         fits = (score > -np.inf) & later
         for predicates, scores in (rules.usage, rules.job):
             if predicates or scores:
-                found, extra = self._judge((predicates, scores), task, task.job, rows[fits])
+                found, extra = self._answers.judge((predicates, scores), task, task.job, rows[fits])
                 score[fits] += extra
                 fits[fits] = found
-        found, extra = self._ask_in_turn(rules.asked, task, rows[fits])
+        found, extra = self._answers.in_turn(rules.asked, task, rows[fits])
         score[fits] += extra
         fits[fits] = found
         return fits, score
@@ -233,9 +220,9 @@ class NodeRules:
     def still_takes(self, task: PodInfo, rows: Rows, rules: TaskRules) -> Mask:
         """Return which of some candidates, all of which have room, rules still let take ``task`` as they are now."""
         predicates = [rule for each in (rules.usage, rules.job) for rule in each[0]]
-        fits, _ = self._judge((predicates, []), task, task.job, rows)
+        fits, _ = self._answers.judge((predicates, []), task, task.job, rows)
         if rules.asked[0]:
-            fits[fits] = self._ask_in_turn((rules.asked[0], []), task, rows[fits])[0]
+            fits[fits] = self._answers.in_turn((rules.asked[0], []), task, rows[fits])[0]
         return fits
 
     def refused_by(self, task: PodInfo, nodes: NodeSet, *, besides: str) -> Iterator[tuple[str, Mask]]:
@@ -246,7 +233,7 @@ class NodeRules:
                 if learned is not None:
                     fits: Mask = learned.about_nodes(task, nodes.rows)
                 else:
-                    fits, _ = self._judge(([rule], []), task, task.job, nodes.rows)
+                    fits, _ = self._answers.judge(([rule], []), task, task.job, nodes.rows)
                 yield rule.plugin, ~fits
 
     def reason_of(self, plugin: str, task: PodInfo, node: NodeInfo) -> str:
@@ -298,36 +285,6 @@ class NodeRules:
                     sets[scope][1].append(score)
         return TaskRules(sets[0], sets[1], sets[2], asked, tuple(signature))
 
-    def _knowledge_of(self, rule: Predicate | Score, moment: Callable[[], int]) -> Learned[Any] | None:
-        """Return what can be known about a rule; ``None`` if nothing can, or if it is not to be used."""
-        reach = None if rule.columns or rule.stateful else reach_of(rule.fn)
-        if reach is None:
-            return None
-        until = moment if rule.plugin in self._hooks.listeners else None
-        if any(rule is each for each in self._hooks.predicates):
-            fn = cast("PredicateFn", rule.fn)
-
-            def refused(error: Exception) -> bool:
-                self._failed(rule, PREDICATE, error)
-                return False
-
-            return Learned(
-                _verdict(fn),
-                reach,
-                self._nodes,
-                kind=bool,
-                failed=refused,
-                moment=until,
-                reasons=reasons_of(fn),
-            )
-        order = cast("NodeOrderFn", rule.fn)
-
-        def dropped(error: Exception) -> float:
-            self._failed(rule, SCORE, error)
-            return -np.inf
-
-        return Learned(_score(order), reach, self._nodes, kind=float, failed=dropped, moment=until)
-
     def _class_verdicts(self, task: PodInfo, rules: TaskRules) -> Judged:
         known = self._class(task, rules)
         current, usage = known[1], self._nodes.table.usage
@@ -343,7 +300,7 @@ class NodeRules:
         if known is None:
             everything = self._nodes.all.rows
             fixed = self._blank()
-            fixed.score[everything] = _barred(*self._judge(rules.fixed, task, task.job, everything))
+            fixed.score[everything] = _barred(*self._answers.judge(rules.fixed, task, task.job, everything))
             self._make_room(self._classes)
             known = self._classes[key] = (fixed, self._blank())
             self._refresh(known, rules, task, everything)
@@ -356,11 +313,11 @@ class NodeRules:
         fits = later & (score > -np.inf)
         open_rows = self._nodes.where_fit(fits)
         if len(open_rows) == len(rows):
-            score += _barred(*self._judge(rules.usage, task, task.job, rows))
+            score += _barred(*self._answers.judge(rules.usage, task, task.job, rows))
         else:
             score[~fits] = -np.inf
             if len(open_rows):
-                score[fits] += _barred(*self._judge(rules.usage, task, task.job, open_rows))
+                score[fits] += _barred(*self._answers.judge(rules.usage, task, task.job, open_rows))
         current.score[rows] = score
         current.now[rows] = now
         current.position = self._nodes.table.usage.position
@@ -382,7 +339,7 @@ class NodeRules:
             known.position = usage.position
         missing = rows[~known.valid[rows]]
         if len(missing):
-            known.score[missing] = _barred(*self._judge(rules.job, task, job, missing))
+            known.score[missing] = _barred(*self._answers.judge(rules.job, task, job, missing))
             known.valid[missing] = True
         return known
 
@@ -400,142 +357,6 @@ class NodeRules:
             position=self._nodes.table.usage.position,
         )
 
-    # -- asking plugins ----------------------------------------------------------------------------------------------
-
-    def _ask_in_turn(
-        self, asked: tuple[list[AskedRule], list[AskedRule]], task: PodInfo, rows: Rows
-    ) -> tuple[Mask, Scores]:
-        """Ask each rule about the ``rows`` that those before it have left; return one verdict and one score per row."""
-        fits = np.ones(len(rows), dtype=np.bool_)
-        total = np.zeros(len(rows), dtype=np.float64)
-        predicates, scores = asked
-        for rule, learned in predicates:
-            left = rows[fits]
-            if len(left):
-                with self._timings.measure(rule.plugin, PREDICATE):
-                    fits[fits] = (
-                        learned.about_nodes(task, left)
-                        if learned is not None
-                        else self._ask_predicate(cast("Predicate", rule), task, task.job, NodeSet(self._nodes, left))
-                    )
-        for rule, learned in scores:
-            left = rows[fits]
-            if len(left):
-                nodes = NodeSet(self._nodes, left)
-                with self._timings.measure(rule.plugin, SCORE):
-                    found, had = self._score_in_turn(cast("Score", rule), learned, task, nodes)
-                total[fits] += found
-                if had is not None:
-                    fits[fits] = had
-        return fits, total
-
-    def _score_in_turn(
-        self, rule: Score, learned: Learned[Any] | None, task: PodInfo, nodes: NodeSet
-    ) -> tuple[Scores, Mask | None]:
-        """Return scores and, where not every node has one, which have."""
-        if learned is None:
-            return self._finite(rule, *self._ask_score(rule, task, task.job, nodes), nodes)
-        known: Scores = learned.about_nodes(task, nodes.rows)
-        return self._finite(rule, known, np.flatnonzero(np.isneginf(known)).tolist(), nodes)
-
-    def _judge(
-        self, rules: tuple[list[Predicate], list[Score]], task: PodInfo, job: PodGroupInfo, rows: Rows
-    ) -> tuple[Mask, Scores]:
-        """Ask rules about ``rows``; return one verdict and one score per row."""
-        fits = np.ones(len(rows), dtype=np.bool_)
-        score = np.zeros(len(rows), dtype=np.float64)
-        predicates, scores = rules
-        if not predicates and not scores:
-            return fits, score
-        nodes = NodeSet(self._nodes, rows)
-        for predicate in predicates:
-            with self._timings.measure(predicate.plugin, PREDICATE):
-                fits &= self._ask_predicate(predicate, task, job, nodes)
-        answers: list[tuple[Score, Scores, Sequence[int]]] = []
-        for each in scores:
-            with self._timings.measure(each.plugin, SCORE):
-                found, dropped = self._ask_score(each, task, job, nodes)
-            answers.append((each, found, dropped))
-            score += found
-        if any(dropped for _, _, dropped in answers) or not isfinite(np.add.reduce(score)):
-            score = np.zeros(len(rows), dtype=np.float64)
-            for each, found, dropped in answers:
-                checked, had = self._finite(each, found, dropped, nodes)
-                if had is not None:
-                    fits &= had
-                score += checked
-        return fits, score
-
-    def _ask_predicate(self, rule: Predicate, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
-        if rule.columns:
-            try:
-                return validation.mask_of(cast("PredicateColumns", rule.fn)(task, job, nodes), nodes)
-            except Exception as error:  # noqa: BLE001 - a predicate that fails refuses
-                self._failed(rule, PREDICATE, error)
-                return np.zeros(len(nodes), dtype=np.bool_)
-        fn = cast("PredicateFn", rule.fn)
-        verdicts: list[bool] = []
-        for node in nodes:
-            try:
-                said = fn(task, job, node)
-                verdicts.append(said is None or accepts(said))
-            except DoesNotFit:
-                verdicts.append(False)
-            except Exception as error:  # noqa: BLE001 - a predicate that fails refuses
-                self._failed(rule, PREDICATE, error)
-                verdicts.append(False)
-        return np.array(verdicts, dtype=np.bool_)
-
-    def _ask_score(self, rule: Score, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> tuple[Scores, Sequence[int]]:
-        """Return scores, which may not be finite, and the places of nodes that have none: those are dropped."""
-        if rule.columns:
-            try:
-                return validation.scores_of(cast("NodeOrderColumns", rule.fn)(task, job, nodes), nodes), ()
-            except Exception as error:  # noqa: BLE001 - a node without a score is dropped
-                self._failed(rule, SCORE, error)
-                return np.zeros(len(nodes)), range(len(nodes))
-        fn = cast("NodeOrderFn", rule.fn)
-        said: list[Any] = []
-        dropped: list[int] = []
-        for position, node in enumerate(nodes):
-            try:
-                said.append(fn(task, node))
-            except Exception as error:  # noqa: BLE001 - a node without a score is dropped
-                self._failed(rule, SCORE, error)
-                said.append(0.0)
-                dropped.append(position)
-        numbers = validation.all_numbers(said)
-        if numbers is None:
-            numbers = np.zeros(len(nodes))
-            for position, each in enumerate(said):
-                try:
-                    numbers[position] = validation.number(each)
-                except InvalidAnswer as error:
-                    self._failed(rule, SCORE, error)
-                    dropped.append(position)
-        return numbers, dropped
-
-    def _finite(self, rule: Score, found: Scores, dropped: Sequence[int], nodes: NodeSet) -> tuple[Scores, Mask | None]:
-        """Return scores and, where not every node has one that is finite, which have."""
-        if not dropped and isfinite(np.add.reduce(found)):  # what is not finite makes no finite sum
-            return found, None
-        had = np.isfinite(found)
-        if had.all() and not dropped:
-            return found, None
-        without = np.array(dropped, dtype=np.intp)
-        odd = ~had
-        odd[without] = False
-        try:
-            validation.must_be_finite(found[odd], nodes.where(odd))
-        except InvalidAnswer as error:
-            self._failed(rule, SCORE, error)
-        had[without] = False
-        return np.where(had, found, 0.0), had
-
-    def _failed(self, rule: Predicate | Score, hook: str, error: Exception) -> None:
-        event = "plugin failed while judging nodes, which are refused"
-        self._failures.add(event, rule.plugin, hook, rule.fn, error)
-
 
 def _barred(fits: Mask, score: Scores) -> Scores:
     """Return scores that are minus infinity where a pod may not go."""
@@ -552,35 +373,3 @@ def _scope(rule: Predicate | Score) -> int:
     if rule.per_job:
         return 2
     return 1 if rule.reads_usage else 0
-
-
-def _verdict(fn: PredicateFn) -> Callable[[PodInfo, PodGroupInfo, NodeInfo], bool]:
-    def verdict(task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> bool:
-        try:
-            return accepts(fn(task, job, node))
-        except DoesNotFit:
-            return False
-
-    return verdict
-
-
-def _score(fn: NodeOrderFn) -> Callable[[PodInfo, PodGroupInfo, NodeInfo], float]:
-    def score(task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> float:
-        del job
-        found = validation.number(fn(task, node))
-        if found == -np.inf:  # stands for a failure
-            raise InvalidAnswer(f"-inf for node {node.name}", "a finite number")
-        return found
-
-    return score
-
-
-def accepts(answer: Fit) -> bool:
-    """Tell whether a predicate's answer means *fits*; raises :class:`InvalidAnswer` for one that means nothing."""
-    if answer is None or answer is True:
-        return True
-    if answer is False or isinstance(answer, str):
-        return False
-    if isinstance(answer, np.bool_):  # type: ignore[unreachable] # what numpy compares gives one
-        return bool(answer)
-    raise InvalidAnswer(validation.shown(answer), "None or True where a pod fits, False or a reason where not")

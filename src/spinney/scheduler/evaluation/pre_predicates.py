@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.evaluation.node_rules import accepts
+from spinney.scheduler.evaluation.node_answers import accepts
 from spinney.scheduler.framework.extension_points import DoesNotFit, Hook, PrePredicateFn
 from spinney.scheduler.framework.failures import Failures
 from spinney.scheduler.framework.hooks import Hooks

@@ -1,0 +1,243 @@
+"""What rules answer about nodes, in columns, whatever form they answer in; who fails refuses, and is told about.
+
+Rules of one kind are asked together about the same nodes; those that promise nothing in turn, each about the nodes that
+those before it have left.
+"""
+
+from collections.abc import Callable, Sequence
+from math import isfinite
+from typing import Any, Final, cast
+
+import numpy as np
+
+from spinney.cluster.journal import Rows
+from spinney.cluster.table import Mask
+from spinney.scheduler.evaluation.rule_sets import AskedRule
+from spinney.scheduler.framework import validation
+from spinney.scheduler.framework.extension_points import (
+    DoesNotFit,
+    Fit,
+    NodeOrderColumns,
+    NodeOrderFn,
+    Predicate,
+    PredicateColumns,
+    PredicateFn,
+    Score,
+)
+from spinney.scheduler.framework.failures import Failures, InvalidAnswer
+from spinney.scheduler.framework.hooks import Hooks
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeInfo, Nodes, NodeSet, Scores
+from spinney.scheduler.framework.tasks import PodInfo
+from spinney.scheduler.framework.timing import Timings
+from spinney.scheduler.knowledge.learning import Learned
+from spinney.scheduler.knowledge.reaching import reach_of
+from spinney.scheduler.knowledge.refusals import reasons_of
+
+PREDICATE: Final = "predicate"
+SCORE: Final = "node_order"
+GPU_SCORE: Final = "gpu_order"
+
+
+class NodeAnswers:
+    """Asks rules about nodes."""
+
+    def __init__(self, nodes: Nodes, hooks: Hooks, timings: Timings, failures: Failures) -> None:
+        self._nodes = nodes
+        self._hooks = hooks
+        self._timings = timings
+        self._failures = failures
+
+    def knowledge_of(self, rule: Predicate | Score, moment: Callable[[], int]) -> Learned[Any] | None:
+        """Return what can be known about a rule; ``None`` if nothing can, or if it is not to be used."""
+        reach = None if rule.columns or rule.stateful else reach_of(rule.fn)
+        if reach is None:
+            return None
+        until = moment if rule.plugin in self._hooks.listeners else None
+        if any(rule is each for each in self._hooks.predicates):
+            fn = cast("PredicateFn", rule.fn)
+
+            def refused(error: Exception) -> bool:
+                self._failed(rule, PREDICATE, error)
+                return False
+
+            return Learned(
+                _verdict(fn),
+                reach,
+                self._nodes,
+                kind=bool,
+                failed=refused,
+                moment=until,
+                reasons=reasons_of(fn),
+            )
+        order = cast("NodeOrderFn", rule.fn)
+
+        def dropped(error: Exception) -> float:
+            self._failed(rule, SCORE, error)
+            return -np.inf
+
+        return Learned(_score(order), reach, self._nodes, kind=float, failed=dropped, moment=until)
+
+    def in_turn(self, asked: tuple[list[AskedRule], list[AskedRule]], task: PodInfo, rows: Rows) -> tuple[Mask, Scores]:
+        """Ask each rule about the ``rows`` that those before it have left; return one verdict and one score per row."""
+        fits = np.ones(len(rows), dtype=np.bool_)
+        total = np.zeros(len(rows), dtype=np.float64)
+        predicates, scores = asked
+        for rule, learned in predicates:
+            left = rows[fits]
+            if len(left):
+                with self._timings.measure(rule.plugin, PREDICATE):
+                    fits[fits] = (
+                        learned.about_nodes(task, left)
+                        if learned is not None
+                        else self.of_predicate(cast("Predicate", rule), task, task.job, NodeSet(self._nodes, left))
+                    )
+        for rule, learned in scores:
+            left = rows[fits]
+            if len(left):
+                nodes = NodeSet(self._nodes, left)
+                with self._timings.measure(rule.plugin, SCORE):
+                    found, had = self._score_in_turn(cast("Score", rule), learned, task, nodes)
+                total[fits] += found
+                if had is not None:
+                    fits[fits] = had
+        return fits, total
+
+    def _score_in_turn(
+        self, rule: Score, learned: Learned[Any] | None, task: PodInfo, nodes: NodeSet
+    ) -> tuple[Scores, Mask | None]:
+        """Return scores and, where not every node has one, which have."""
+        if learned is None:
+            return self._finite(rule, *self._ask_score(rule, task, task.job, nodes), nodes)
+        known: Scores = learned.about_nodes(task, nodes.rows)
+        return self._finite(rule, known, np.flatnonzero(np.isneginf(known)).tolist(), nodes)
+
+    def judge(
+        self, rules: tuple[list[Predicate], list[Score]], task: PodInfo, job: PodGroupInfo, rows: Rows
+    ) -> tuple[Mask, Scores]:
+        """Ask rules about ``rows``; return one verdict and one score per row."""
+        fits = np.ones(len(rows), dtype=np.bool_)
+        score = np.zeros(len(rows), dtype=np.float64)
+        predicates, scores = rules
+        if not predicates and not scores:
+            return fits, score
+        nodes = NodeSet(self._nodes, rows)
+        for predicate in predicates:
+            with self._timings.measure(predicate.plugin, PREDICATE):
+                fits &= self.of_predicate(predicate, task, job, nodes)
+        answers: list[tuple[Score, Scores, Sequence[int]]] = []
+        for each in scores:
+            with self._timings.measure(each.plugin, SCORE):
+                found, dropped = self._ask_score(each, task, job, nodes)
+            answers.append((each, found, dropped))
+            score += found
+        if any(dropped for _, _, dropped in answers) or not isfinite(np.add.reduce(score)):
+            score = np.zeros(len(rows), dtype=np.float64)
+            for each, found, dropped in answers:
+                checked, had = self._finite(each, found, dropped, nodes)
+                if had is not None:
+                    fits &= had
+                score += checked
+        return fits, score
+
+    def of_predicate(self, rule: Predicate, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
+        if rule.columns:
+            try:
+                return validation.mask_of(cast("PredicateColumns", rule.fn)(task, job, nodes), nodes)
+            except Exception as error:  # noqa: BLE001 - a predicate that fails refuses
+                self._failed(rule, PREDICATE, error)
+                return np.zeros(len(nodes), dtype=np.bool_)
+        fn = cast("PredicateFn", rule.fn)
+        verdicts: list[bool] = []
+        for node in nodes:
+            try:
+                said = fn(task, job, node)
+                verdicts.append(said is None or accepts(said))
+            except DoesNotFit:
+                verdicts.append(False)
+            except Exception as error:  # noqa: BLE001 - a predicate that fails refuses
+                self._failed(rule, PREDICATE, error)
+                verdicts.append(False)
+        return np.array(verdicts, dtype=np.bool_)
+
+    def _ask_score(self, rule: Score, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> tuple[Scores, Sequence[int]]:
+        """Return scores, which may not be finite, and the places of nodes that have none: those are dropped."""
+        if rule.columns:
+            try:
+                return validation.scores_of(cast("NodeOrderColumns", rule.fn)(task, job, nodes), nodes), ()
+            except Exception as error:  # noqa: BLE001 - a node without a score is dropped
+                self._failed(rule, SCORE, error)
+                return np.zeros(len(nodes)), range(len(nodes))
+        fn = cast("NodeOrderFn", rule.fn)
+        said: list[Any] = []
+        dropped: list[int] = []
+        for position, node in enumerate(nodes):
+            try:
+                said.append(fn(task, node))
+            except Exception as error:  # noqa: BLE001 - a node without a score is dropped
+                self._failed(rule, SCORE, error)
+                said.append(0.0)
+                dropped.append(position)
+        numbers = validation.all_numbers(said)
+        if numbers is None:
+            numbers = np.zeros(len(nodes))
+            for position, each in enumerate(said):
+                try:
+                    numbers[position] = validation.number(each)
+                except InvalidAnswer as error:
+                    self._failed(rule, SCORE, error)
+                    dropped.append(position)
+        return numbers, dropped
+
+    def _finite(self, rule: Score, found: Scores, dropped: Sequence[int], nodes: NodeSet) -> tuple[Scores, Mask | None]:
+        """Return scores and, where not every node has one that is finite, which have."""
+        if not dropped and isfinite(np.add.reduce(found)):  # what is not finite makes no finite sum
+            return found, None
+        had = np.isfinite(found)
+        if had.all() and not dropped:
+            return found, None
+        without = np.array(dropped, dtype=np.intp)
+        odd = ~had
+        odd[without] = False
+        try:
+            validation.must_be_finite(found[odd], nodes.where(odd))
+        except InvalidAnswer as error:
+            self._failed(rule, SCORE, error)
+        had[without] = False
+        return np.where(had, found, 0.0), had
+
+    def _failed(self, rule: Predicate | Score, hook: str, error: Exception) -> None:
+        event = "plugin failed while judging nodes, which are refused"
+        self._failures.add(event, rule.plugin, hook, rule.fn, error)
+
+
+def _verdict(fn: PredicateFn) -> Callable[[PodInfo, PodGroupInfo, NodeInfo], bool]:
+    def verdict(task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> bool:
+        try:
+            return accepts(fn(task, job, node))
+        except DoesNotFit:
+            return False
+
+    return verdict
+
+
+def _score(fn: NodeOrderFn) -> Callable[[PodInfo, PodGroupInfo, NodeInfo], float]:
+    def score(task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> float:
+        del job
+        found = validation.number(fn(task, node))
+        if found == -np.inf:  # stands for a failure
+            raise InvalidAnswer(f"-inf for node {node.name}", "a finite number")
+        return found
+
+    return score
+
+
+def accepts(answer: Fit) -> bool:
+    """Tell whether a predicate's answer means *fits*; raises :class:`InvalidAnswer` for one that means nothing."""
+    if answer is None or answer is True:
+        return True
+    if answer is False or isinstance(answer, str):
+        return False
+    if isinstance(answer, np.bool_):  # type: ignore[unreachable] # what numpy compares gives one
+        return bool(answer)
+    raise InvalidAnswer(validation.shown(answer), "None or True where a pod fits, False or a reason where not")
