@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from spinney.api.core import NODE, POD, Pod
+from spinney.api.policy import POD_DISRUPTION_BUDGET
 from tests.cli.clusters import ServedCluster, served_cluster
 
 WORKLOAD = Path(__file__).parents[2] / "examples" / "workloads" / "training-with-checkpoints.yaml"
@@ -55,11 +56,26 @@ def test_a_pod_that_nothing_makes_anew_is_not_evicted_unasked(served: ServedClus
     served.call(lambda client: client.delete(POD, "lonely", "default", grace_period_seconds=0))
 
 
+def test_a_budget_in_the_way_is_named(served: ServedCluster) -> None:
+    """A dry run names the budget, and so does a drain that has waited for it in vain; no pod has gone."""
+    budget = {"metadata": {"name": "zero"}, "spec": {"maxUnavailable": 0, "selector": {}}}
+    served.call(lambda client: client.create(POD_DISRUPTION_BUDGET, budget, "default"))
+    node = min(nodes_in_use(served))
+    foretold = served.spinney("drain", node, "--dry-run")
+    stopped = served.spinney("drain", node, "--no-checkpoints", "--timeout", "1s")
+    served.call(lambda client: client.delete(POD_DISRUPTION_BUDGET, "zero", "default"))
+    served.call(lambda client: client.patch(NODE, node, {"spec": {"unschedulable": None}}))
+    assert "would wait for a disruption budget: The disruption budget zero needs" in foretold.output
+    assert stopped.exit_code == 1
+    assert "may not leave after 1 s: The disruption budget zero needs" in stopped.output
+    assert node in nodes_in_use(served)
+
+
 def test_a_node_is_emptied(served: ServedCluster) -> None:
     """The gang on it has what it needs on other nodes when the command ends."""
     node = min(nodes_in_use(served))
     answer = served.spinney("drain", node, "--no-checkpoints", "--timeout", "4m")
     assert answer.exit_code == 0, answer.output
     assert "has what it needs again" in answer.output
-    assert answer.output.endswith("1 nodes are empty\n")
+    assert answer.output.endswith("1 node is empty\n")
     assert node not in nodes_in_use(served)

@@ -18,6 +18,7 @@ from spinney.binding.evicting import shortened
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState
 from spinney.cluster.statuses import PLACED
+from spinney.explain.amounts import counted
 from spinney.gangs.book import GangBook, GangMembers
 from spinney.gangs.checkpoints import EvictionRequest, grace_of, is_ready, request, time_given
 from spinney.gangs.sources import bare
@@ -82,35 +83,48 @@ class GangMover:
         """
         if self.asks and leaving.well:
             await self._ask_to_checkpoint(leaving)
-        began = self.client.runtime.clock.monotonic()
+        began, evicted = self.client.runtime.clock.monotonic(), False
         try:
             async with asyncio.timeout(self.gang_seconds or None):
                 await self.evict(leaving)
-                self.tell(f"{leaving}: {len(leaving.pods)} pods evicted")
+                evicted = True
+                self.tell(f"{leaving}: {counted(len(leaving.pods), 'pod')} evicted")
                 await self._until(partial(self._has_left, leaving, remaining))
         except TimeoutError:
+            forbidden = "" if evicted else await self.forbidden(leaving)
+            if forbidden:
+                raise MoveStopped(f"{leaving} may not leave after {self.gang_seconds:.0f} s: {forbidden}") from None
             raise MoveStopped(self._what_is_missing(leaving, remaining())) from None
         seconds = self.client.runtime.clock.monotonic() - began
         self.tell(f"{leaving}: {'has what it needs again' if leaving.well else 'is gone'} after {seconds:.0f} s")
 
-    async def evict(self, leaving: Leaving, *, dry_run: bool = False) -> None:
-        """Evict the pods of one gang, all or none; budgets that forbid it are asked again."""
-        pauses, told = Backoff(self.client.runtime.random), False
+    async def forbidden(self, leaving: Leaving) -> str:
+        """Return which disruption budget forbids the eviction of a pod now, in the API server's words, or nothing."""
+        try:
+            await self._try(leaving)
+        except TooManyRequests as error:
+            return _budget(error)
+        return ""
+
+    async def evict(self, leaving: Leaving) -> None:
+        """Evict the pods of one gang; a budget that forbids one is asked again before any other goes."""
+        pauses, told = Backoff(self.client.runtime.random), ""
         while True:
             try:
+                await self._try(leaving)
                 for record in leaving.pods:
-                    await self._evict_pod(record, dry_run=True)
-                for record in leaving.pods if not dry_run else ():
                     await self._evict_pod(record, dry_run=False)
             except TooManyRequests as error:
-                if dry_run:
-                    raise
-                if not told:
-                    self.tell(f"{leaving}: waits for a disruption budget: {error}")
-                    told = True
+                if (said := _budget(error)) != told:
+                    self.tell(f"{leaving}: waits for a disruption budget: {said}")
+                    told = said
                 await self.client.runtime.clock.sleep(pauses.next())
             else:
                 return
+
+    async def _try(self, leaving: Leaving) -> None:
+        for record in leaving.pods:
+            await self._evict_pod(record, dry_run=True)
 
     async def _ask_to_checkpoint(self, leaving: Leaving) -> None:
         """Ask all pods of a gang that declares a grace; wait until one says it is ready, or the time is over."""
@@ -169,6 +183,11 @@ class GangMover:
         else:
             what = f"it has not what it needs elsewhere: {', '.join(_short(members, self.nodes))}"
         return f"{leaving} did not come back within {self.gang_seconds:.0f} s: {what}"
+
+
+def _budget(error: TooManyRequests) -> str:
+    """Return which budget is in the way; the message of the error itself does not name it."""
+    return "; ".join(cause.message for cause in error.causes if cause.message) or str(error)
 
 
 def _ready(members: GangMembers, avoiding: frozenset[str]) -> dict[str, int]:

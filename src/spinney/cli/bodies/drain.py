@@ -12,7 +12,7 @@ from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, with_cluster
 from spinney.cli.clusters.following import following
 from spinney.cli.terminal.output import echo
-from spinney.kube.errors import TooManyRequests
+from spinney.explain.amounts import counted
 
 
 def drain(
@@ -46,20 +46,19 @@ def drain(
                 await drain.run()
             except DrainStopped as error:
                 raise click.ClickException(str(error)) from error
-            echo(f"{len(nodes)} nodes are empty")
+            echo(f"{counted(len(nodes), 'node')} {'is' if len(nodes) == 1 else 'are'} empty")
 
     with_cluster(ClusterChoice(kubeconfig, context), use)
 
 
 async def _foretell(drain: Drain, leaving: Collection[Leaving]) -> None:
     for each in leaving:
-        try:
-            await drain.mover.evict(each, dry_run=True)
-        except TooManyRequests as error:
-            echo(f"{each}: {len(each.pods)} pods would wait for a disruption budget: {error}")
+        pods = counted(len(each.pods), "pod")
+        if forbidden := await drain.mover.forbidden(each):
+            echo(f"{each}: {pods} would wait for a disruption budget: {forbidden}")
         else:
             state = "" if each.well else ", which has not what it needs now and is not waited for"
-            echo(f"{each}: {len(each.pods)} pods would be evicted{state}")
+            echo(f"{each}: {pods} would be evicted{state}")
     if not leaving:
         echo("there is nothing to evict")
 
