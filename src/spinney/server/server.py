@@ -35,6 +35,7 @@ from spinney.server.background.endings import Endings
 from spinney.server.background.expiry import EventExpiry
 from spinney.server.background.garbage import GarbageCollector
 from spinney.server.background.namespace_defaults import NamespaceDefaults
+from spinney.server.background.orphaned_pods import OrphanedPods
 from spinney.server.background.protection import InUseProtection
 from spinney.server.background.quotas import QuotaKeeping
 from spinney.server.builtin.table import builtin_kinds
@@ -104,6 +105,7 @@ class ApiServer:
             EventExpiry(self.context),
             InUseProtection(self.context),
             ResourceClaimController(self.context),
+            OrphanedPods(self.context),
             self._namespace_defaults,
             aggregation,
             quotas,

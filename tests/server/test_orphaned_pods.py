@@ -1,0 +1,63 @@
+"""Pods of deleted Nodes fail and go, once it is clear that the Node does not come back."""
+
+import asyncio
+
+from spinney.server.background.orphaned_pods import QUARANTINE_SECONDS
+from tests.server.api import NODES, PODS, Api, a_pod, an_api
+from tests.virtual_time import on_virtual_time
+
+LATER = QUARANTINE_SECONDS + 1
+
+
+async def a_node_with_pods(api: Api, *pods: str) -> None:
+    """Create a Node, and pods that are bound to it."""
+    await api.create(NODES, {"metadata": {"name": "n"}})
+    for name in pods:
+        await api.create(PODS, a_pod(name, nodeName="n"))
+
+
+@on_virtual_time
+async def test_they_fail_and_go() -> None:
+    """Watchers see that a pod failed because its node is gone before it is; others, and pods of no Node, stay."""
+    api = an_api()
+    async with api.server.running():
+        await a_node_with_pods(api, "lost")
+        await api.create(PODS, a_pod("elsewhere", nodeName="never-was"))
+        held = a_pod("held", nodeName="n")
+        held["metadata"]["finalizers"] = ["example.com/mine"]
+        await api.create(PODS, held)
+        await api.delete(f"{NODES}/n")
+        await asyncio.sleep(LATER)
+        assert await api.names(PODS) == ["elsewhere", "held"]
+        status = (await api.get(f"{PODS}/held"))["status"]
+        assert status["phase"] == "Failed"
+        found = [each["reason"] for each in status["conditions"] if each["type"] == "DisruptionTarget"]
+        assert found == ["DeletionByPodGC"]
+
+
+@on_virtual_time
+async def test_they_stay_where_the_node_comes_back() -> None:
+    """A Node that is registered again in time finds its pods."""
+    api = an_api()
+    async with api.server.running():
+        await a_node_with_pods(api, "kept")
+        await api.delete(f"{NODES}/n")
+        await asyncio.sleep(LATER / 2)
+        await api.create(NODES, {"metadata": {"name": "n"}})
+        await asyncio.sleep(LATER)
+        assert await api.names(PODS) == ["kept"]
+
+
+@on_virtual_time
+async def test_what_is_terminating_or_bound_too_late_goes_as_well() -> None:
+    """A pod that waits for its node to stop it, and one that is bound to the Node that is gone, are not kept."""
+    api = an_api()
+    async with api.server.running():
+        await a_node_with_pods(api, "terminating")
+        await api.delete(f"{PODS}/terminating")
+        await api.delete(f"{NODES}/n")
+        await asyncio.sleep(LATER)
+        assert await api.names(PODS) == []
+        await api.create(PODS, a_pod("late", nodeName="n"))
+        await asyncio.sleep(LATER)
+        assert await api.names(PODS) == []
