@@ -494,6 +494,17 @@ def test_a_declaration_that_cannot_be_read_is_warned_about() -> None:
     assert warning.startswith("metadata.annotations[spinney.dev/checkpoint-grace]: '5' is not a duration")
 
 
+@pytest.mark.parametrize(("of_set", "said"), [(None, "the default priority"), ("low", "'low'"), ("high", "")])
+def test_a_priority_that_only_the_pods_have_is_warned_about(of_set: str | None, said: str) -> None:
+    """A gang is scheduled by the class of the set, so one that stands in a pod template alone does nothing for it."""
+    manifest = a_set(a_clique())
+    manifest["spec"]["template"]["cliques"][0]["spec"]["podSpec"]["priorityClassName"] = "high"
+    manifest["spec"]["template"]["priorityClassName"] = of_set
+    found = pod_clique_set_warnings(defaulted(manifest), POLICY)
+    where = "spec.template.cliques[0].spec.podSpec.priorityClassName: 'high'"
+    assert [each.startswith(where) and said in each for each in found] == ([True] if said else [])
+
+
 @pytest.mark.parametrize(("signal", "warnings"), [("SIGTERM", 0), ("SIGUSR1", 1)])
 def test_a_set_may_checkpoint_when_it_is_told_to_end(signal: str, warnings: int) -> None:
     """Another signal than the one that Kubernetes sends is warned about."""

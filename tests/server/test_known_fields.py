@@ -120,3 +120,16 @@ async def test_fields_that_stand_twice_are_told() -> None:
     merge = {"content-type": "application/merge-patch+json"}
     patched = await api.send("PATCH", f"{CONFIG_MAPS}/q", _TWICE, query={"fieldValidation": "Strict"}, headers=merge)
     assert (patched.status, patched.body["details"]["causes"][0]["field"]) == (422, "patch")
+
+
+async def test_an_update_is_held_to_types_where_python_sees_no_change() -> None:
+    """A number where a truth value was, and the other way round, is a 400, though 1 and true are equal in Python."""
+    api = an_api()
+    manifest = a_pod("p")
+    manifest["spec"] |= {"hostNetwork": True, "priority": 0}
+    made = await api.create(PODS, manifest)
+    for field, wrong in (("hostNetwork", 1), ("priority", False)):
+        changed = {**made, "spec": {**made["spec"], field: wrong}}
+        refused = await api.send("PUT", f"{PODS}/p", changed)
+        assert refused.status == 400, field
+        assert f"spec.{field}" in refused.body["message"]

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+import msgspec
+
 from spinney.api.builtin_fields.table import FieldTable, FieldType, Message
 from spinney.api.quantity import InvalidQuantity, Quantity
 from spinney.api.struct import JSON
@@ -44,7 +46,7 @@ def conform(table: FieldTable, obj: JSON, old: JSON | None = None) -> list[str]:
     unknown: list[str] = []
     fields = message.by_name
     for name in [*obj]:
-        if name in {"apiVersion", "kind"} or (old is not None and name in old and obj[name] == old[name]):
+        if name in {"apiVersion", "kind"} or (old is not None and name in old and _is_same(obj[name], old[name])):
             continue
         field = fields.get(name)
         if field is None:
@@ -63,9 +65,14 @@ def conform_metadata(table: FieldTable, obj: JSON, old: JSON | None = None) -> l
     """Do the same for the metadata of an object of any kind."""
     metadata = obj["metadata"]
     unknown: list[str] = []
-    if old is None or metadata != old["metadata"]:
+    if old is None or not _is_same(metadata, old["metadata"]):
         _check_message(table, table.message("meta.v1.ObjectMeta"), metadata, "metadata", unknown)
     return unknown
+
+
+def _is_same(value: object, old: object) -> bool:
+    """Tell whether two JSON values are the same, types included: to Python ``1`` equals ``true``."""
+    return value is old or (value == old and msgspec.json.encode(value) == msgspec.json.encode(old))
 
 
 def what_does_not_fit(kind: FieldType, value: Any) -> str | None:

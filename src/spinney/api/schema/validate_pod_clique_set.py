@@ -7,7 +7,7 @@ for elsewhere.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from spinney.api import interruption
 from spinney.api.durations import InvalidDuration, parse_duration
@@ -113,9 +113,24 @@ def pod_clique_set_warnings(pcs: PodCliqueSet, policy: AdmissionPolicy, old: Pod
     for i, clique in enumerate(pcs.spec.template.cliques):
         where = _TEMPLATE.child("cliques").index(i).child("spec", "podSpec")
         warnings += pod_spec_warnings(clique.spec.pod_spec, where)
+        warnings += _priority_warnings(clique.spec.pod_spec, pcs.spec.template.priority_class_name or "", where)
     former = old.spec.template if old is not None else None
     warnings += kept_replicas(pcs, old) if old is not None else []
     return warnings + carried_warnings(pcs.spec.template, former, _TEMPLATE)
+
+
+def _priority_warnings(pod_spec: Mapping[str, Any], of_gang: str, where: FieldPath) -> list[str]:
+    """Say that a gang is scheduled by the class of the set: Grove's gangs have no other."""
+    named = pod_spec.get("priorityClassName")
+    if not named or named == of_gang:
+        return []
+    instead = (
+        f"{of_gang!r} of {_TEMPLATE.child('priorityClassName')}" if of_gang else "none, so with the default priority"
+    )
+    return [
+        f"{where.child('priorityClassName')}: {named!r} is the priority of the pods alone; their gang is scheduled "
+        f"with {instead}. Name the class in {_TEMPLATE.child('priorityClassName')}"
+    ]
 
 
 def _spec(pcs: PodCliqueSet, policy: AdmissionPolicy, old: PodCliqueSet | None) -> list[FieldError]:
