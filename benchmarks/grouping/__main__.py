@@ -35,6 +35,7 @@ from spinney.kube.crds import install_crds
 from spinney.runtime import InlineExecutor, Runtime, settle_garbage_collector
 from spinney.scheduler.config import SchedulerConfig
 from spinney.server import ApiServer
+from spinney.sim.embedded.joining import join_at_creation
 from spinney.sim.embedded.stack import OUR_BACKENDS, Schedulers, StackOptions
 from spinney.sim.embedded.transport import InProcessTransport
 
@@ -163,6 +164,7 @@ async def measured(jobs: int, size: int, repeat: int) -> dict[str, list[Round]]:
         await client.apply(SERVICE_ACCOUNT, {"metadata": {"name": "default", "namespace": WHERE}})
         await for_each(range(-(-jobs * size // 8)), lambda number: client.create(NODE, a_node(number)))
         schedulers = Schedulers(connect, options)
+        join_at_creation(server, schedulers.grouper)
         bound = Bound()
         pods = WatchCache(client, POD, Pod, runtime=runtime)
         pods.subscribe(bound)

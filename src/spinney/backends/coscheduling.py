@@ -59,7 +59,7 @@ class CoschedulingBackend(SchedulerBackend):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(gang_scheduling=True, minimum_members_only=True)
+        return Capabilities(gang_scheduling=True, minimum_members_only=True, waits_for_group=True)
 
     def prepare_pod(self, pod: PodManifest, gang: PodGang) -> None:
         pod["spec"]["schedulerName"] = self.config.scheduler_name

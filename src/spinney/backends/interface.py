@@ -58,6 +58,9 @@ class Capabilities:
     """A pod names its group only when it is made; one that exists can no longer join."""
     minimum_members_only: bool = False
     """Only the minimum of each group is in the scheduler's gang; scale-in takes the pods beyond it first."""
+    waits_for_group: bool = False
+    """A pod that names a group which does not exist yet waits for it, so the grouper may have pods name theirs when
+    they are created."""
 
     def named(self) -> Mapping[str, bool]:
         """Return the capabilities by name, in the order of their declaration."""
@@ -191,6 +194,11 @@ class SchedulerBackend(ABC):
     async def validate_pod_clique_set(self, pcs: PodCliqueSet, old: PodCliqueSet | None) -> list[Degradation]:
         """Raise :class:`Rejected`, or return what the workload asks for and will not get."""
         return []
+
+    @property
+    def has_own_objects(self) -> bool:
+        """Say whether ``sync_pod_gang`` is implemented, so a gang is the scheduler's only after that call."""
+        return type(self).sync_pod_gang is not SchedulerBackend.sync_pod_gang
 
     @property
     def has_delete_hook(self) -> bool:

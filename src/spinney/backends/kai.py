@@ -82,6 +82,7 @@ class KaiScheduler(SchedulerBackend, TopologyAware):
             group_topology=True,
             queues=True,
             every_pod_in_a_group=True,
+            waits_for_group=True,
         )
 
     def prepare_pod(self, pod: PodManifest, gang: PodGang) -> None:

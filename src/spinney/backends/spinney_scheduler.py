@@ -20,6 +20,7 @@ class SpinneyScheduler(SchedulerBackend):
             group_topology=True,
             queues=True,
             writes_scheduled=True,
+            waits_for_group=True,
         )
 
     def prepare_pod(self, pod: PodManifest, gang: PodGang) -> None:

@@ -51,7 +51,7 @@ class Volcano(SchedulerBackend):
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(gang_scheduling=True, queues=True)
+        return Capabilities(gang_scheduling=True, queues=True, waits_for_group=True)
 
     def prepare_pod(self, pod: PodManifest, gang: PodGang) -> None:
         pod["spec"]["schedulerName"] = self.name

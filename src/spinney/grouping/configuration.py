@@ -33,6 +33,13 @@ class ConfigMapReference(Struct, frozen=True, kw_only=True):
     """Its name."""
 
 
+class AdmissionConfiguration(Struct, frozen=True, kw_only=True):
+    """Telling pods their gang while they are created."""
+
+    enabled: bool = True
+    """Whether pods are told while they are created; otherwise each is written once more after that."""
+
+
 class GrouperConfiguration(Struct, frozen=True, kw_only=True):
     """The whole file."""
 
@@ -66,6 +73,8 @@ class GrouperConfiguration(Struct, frozen=True, kw_only=True):
     """Priority class and preemptibility of workloads of a kind that say nothing themselves."""
     kind_defaults_config_map: ConfigMapReference | None = None
     """A ConfigMap with such defaults under the key `types`, as KAI reads it; it comes before `kindDefaults`."""
+    admission: AdmissionConfiguration = AdmissionConfiguration()
+    """Telling pods their gang while they are created; docs/grouping.md says what that saves."""
     workers: int = 10
     """How many gangs are worked on at the same time."""
 

@@ -8,7 +8,7 @@ workload that restarts keeps its gang.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import structlog
@@ -17,11 +17,11 @@ from spinney.api import labels as marks
 from spinney.api.core import POD, Pod
 from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import POD_GANG, PodGang
-from spinney.api.struct import JSON
 from spinney.backends.interface import SchedulerBackend
-from spinney.grouping import podgangs, selecting, statuses
+from spinney.grouping import joining, podgangs, selecting, statuses
 from spinney.grouping.describing import GangDescription
 from spinney.grouping.intake import REFUSED, PodIntake
+from spinney.grouping.joining import Marks
 from spinney.grouping.terms import RuleRefused
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
@@ -91,12 +91,13 @@ class GroupingController:
         if place.alone and not backend.capabilities.every_pod_in_a_group:
             await self._stand_alone(first, grouping.gang)
             return None
-        if unable := _unable(backend):
+        if unable := joining.unable(backend):
             await self._leave_alone(pods, grouping.gang, unable)
             return None
         if found is not None and marks.GROUPED not in found.metadata.labels:
             text = f"PodGang {key} exists and is not the grouper's; rename it, or the workload that needs the name"
             self.events.event(reference(POD, first), "Warning", FOREIGN, text)
+            await write_each(pods, self._withdraw)
             return Requeue()
         return await self._together(key, found, grouping.gang, pods, backend)
 
@@ -108,14 +109,10 @@ class GroupingController:
 
     async def _stand_alone(self, pod: Pod, gang: GangDescription) -> None:
         """Say on a pod that it is a gang of its own, and how it stands; what it says itself stays."""
-        grouped_as = pod.metadata.labels.get(marks.GROUPED)
-        if grouped_as == podgangs.GROUPED_ALONE or _has_ended(pod):
+        lacking = joining.alone_marks(pod, gang)
+        if lacking is None or _has_ended(pod):
             return
-        wanted = podgangs.alone_labels(gang)
-        lacking: JSON = {key: value for key, value in wanted.items() if not pod.metadata.labels.get(key)}
-        left = selecting.leaving(pod) if grouped_as else {}
-        marked = {**lacking, **left.get("labels", {}), marks.GROUPED: podgangs.GROUPED_ALONE}
-        await self._patch(pod, {"labels": marked, "annotations": left.get("annotations", {})})
+        await self._patch(pod, lacking)
         self.intake.metrics.pods_grouped.labels(gang.rule.kind).inc()
 
     async def _leave_alone(self, pods: Sequence[Pod], gang: GangDescription, unable: str) -> None:
@@ -209,31 +206,24 @@ class GroupingController:
 
     async def _join(self, key: Key, gang: PodGang, pods: Sequence[Pod], backend: SchedulerBackend, kind: str) -> None:
         """Have every pod say that it is in the gang, as its scheduler reads it."""
-        lacking: list[tuple[Pod, JSON]] = []
+        lacking: list[tuple[Pod, Marks]] = []
         for pod in pods:
             place = self.intake.membership.place(key_of(pod))
             if place is None or place.gang != key or _has_ended(pod):
                 continue
             wanted = selecting.gang_labels(key.name, place.group)
             if not selecting.labels_match(pod.metadata.labels, wanted):
-                lacking.append((pod, self._marks(pod, gang, wanted, backend)))
+                lacking.append((pod, joining.gang_marks(pod.metadata.name, gang, place.group, backend)))
         await write_each(lacking, lambda each: self._patch(*each))
         self.intake.metrics.pods_grouped.labels(kind).inc(len(lacking))
 
-    def _marks(self, pod: Pod, gang: PodGang, labels: Mapping[str, str], backend: SchedulerBackend) -> JSON:
-        """Return the labels and annotations by which a pod joins a gang, its scheduler's included."""
-        manifest: JSON = {
-            "metadata": {"name": pod.metadata.name, "labels": {**labels, marks.POD_INDEX: "0"}, "annotations": {}},
-            "spec": {},
-        }
-        backend.prepare_pod(manifest, gang)
-        marked: Mapping[str, Any] = manifest["metadata"]
-        return {
-            "labels": {name: value for name, value in marked["labels"].items() if name != marks.POD_INDEX},
-            "annotations": marked["annotations"],
-        }
+    async def _withdraw(self, pod: Pod) -> None:
+        """Take a pod out of a gang that turned out to be somebody else's; it waits."""
+        if marks.GROUPED in pod.metadata.labels and not _has_ended(pod):
+            left = selecting.leaving(pod)
+            await self._patch(pod, {**left, "labels": {**left["labels"], marks.GROUPED: None}})
 
-    async def _patch(self, pod: Pod, metadata: JSON) -> None:
+    async def _patch(self, pod: Pod, metadata: Marks) -> None:
         patch = {"metadata": {"uid": pod.metadata.uid, **{key: each for key, each in metadata.items() if each}}}
         await unless_gone(self.client.patch(POD, pod.metadata.name, patch, pod.metadata.namespace, type=Unread))
 
@@ -315,22 +305,14 @@ def _has_ended(pod: Pod) -> bool:
     return pod.metadata.deleting or pod.status.phase in ("Succeeded", "Failed")
 
 
-def _unable(backend: SchedulerBackend) -> str:
-    """Return why a scheduler cannot be handed a gang of pods that exist; empty if it can."""
-    if backend.capabilities.joins_at_creation:
-        return f"{backend.name} learns the group of a pod only when the pod is made"
-    return "" if backend.capabilities.gang_scheduling else f"{backend.name} places pods one by one"
-
-
 def _finished(groups: Mapping[str, Sequence[Pod]]) -> dict[str, int]:
     return {name: sum(pod.status.phase == "Succeeded" for pod in pods) for name, pods in groups.items()}
 
 
 def _structure(gang: PodGang) -> PodGang:
     """Return what a backend has to hear of: what is asked for, and queue and the like; not which pods there are."""
-    groups = tuple(msgspec.structs.replace(group, pod_references=()) for group in gang.spec.pod_groups)
     marked = ObjectMeta(labels=gang.metadata.labels, annotations=gang.metadata.annotations)
-    return PodGang(metadata=marked, spec=msgspec.structs.replace(gang.spec, pod_groups=groups))
+    return PodGang(metadata=marked, spec=podgangs.without_pods(gang.spec))
 
 
 def _with_queue_kept(wanted: PodGang, found: PodGang | None, pods: Sequence[Pod]) -> tuple[PodGang, str]:

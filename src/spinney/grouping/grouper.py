@@ -6,7 +6,6 @@ from typing import Final, Literal
 
 import structlog
 
-from spinney.api import labels as marks
 from spinney.api.core import CONFIG_MAP, NAMESPACE, POD, Pod
 from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
 from spinney.api.meta import ObjectMeta
@@ -19,14 +18,15 @@ from spinney.backends.catalogue import Catalogue
 from spinney.backends.interface import BackendContext, SchedulerBackend
 from spinney.backends.profiles import ALWAYS_ENABLED
 from spinney.backends.registry import Registry
-from spinney.grouping import selecting
-from spinney.grouping.configuration import LoadedGrouperConfiguration
+from spinney.grouping.admission import PodAdmission
+from spinney.grouping.configuration import ConfigMapReference, LoadedGrouperConfiguration
 from spinney.grouping.controller import STATUS_SECONDS, GroupingController
 from spinney.grouping.intake import PodIntake
 from spinney.grouping.membership import Membership
 from spinney.grouping.metrics import GroupingMetrics
 from spinney.grouping.owner_cache import OwnerCache
 from spinney.grouping.owners import Owner, projection
+from spinney.grouping.selecting import without_marks
 from spinney.grouping.world import InvalidDefaults, KindDefault, kind_defaults, parse_defaults
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
@@ -39,7 +39,6 @@ GATHERING_SECONDS: Final = 0.05
 """How long changes of a gang's pods are gathered: they come in bursts."""
 
 _FINISHED: Final = ("Succeeded", "Failed")
-_MARKS: Final = frozenset({marks.GROUPED}) | selecting.MARKED_LABELS | selecting.MARKED_ANNOTATIONS
 
 log = structlog.get_logger()
 
@@ -97,7 +96,10 @@ class Grouper:
         if configuration.written.namespace_labels:
             self._namespaces = self.manager.cache(NAMESPACE, projection("v1/Namespace", ()))
         self._defaults: Mapping[tuple[str, str], KindDefault] = kind_defaults(configuration.written.kind_defaults)
+        self._default_map = self._map_of_defaults(configuration.written.kind_defaults_config_map)
         self.controllers: tuple[Controller, ...] = ()
+        self.admission: PodAdmission | None = None
+        """What new pods are told; known once prepared, and ``None`` where it is switched off."""
 
     async def prepare(self) -> None:
         """Initialise the backends and compose the controllers; a backend that cannot be initialised raises."""
@@ -144,11 +146,20 @@ class Grouper:
         self._classes.subscribe(self._class_changed)
         if self._namespaces is not None:
             self._namespaces.subscribe(self._namespace_changed)
-        manager.add_runnable("owners of pods", owners.run)
-        manager.add_runnable("defaults of kinds", self._watch_defaults)
+        if self._configuration.written.admission.enabled:
+            self.admission = PodAdmission(intake, self._gangs, backends, ready=self._knows_enough)
+        # Every replica answers for new pods, whoever leads.
+        manager.add_runnable("owners of pods", owners.run, needs_lease=False)
+        if self._default_map is not None:
+            manager.add_runnable("defaults of kinds", self._default_map.run, needs_lease=False)
         manager.add(pods)
         manager.add(gangs)
         return pods, gangs
+
+    def _knows_enough(self) -> bool:
+        """Tell whether everything is known that decides where pods belong."""
+        caches = (self._gangs, self._classes, *((self._namespaces,) if self._namespaces is not None else ()))
+        return all(cache.synced for cache in caches) and (self._default_map is None or self._default_map.synced)
 
     # -- what wakes ----------------------------------------------------------------------------------------------------
 
@@ -198,12 +209,10 @@ class Grouper:
             if key.namespace == change.key.name:
                 self._pod_queue.enqueue(key)
 
-    async def _watch_defaults(self) -> None:
-        """Follow the ConfigMap of per-kind defaults, if there is one."""
-        place = self._configuration.written.kind_defaults_config_map
+    def _map_of_defaults(self, place: ConfigMapReference | None) -> WatchCache[_ConfigMap] | None:
+        """Return a cache of the ConfigMap of per-kind defaults, if there is one."""
         if place is None:
-            await self._client.runtime.clock.sleep(float("inf"))
-            return
+            return None
         cache = WatchCache(
             self._client,
             CONFIG_MAP,
@@ -214,7 +223,7 @@ class Grouper:
             metrics=self.manager.metrics,
         )
         cache.subscribe(self._defaults_changed)
-        await cache.run()
+        return cache
 
     def _defaults_changed(self, change: Change[_ConfigMap]) -> None:
         own = kind_defaults(self._configuration.written.kind_defaults)
@@ -245,14 +254,9 @@ def _belongs_alike(old: Pod, new: Pod) -> bool:
     return (
         before.uid == after.uid
         and before.owner_references == after.owner_references
-        and _without_marks(before.labels) == _without_marks(after.labels)
-        and _without_marks(before.annotations) == _without_marks(after.annotations)
+        and without_marks(before.labels) == without_marks(after.labels)
+        and without_marks(before.annotations) == without_marks(after.annotations)
     )
-
-
-def _without_marks(texts: Mapping[str, str]) -> Mapping[str, str]:
-    """Return labels or annotations without those by which a pod says that it has been grouped."""
-    return {key: text for key, text in texts.items() if key not in _MARKS} if _MARKS & texts.keys() else texts
 
 
 def _counts_differently(old: Pod, new: Pod) -> Literal["floor", "status"] | None:

@@ -1,6 +1,6 @@
 """Pods into places: which gang each pod of a served scheduler belongs to, and what happens when no rule applies."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -14,6 +14,7 @@ from spinney.grouping.attributes import Conventions
 from spinney.grouping.climbing import MOST_OWNERS, OwnerMissing, climb
 from spinney.grouping.configuration import LoadedGrouperConfiguration
 from spinney.grouping.describing import Chosen, Grouping, apply, choose
+from spinney.grouping.likeness import Alike
 from spinney.grouping.membership import Member, Membership
 from spinney.grouping.metrics import GroupingMetrics
 from spinney.grouping.owner_cache import NotFetched, OwnerCache
@@ -29,9 +30,6 @@ from spinney.kube.keys import Key, key_of
 REFUSED: Final = "GroupingRefused"
 PATIENCE_SECONDS: Final = 5.0
 """How long an owner may be missing before the pod says so: watches take a moment."""
-
-MOST_SEEN: Final = 10_000
-"""How many likenesses of pods are remembered."""
 
 ALONE: Final = Rule(kind="*", one_per="pod")
 """The rule of pods that are gangs of their own because their kind's rule cannot be applied."""
@@ -53,8 +51,7 @@ class PodIntake:
     membership: Membership
     wake: Callable[[Key], None]
     """Asks for a look at a gang."""
-    _seen: dict[Hashable, Member] = field(default_factory=dict)
-    """Places by what they follow from: pods of one workload are often alike."""
+    _seen: Alike[Member] = field(default_factory=Alike)
     _said: dict[Key, str] = field(default_factory=dict)
     _waiting_since: dict[Key, float] = field(default_factory=dict)
     _fallen_back: dict[Key, Rule] = field(default_factory=dict)
@@ -77,11 +74,7 @@ class PodIntake:
             return None
         self._waiting_since.pop(key, None)
         self._say_unread(key, pod, chain)
-        place = self._put(key, grouping, chain)
-        if self._depends_on_kind_only(grouping):
-            while len(self._seen) >= MOST_SEEN:
-                del self._seen[next(iter(self._seen))]
-            self._seen[_likeness(pod, chain)] = place
+        self._settle(key, self.remembered(pod, grouping, chain))
         return None
 
     def take_in(self, key: Key, pod: Pod) -> bool:
@@ -92,7 +85,7 @@ class PodIntake:
             chain = climb(pod, self.owners.find)
         except (NotFetched, RuleRefused):
             return False
-        place = self._seen.get(_likeness(pod, chain))
+        place = self._seen.get(pod, chain)
         if place is not None:
             self._settle(key, place)
         return place is not None
@@ -118,23 +111,35 @@ class PodIntake:
         """Return the gang of a pod and its owners, reading what is not known yet; raises :class:`RuleRefused`."""
         while True:
             try:
-                chain = climb(pod, self.owners.find)
-                chosen, world = self._chosen(pod, chain), self._world(chain, peers)
-                grouping = apply(chosen, pod, self._conventions, world)
-                if grouping.alone:
-                    own = msgspec.structs.replace(ALONE, priority=chosen.rule.priority)
-                    grouping = apply(Chosen(own, chosen.owner, chain), pod, self._conventions, world)
+                return self.applied(pod, peers, self._fallen_back.get(key_of(pod)))
             except NotFetched as wanted:
                 await self.owners.fetch(wanted)
-            else:
-                return grouping, chain
+
+    def applied(
+        self, pod: Pod, peers: Iterable[Pod] = (), instead: Rule | None = None
+    ) -> tuple[Grouping, tuple[Owner, ...]]:
+        """Return the gang of a pod and its owners by its rule, or by another one ``instead``.
+
+        Raises :class:`RuleRefused`, and :class:`NotFetched` where an owner has to be read first.
+        """
+        chain = climb(pod, self.owners.find)
+        chosen, world = choose(pod, chain, self.configuration.rules), self._world(chain, peers)
+        if instead is not None:
+            chosen = Chosen(instead, chosen.owner, chosen.chain)
+        grouping = apply(chosen, pod, self._conventions, world)
+        if grouping.alone:
+            own = msgspec.structs.replace(ALONE, priority=chosen.rule.priority)
+            grouping = apply(Chosen(own, chosen.owner, chain), pod, self._conventions, world)
+        return grouping, chain
+
+    def remembered(self, pod: Pod, grouping: Grouping, chain: tuple[Owner, ...]) -> Member:
+        """Return the place of a pod, for others like it, too."""
+        place = _place(pod, grouping, chain)
+        if is_common(grouping):
+            self._seen.put(pod, chain, place)
+        return place
 
     # -- deciding ------------------------------------------------------------------------------------------------------
-
-    def _chosen(self, pod: Pod, chain: tuple[Owner, ...]) -> Chosen:
-        chosen = choose(pod, chain, self.configuration.rules)
-        instead = self._fallen_back.get(key_of(pod))
-        return chosen if instead is None else Chosen(instead, chosen.owner, chosen.chain)
 
     def _world(self, chain: tuple[Owner, ...], peers: Iterable[Pod]) -> World:
         versions = {group_kind(owner.api_version, ""): owner.api_version for owner in chain}
@@ -180,7 +185,7 @@ class PodIntake:
             grouping, chain = await self.described(pod)
         except RuleRefused:
             return Requeue()
-        self._put(key, grouping, chain)
+        self._settle(key, _place(pod, grouping, chain))
         return None
 
     def _say_unread(self, key: Key, pod: Pod, chain: tuple[Owner, ...]) -> None:
@@ -203,17 +208,6 @@ class PodIntake:
             return choose(pod, climb(pod, self.owners.find), self.configuration.rules)
         except (NotFetched, RuleRefused):
             return None
-
-    def _depends_on_kind_only(self, grouping: Grouping) -> bool:
-        """Tell whether a pod with the same owners and labels has the same place."""
-        return not is_single(grouping) and grouping.gang.rule.counts is None
-
-    def _put(self, key: Key, grouping: Grouping, chain: tuple[Owner, ...]) -> Member:
-        counts = (grouping.counts,) if grouping.counts is not None else ()
-        gang = Key(key.namespace, podgangs.gang_name(grouping.gang))
-        place = Member(gang, podgangs.group_name(grouping.sub_group), _uids((*chain, *counts)), is_single(grouping))
-        self._settle(key, place)
-        return place
 
     def _settle(self, key: Key, place: Member) -> None:
         left = self.membership.put(key, place)
@@ -262,13 +256,17 @@ def _uids(owners: Iterable[Owner]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(owner.metadata.uid for owner in owners if owner.metadata.uid))
 
 
-def _likeness(pod: Pod, chain: tuple[Owner, ...]) -> Hashable:
-    """Return what the place of a pod follows from, unless it is a gang of its own."""
-    owners = tuple((owner.metadata.uid, owner.metadata.resource_version) for owner in chain)
-    labels, annotations = pod.metadata.labels, pod.metadata.annotations
-    return owners, pod.metadata.namespace, tuple(labels.items()), tuple(annotations.items())
+def _place(pod: Pod, grouping: Grouping, chain: tuple[Owner, ...]) -> Member:
+    counts = (grouping.counts,) if grouping.counts is not None else ()
+    gang = Key(pod.metadata.namespace or "", podgangs.gang_name(grouping.gang))
+    return Member(gang, podgangs.group_name(grouping.sub_group), _uids((*chain, *counts)), is_single(grouping))
 
 
 def is_single(grouping: Grouping) -> bool:
     """Tell whether a gang is one pod, which needs no object of its own."""
     return grouping.gang.owner.group_kind == "v1/Pod" and not grouping.gang.rule.label
+
+
+def is_common(grouping: Grouping) -> bool:
+    """Tell whether a pod with the same owners and labels has the same place."""
+    return not is_single(grouping) and grouping.gang.rule.counts is None

@@ -32,3 +32,10 @@ class GroupingMetrics:
             ["group"],
             registry=registry,
         )
+        self.admissions = Counter(
+            "spinney_grouper_admissions",
+            "Pods that were looked at while they were created, by answer: gang (they were told their gang), alone "
+            "(told that they are gangs of their own), later (they are told once they exist).",
+            ["answer"],
+            registry=registry,
+        )

@@ -15,13 +15,13 @@ import structlog
 
 from spinney.api.meta import OwnerReference
 from spinney.api.resource import Resource
-from spinney.grouping.climbing import missing
+from spinney.grouping.climbing import OwnerMissing, missing
 from spinney.grouping.owners import Owner, group_kind, projection
 from spinney.grouping.rules import POD_KIND, RuleSet
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
 from spinney.kube.discovery import find_kind
-from spinney.kube.errors import Forbidden, NotFound
+from spinney.kube.errors import Forbidden, KubeError, NotFound
 from spinney.kube.keys import Key
 from spinney.kube.metrics import KubeMetrics
 
@@ -64,6 +64,7 @@ class OwnerCache:
     _others: dict[tuple[str, str, str], Owner] = field(default_factory=dict)
     _starting: dict[str, asyncio.Lock] = field(default_factory=dict)
     _types: dict[str, type[Owner]] = field(default_factory=dict)
+    _learning: set[str] = field(default_factory=set)
     _running: asyncio.Event = field(default_factory=asyncio.Event)
     _watches: asyncio.TaskGroup | None = None
 
@@ -127,6 +128,26 @@ class OwnerCache:
             del self._others[next(iter(self._others))]
         self._others[(kind, *key)] = found
 
+    def serves(self, wanted: NotFetched) -> bool:
+        """Tell whether it is known how the kind of an owner is served, so that one read brings the owner."""
+        served = self._served.get(_kind(wanted))
+        return served is not None and served.until >= self._now
+
+    def learn(self, wanted: NotFetched) -> None:
+        """Begin to watch the kind of an owner, if it has a rule, without waiting for it; nothing while not running."""
+        kind = _kind(wanted)
+        if self._watches is not None and kind in self._paths and kind not in self._learning:
+            self._learning.add(kind)
+            self._watches.create_task(self._learn(kind, wanted), name=f"how kind {kind} is served")
+
+    async def _learn(self, kind: str, wanted: NotFetched) -> None:
+        try:
+            await self.fetch(wanted)
+        except (KubeError, OwnerMissing) as error:
+            log.info("an owner could not be read ahead of its pods", kind=kind, error=str(error))
+        finally:
+            self._learning.discard(kind)
+
     def _forget(self, kind: str, key: Key) -> None:
         self._others.pop((kind, *key), None)
 
@@ -166,6 +187,10 @@ class OwnerCache:
     @property
     def _now(self) -> float:
         return self.client.runtime.clock.monotonic()
+
+
+def _kind(wanted: NotFetched) -> str:
+    return group_kind(wanted.reference.api_version, wanted.reference.kind)
 
 
 def _key(resource: Resource, namespace: str, name: str) -> Key:

@@ -141,6 +141,12 @@ def with_floors(gang: PodGang, finished: Mapping[str, int], before: PodGang | No
     return msgspec.structs.replace(gang, spec=msgspec.structs.replace(gang.spec, pod_groups=groups))
 
 
+def without_pods(spec: PodGangSpec) -> PodGangSpec:
+    """Return what a gang asks for, whichever pods there are."""
+    groups = tuple(msgspec.structs.replace(group, pod_references=()) for group in spec.pod_groups)
+    return msgspec.structs.replace(spec, pod_groups=groups)
+
+
 def _groups(description: GangDescription, pods: Mapping[str, Iterable[Pod]]) -> Iterable[PodGroup]:
     shape = description.shape
     if not shape.sub_groups:

@@ -61,6 +61,14 @@ MARKED_ANNOTATIONS: Final = frozenset(
 """The annotations by which they do."""
 
 
+_MARKS: Final = frozenset({marks.GROUPED}) | MARKED_LABELS | MARKED_ANNOTATIONS
+
+
+def without_marks(texts: Mapping[str, str]) -> Mapping[str, str]:
+    """Return labels or annotations without those by which a pod says that it has been grouped."""
+    return texts if _MARKS.isdisjoint(texts) else {key: text for key, text in texts.items() if key not in _MARKS}
+
+
 def leaving(pod: Pod) -> dict[str, dict[str, None]]:
     """Return the merge patch of metadata with which a pod is in no gang any more."""
     return {

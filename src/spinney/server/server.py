@@ -21,7 +21,7 @@ from spinney.server.about.openapi import OpenApi
 from spinney.server.about.openapi_v2 import OpenApiV2
 from spinney.server.about.versions import git_version, version_info
 from spinney.server.admission.calling import HttpsCaller, WebhookCaller
-from spinney.server.admission.chain import AdmissionChain
+from spinney.server.admission.chain import AdmissionChain, MutatingPlugin
 from spinney.server.admission.policies import AdmissionPolicies
 from spinney.server.admission.webhooks import Webhooks
 from spinney.server.authentication.authenticator import Authenticator
@@ -139,6 +139,10 @@ class ApiServer:
         """Say by which certificate authority (PEM) clients know this server; every namespace tells its pods."""
         self.context.trust.authority = authority
         self._namespace_defaults.restore_all()
+
+    def admit_with(self, plugin: MutatingPlugin) -> None:
+        """Have writes changed in this process, as by a webhook that is asked last."""
+        self.context.admission.plugins.append(plugin)
 
     def close(self) -> None:
         """Let go of the data directory, if there is one; requests may no longer be handled."""

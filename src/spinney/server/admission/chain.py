@@ -1,6 +1,7 @@
-"""The order of admission: built-in mutation, mutating webhooks, then validation, policies, validating webhooks."""
+"""The order of admission: built-in mutation, mutating webhooks, plugins, validation, policies, validating webhooks."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 from spinney.runtime import Runtime
 from spinney.server.admission.addresses import give_addresses
@@ -20,8 +21,16 @@ from spinney.server.quota.book import Book
 from spinney.server.store import Store
 
 
+class MutatingPlugin(Protocol):
+    """What stands in this process for a mutating webhook, and is asked after all of them."""
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Change the object of a write, or leave it as it is."""
+        ...
+
+
 class AdmissionChain:
-    """Admits or refuses writes."""
+    """Admits or refuses writes. Mutable: plugins may be added."""
 
     def __init__(
         self,
@@ -39,6 +48,7 @@ class AdmissionChain:
         self._webhooks = webhooks
         self._authorizer = authorizer
         self._book = book
+        self.plugins: list[MutatingPlugin] = []
 
     async def admit(self, attributes: Attributes, validate: Callable[[Attributes], None]) -> None:
         """Take a create or update through all of it; ``validate`` raises for an object that breaks its kind's rules.
@@ -47,6 +57,8 @@ class AdmissionChain:
         """
         self._mutate(attributes)
         await self._webhooks.mutate(attributes)
+        for plugin in self.plugins:
+            await plugin.admit(attributes)
         validate(attributes)
         give_addresses(self._store, self._runtime.random, attributes)
         if isinstance(self._authorizer, Rbac):

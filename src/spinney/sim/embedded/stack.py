@@ -43,6 +43,7 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.process import SchedulerProcess
 from spinney.server import ApiServer, ServerOptions
+from spinney.sim.embedded.joining import join_at_creation
 from spinney.sim.embedded.parts import Part, running, stop
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.sim.embedded.turns import RequestTurns
@@ -216,6 +217,7 @@ class EmbeddedCluster:
         self.server = ApiServer(runtime, options_with_services)
         self.client = self.connect("spinney")
         self.stack = Stack(self.connect, options)
+        join_at_creation(self.server, self.stack.schedulers.grouper)
 
     def connect(self, field_manager: str) -> Client:
         """Return a further client of the cluster, without sockets."""

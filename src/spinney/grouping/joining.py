@@ -1,0 +1,64 @@
+"""The labels and annotations by which a pod joins its gang, or says that it is a gang of its own.
+
+The grouper writes them on pods that exist (:mod:`.controller`), and on new ones while they are created
+(:mod:`.admission`).
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from spinney.api import labels as marks
+from spinney.api.core import Pod
+from spinney.api.podgang import PodGang
+from spinney.api.struct import JSON
+from spinney.backends.interface import SchedulerBackend
+from spinney.grouping import podgangs, selecting
+from spinney.grouping.describing import GangDescription
+
+Marks = Mapping[str, Mapping[str, str | None]]
+"""A merge patch of ``labels`` and ``annotations``."""
+
+_FIELDS: Final = ("labels", "annotations")
+
+
+def gang_marks(name: str, gang: PodGang, group: str, backend: SchedulerBackend) -> Marks:
+    """Return by what a pod of this name joins a group of a gang, as its scheduler reads it."""
+    labels = selecting.gang_labels(gang.metadata.name, group)
+    manifest: JSON = {
+        "metadata": {"name": name, "labels": {**labels, marks.POD_INDEX: "0"}, "annotations": {}},
+        "spec": {},
+    }
+    backend.prepare_pod(manifest, gang)
+    marked: Mapping[str, Any] = manifest["metadata"]
+    own = {key: value for key, value in marked["labels"].items() if key != marks.POD_INDEX}
+    return {"labels": own, "annotations": marked["annotations"]}
+
+
+def alone_marks(pod: Pod, gang: GangDescription) -> Marks | None:
+    """Return by what a pod says that it is a gang of its own; what it says itself stays. ``None``: it says so."""
+    grouped_as = pod.metadata.labels.get(marks.GROUPED)
+    if grouped_as == podgangs.GROUPED_ALONE:
+        return None
+    wanted = podgangs.alone_labels(gang)
+    lacking = {key: value for key, value in wanted.items() if not pod.metadata.labels.get(key)}
+    left = selecting.leaving(pod) if grouped_as else {}
+    labels = {**lacking, **left.get("labels", {}), marks.GROUPED: podgangs.GROUPED_ALONE}
+    return {"labels": labels, "annotations": left.get("annotations", {})}
+
+
+def marked(pod: Pod, added: Marks) -> dict[str, dict[str, str]]:
+    """Return the labels and annotations that a pod has with these marks, as far as they change."""
+    found: dict[str, dict[str, str]] = {}
+    for field in _FIELDS:
+        there: Mapping[str, str] = getattr(pod.metadata, field)
+        wanted = {key: value for key, value in {**there, **added[field]}.items() if value is not None}
+        if wanted != there:
+            found[field] = wanted
+    return found
+
+
+def unable(backend: SchedulerBackend) -> str:
+    """Return why a scheduler cannot be handed a gang of pods that exist; empty if it can."""
+    if backend.capabilities.joins_at_creation:
+        return f"{backend.name} learns the group of a pod only when the pod is made"
+    return "" if backend.capabilities.gang_scheduling else f"{backend.name} places pods one by one"
