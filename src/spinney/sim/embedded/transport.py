@@ -11,16 +11,17 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Protocol
 
-from spinney import server
 from spinney.kube.errors import ConnectionRefused, ConnectionTimedOut
 from spinney.kube.transport import Request, Response
+from spinney.server import Request as ServerRequest
+from spinney.server import Response as ServerResponse
 from spinney.sim.embedded.turns import RequestTurns
 
 
 class Answering(Protocol):
     """What answers requests: an :class:`~spinney.server.ApiServer`, or what stands in front of one."""
 
-    async def handle(self, request: server.Request) -> server.Response:
+    async def handle(self, request: ServerRequest) -> ServerResponse:
         """Return the answer to a request."""
         ...
 
@@ -66,11 +67,11 @@ class InProcessTransport:
         """Refuse further requests; streams end with their contexts."""
         self._closed = True
 
-    def _asked(self, request: Request) -> server.Request:
+    def _asked(self, request: Request) -> ServerRequest:
         if self._closed:
             raise ConnectionRefused(f"{request}: the transport is closed")
         headers = {name.lower(): value for name, value in request.headers.items()}
-        return server.Request(request.method, request.path, request.query, headers, request.body or b"")
+        return ServerRequest(request.method, request.path, request.query, headers, request.body or b"")
 
 
 class InProcessStream:
