@@ -105,6 +105,11 @@ class GroupingController:
         """Tell whether a change is our own write, seen again."""
         return self._latest.is_written(change)
 
+    def seconds_to_report(self, key: Key) -> float:
+        """Return in how many seconds the status of a gang is to be written, counted from the first change of it."""
+        now = self.client.runtime.clock.monotonic()
+        return self._status_due.setdefault(key, now + STATUS_SECONDS) - now
+
     # -- one pod -------------------------------------------------------------------------------------------------------
 
     async def _stand_alone(self, pod: Pod, gang: GangDescription) -> None:
@@ -252,8 +257,7 @@ class GroupingController:
     ) -> Requeue | None:
         """Write the status, not more often than once in a while."""
         clock = self.client.runtime.clock
-        now = clock.monotonic()
-        left = self._status_due.setdefault(key, now + STATUS_SECONDS) - now
+        left = self.seconds_to_report(key)
         if left > 0:
             return Requeue(after=left)
         del self._status_due[key]

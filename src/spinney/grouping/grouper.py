@@ -140,9 +140,10 @@ class Grouper:
         gangs = Controller(
             "grouping-gangs", grouping.reconcile, runtime=manager.runtime, workers=workers, metrics=manager.metrics
         )
-        self._intake, self._pod_queue, self._gang_queue = intake, pods, gangs
+        self._intake, self._grouping, self._pod_queue, self._gang_queue = intake, grouping, pods, gangs
         self._pods.subscribe(self._pod_changed)
-        gangs.watch(self._gangs, unless=lambda change: change.new is not None and grouping.wrote(change))
+        gangs.watch(self._gangs, unless=lambda change: _differs_in_status_only(change) or grouping.wrote(change))
+        self._gangs.subscribe(self._gang_changed)
         self._classes.subscribe(self._class_changed)
         if self._namespaces is not None:
             self._namespaces.subscribe(self._namespace_changed)
@@ -177,6 +178,11 @@ class Grouper:
             return
         if served or self._membership.place(change.key) is not None:
             self._pod_queue.enqueue(change.key)
+
+    def _gang_changed(self, change: Change[PodGang]) -> None:
+        """Look at what others say of a gang when its own status is due, not at every word of theirs."""
+        if _differs_in_status_only(change) and not self._grouping.wrote(change):
+            self._gang_queue.enqueue_after(change.key, self._grouping.seconds_to_report(change.key))
 
     def _owner_changed(self, change: Change[Owner]) -> None:
         old, new = change.old, change.new
@@ -248,15 +254,32 @@ def _by_scheduler_name(registry: Registry, configuration: LoadedGrouperConfigura
     return {name: found[name] for name in wanted if name in found}
 
 
+def _differs_in_status_only(change: Change[PodGang]) -> bool:
+    """Tell whether nothing differs that decides what is to be written of a gang, and to whom."""
+    old, new = change.old, change.new
+    if old is None or new is None or old.spec != new.spec:
+        return False
+    before, after = old.metadata, new.metadata
+    return (
+        (before.uid, before.deleting) == (after.uid, after.deleting)
+        and (before.labels, before.annotations) == (after.labels, after.annotations)
+        and before.owner_references == after.owner_references
+    )
+
+
 def _belongs_alike(old: Pod, new: Pod) -> bool:
     """Tell whether nothing differs that decides where a pod belongs."""
     before, after = old.metadata, new.metadata
     return (
         before.uid == after.uid
         and before.owner_references == after.owner_references
-        and without_marks(before.labels) == without_marks(after.labels)
-        and without_marks(before.annotations) == without_marks(after.annotations)
+        and _are_alike(before.labels, after.labels)
+        and _are_alike(before.annotations, after.annotations)
     )
+
+
+def _are_alike(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+    return before == after or without_marks(before) == without_marks(after)
 
 
 def _counts_differently(old: Pod, new: Pod) -> Literal["floor", "status"] | None:

@@ -82,7 +82,7 @@ class OwnerCache:
         """Return an owner, ``None`` if it may not be read; raises :class:`NotFetched` where it has to be read first."""
         kind = group_kind(reference.api_version, reference.kind)
         served = self._served.get(kind)
-        if served is None or served.until < self._now:
+        if served is None or (served.resource is None and served.until < self._now):
             raise NotFetched(reference, namespace)
         if served.resource is None:
             return None

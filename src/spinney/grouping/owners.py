@@ -81,8 +81,11 @@ def pod_as_owner(pod: Pod) -> Owner:
 
 def inheriting(owner: Owner, above: Iterable[Owner]) -> Owner:
     """Return an owner with the labels and annotations that it lacks and the owners above it have, nearest first."""
+    higher = tuple(above)
+    if not higher:
+        return owner
     labels, annotations = dict(owner.metadata.labels), dict(owner.metadata.annotations)
-    for each in above:
+    for each in higher:
         labels = {**each.metadata.labels, **labels}
         annotations = {**each.metadata.annotations, **annotations}
     metadata = msgspec.structs.replace(owner.metadata, labels=labels, annotations=annotations)

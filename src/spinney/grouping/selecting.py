@@ -39,7 +39,7 @@ def foreign_group(pod: Pod) -> Stranger | None:
 
 def labels_match(labels: Mapping[str, str] | None, selector: Mapping[str, str] | None) -> bool:
     """Tell whether labels have everything that a selector asks for."""
-    return all((labels or {}).get(key) == value for key, value in (selector or {}).items())
+    return not selector or selector.items() <= (labels or {}).items()
 
 
 def namespace_matches(namespace: Mapping[str, str] | None, selector: Mapping[str, str] | None) -> bool:
