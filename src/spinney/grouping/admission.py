@@ -9,10 +9,11 @@ correct what is no longer right. What a pod is told follows from its owners and 
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 import msgspec
 import structlog
+from prometheus_client import Counter
 
 from spinney.api import labels as marks
 from spinney.api.core import Pod
@@ -33,6 +34,8 @@ from spinney.kube.keys import Key
 READ_SECONDS: Final = 1.0
 """How long reading the owners of a new pod may take: whoever creates it waits."""
 
+Answer = Literal["gang", "alone", "later"]
+
 _UNKNOWN: Final = "?"
 """Stands for the name and the uid of a pod that has none yet: no gang is called so."""
 _READ: Final = ("schedulerName", "priorityClassName", "schedulingGroup", "workloadRef")
@@ -50,9 +53,8 @@ class _Told(NamedTuple):
     """What a pod is told."""
 
     scheduler: str
-    kind: str
-    """That of the rule."""
     marks: Marks
+    counter: Counter
     gang: Key | None = None
     """``None`` for a pod that is a gang of its own and needs no object."""
     spec: PodGangSpec | None = None
@@ -74,6 +76,10 @@ class PodAdmission:
     ready: Callable[[], bool]
     """Tells whether the caches are filled that decide what pods are told."""
     _told: Alike[_Told] = field(default_factory=Alike)
+
+    def __post_init__(self) -> None:
+        self._unable = {name: joining.unable(backend) for name, backend in self.backends.items()}
+        self._answers = {answer: self.intake.metrics.admissions.labels(answer) for answer in get_args(Answer)}
 
     async def changes(self, manifest: JSON, namespace: str, *, dry_run: bool = False) -> Changes:
         """Return what a pod that is created in a namespace is told; nothing where that is left to the controllers."""
@@ -115,16 +121,17 @@ class PodAdmission:
                     lacking = wanted
 
     async def _fetch(self, wanted: NotFetched) -> None:
-        """Read one owner; a kind that was never met is not looked for while somebody waits."""
+        """Read one owner; kinds without a rule, of which there may be any number, are not looked for here."""
         owners = self.intake.owners
         if not owners.serves(wanted):
-            owners.learn(wanted)
+            await owners.learn(wanted)
+        if not owners.serves(wanted):
             raise _Later(f"{wanted}: how its kind is served is not known yet")
         await owners.fetch(wanted)
 
     def _found(self, pod: Pod) -> _Told:
         backend = self.backends[pod.spec.scheduler_name]
-        if unable := joining.unable(backend):
+        if unable := self._unable[pod.spec.scheduler_name]:
             raise _Later(unable)  # said in an event of the pod, which has to exist for that
         chain = climb(pod, self.intake.owners.find)
         told = self._told.get(pod, chain)
@@ -138,9 +145,9 @@ class PodAdmission:
         grouping, chain = self.intake.applied(pod)
         if selecting.skip_requested_by(owner.metadata for owner in chain):
             raise _Later("its owner asks that it be left alone")
-        scheduler, kind = pod.spec.scheduler_name, grouping.gang.rule.kind
+        scheduler, counter = pod.spec.scheduler_name, self.intake.metrics.pods_grouped.labels(grouping.gang.rule.kind)
         if is_single(grouping) and not backend.capabilities.every_pod_in_a_group:
-            return _Told(scheduler, kind, joining.alone_marks(pod, grouping.gang) or _NOTHING)
+            return _Told(scheduler, joining.alone_marks(pod, grouping.gang) or _NOTHING, counter)
         if not backend.capabilities.waits_for_group:
             raise _Later(f"{backend.name} may place a pod whose group does not exist yet")
         if _UNKNOWN in grouping.gang.name:
@@ -150,16 +157,15 @@ class PodAdmission:
         if all(group.name != place.group for group in gang.spec.pod_groups):
             raise _Later(f"{place.group} starts later than the rest of its gang")
         marks = joining.gang_marks(pod.metadata.name, gang, place.group, backend)
-        told = _Told(scheduler, kind, marks, place.gang, gang.spec)
+        told = _Told(scheduler, marks, counter, place.gang, gang.spec)
         if is_common(grouping):
             self._told.put(pod, chain, told)
         return told
 
     def _count(self, told: _Told | None) -> None:
-        metrics = self.intake.metrics
-        metrics.admissions.labels("later" if told is None else "alone" if told.gang is None else "gang").inc()
+        self._answers["later" if told is None else "alone" if told.gang is None else "gang"].inc()
         if told is not None:
-            metrics.pods_grouped.labels(told.kind).inc()
+            told.counter.inc()
 
 
 def _check_stands(found: PodGang, told: _Told, backend: SchedulerBackend) -> None:

@@ -62,7 +62,6 @@ class GroupingController:
     _empty_since: dict[Key, float] = field(default_factory=dict)
     _status_due: dict[Key, float] = field(default_factory=dict)
     _waiting_since: dict[Key, float] = field(default_factory=dict)
-    _needed: dict[Key, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.client = self.client.trusting()
@@ -77,9 +76,11 @@ class GroupingController:
         self._empty_since.pop(key, None)
         if found is not None and found.metadata.deleting:
             return None
-        if found is None and (left := self._patience(key, len(pods))) > 0:
-            return Requeue(after=left)
         first = min(pods, key=lambda pod: (pod.metadata.deleting, pod.metadata.name))
+        backend = self.backends[first.spec.scheduler_name]
+        unable = joining.unable(backend)
+        if found is None and not unable and (left := self._patience(key, len(pods), self._needed(first))) > 0:
+            return Requeue(after=left)
         try:
             grouping, _ = await self.intake.described(first, pods)
         except RuleRefused:
@@ -87,11 +88,10 @@ class GroupingController:
         place = self.intake.membership.place(key_of(first))
         if place is None or podgangs.gang_name(grouping.gang) != key.name:
             return None  # its pods are being looked at again
-        backend = self.backends[first.spec.scheduler_name]
         if place.alone and not backend.capabilities.every_pod_in_a_group:
             await self._stand_alone(first, grouping.gang)
             return None
-        if unable := joining.unable(backend):
+        if unable:
             await self._leave_alone(pods, grouping.gang, unable)
             return None
         if found is not None and marks.GROUPED not in found.metadata.labels:
@@ -134,8 +134,7 @@ class GroupingController:
     async def _together(
         self, key: Key, found: PodGang | None, gang: GangDescription, pods: Sequence[Pod], backend: SchedulerBackend
     ) -> Requeue | None:
-        self._needed[key] = podgangs.needed(gang)
-        if found is None and (left := self._patience(key, len(pods))) > 0:
+        if found is None and (left := self._patience(key, len(pods), podgangs.needed(gang))) > 0:
             return Requeue(after=left)
         groups = self._groups(key, pods)
         wanted = podgangs.pod_gang(gang, backend.name, groups)
@@ -166,9 +165,14 @@ class GroupingController:
         for pod in pods:
             self.events.event(reference(POD, pod), "Warning", REFUSED, f"{text}; the pod waits until it can")
 
-    def _patience(self, key: Key, pods: int) -> float:
+    def _needed(self, pod: Pod) -> int:
+        """Return how many pods the gang of a pod needs, as was known when the pod got its place."""
+        place = self.intake.membership.place(key_of(pod))
+        return 0 if place is None else place.needed
+
+    def _patience(self, key: Key, pods: int, needed: int) -> float:
         """Return how much longer a new gang may wait for pods: it is written once, not with every one of them."""
-        if pods >= self._needed.get(key, 0):
+        if pods >= needed:
             self._waiting_since.pop(key, None)
             return 0.0
         now = self.client.runtime.clock.monotonic()
@@ -301,7 +305,6 @@ class GroupingController:
         self._empty_since.pop(key, None)
         self._status_due.pop(key, None)
         self._waiting_since.pop(key, None)
-        self._needed.pop(key, None)
 
 
 def _has_ended(pod: Pod) -> bool:

@@ -259,7 +259,13 @@ def _uids(owners: Iterable[Owner]) -> tuple[str, ...]:
 def _place(pod: Pod, grouping: Grouping, chain: tuple[Owner, ...]) -> Member:
     counts = (grouping.counts,) if grouping.counts is not None else ()
     gang = Key(pod.metadata.namespace or "", podgangs.gang_name(grouping.gang))
-    return Member(gang, podgangs.group_name(grouping.sub_group), _uids((*chain, *counts)), is_single(grouping))
+    return Member(
+        gang,
+        podgangs.group_name(grouping.sub_group),
+        _uids((*chain, *counts)),
+        alone=is_single(grouping),
+        needed=podgangs.needed(grouping.gang),
+    )
 
 
 def is_single(grouping: Grouping) -> bool:

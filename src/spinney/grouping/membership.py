@@ -18,6 +18,8 @@ class Member:
     owners: tuple[str, ...]
     """The uids of its owners."""
     alone: bool = False
+    needed: int = 0
+    """How many pods the gang cannot do without, as was known when the pod was looked at."""
 
 
 @dataclass

@@ -8,6 +8,7 @@ read, or is not served, is asked for again after a while.
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -27,6 +28,8 @@ from spinney.kube.metrics import KubeMetrics
 
 UNREADABLE_SECONDS: Final = 300.0
 """How long a kind that could not be read is not asked for again."""
+BEHIND_SECONDS: Final = 0.05
+"""How long the watch of a kind may take to bring an owner before that is read by itself."""
 MOST_OTHERS: Final = 10_000
 """How many owners of kinds without a rule are remembered."""
 
@@ -64,7 +67,8 @@ class OwnerCache:
     _others: dict[tuple[str, str, str], Owner] = field(default_factory=dict)
     _starting: dict[str, asyncio.Lock] = field(default_factory=dict)
     _types: dict[str, type[Owner]] = field(default_factory=dict)
-    _learning: set[str] = field(default_factory=set)
+    _learning: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _arrivals: dict[tuple[str, str, str], asyncio.Future[None]] = field(default_factory=dict)
     _running: asyncio.Event = field(default_factory=asyncio.Event)
     _watches: asyncio.TaskGroup | None = None
 
@@ -111,6 +115,8 @@ class OwnerCache:
         known = cache.get(key) if cache is not None else None
         if known is not None and (not reference.uid or known.metadata.uid == reference.uid):
             return
+        if cache is not None and await self._arrives(kind, key):
+            return
         try:
             found = await self.client.get(
                 served.resource,
@@ -128,17 +134,34 @@ class OwnerCache:
             del self._others[next(iter(self._others))]
         self._others[(kind, *key)] = found
 
+    async def _arrives(self, kind: str, key: Key) -> bool:
+        """Tell whether a watch that is a moment behind brings an owner, which may be as new as its pods."""
+        arrival = self._arrivals.setdefault((kind, *key), asyncio.get_running_loop().create_future())
+        try:
+            arrived, _ = await asyncio.wait({arrival}, timeout=BEHIND_SECONDS)
+        finally:
+            self._arrivals.pop((kind, *key), None)
+        return bool(arrived)
+
+    def _changed(self, kind: str, change: Change[Owner]) -> None:
+        self._forget(kind, change.key)
+        arrival = self._arrivals.get((kind, *change.key))
+        if arrival is not None and not arrival.done() and change.new is not None:
+            arrival.set_result(None)
+
     def serves(self, wanted: NotFetched) -> bool:
         """Tell whether it is known how the kind of an owner is served, so that one read brings the owner."""
         served = self._served.get(_kind(wanted))
         return served is not None and served.until >= self._now
 
-    def learn(self, wanted: NotFetched) -> None:
-        """Begin to watch the kind of an owner, if it has a rule, without waiting for it; nothing while not running."""
+    async def learn(self, wanted: NotFetched) -> None:
+        """Find out how the kind of an owner is served, if it has a rule; goes on when the caller waits no longer."""
         kind = _kind(wanted)
-        if self._watches is not None and kind in self._paths and kind not in self._learning:
-            self._learning.add(kind)
-            self._watches.create_task(self._learn(kind, wanted), name=f"how kind {kind} is served")
+        if self._watches is None or kind not in self._paths:
+            return
+        if kind not in self._learning:
+            self._learning[kind] = self._watches.create_task(self._learn(kind, wanted))
+        await asyncio.shield(self._learning[kind])
 
     async def _learn(self, kind: str, wanted: NotFetched) -> None:
         try:
@@ -146,7 +169,7 @@ class OwnerCache:
         except (KubeError, OwnerMissing) as error:
             log.info("an owner could not be read ahead of its pods", kind=kind, error=str(error))
         finally:
-            self._learning.discard(kind)
+            del self._learning[kind]
 
     def _forget(self, kind: str, key: Key) -> None:
         self._others.pop((kind, *key), None)
@@ -176,7 +199,7 @@ class OwnerCache:
         cache = WatchCache(
             self.client, resource, self._type(kind, resource), runtime=self.client.runtime, metrics=self.metrics
         )
-        cache.subscribe(lambda change: self._forget(kind, change.key))
+        cache.subscribe(partial(self._changed, kind))
         cache.subscribe(self.changed)
         self._caches[kind] = cache
         self._watches.create_task(cache.run(), name=f"owners of kind {kind}")

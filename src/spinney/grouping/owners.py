@@ -5,6 +5,7 @@ workloads, and most of what is in them is pod templates.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, cast
 
 import msgspec
@@ -63,6 +64,7 @@ def projection(kind: str, paths: Iterable[Sequence[Step]], api_version: str = ""
     return cast("type[Owner]", made)
 
 
+@lru_cache(1024)
 def group_kind(api_version: str, kind: str) -> str:
     """Return ``group/Kind`` of an object or reference, whatever its version; core kinds are ``v1/Kind``."""
     group, slash, _ = api_version.rpartition("/")
