@@ -129,14 +129,15 @@ def cluster_name(request: pytest.FixtureRequest) -> str:
 async def cluster(cluster_name: str, request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
     """The cluster of this test, nobody else's: see :class:`Cluster`."""
     if cluster_name == "embedded":
-        async for embedded in _embedded_cluster():
+        async for embedded in embedded_cluster():
             yield embedded
     else:
         async for real in real_cluster(request.getfixturevalue("controlplane")):
             yield real
 
 
-async def _embedded_cluster() -> AsyncIterator[Cluster]:
+async def embedded_cluster() -> AsyncIterator[Cluster]:
+    """Give a fresh embedded cluster on virtual time, with one namespace."""
     runtime = Runtime.virtual(seed=1)
     server = ApiServer(runtime)
     running, stopping = asyncio.Event(), asyncio.Event()

@@ -14,11 +14,13 @@ from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.grouping.configuration import check
+from spinney.grouping.grouper import Grouper
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.nodes import Fleet
 from spinney.runtime.tasks import end
 from spinney.scheduler.config import SchedulerConfig
+from spinney.sim.embedded.joining import join_at_creation
 from spinney.sim.embedded.shapes import gpu_cluster
 from spinney.sim.embedded.stack import EVERY_BACKEND, OUR_BACKENDS, Stack, StackOptions
 from tests.conftest import Cluster
@@ -37,6 +39,7 @@ class World:
     gangs: WatchCache[PodGang]
     fleet: Fleet
     registry: CollectorRegistry
+    grouper: Grouper | None = None
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def owner(self, resource: Resource, name: str, spec: JSON | None = None, **metadata: Any) -> JSON:
@@ -137,11 +140,13 @@ async def a_world(
     nodes: int = 4,
     scheduler: Mapping[str, Any] = MappingProxyType({}),
     grouper: bool = True,
+    at_creation: bool = False,
 ) -> AsyncIterator[World]:
     """Run scheduler and grouper on nodes of 8 GPUs each; with every backend, what ``spinney up`` runs.
 
     With ``workloads`` Jobs make their pods themselves; else the test does it. ``scheduler`` configures the scheduler.
-    Without ``grouper`` the scheduler waits for one that runs elsewhere.
+    Without ``grouper`` the scheduler waits for one that runs elsewhere. With ``at_creation`` pods are told
+    their gang while they are created, on an embedded cluster.
     """
     shape = gpu_cluster(nodes, 8)
     options = StackOptions(
@@ -155,13 +160,16 @@ async def a_world(
         if configuration:
             chosen = replace(chosen, grouper=replace(check(configuration), profiles=EVERY_BACKEND))
     stack = Stack(cluster.connect, replace(chosen, workloads=workloads))
+    if at_creation and cluster.server is not None:
+        join_at_creation(cluster.server, stack.schedulers.grouper)
     async with stack.running():
         # On a real cluster others may have left something in their namespaces.
         within = None if cluster.embedded else cluster.namespace
         pods = WatchCache(cluster.client, POD, Pod, runtime=cluster.runtime, namespace=within)
         gangs = WatchCache(cluster.client, POD_GANG, PodGang, runtime=cluster.runtime, namespace=within)
         registry = stack.schedulers.manager.metrics.registry
-        world = World(cluster.client, cluster.namespace, pods, gangs, stack.fleet, registry)
+        grouping = stack.schedulers.grouper
+        world = World(cluster.client, cluster.namespace, pods, gangs, stack.fleet, registry, grouping)
         pods.subscribe(lambda change: world.changed.set())
         gangs.subscribe(lambda change: world.changed.set())
         watching = [asyncio.create_task(cache.run()) for cache in (pods, gangs)]

@@ -150,12 +150,12 @@ class PodAdmission:
             return _Told(scheduler, joining.alone_marks(pod, grouping.gang) or _NOTHING, counter)
         if not backend.capabilities.waits_for_group:
             raise _Later(f"{backend.name} may place a pod whose group does not exist yet")
+        if grouping.gang.shape.starts_later:
+            raise _Later("it belongs to a part that starts later than the rest of its gang")
         if _UNKNOWN in grouping.gang.name:
             raise _Later("its gang is named after the pod, which has no name yet")
         gang = podgangs.pod_gang(grouping.gang, backend.name, {})
         place = self.intake.remembered(pod, grouping, chain)
-        if all(group.name != place.group for group in gang.spec.pod_groups):
-            raise _Later(f"{place.group} starts later than the rest of its gang")
         marks = joining.gang_marks(pod.metadata.name, gang, place.group, backend)
         told = _Told(scheduler, marks, counter, place.gang, gang.spec)
         if is_common(grouping):

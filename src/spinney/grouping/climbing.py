@@ -35,13 +35,18 @@ def above(metadata: Metadata, find: Find) -> tuple[Owner, ...]:
         if owner is None:
             break
         if reference.uid and owner.metadata.uid and owner.metadata.uid != reference.uid:
-            raise OwnerMissing(
-                f"{reference.kind} {reference.name} is another object than the owner that was meant: "
-                f"found uid {owner.metadata.uid}, expected {reference.uid}"
-            )
+            raise replaced(reference, owner)
         chain.append(owner)
         current = owner.metadata
     return tuple(chain)
+
+
+def replaced(reference: OwnerReference, found: Owner) -> OwnerMissing:
+    """Return the error for an owner in whose place there is another object of the same name."""
+    return OwnerMissing(
+        f"{reference.kind} {reference.name} is another object than the owner that was meant: "
+        f"found uid {found.metadata.uid}, expected {reference.uid}"
+    )
 
 
 def missing(reference: OwnerReference) -> OwnerMissing:

@@ -232,6 +232,7 @@ def _with_roles(subject: RuledPod, instances: Sequence[RoleInstance]) -> Shape:
         min_member=None if rule.root else minimum,
         min_sub_group=_root(subject, listed),
         alone=own is not None and own.role.alone,
+        starts_later=own is not None and own.starts_later,
         problems=tuple(_too_many(listed)),
     )
     if own is not None and own not in listed:

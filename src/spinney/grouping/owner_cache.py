@@ -16,7 +16,7 @@ import structlog
 
 from spinney.api.meta import OwnerReference
 from spinney.api.resource import Resource
-from spinney.grouping.climbing import OwnerMissing, missing
+from spinney.grouping.climbing import OwnerMissing, missing, replaced
 from spinney.grouping.owners import Owner, group_kind, projection
 from spinney.grouping.rules import POD_KIND, RuleSet
 from spinney.kube.cache import Change, WatchCache
@@ -130,6 +130,9 @@ class OwnerCache:
         except Forbidden:
             self._served[kind] = _Served(None, self._now + UNREADABLE_SECONDS)
             return
+        if reference.uid and found.metadata.uid != reference.uid:
+            self._forget(kind, key)
+            raise replaced(reference, found)
         while len(self._others) >= MOST_OTHERS:
             del self._others[next(iter(self._others))]
         self._others[(kind, *key)] = found

@@ -42,6 +42,8 @@ class Shape:
     """The leaf that the pod belongs to."""
     alone: bool = False
     """The pod is a gang of its own."""
+    starts_later: bool = False
+    """The pod belongs to a part that starts later than others, so that it changes what the gang needs."""
     problems: tuple[str, ...] = ()
     finished_counted: bool = False
     """Whether pods that have finished are not in ``min_member`` any more: the workload itself counts them."""
