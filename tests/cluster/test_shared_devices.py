@@ -35,9 +35,9 @@ def test_columns_say_what_the_devices_of_each_node_say(
         later, kept, now = each.free_later(_ROWS), each.kept_later(_ROWS), each.free_now(_ROWS)
         for row in _ROWS.tolist():
             devices = list(each.of_row(row).values())
-            assert _there(later[row]) == sorted(use.free_later for use in devices)
-            assert _there(kept[row]) == sorted(use.free_later for use in devices if use.active + use.pipelined)
-            assert _there(now[row]) == sorted(min(use.free, use.free_later) for use in devices if use.exists)
+            assert _there(later[:, row]) == sorted(use.free_later for use in devices)
+            assert _there(kept[:, row]) == sorted(use.free_later for use in devices if use.active + use.pipelined)
+            assert _there(now[:, row]) == sorted(min(use.free, use.free_later) for use in devices if use.exists)
 
 
 def _there(parts: np.ndarray) -> list[int]:

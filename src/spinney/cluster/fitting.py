@@ -141,7 +141,7 @@ def sharing_pods_per_node(ledger: Ledger, share: DeviceShare, rows: Rows) -> Vec
     parts = share.parts_on_each(table.gpu_memory[rows])
     whole = np.maximum(table.idle[rows, GPU] + table.releasing[rows, GPU], 0)
     slots = whole * (DEVICE // parts)
-    slots += (np.maximum(ledger.shared.kept_later(rows), 0) // parts[:, None]).sum(axis=1)
+    slots += (np.maximum(ledger.shared.kept_later(rows), 0) // parts).sum(axis=0)
     found: Vector = slots // share.devices
     return found
 
@@ -149,13 +149,12 @@ def sharing_pods_per_node(ledger: Ledger, share: DeviceShare, rows: Rows) -> Vec
 def _sharable_devices(ledger: Ledger, share: DeviceShare, rows: Rows, *, now: bool) -> Vector:
     """Return, per row, how many devices could take a share: now, or eventually."""
     table, shared = ledger.table, ledger.shared
-    parts = share.parts_on_each(table.gpu_memory[rows])
-    whole: Vector = table.idle[:, GPU][rows]
+    parts: Vector | int = share.parts or share.parts_on_each(table.gpu_memory[rows])
+    found: Vector = table.idle[:, GPU][rows]
     if not now:
-        whole += table.releasing[:, GPU][rows]
+        found += table.releasing[:, GPU][rows]
+    np.maximum(found, 0, out=found)
     free = shared.free_now(rows) if now else shared.kept_later(rows)
-    found: Vector = np.maximum(whole, 0) + np.add.reduce(free >= parts[:, None], axis=1)
-    too_big = parts > DEVICE
-    if too_big.any():
-        found[too_big] = 0
+    found += np.add.reduce(free >= parts)
+    found *= parts <= DEVICE
     return found

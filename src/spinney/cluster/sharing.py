@@ -19,7 +19,7 @@ from spinney.cluster.row_books import RowBooks
 from spinney.cluster.table import Holding
 
 Parts = npt.NDArray[np.int64]
-"""Parts of devices, ``[node, device]``; :data:`NO_DEVICE` where a node has fewer shared devices."""
+"""Parts of devices, ``[device, node]``; :data:`NO_DEVICE` where a node has fewer shared devices."""
 NO_DEVICE: Final = -1
 
 
@@ -72,7 +72,7 @@ class SharedDevices(RowBooks[str, DeviceUse]):
     def __init__(self, shared: Mapping[int, dict[str, DeviceUse]] = {}, columns: Parts | None = None) -> None:
         super().__init__(shared)
         self._columns = columns if columns is not None else np.full((3, 0, 0), NO_DEVICE, dtype=np.int64)
-        """What the three methods below return, ``[method, node, device]``."""
+        """What the three methods below return, ``[method, device, node]``."""
 
     def free_later(self, rows: npt.NDArray[np.intp]) -> Parts:
         """Return what is free of each device of ``rows`` once what is terminating is gone and promises are kept."""
@@ -114,12 +114,12 @@ class SharedDevices(RowBooks[str, DeviceUse]):
     def _write(self, row: int) -> None:
         """Bring the columns of one row up to date."""
         devices = self.of_row(row)
-        _, height, width = self._columns.shape
-        if row >= height or len(devices) > width:
+        _, most, rows = self._columns.shape
+        if row >= rows or len(devices) > most:
             if not devices:
                 return
-            self._enlarge(max(height, 2 * row + 1), max(width, len(devices)))
-        later, kept, now = here = self._columns[:, row]
+            self._enlarge(max(most, len(devices)), max(rows, 2 * row + 1))
+        later, kept, now = here = self._columns[:, :, row]
         here.fill(NO_DEVICE)
         for place, use in enumerate(devices.values()):
             free = use.free_later
@@ -131,13 +131,13 @@ class SharedDevices(RowBooks[str, DeviceUse]):
 
     def _at(self, which: int, rows: npt.NDArray[np.intp]) -> Parts:
         try:
-            found: Parts = self._columns[which].take(rows, axis=0)
+            found: Parts = self._columns[which].take(rows, axis=1)
         except IndexError:  # nothing was ever shared on some of them
-            self._enlarge(2 * int(rows.max()) + 1, self._columns.shape[2])
-            found = self._columns[which].take(rows, axis=0)
+            self._enlarge(self._columns.shape[1], 2 * int(rows.max()) + 1)
+            found = self._columns[which].take(rows, axis=1)
         return found
 
-    def _enlarge(self, rows: int, devices: int) -> None:
-        wider = np.full((3, rows, devices), NO_DEVICE, dtype=np.int64)
+    def _enlarge(self, devices: int, rows: int) -> None:
+        wider = np.full((3, devices, rows), NO_DEVICE, dtype=np.int64)
         wider[:, : self._columns.shape[1], : self._columns.shape[2]] = self._columns
         self._columns = wider

@@ -35,7 +35,7 @@ class GpuSharingOrder(Plugin):
             share = task.request.share
             free = shared.free_later(nodes.rows)
             parts = share.parts_on_each(table.gpu_memory[nodes.rows]) if share is not None else _NOTHING
-            has_room = (free >= parts[:, None]).any(axis=1)
+            has_room = (free >= parts).any(axis=0)
             return np.where(has_room, scores.GPU_SHARING, 0.0)
 
         # Tasks that take whole devices need a shared one least of all.

@@ -11,7 +11,7 @@ filling one after the other packs better than going by the last thousandth. Pods
 fill the fullest first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
@@ -20,10 +20,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from spinney.cluster.classes import RequestClass
+from spinney.cluster.classes import DeviceShare, RequestClass
 from spinney.cluster.devices import DEVICE
-from spinney.cluster.journal import Rows
-from spinney.cluster.resources import CPU, GPU
+from spinney.cluster.journal import Rows, distinct
+from spinney.cluster.resources import CPU, GPU, Vector
+from spinney.cluster.table import Mask
 from spinney.scheduler import scores
 from spinney.scheduler.framework.arguments import read_arguments
 from spinney.scheduler.framework.events import BatchEvent, EventHandler
@@ -119,6 +120,7 @@ class Packing(Plugin):
         self._known = self._session.memory[self.name] = known
         self._worth = known.values[np.arange(DEVICE + 1) * LEVELS // DEVICE]
         """What free space of a device is worth, by parts that are free."""
+        self._losses: dict[int, Amounts] = {}
         self._demanding: dict[int, bool] = {}
         self._needs: dict[int, Ratios] = {}
         self._free: Columns | None = None
@@ -161,19 +163,19 @@ class Packing(Plugin):
         del job
         share = task.request.share
         assert share is not None, "only pods that share a device are asked about"
-        rows, worth = nodes.rows, self._worth
+        rows = nodes.rows
         free = self._free_at(rows)
-        # A share of more than a device fits nowhere, whatever it scores.
-        parts = np.minimum(share.parts_on_each(self._table.gpu_memory[rows]), DEVICE)
         spaces = self._nodes.ledger.shared.kept_later(rows)
-        rest = spaces - parts[:, None]
-        lost = worth[spaces] - worth[rest]
-        lost[rest < 0] = np.inf
-        whole = worth[DEVICE] - worth[DEVICE - parts] + _OPENING
-        whole[free[_WHOLE] <= 0] = np.inf
-        best = np.minimum(np.minimum.reduce(lost, axis=1, initial=np.inf), whole)
-        best[best == np.inf] = 1.0
-        return self._score(_SPACE * best + _FREE_GPU * (free[_GPUS] - parts * share.devices / DEVICE))
+        lost: Amounts = np.empty(len(rows))
+        for size, here in _sizes(share, self._table.gpu_memory[rows]):
+            parts = min(size, DEVICE)  # a share of more than a device fits nowhere, whatever it scores
+            losses = self._losses_of(parts)
+            whole = np.where(free[_WHOLE, here] > 0, losses[DEVICE] + _OPENING, np.inf)
+            best = np.minimum.reduce(losses.take(spaces[:, here], mode="clip"), initial=np.inf)
+            best = np.minimum(best, whole)
+            best[best == np.inf] = 1.0
+            lost[here] = _SPACE * best + _FREE_GPU * (free[_GPUS, here] - parts * share.devices / DEVICE)
+        return self._score(lost)
 
     def _stranding(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         del job
@@ -248,7 +250,7 @@ class Packing(Plugin):
         """Return what is free and stranded on some rows at this moment."""
         table, workload = self._table, self._known.workload
         found: Columns = np.zeros((_OTHERS + len(workload.columns), len(rows)))
-        parts = np.maximum(self._nodes.ledger.shared.kept_later(rows), 0).sum(axis=1)
+        parts = np.add.reduce(np.maximum(self._nodes.ledger.shared.kept_later(rows), 0))
         found[_WHOLE] = np.maximum(table.idle[:, GPU][rows] + table.releasing[:, GPU][rows], 0)
         found[_GPUS] = found[_WHOLE] + parts / DEVICE
         if workload.needs_company:
@@ -271,6 +273,14 @@ class Packing(Plugin):
             free[_STRANDED, row] = stranded_gpus(workload, np.array([gpus]), others[:, None])[0]
         self._position = table.usage.position
 
+    def _losses_of(self, parts: int) -> Amounts:
+        """Return what is lost when ``parts`` of a device are taken, by the parts that are free there before."""
+        known = self._losses.get(parts)
+        if known is None:
+            known = self._losses[parts] = np.full(DEVICE + 1, np.inf)
+            known[parts:] = self._worth[parts:] - self._worth[: DEVICE + 1 - parts]
+        return known
+
     def _needs_of(self, request: RequestClass) -> Ratios:
         known = self._needs.get(request.number)
         if known is None:
@@ -283,6 +293,16 @@ class Packing(Plugin):
     def _score(self, lost: Amounts) -> Scores:
         found: Scores = -self._scale * _EQUAL * np.rint(lost / _EQUAL)
         return found
+
+
+def _sizes(share: DeviceShare, device_memory: Vector) -> Iterator[tuple[int, Mask | slice]]:
+    """Yield how many parts of a device a share is, and the nodes on which it is so many."""
+    if share.parts:
+        yield share.parts, slice(None)
+        return
+    sizes = share.parts_on_each(device_memory)
+    for size in distinct(sizes).tolist():
+        yield size, sizes == size
 
 
 def _shares_device(request: RequestClass) -> bool:
