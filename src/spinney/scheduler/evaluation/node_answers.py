@@ -114,33 +114,38 @@ class NodeAnswers:
 
     def judge(
         self, rules: tuple[list[Predicate], list[Score]], task: PodInfo, job: PodGroupInfo, rows: Rows
-    ) -> tuple[Mask, Scores]:
-        """Ask rules about ``rows``; return one verdict and one score per row."""
-        fits = np.ones(len(rows), dtype=np.bool_)
-        score = np.zeros(len(rows), dtype=np.float64)
+    ) -> tuple[Mask | None, Scores]:
+        """Ask rules about ``rows``; return one verdict per row, none where nobody refuses any, and one score."""
         predicates, scores = rules
+        fits: Mask | None = None
         if not predicates and not scores:
-            return fits, score
+            return fits, np.zeros(len(rows))
         nodes = NodeSet(self._nodes, rows)
         for predicate in predicates:
             with self._timings.measure(predicate.plugin, PREDICATE):
-                fits &= self.of_predicate(predicate, task, job, nodes)
+                fits = _both(fits, self.of_predicate(predicate, task, job, nodes))
+        score: Scores | None = None
         answers: list[tuple[Score, Scores, Sequence[int]]] = []
+        all_scored = True
         for each in scores:
             with self._timings.measure(each.plugin, SCORE):
                 found, dropped = self._ask_score(each, task, job, nodes)
             answers.append((each, found, dropped))
-            score += found
-        if any(dropped for _, _, dropped in answers) or not isfinite(np.add.reduce(score)):
-            score = np.zeros(len(rows), dtype=np.float64)
-            for each, found, dropped in answers:
-                checked, had = self._finite(each, found, dropped, nodes)
-                if had is not None:
-                    fits &= had
-                score += checked
+            all_scored = all_scored and not dropped
+            score = found if score is None else score + found
+        if score is None:
+            return fits, np.zeros(len(rows))
+        if all_scored and isfinite(np.add.reduce(score)):
+            return fits, score
+        score = np.zeros(len(rows))
+        for each, found, dropped in answers:
+            checked, had = self._finite(each, found, dropped, nodes)
+            fits = fits if had is None else _both(fits, had)
+            score += checked
         return fits, score
 
     def of_predicate(self, rule: Predicate, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
+        """Return which of ``nodes`` a predicate lets a task go to."""
         if rule.columns:
             try:
                 return validation.mask_of(cast("PredicateColumns", rule.fn)(task, job, nodes), nodes)
@@ -209,6 +214,10 @@ class NodeAnswers:
     def _failed(self, rule: Predicate | Score, hook: str, error: Exception) -> None:
         event = "plugin failed while judging nodes, which are refused"
         self._failures.add(event, rule.plugin, hook, rule.fn, error)
+
+
+def _both(fits: Mask | None, also: Mask) -> Mask:
+    return also if fits is None else fits & also
 
 
 def _verdict(fn: PredicateFn) -> Callable[[PodInfo, PodGroupInfo, NodeInfo], bool]:

@@ -209,9 +209,10 @@ class NodeRules:
         fits = (score > -np.inf) & later
         for predicates, scores in (rules.usage, rules.job):
             if predicates or scores:
-                found, extra = self._answers.judge((predicates, scores), task, task.job, rows[fits])
+                left, extra = self._answers.judge((predicates, scores), task, task.job, rows[fits])
                 score[fits] += extra
-                fits[fits] = found
+                if left is not None:
+                    fits[fits] = left
         found, extra = self._answers.in_turn(rules.asked, task, rows[fits])
         score[fits] += extra
         fits[fits] = found
@@ -220,7 +221,8 @@ class NodeRules:
     def still_takes(self, task: PodInfo, rows: Rows, rules: TaskRules) -> Mask:
         """Return which of some candidates, all of which have room, rules still let take ``task`` as they are now."""
         predicates = [rule for each in (rules.usage, rules.job) for rule in each[0]]
-        fits, _ = self._answers.judge((predicates, []), task, task.job, rows)
+        left, _ = self._answers.judge((predicates, []), task, task.job, rows)
+        fits = np.ones(len(rows), dtype=np.bool_) if left is None else left.copy()
         if rules.asked[0]:
             fits[fits] = self._answers.in_turn((rules.asked[0], []), task, rows[fits])[0]
         return fits
@@ -230,10 +232,12 @@ class NodeRules:
         for rule in self._hooks.predicates:
             if rule.plugin != besides and rule.applies(task):
                 learned = self._learned.get(id(rule))
-                if learned is not None:
-                    fits: Mask = learned.about_nodes(task, nodes.rows)
-                else:
-                    fits, _ = self._answers.judge(([rule], []), task, task.job, nodes.rows)
+                with self._timings.measure(rule.plugin, PREDICATE):
+                    fits: Mask = (
+                        learned.about_nodes(task, nodes.rows)
+                        if learned is not None
+                        else self._answers.of_predicate(rule, task, task.job, nodes)
+                    )
                 yield rule.plugin, ~fits
 
     def reason_of(self, plugin: str, task: PodInfo, node: NodeInfo) -> str:
@@ -358,9 +362,9 @@ class NodeRules:
         )
 
 
-def _barred(fits: Mask, score: Scores) -> Scores:
+def _barred(fits: Mask | None, score: Scores) -> Scores:
     """Return scores that are minus infinity where a pod may not go."""
-    return score if fits.all() else np.where(fits, score, -np.inf)
+    return score if fits is None else np.where(fits, score, -np.inf)
 
 
 _IN_TURN: Final = 3

@@ -115,7 +115,7 @@ class Nodes:
         """
         known = self._last_fit
         assert known is not None, "somebody has asked where a request fits"
-        if not mask.all():
+        if np.count_nonzero(mask) < len(mask):
             known = self._last_fit = _LastFit(
                 known.rows[mask], known.request, known.moment, known.later[mask], known.now[mask]
             )

@@ -291,7 +291,8 @@ class Packing(Plugin):
         return gpus_of(request, self._memory)
 
     def _score(self, lost: Amounts) -> Scores:
-        found: Scores = -self._scale * _EQUAL * np.rint(lost / _EQUAL)
+        found: Scores = np.rint(lost / _EQUAL)
+        found *= -self._scale * _EQUAL
         return found
 
 
