@@ -7,12 +7,15 @@ import pytest
 from click.testing import CliRunner
 
 from spinney.api.core import EVENT
+from spinney.api.labels import ADMISSION, KUEUE_QUEUE, QUEUED
 from spinney.api.struct import JSON
 from spinney.cli import main
+from spinney.kube.client import Client
 from spinney.sim import Cluster
 from spinney.sim.snapshots.files import write_snapshot
 from tests.cli.clusters import ServedCluster
 from tests.cli.workloads import a_training_job, as_yaml, until_refused, until_running
+from tests.grouping.world import JOB
 
 
 @pytest.fixture(scope="module")
@@ -176,6 +179,29 @@ def test_a_workload_without_pods_says_where_to_look(tmp_path: Path) -> None:
     assert answer.exit_code != 0
     assert "jobs/train has no pods: it does not exist, or it is suspended" in answer.output
     assert "suspended" in answer.output
+
+
+def test_a_suspended_job_is_answered_as_the_gang_it_would_be(busy: ServedCluster) -> None:
+    """It has no pods: what it waits for is said, and what would let its gang start; one for Kueue is left to Kueue."""
+    limits = {"limits": {"nvidia.com/gpu": "8"}}
+    containers = [{"name": "c", "image": "i", "resources": limits}]
+    pods = {"schedulerName": "spinney-scheduler", "restartPolicy": "Never", "containers": containers}
+    spec = {"suspend": True, "parallelism": 9, "completions": 9, "template": {"spec": pods}}
+
+    async def create(client: Client) -> None:
+        for name, labels in (("queued", {ADMISSION: QUEUED}), ("held", {}), ("kueues", {KUEUE_QUEUE: "team"})):
+            metadata = {"name": name, "labels": labels, "annotations": {"kai.scheduler/batch-min-member": "9"}}
+            await client.create(JOB, {"metadata": metadata, "spec": spec}, "default")
+
+    busy.call(create)
+    queued, held = busy.spinney("why", "job/queued"), busy.spinney("why", "jobs/held", "-o", "json")
+
+    assert queued.exit_code == 0, queued.output
+    assert "9 pods: 9 pending" in queued.output
+    assert "is resumed when the gang that it would be, this one, can start" in queued.output
+    assert "of 9 pods" in queued.output.partition("9 pods: 9 pending")[2]
+    assert "until it is resumed" in json.loads(held.stdout)["answer"]["sentences"][0]
+    assert "job/kueues has no pods" in busy.spinney("why", "job/kueues").output
 
 
 def test_foreign_gates_are_named(tmp_path: Path) -> None:

@@ -30,10 +30,13 @@ from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.answer import STARTS_ANYWAY, Answer
 from spinney.sim.advice.last_cycle import refused_gangs
 from spinney.sim.advice.subjects import AmbiguousSubject, NoSuchSubject, UnknownSubject, find
+from spinney.sim.advice.suspended_workloads import SuspendedSubject, suspended_workload
 from spinney.sim.overview.history import eviction_events
 from spinney.sim.overview.queue_table import QueueLine
 from spinney.sim.policies.files import with_policies
 from spinney.sim.remedies import Remedy
+from spinney.sim.snapshots.expanding import InvalidWorkload
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
 from spinney.sim.whatif.simulation import matching_profile
 
 if TYPE_CHECKING:
@@ -63,12 +66,16 @@ def why(
     addable = node_groups_in(node_groups)
     refused = _last_refusals(explanations) if explanations is not None else None
     events: list[Event] = []
+    suspended: list[SuspendedSubject] = []
 
-    async def read_events(connection: "Connection") -> None:
+    async def read_more(connection: "Connection") -> None:
         with suppress(Forbidden):  # evictions are then only told by conditions
             events.extend(await eviction_events(connection.client, connection.namespace))
+        if (asked := await suspended_workload(connection.client, subject, connection.namespace)) is not None:
+            suspended.append(asked)
 
-    snapshot, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), from_file, also=read_events)
+    snapshot, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), from_file, also=read_more)
+    snapshot = _with_gangs_of(suspended, snapshot)
     settings, registry = with_policies(settings or matching_profile(snapshot), policies)
     if verbose:
         settings = msgspec.structs.replace(settings, verbosity=_DEVELOPER)
@@ -86,14 +93,14 @@ def why(
                 refused=refused,
             )
             found = find(snapshot, subject, here, queues=[line.name for line in advisor.queues])
-            answer = advisor.reasons(found)
+            answer = _introduced(advisor.reasons(found), suspended)
     except (UnknownSubject, NoSuchSubject, AmbiguousSubject, UnknownPlugin, InvalidConfiguration) as error:
         raise click.ClickException(str(error)) from error
     if output != "text":
         with progress("trying changes"):
-            print_data({"answer": advisor.answer(found), "unseen": snapshot.unseen}, output)
+            print_data({"answer": _introduced(advisor.answer(found), suspended), "unseen": snapshot.unseen}, output)
         return
-    if found.word == "podgang" and found.name not in subject:
+    if found.word == "podgang" and found.name not in subject and not suspended:
         echo(f"{subject} is {found}")
     if found.word == "pod" and found.name not in subject:
         echo(f"{found} is one of the pods of {subject}")
@@ -101,6 +108,22 @@ def why(
     if verbose:
         _print_developer_log(answer, logged)
     print_unseen(snapshot)
+
+
+def _with_gangs_of(suspended: Sequence[SuspendedSubject], snapshot: ClusterSnapshot) -> ClusterSnapshot:
+    """Return the snapshot with the gangs that suspended workloads would be."""
+    for workload in suspended:
+        try:
+            snapshot = workload.added_to(snapshot, Runtime.system().clock.now())
+        except InvalidWorkload as error:
+            raise click.ClickException(f"it is suspended, and its gang cannot be told: {error}") from error
+    return snapshot
+
+
+def _introduced(answer: Answer, suspended: Sequence[SuspendedSubject]) -> Answer:
+    """Return an answer that begins with what suspended workloads wait for."""
+    sentences = tuple(workload.sentence for workload in suspended)
+    return msgspec.structs.replace(answer, sentences=(*sentences, *answer.sentences))
 
 
 def _last_refusals(url: str) -> Mapping[GangKey, RefusedGang]:
