@@ -10,6 +10,7 @@ from spinney.api.core import POD, POD_TEMPLATE, Pod
 from spinney.api.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY, PROVISIONING_REQUEST
 from spinney.api.struct import JSON
 from spinney.autoscaling.provisioning import provisioning_for
+from spinney.autoscaling.templates import SCHEDULER
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.manager import Manager
@@ -36,11 +37,15 @@ async def install(client: Client) -> None:
 
 
 @asynccontextmanager
-async def asking(world: World, class_name: str = BEST_EFFORT_ATOMIC) -> AsyncIterator[None]:
+async def asking(
+    world: World, class_name: str = BEST_EFFORT_ATOMIC, *, scheduler: str = "spinney-scheduler"
+) -> AsyncIterator[None]:
     """Run a scheduler that asks for nodes by requests."""
     client = Client(world.transport, world.runtime, field_manager="spinney-scheduler")
     settings = NodeProvisioning(class_name=class_name, retry_seconds=RETRY)
-    config = SchedulerConfig(default_staleness_grace_seconds=-1, provisioning_requests=settings)
+    config = SchedulerConfig(
+        scheduler_names=(scheduler,), default_staleness_grace_seconds=-1, provisioning_requests=settings
+    )
     manager, inventory, registry = Manager(client, client.runtime), Inventory.for_config(config), default_registry()
     requests, config = provisioning_for(manager, inventory, config, registry)
     process = SchedulerProcess(
@@ -266,6 +271,43 @@ async def test_a_scheduler_that_starts_later_takes_back_what_nobody_waits_for(wo
         assert request["spec"]["provisioningClassName"] == BEST_EFFORT_ATOMIC
         assert "waits" in request["metadata"]["name"]
         assert len((await world.client.list(POD_TEMPLATE, NS)).items) == 1
+
+
+@given_a_world
+async def test_schedulers_of_other_names_leave_each_others_requests_alone(world: World) -> None:
+    """Two schedulers in one cluster, each with gangs of its own: the request of the one outlives the other's looks."""
+    await install(world.client)
+    async with asking(world), asking(world, scheduler="other"):
+        await world.add_gang("ours", 2, gpus=8)
+        await world.settle(5)
+        (first,) = await requests(world)
+        for number in range(2):
+            await world.add_pod(f"single-{number}", gpus=8, schedulerName="other")
+        await world.settle(30)
+        assert [each["metadata"]["uid"] for each in await requests(world)] == [first["metadata"]["uid"]]
+
+
+@given_a_world
+async def test_a_request_that_says_no_scheduler_is_gone_on_with_by_whoever_has_its_pods(world: World) -> None:
+    """Requests of versions that did not say it are deleted by the scheduler of the gang, and by no other."""
+    await install(world.client)
+    async with asking(world):
+        await world.add_gang("ours", 2, gpus=8)
+        await world.settle(5)
+    (request,) = await requests(world)
+    unlabelled = {"metadata": {"labels": {SCHEDULER: None}}}
+    await world.client.patch(PROVISIONING_REQUEST, request["metadata"]["name"], unlabelled, NS)
+    async with asking(world, scheduler="other"):
+        await world.add_pod("single", gpus=8, schedulerName="other")
+        await world.settle(30)
+        assert len(await requests(world)) == 1
+    async with asking(world):
+        await world.settle(5)
+        assert [each["metadata"]["uid"] for each in await requests(world)] == [request["metadata"]["uid"]]
+        for number in range(2):
+            await world.add_node(f"n{number}")
+        await world.settle(5)
+        assert await requests(world) == []
 
 
 @given_a_world

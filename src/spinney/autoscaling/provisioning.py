@@ -32,7 +32,7 @@ from spinney.api.provisioning import (
 )
 from spinney.api.struct import JSON
 from spinney.autoscaling.keeping import keeping_capacity
-from spinney.autoscaling.templates import MANAGER, SELECTOR, pod_template, provisioning_request
+from spinney.autoscaling.templates import MANAGER, SCHEDULER, SELECTOR, pod_template, provisioning_request
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.book import GangMembers
@@ -85,7 +85,7 @@ def provisioning_for(
     """Return who asks for nodes, run by ``manager``, and the configuration that keeps them; ``None``: nobody does."""
     if not config.provisioning_requests.class_name:
         return None, config
-    requests = ProvisioningRequests(manager, inventory, config.provisioning_requests)
+    requests = ProvisioningRequests(manager, inventory, config.provisioning_requests, config.scheduler_names[0])
     manager.add_runnable("provisioning requests", requests.run)
     return requests, keeping_capacity(config, registry, requests.provisioned)
 
@@ -93,13 +93,14 @@ def provisioning_for(
 class ProvisioningRequests:
     """Asks for the nodes of gangs. Mutable; fills ``NodeRequests``."""
 
-    def __init__(self, manager: Manager, inventory: Inventory, settings: NodeProvisioning) -> None:
+    def __init__(self, manager: Manager, inventory: Inventory, settings: NodeProvisioning, scheduler: str) -> None:
         self.provisioned: set[GangKey] = set()
         """The gangs whose capacity is there and kept for them."""
         self._manager = manager
         self._client = manager.client
         self._inventory = inventory
         self._settings = settings
+        self._scheduler = valid_name(scheduler)
         self._events = manager.recorder(COMPONENT)
         self._requests: dict[GangKey, _Request] = {}
         self._gangs: dict[Key, GangKey] = {}
@@ -171,7 +172,7 @@ class ProvisioningRequests:
         for name in strange:
             found, gang = cache.get(name), gangs.get(name)
             members = self._inventory.gangs.members(gang) if gang is not None else None
-            if found is None or gang in self._requests:
+            if found is None or gang in self._requests or not self._is_ours(found, members):
                 continue
             templates = tuple(each.pod_template_ref.name for each in found.spec.pod_sets)
             if gang is None or members is None:
@@ -185,6 +186,17 @@ class ProvisioningRequests:
                 self._take_answer(name, found)
             else:
                 self._begin_to_withdraw(gang, request)
+
+    def _is_ours(self, found: ProvisioningRequest, members: GangMembers | None) -> bool:
+        """Tell whether a request is this scheduler's: as it says, or where it does not, as the pods of its gang do.
+
+        Versions before wrote no scheduler on requests. One whose gang has no pods here is left to another scheduler, or
+        to the garbage collector.
+        """
+        scheduler = found.metadata.labels.get(SCHEDULER)
+        if scheduler is None:
+            return members is not None and bool(members.pods)
+        return scheduler == self._scheduler
 
     # -- asking and taking back ----------------------------------------------------------------------------------------
 
@@ -233,7 +245,10 @@ class ProvisioningRequests:
     def _metadata(self, request: _Request) -> JSON:
         about = request.about
         owner = {"apiVersion": about.api_version, "kind": about.kind, "name": about.name, "uid": about.uid}
-        metadata: JSON = {"namespace": request.name.namespace, "labels": {MANAGED_BY: MANAGER}}
+        metadata: JSON = {
+            "namespace": request.name.namespace,
+            "labels": {MANAGED_BY: MANAGER, SCHEDULER: self._scheduler},
+        }
         return {**metadata, "ownerReferences": [owner]} if about.uid else metadata
 
     def _begin_to_withdraw(self, gang: GangKey, request: _Request) -> None:

@@ -9,6 +9,8 @@ from spinney.api.struct import JSON
 
 MANAGER: Final = "spinney-scheduler"
 SELECTOR: Final = f"{MANAGED_BY}={MANAGER}"
+SCHEDULER: Final = "spinney.dev/scheduler"
+"""The label by which a request says whose it is: there may be several schedulers in a cluster."""
 _OF_THE_POD: Final = ("nodeName", "schedulingGates", "priority", "preemptionPolicy", "hostname", "subdomain")
 """What belongs to one pod, or is filled in by the API server from something else that the spec names."""
 _TOKENS: Final = "kube-api-access-"
