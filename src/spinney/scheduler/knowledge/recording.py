@@ -20,8 +20,33 @@ from spinney.scheduler.knowledge.refusals import Reasons
 
 _DEPTH: Final = 6
 """How many calls there are at most between a function and the note of what it reads."""
-_NAMED_OF_TASK = frozenset({"name", "namespace", "uid", "key", "created", "requires_gpu", "nominated_node"})
-_NAMED_OF_JOB = frozenset({"name", "namespace", "uid", "key", "created", "queue", "priority"})
+_OF_TASK: Final[Mapping[str, PodFact]] = {
+    "request": facts.pod_attribute("request", "number"),
+    "pod": facts.WHOLE_POD,
+    **{
+        name: facts.pod_attribute(name)
+        for name in ("name", "namespace", "uid", "key", "created", "pod_set", "requires_gpu", "nominated_node")
+    },
+}
+_OF_JOB: Final[Mapping[str, PodFact]] = {
+    "gang": facts.pod_attribute("job", "key"),
+    "root": facts.pod_attribute("job", "key"),
+    **{
+        name: facts.pod_attribute("job", name)
+        for name in ("name", "namespace", "uid", "key", "created", "queue", "priority")
+    },
+}
+_OF_NODE: Final[Mapping[str, NodeFact]] = {
+    "name": facts.WHOLE_NODE,
+    "row": facts.WHOLE_NODE,
+    "gpus": facts.GPUS,
+    "gpu_memory": facts.GPU_MEMORY,
+    "idle_gpus": facts.IDLE_GPUS,
+    "releasing_gpus": facts.RELEASING_GPUS,
+    "has_available_gpus": facts.HAS_IDLE_GPU,
+    "gpu_utilization": facts.GPU_UTILIZATION,
+}
+_AMOUNTS: Final = frozenset({"allocatable", "used", "idle", "releasing"})
 
 
 class ReadingNotes:
@@ -155,27 +180,10 @@ class TaskView:
             self._real.annotations, lambda key: notes.pod(facts.pod_annotation(key)), lambda: notes.pod(facts.WHOLE_POD)
         )
 
-    @property
-    def request(self) -> Any:
-        """Return what the task asks for."""
-        self._notes.pod(facts.pod_attribute("request", "number"))
-        return self._real.request
-
-    @property
-    def pod_set(self) -> Any:
-        """Return the pod set."""
-        self._notes.pod(facts.pod_attribute("pod_set"))
-        return self._real.pod_set
-
-    @property
-    def pod(self) -> Any:
-        """Return the object of the pod."""
-        self._notes.pod(facts.WHOLE_POD)
-        return self._real.pod
-
     def __getattr__(self, name: str) -> Any:
-        if name in _NAMED_OF_TASK:
-            self._notes.pod(facts.pod_attribute(name))
+        fact = _OF_TASK.get(name)
+        if fact is not None:
+            self._notes.pod(fact)
         else:
             self._notes.moves = True
         return getattr(self._real, name)
@@ -211,21 +219,10 @@ class JobView:
         self._notes.pod(facts.preemptible(inference_preemptible))
         return self._real.is_preemptible_job(inference_preemptible)
 
-    @property
-    def gang(self) -> Any:
-        """Return what defines the job."""
-        self._notes.pod(facts.pod_attribute("job", "key"))
-        return self._real.gang
-
-    @property
-    def root(self) -> Any:
-        """Return the root of the tree of the job."""
-        self._notes.pod(facts.pod_attribute("job", "key"))
-        return self._real.root
-
     def __getattr__(self, name: str) -> Any:
-        if name in _NAMED_OF_JOB:
-            self._notes.pod(facts.pod_attribute("job", name))
+        fact = _OF_JOB.get(name)
+        if fact is not None:
+            self._notes.pod(fact)
         else:
             self._notes.moves = True
         return getattr(self._real, name)
@@ -246,7 +243,8 @@ class NodeView:
         return NodeInfo
 
     def __repr__(self) -> str:
-        return f"NodeInfo({self.name})"
+        self.note_whole()
+        return repr(self._real)
 
     def __eq__(self, other: object) -> bool:
         self.note_whole()
@@ -255,18 +253,6 @@ class NodeView:
     def __hash__(self) -> int:
         self.note_whole()
         return hash(self._real)
-
-    @property
-    def name(self) -> str:
-        """Return the name."""
-        self.note_whole()
-        return self._real.name
-
-    @property
-    def row(self) -> int:
-        """Return the row."""
-        self.note_whole()
-        return self._real.row
 
     @property
     def node(self) -> "NodeObjectView":
@@ -279,69 +265,17 @@ class NodeView:
         notes, nodes = self._notes, self._nodes
         return Texts(self._real.labels, lambda key: notes.node(facts.node_label(key), nodes), self.note_whole)
 
-    @property
-    def allocatable(self) -> "AmountsView":
-        """Return what the node offers."""
-        return self._amounts("allocatable")
-
-    @property
-    def used(self) -> "AmountsView":
-        """Return what is in use."""
-        return self._amounts("used")
-
-    @property
-    def idle(self) -> "AmountsView":
-        """Return what is free."""
-        return self._amounts("idle")
-
-    @property
-    def releasing(self) -> "AmountsView":
-        """Return what is terminating."""
-        return self._amounts("releasing")
-
-    @property
-    def gpus(self) -> int:
-        """Return the GPUs of the node."""
-        self._notes.node(facts.GPUS, self._nodes)
-        return self._real.gpus
-
-    @property
-    def gpu_memory(self) -> int:
-        """Return the memory of a GPU."""
-        self._notes.node(facts.GPU_MEMORY, self._nodes)
-        return self._real.gpu_memory
-
-    @property
-    def idle_gpus(self) -> int:
-        """Return the whole GPUs that are free."""
-        self._notes.node(facts.IDLE_GPUS, self._nodes)
-        return self._real.idle_gpus
-
-    @property
-    def releasing_gpus(self) -> int:
-        """Return the whole GPUs that will be free."""
-        self._notes.node(facts.RELEASING_GPUS, self._nodes)
-        return self._real.releasing_gpus
-
-    def has_available_gpus(self) -> bool:
-        """Tell whether a whole GPU is free."""
-        self._notes.node(facts.HAS_IDLE_GPU, self._nodes)
-        return self._real.has_available_gpus()
-
-    def gpu_utilization(self) -> float:
-        """Return the part of the GPUs in use."""
-        self._notes.node(facts.GPU_UTILIZATION, self._nodes)
-        return self._real.gpu_utilization()
-
     def __getattr__(self, name: str) -> Any:
-        if name in {"pods", "shared_gpus"}:
+        fact = _OF_NODE.get(name)
+        if fact is not None:
+            self._notes.node(fact, self._nodes)
+        elif name in _AMOUNTS:
+            return AmountsView(name, self._real, self._nodes, self._notes)
+        elif name in {"pods", "shared_gpus"}:
             self._notes.moves_with_node = True
         else:
             self._notes.moves = True
         return getattr(self._real, name)
-
-    def _amounts(self, matrix: str) -> "AmountsView":
-        return AmountsView(matrix, self._real, self._nodes, self._notes)
 
     def note_whole(self) -> None:
         """Note that something about the node itself is read."""
