@@ -21,10 +21,10 @@ def test_a_named_collection_is_there() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_every_case_that_can_be_run_passes(path: Path) -> None:
-    """Every case whose actions are built passes in the profile that decides as KAI does."""
+def test_every_case_passes(path: Path) -> None:
+    """Every case passes in the profile that decides as KAI does."""
     (file,) = read_cases([path])
     assert file.warnings == ()
     scheduler = SessionScheduler("kai-compat")
     reports = [run_case(case, scheduler) for case in file.cases]
-    assert {report.case.id: report.differences for report in reports if not report.skipped and not report.passed} == {}
+    assert {report.case.id: report.differences for report in reports if not report.passed} == {}

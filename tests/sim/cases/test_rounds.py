@@ -21,7 +21,6 @@ class Script:
     """A scheduler that says what it is told, session by session; without actions it says what it finds."""
 
     outcomes: list[dict[str, tuple[str, str | None]]]
-    actions: frozenset[str] = frozenset({"allocate"})
     seen: list[dict[str, tuple[str, str | None]]] = field(default_factory=list)
 
     def run(self, case: Case, actions: Sequence[str]) -> SessionOutcome:
@@ -35,8 +34,8 @@ class Script:
         return SessionOutcome(tasks=tasks, jobs={job.name: STARTED for job in case.jobs}, binds=binds)
 
 
-def run(case: JSON, script: Script, *, built_actions_only: bool = False) -> CaseReport:
-    return run_case(msgspec.convert(case, Case), script, built_actions_only=built_actions_only)
+def run(case: JSON, script: Script) -> CaseReport:
+    return run_case(msgspec.convert(case, Case), script)
 
 
 def multi_round(until: int, after: int) -> JSON:
@@ -101,22 +100,6 @@ def test_made_up_devices_are_shared_where_there_are_too_few() -> None:
     assert settled(case) is case
     (job,) = settled(msgspec.structs.replace(case, caveats=("input-overcommitted",))).jobs
     assert [task.gpu_groups for task in job.tasks] == [("auto-job-0",), ("auto-job-0",)]
-
-
-def test_a_missing_action_skips_the_case() -> None:
-    """A case that needs an action nobody built is skipped, never passed, and no session runs."""
-    script = Script([])
-    report = run(a_case(actions=["allocate", "reclaim"]), script)
-    assert (report.skipped, report.passed, report.missing_actions) == (True, False, ("reclaim",))
-    assert script.seen == []
-
-
-def test_built_actions_can_be_run_alone_but_do_not_pass() -> None:
-    """On request such a case runs with the actions there are; it is neither skipped nor passed."""
-    report = run(
-        a_case(actions=["allocate", "reclaim"]), Script([{"job-0": ("Binding", "node0")}]), built_actions_only=True
-    )
-    assert (report.skipped, report.passed, report.differences) == (False, False, ())
 
 
 def test_a_raising_scheduler_fails_the_case_only() -> None:

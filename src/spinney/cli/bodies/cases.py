@@ -25,7 +25,6 @@ def cases(
     *,
     paths: tuple[Path, ...],
     print_json: bool,
-    built_actions_only: bool,
     only: tuple[str, ...],
     verbosity: int,
     profile: str,
@@ -50,7 +49,7 @@ def cases(
     with progress("running cases", steps=len(chosen)) as say:
         for path, case in chosen:
             say(case.id)
-            reports.append((path, run_case(case, scheduler, built_actions_only=built_actions_only)))
+            reports.append((path, run_case(case, scheduler)))
     groupings = [(path, grouping_running.run(each)) for path, each in grouping]
     if print_json:
         entries = [
@@ -67,7 +66,7 @@ def cases(
         grouping_reporting.print_reports(console, groupings)
     for broken in unreadable:
         echo(f"cannot be read: {broken.reason}", err=True)
-    failed = any(report.differences for _, report in reports if not report.partial)
+    failed = any(not report.passed for _, report in reports)
     if unreadable or failed or any(report.verdict == "failed" for _, report in groupings):
         sys.exit(1)
 

@@ -22,11 +22,6 @@ from spinney.cli.options import argument, with_body
     is_flag=True,
     help="Print one JSON list with the raw outcome of every session and the raw answer to every question.",
 )
-@click.option(
-    "--built-actions-only",
-    is_flag=True,
-    help="Run cases that need actions this scheduler lacks with the ones it has. They never count as passed.",
-)
 @click.option("--case", "only", multiple=True, metavar="ID", help="Run only this case; may be repeated.")
 @click.option("-v", "verbosity", type=click.IntRange(0), default=0, show_default=True, help="How much to log.")
 @click.option("--profile", default="kai-compat", show_default=True, help="The scheduler profile the cases run in.")
@@ -37,6 +32,6 @@ def cases() -> None:
     Files of scheduler cases and files of grouping cases are told apart by what is in them. A grouping case that is
     answered differently on purpose, or whose question does not apply, is reported with the reason and has not passed.
 
-    Exits with 1 if a case failed; one that was skipped because an action is not built has not failed. With --json the
-    verdicts are in the output, and the exit status only says whether the cases could be run.
+    Exits with 1 if a case failed. With --json the verdicts are in the output, and the exit status only says whether
+    the cases could be run.
     """

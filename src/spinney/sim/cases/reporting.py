@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table
@@ -13,8 +14,7 @@ from spinney.sim.cases.outcome import SessionOutcome
 from spinney.sim.cases.reading import UnreadableCase
 from spinney.sim.cases.running import CaseReport
 
-_ALWAYS = ("passed", "failed", "skipped")
-_VERDICTS = (*_ALWAYS, "partly run, agrees", "partly run, differs")
+_VERDICTS: Final = ("passed", "failed")
 
 
 def as_json(report: CaseReport) -> JSON:
@@ -22,7 +22,7 @@ def as_json(report: CaseReport) -> JSON:
     return {
         "id": report.case.id,
         "passed": report.passed,
-        "skipped": report.skipped,
+        "skipped": False,
         "differences": list(report.differences),
         "rounds": [_round(outcome) for outcome in report.rounds],
     }
@@ -34,12 +34,10 @@ def unreadable_as_json(case: UnreadableCase) -> JSON:
 
 
 def print_reports(console: Console, reports: Sequence[tuple[Path, CaseReport]]) -> None:
-    """Print every difference, then how many cases passed, failed and were skipped, by file and by feature."""
+    """Print every difference, then how many cases passed and failed, by file and by feature."""
     for path, report in reports:
         if report.differences:
-            actions = ", ".join(report.missing_actions)
-            note = f" (run without {actions})" if report.partial else ""
-            console.print(f"{path.name}: {report.case.id}{note}", style="bold", highlight=False, markup=False)
+            console.print(f"{path.name}: {report.case.id}", style="bold", highlight=False, markup=False)
             for line in report.differences:
                 console.print(f"  {line}", highlight=False, markup=False)
     console.print(_table("file", ((path.name, report) for path, report in reports)))
@@ -47,38 +45,35 @@ def print_reports(console: Console, reports: Sequence[tuple[Path, CaseReport]]) 
         _table("feature", ((feature, report) for _, report in reports for feature in sorted(report.case.features)))
     )
     counts = Counter(_verdict(report) for _, report in reports)
-    console.print(summary(counts), style="bold", highlight=False)
-    missing = Counter(action for _, report in reports for action in report.missing_actions)
-    if missing:
-        waits = ", ".join(f"{action} ({counted(count, 'case')})" for action, count in sorted(missing.items()))
-        console.print(f"actions not built yet: {waits}", highlight=False)
-
-
-def summary(counts: Mapping[str, int]) -> str:
-    """Return the one line that says how it went."""
-    shown = [f"{counts[verdict]} {verdict}" for verdict in _VERDICTS if verdict in _ALWAYS or counts[verdict]]
-    return f"{counted(sum(counts.values()), 'case')}: {', '.join(shown)}"
+    console.print(summary("case", _VERDICTS, counts), style="bold", highlight=False)
 
 
 def _verdict(report: CaseReport) -> str:
-    if report.skipped:
-        return "skipped"
-    if report.partial:
-        return "partly run, differs" if report.differences else "partly run, agrees"
     return "passed" if report.passed else "failed"
 
 
 def _table(heading: str, entries: Iterable[tuple[str, CaseReport]]) -> Table:
-    table = Table(title=f"cases by {heading}", title_justify="left")
+    return verdict_table(
+        f"cases by {heading}", heading, _VERDICTS, ((key, _verdict(report)) for key, report in entries)
+    )
+
+
+def summary(noun: str, verdicts: Sequence[str], counts: Mapping[str, int]) -> str:
+    """Return the one line that says how many cases had which verdict."""
+    return f"{counted(sum(counts.values()), noun)}: {', '.join(f'{counts[each]} {each}' for each in verdicts)}"
+
+
+def verdict_table(title: str, heading: str, verdicts: Sequence[str], entries: Iterable[tuple[str, str]]) -> Table:
+    """Return how many cases had which verdict; each entry is what a case is counted under, and its verdict."""
     counts: dict[str, Counter[str]] = {}
-    for key, report in entries:
-        counts.setdefault(key, Counter())[_verdict(report)] += 1
-    shown = [each for each in _VERDICTS if each in _ALWAYS or any(count[each] for count in counts.values())]
+    for key, verdict in entries:
+        counts.setdefault(key, Counter())[verdict] += 1
+    table = Table(title=title, title_justify="left")
     table.add_column(heading, no_wrap=True)
-    for column in (*shown, "total"):
+    for column in (*verdicts, "total"):
         table.add_column(column, justify="right")
     for key, count in sorted(counts.items()):
-        table.add_row(key, *(str(count[each]) for each in shown), str(count.total()))
+        table.add_row(key, *(str(count[each]) for each in verdicts), str(count.total()))
     return table
 
 

@@ -5,7 +5,7 @@ compares the cluster as a fresh session finds it, and then goes on for more roun
 of each: an outcome that is right must also stay.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -20,10 +20,6 @@ from spinney.sim.cases.settling import settled
 class CaseScheduler(Protocol):
     """A scheduler that can be put in front of a case's cluster."""
 
-    @property
-    def actions(self) -> Collection[str]:
-        """Return the actions it has."""
-
     def run(self, case: Case, actions: Sequence[str]) -> SessionOutcome:
         """Open a session on the cluster of ``case``, run ``actions`` in order, and say what came of it."""
 
@@ -32,48 +28,31 @@ class CaseReport(msgspec.Struct, frozen=True, kw_only=True):
     """How a case went. ``rounds`` are the raw outcomes after the actions of every session that ran some, in order."""
 
     case: Case
-    missing_actions: tuple[str, ...] = ()  # why it was skipped
     differences: tuple[str, ...] = ()
     rounds: tuple[SessionOutcome, ...] = ()
-    partial: bool = False  # it ran, but without the missing actions
-
-    @property
-    def skipped(self) -> bool:
-        """Return whether the case was not run."""
-        return bool(self.missing_actions) and not self.partial
 
     @property
     def passed(self) -> bool:
-        """Return whether the case was run with all of its actions and nothing differs."""
-        return not self.missing_actions and not self.differences
+        """Tell whether nothing differs."""
+        return not self.differences
 
 
-def run_case(case: Case, scheduler: CaseScheduler, *, built_actions_only: bool = False) -> CaseReport:
-    """Run a case; one that needs an action the scheduler lacks is skipped, never passed.
-
-    With ``built_actions_only`` such a case runs with the actions there are, which is of use while the others are being
-    built; its differences are reported but it does not count as passed.
-    """
-    missing = tuple(action for action in case.actions if action not in scheduler.actions)
-    actions = [action for action in case.actions if action in scheduler.actions]
-    if missing and not (built_actions_only and actions):
-        return CaseReport(case=case, missing_actions=missing)
+def run_case(case: Case, scheduler: CaseScheduler) -> CaseReport:
+    """Run a case."""
     rounds: list[SessionOutcome] = []
     found: list[str] = []
     try:
-        found.extend(_run(settled(case), scheduler, actions, rounds))
+        found.extend(_run(settled(case), scheduler, rounds))
     except Exception as error:  # noqa: BLE001 - a case that breaks the scheduler has failed; the others still run
         found.append(f"after {len(rounds)} rounds the scheduler raised {type(error).__name__}: {error}")
-    return CaseReport(
-        case=case, missing_actions=missing, differences=tuple(found), rounds=tuple(rounds), partial=bool(missing)
-    )
+    return CaseReport(case=case, differences=tuple(found), rounds=tuple(rounds))
 
 
-def _run(case: Case, scheduler: CaseScheduler, actions: Sequence[str], rounds: list[SessionOutcome]) -> Iterator[str]:
+def _run(case: Case, scheduler: CaseScheduler, rounds: list[SessionOutcome]) -> Iterator[str]:
     """Run every session, appending to ``rounds``; yield differences as they are found."""
 
     def session(state: Case) -> SessionOutcome:
-        outcome = scheduler.run(state, actions)
+        outcome = scheduler.run(state, case.actions)
         rounds.append(outcome)
         return outcome
 

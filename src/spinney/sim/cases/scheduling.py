@@ -5,7 +5,7 @@ real cluster. Binds are counted, not carried out; a case may have all of them fa
 """
 
 import random
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 import msgspec
@@ -18,7 +18,6 @@ from spinney.cluster.statuses import ACTIVE_USED, PodStatus
 from spinney.gangs.sources.kai import SOURCE
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Clock, InlineExecutor, Runtime
-from spinney.scheduler.actions import BUILT_IN_ACTIONS
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework import results as fit
@@ -63,11 +62,6 @@ class SessionScheduler:
         self._profile = profile
         self._verbosity = verbosity
         self._registry = default_registry()
-
-    @property
-    def actions(self) -> Collection[str]:
-        """Return the actions the scheduler has."""
-        return BUILT_IN_ACTIONS.keys()
 
     def run(self, case: Case, actions: Sequence[str]) -> SessionOutcome:
         """Open a session on the cluster of ``case``, run ``actions`` in order, and say what came of it."""

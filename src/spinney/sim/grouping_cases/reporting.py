@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Final, get_args
 
 from rich.console import Console
-from rich.table import Table
 
 from spinney.explain.amounts import counted
+from spinney.sim.cases.reporting import summary, verdict_table
 from spinney.sim.grouping_cases.running import GroupingReport, Verdict
 
 _VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
@@ -23,21 +23,18 @@ def print_reports(console: Console, reports: Sequence[tuple[Path, GroupingReport
                 console.print(f"  {each}", highlight=False, markup=False)
             for reason in report.reasons:
                 console.print(f"  section {reason.section}: {reason.why}", highlight=False, markup=False)
-    counts: dict[str, Counter[str]] = {}
-    unasked: Counter[str] = Counter()
-    for path, report in reports:
-        counts.setdefault(path.name, Counter())[report.verdict] += 1
-        if report.verdict == "does not apply":
-            unasked.update(f"section {each.section}: {each.why}" for each in report.reasons)
-    table = Table(title="grouping cases by file", title_justify="left")
-    table.add_column("file", no_wrap=True)
-    for column in (*_VERDICTS, "total"):
-        table.add_column(column, justify="right")
-    for name, count in sorted(counts.items()):
-        table.add_row(name, *(str(count[each]) for each in _VERDICTS), str(count.total()))
-    console.print(table)
+    console.print(
+        verdict_table(
+            "grouping cases by file", "file", _VERDICTS, ((path.name, report.verdict) for path, report in reports)
+        )
+    )
+    unasked = Counter(
+        f"section {each.section}: {each.why}"
+        for _, report in reports
+        if report.verdict == "does not apply"
+        for each in report.reasons
+    )
     for why, number in unasked.most_common():
         console.print(f"does not apply ({counted(number, 'case')}): {why}", highlight=False, markup=False)
-    total = sum(counts.values(), Counter[str]())
-    verdicts = ", ".join(f"{total[each]} {each}" for each in _VERDICTS)
-    console.print(f"{counted(total.total(), 'grouping case')}: {verdicts}", style="bold", highlight=False)
+    counts = Counter[str](report.verdict for _, report in reports)
+    console.print(summary("grouping case", _VERDICTS, counts), style="bold", highlight=False)
