@@ -53,7 +53,6 @@ class ProvisionedCapacity(Plugin):
         return any(_gives_way(task.job, job) for job, _ in self.kept)
 
     def _leaves_room(self, task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> str | None:
-        del task
         for other, rows in self.kept:
             if node.row in rows and _gives_way(job, other):
                 return f"kept for {other.key}, for which it was provisioned"

@@ -58,22 +58,18 @@ class StatusKind(ABC, Generic[T]):
 
     def keys(self, gang: GangKey, standings: Standings) -> list[Key]:
         """Return the objects of a gang."""
-        del standings
         return [Key(gang.namespace, gang.name)]
 
     def gathering_seconds(self, found: T) -> float:
         """Return how long changes of pods are gathered before the object of their gang is looked at."""
-        del found
         return 0.0
 
     def event_with(self, found: T, standing: GangStanding, patch: JSON) -> ObjectEvent | None:
         """Return what an event tells beside a patch."""
-        del found, standing, patch
         return None
 
     def gone(self, key: Key) -> None:
         """Forget an object."""
-        del key
 
     async def write(self, client: Client, found: T, patch: JSON) -> None:
         """Write a patch."""

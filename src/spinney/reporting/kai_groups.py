@@ -69,7 +69,6 @@ class KaiGroupStatus(StatusKind[kai.PodGroup]):
 
     def event_with(self, found: kai.PodGroup, standing: GangStanding, patch: JSON) -> ObjectEvent | None:
         """Tell why a group waits, when its condition does."""
-        del found
         refused = standing.refused
         return ObjectEvent("Warning", refused.reason, refused.event) if refused and "status" in patch else None
 

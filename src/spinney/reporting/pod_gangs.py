@@ -74,7 +74,6 @@ class PodGangStatusKind(StatusKind[PodGang]):
 
     def event_with(self, found: PodGang, standing: GangStanding, patch: JSON) -> ObjectEvent | None:
         """Tell that a gang is scheduled now, or why it is not."""
-        del patch
         said, was = standing.said, find_condition(found.status.conditions, SCHEDULED)
         if said is not None and said.scheduled and (was is None or was.status != "True"):
             return ObjectEvent("Normal", SCHEDULED, said.message)

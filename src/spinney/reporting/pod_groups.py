@@ -93,7 +93,6 @@ class ScheduledCondition(StatusKind[Any]):
 
     def event_with(self, found: Any, standing: GangStanding, patch: JSON) -> ObjectEvent | None:
         """Tell that a group is scheduled, or why not."""
-        del found, patch
         said = standing.said
         if said is None or not self._tells:
             return None

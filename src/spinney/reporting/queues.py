@@ -63,7 +63,6 @@ class QueueStatuses:
                 log.warning("queue status not written", error=str(error))
 
     def _pod_changed(self, change: PodChange) -> None:
-        del change
         self._changed.set()
 
     async def _write(self, queues: WatchCache[kai.Queue]) -> None:

@@ -31,7 +31,6 @@ class Unkept(PreFilter):
 
     def pre_filter(self, state: CycleState, pod: Pod) -> Status:
         """Refuse a member of a group, one that must lie in a domain, or a user of claims, without the plugin for it."""
-        del state
         group = self._services.groups.of_pod(pod)
         needs = {
             Coscheduling.name: f"pod group {group.name} has a minimum" if group is not None else "",

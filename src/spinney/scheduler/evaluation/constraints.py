@@ -41,7 +41,6 @@ def keep_off_closed_nodes(session: Session) -> None:
     if not open_to_all[session.nodes.all.rows].all():
 
         def suits(task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
-            del task, job
             return open_to_all[nodes.rows]
 
         with session.hooks.attributed_to(NAME):
@@ -64,17 +63,14 @@ PROVIDERS: Final[Mapping[Constraint, str]] = {
 
 
 def _node_rules(session: Session, job: PodGroupInfo) -> str:
-    del session
     return next((f"a pod has {rule}" for request in job.asked for rule in _rules(request.constraints)), "")
 
 
 def _topology(session: Session, job: PodGroupInfo) -> str:
-    del session
     return next((f"topology level {level} is required" for level in _required(job.root)), "")
 
 
 def _device_claims(session: Session, job: PodGroupInfo) -> str:
-    del session
     claims = (each.name for request in job.asked for each in request.constraints.claims)
     return next((f"a pod has the device claim {name}" for name in claims), "")
 

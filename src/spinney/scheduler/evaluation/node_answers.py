@@ -232,7 +232,6 @@ def _verdict(fn: PredicateFn) -> Callable[[PodInfo, PodGroupInfo, NodeInfo], boo
 
 def _score(fn: NodeOrderFn) -> Callable[[PodInfo, PodGroupInfo, NodeInfo], float]:
     def score(task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> float:
-        del job
         found = validation.number(fn(task, node))
         if found == -np.inf:  # stands for a failure
             raise InvalidAnswer(f"-inf for node {node.name}", "a finite number")

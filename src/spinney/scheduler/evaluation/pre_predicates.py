@@ -123,7 +123,6 @@ class PrePredicates:
 
 def _asking(hook: Hook[PrePredicateFn]) -> Callable[[PodInfo, PodGroupInfo, object], str | None]:
     def ask(task: PodInfo, job: PodGroupInfo, node: object) -> str | None:
-        del node
         try:
             answer = hook.fn(task, job)
         except DoesNotFit as refusal:

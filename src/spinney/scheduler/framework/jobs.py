@@ -32,7 +32,6 @@ _GIVEN: Final = ACTIVE_ALLOCATED - {PodStatus.PIPELINED}
 
 def _none(pod_set: PodSet) -> int:
     """Return how many tasks are placed where none are."""
-    del pod_set
     return 0
 
 

@@ -73,7 +73,6 @@ class DynamicResources(Plugin):
         return None
 
     def _reaches_devices(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
-        del job
         keys, devices = claims_of(task.pod), self._session.devices
         return np.array([devices.can_serve(keys, name) for name in nodes.names], dtype=np.bool_)
 

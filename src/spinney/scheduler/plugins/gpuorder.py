@@ -35,7 +35,6 @@ class GpuSpread(Plugin):
 
 def _used(task: PodInfo, node: NodeInfo, gpu: str) -> float:
     """Return how much of a GPU stays in use once what is terminating is gone."""
-    del task
     if gpu == WHOLE_DEVICE:
         return 0.0
     use = node.shared_gpus[gpu]

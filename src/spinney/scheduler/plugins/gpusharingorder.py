@@ -31,7 +31,6 @@ class GpuSharingOrder(Plugin):
         shared, table = session.ledger.shared, session.nodes.table
 
         def score(task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
-            del job
             share = task.request.share
             free = shared.free_later(nodes.rows)
             parts = share.parts_on_each(table.gpu_memory[nodes.rows]) if share is not None else _NOTHING

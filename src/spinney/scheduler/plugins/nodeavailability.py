@@ -23,7 +23,6 @@ class NodeAvailability(Plugin):
         nodes = session.nodes
 
         def score(task: PodInfo, job: PodGroupInfo, candidates: NodeSet) -> Scores:
-            del job
             _, now = nodes.resource_fit(task.request, candidates.rows)
             return np.multiply(now, scores.AVAILABILITY, dtype=np.float64)
 

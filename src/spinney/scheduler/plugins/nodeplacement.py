@@ -57,13 +57,11 @@ class NodePlacement(Plugin):
         largest = float(max(capacity[everything].max(initial=0), 1))
 
         def packed(task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
-            del task, job
             free = table.idle[nodes.rows, column] + table.releasing[nodes.rows, column]
             density: Scores = 1.0 - np.clip(free / largest, 0.0, 1.0)
             return scores.MAX_DENSITY * density
 
         def spread(task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
-            del task, job
             free = table.idle[nodes.rows, column] + table.releasing[nodes.rows, column]
             emptiness: Scores = np.clip(free / np.maximum(capacity[nodes.rows], 1), 0.0, 1.0)
             return scores.SPREAD * emptiness

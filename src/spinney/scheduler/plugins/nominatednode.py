@@ -23,7 +23,6 @@ class NominatedNode(Plugin):
         table = session.nodes.table
 
         def score(task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
-            del job
             row = table.find(task.nominated_node)
             if row is None:
                 return np.zeros(len(nodes))

@@ -28,7 +28,6 @@ class PodAffinity(Plugin):
         nodes = session.nodes
 
         def score(task: PodInfo, job: PodGroupInfo, candidates: NodeSet) -> Scores:
-            del job
             found = raw_score(nodes.view, Candidate(task.pod, task.request.requests))
             if found is None:
                 return np.zeros(len(candidates))

@@ -51,7 +51,6 @@ class Predicates(Plugin):
 
     def _fits_some_node(self, task: PodInfo, job: PodGroupInfo) -> str | None:
         """Refuse a pod that asks for more than any single node offers."""
-        del job
         request = task.request
         if request.legacy_mig:
             return "pods that ask for MIG instances by annotation are not supported"
@@ -68,7 +67,6 @@ class Predicates(Plugin):
 
     def _suits_pods_somewhere(self, task: PodInfo, job: PodGroupInfo) -> str | None:
         """Refuse a pod that other pods, or its volumes, keep off all nodes."""
-        del job
         return self._refusal(LIVE_FILTERS, task)
 
     def _refusal(self, filters: Sequence[FilterRule], task: PodInfo) -> str | None:
@@ -82,13 +80,11 @@ class Predicates(Plugin):
     # -- the pod and nodes -------------------------------------------------------------------------------------------
 
     def _suits_node(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
-        del job
         usable = in_usable_mode(self._session.nodes.table, nodes.rows, task.request)
         return self._passes(NODE_FILTERS, task, nodes) & usable
 
     def _suits_devices(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
         """Judge MIG nodes that host obsolete pods, and pods that would be the first to share a device."""
-        del job
         session = self._session
         mask = np.ones(len(nodes), dtype=np.bool_)
         if task.request.mig_slices:
@@ -108,7 +104,6 @@ class Predicates(Plugin):
         return mask
 
     def _suits_pods(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
-        del job
         return self._passes(LIVE_FILTERS, task, nodes)
 
     def _looks_at_pods(self, task: PodInfo) -> bool:

@@ -72,7 +72,6 @@ class ReservationPlugin(Plugin):
         return any(kept.precedes(task.job) for kept in self.reservations)
 
     def _leaves_room(self, task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> str | None:
-        del task
         for kept in self.reservations:
             if node.row in kept.rows and kept.precedes(job):
                 return f"kept for {kept.job.key}, which has waited {format_duration(kept.waited)}"

@@ -27,7 +27,6 @@ class ResourceType(Plugin):
         without = np.where((table.allocatable[:, columns] > 0).any(axis=1), 0.0, scores.RESOURCE_TYPE)
 
         def score(task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
-            del task, job
             found: Scores = without[nodes.rows]
             return found
 

@@ -33,5 +33,4 @@ class NoNodeRequests:
 
     def lack_nodes(self, gangs: Sequence[Unschedulable]) -> Mapping[GangKey, ConditionText]:
         """Every pod says that it is unschedulable."""
-        del gangs
         return {}

@@ -74,5 +74,4 @@ def without_shares(config: SchedulerConfig, registry: PluginRegistry) -> Schedul
 
 
 def _refuse_shares(task: PodInfo, job: PodGroupInfo) -> str | None:
-    del job
     return SHARES_REFUSED if task.request.share is not None else None

@@ -43,7 +43,6 @@ class NoVirtualGangs:
 
     def has(self, gang: GangKey) -> bool:
         """No gang is a virtual one."""
-        del gang
         return False
 
     def pod_coming(self, pod: Pod) -> None:

@@ -35,7 +35,6 @@ class VictimRule(ABC):
 
     def may_admit(self, job: PodGroupInfo, priority: int) -> bool:
         """Tell whether :meth:`admits` could let a job of a priority be a victim; for a first look at many."""
-        del job, priority
         return True
 
     @abstractmethod
@@ -52,10 +51,8 @@ class VictimRule(ABC):
 
     def remark(self, session: Session, job: PodGroupInfo) -> str | None:
         """Return why fewer may be disturbed for ``job`` than for others like it, if so."""
-        del session, job
         return None
 
     def most_jobs(self, session: Session) -> int:
         """Return how many jobs may be disturbed for one; -1 is unlimited."""
-        del session
         return -1

@@ -65,7 +65,6 @@ class MostPerNode(Plugin):
                 self._placed.setdefault(application, Counter())[task.node_name] += step
 
     def _has_room(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
-        del job
         application = task.pod.metadata.labels[APPLICATION]
         most = int(task.pod.metadata.annotations[MOST_PER_NODE])
         counts = self._book.of(application) + self._placed.get(application, Counter())

@@ -147,7 +147,6 @@ class Packing(Plugin):
     # -- scores ------------------------------------------------------------------------------------------------------
 
     def _fullness(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
-        del job
         rows, table = nodes.rows, self._table
         lost = _FREE_GPU * (self._free_at(rows)[_GPUS] - task.request.gpus)
         if needs_no_gpu(task.request):
@@ -160,7 +159,6 @@ class Packing(Plugin):
 
     def _leftover(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         """Judge by the device of each node that loses least."""
-        del job
         share = task.request.share
         assert share is not None, "only pods that share a device are asked about"
         rows = nodes.rows
@@ -178,7 +176,6 @@ class Packing(Plugin):
         return self._score(lost)
 
     def _stranding(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
-        del job
         request, free = task.request, self._free_at(nodes.rows)
         others = free[_OTHERS:] - self._needs_of(request)[:, None]
         after = stranded_gpus(self._known.workload, free[_GPUS] - self._gpus(request), others)

@@ -104,7 +104,6 @@ class TopologyPlugin(Plugin):
         return known
 
     def _score(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
-        del job
         found = self._steps_for(task)
         if found is None:
             return np.zeros(len(nodes))

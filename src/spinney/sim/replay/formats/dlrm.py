@@ -24,7 +24,6 @@ _SHORTEST: Final = 0.001
 
 def read_dlrm(path: Path, nodes: Path | None, *, role: Role = "HN", count: int | None = None) -> Trace:
     """Return the instances of one role on ``count`` nodes."""
-    del nodes
     cpu, memory, gpus = _SIZES[role]
     jobs = [
         _job(row, path)

@@ -17,7 +17,6 @@ _PER_NODE: Final = 8
 
 def read_swf(path: Path, nodes: Path | None) -> Trace:
     """Return the jobs of a file; those that never ran are left out."""
-    del nodes
     header: dict[str, str] = {}
     jobs: list[Job] = []
     left_out = 0
