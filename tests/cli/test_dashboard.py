@@ -15,21 +15,25 @@ from tests.cli.clusters import served_cluster
 
 
 def test_it_serves_until_interrupted(tmp_path: Path) -> None:
-    """It says where the page is, shows the nodes of the cluster, and ends cleanly on Ctrl-C."""
+    """It says where the page is, shows cluster, schedulers and Prometheus it was given, and ends cleanly on Ctrl-C."""
 
     async def look(kubeconfig: Path) -> None:
         command = [sys.executable, "-c", "from spinney.cli import main; main()", "dashboard", "--port", "0"]
+        given = ["--scheduler", "http://127.0.0.1:9", "--prometheus", "http://127.0.0.1:9"]
         process = await asyncio.create_subprocess_exec(
-            *command, "--kubeconfig", str(kubeconfig), stdout=asyncio.subprocess.PIPE, env=os.environ
+            *command, *given, "--kubeconfig", str(kubeconfig), stdout=asyncio.subprocess.PIPE, env=os.environ
         )
         assert process.stdout is not None
         line = (await process.stdout.readline()).decode()
-        async with aiohttp.ClientSession() as session, session.get(line.split()[-1] + "api/state") as answer:
-            state = await answer.json()
+        async with aiohttp.ClientSession(line.split()[-1]) as session:
+            answers = [await session.get(f"/api/{each}") for each in ("state", "about", "cycles")]
+            state, about, cycles = [await each.json() for each in answers]
         process.send_signal(signal.SIGINT)
         await process.communicate()
 
         assert [node["cells"] for node in state["nodes"]] == [8] * 4
+        assert about["prometheus"]
+        assert "127.0.0.1:9" in str(cycles)
         assert process.returncode == 130
 
     with served_cluster(tmp_path) as cluster:

@@ -58,11 +58,17 @@ def dashboard(
     endpoint = (metrics_address, metrics_port) if metrics_port is not None else None
     choice = ClusterChoice(kubeconfig, context)
     try:
-        told = (
-            [RemoteScheduler(_web_address(url, "--scheduler")) for url in schedulers],
-            Prometheus(_web_address(prometheus, "--prometheus")) if prometheus is not None else None,
+        until_interrupted(
+            _serve(
+                choice,
+                access,
+                namespaces,
+                schedulers=[RemoteScheduler(_web_address(url, "--scheduler")) for url in schedulers],
+                prometheus=Prometheus(_web_address(prometheus, "--prometheus")) if prometheus is not None else None,
+                where=(port, tls),
+                endpoint=endpoint,
+            )
         )
-        until_interrupted(_serve(choice, access, namespaces, told, where=(port, tls), endpoint=endpoint))
     except KubeError as error:
         raise click.ClickException(advice(error)) from error
     except OSError as error:
@@ -73,8 +79,9 @@ async def _serve(
     choice: ClusterChoice,
     access: Access,
     namespaces: tuple[str, ...],
-    told: tuple[Sequence[SchedulerAddress], Prometheus | None],
     *,
+    schedulers: Sequence[SchedulerAddress],
+    prometheus: Prometheus | None,
     where: tuple[int, ssl.SSLContext | None],
     endpoint: tuple[str, int] | None,
 ) -> None:
@@ -84,7 +91,15 @@ async def _serve(
     connect, source = _connections(choice, runtime)
     lasting = access.mode == "kubeconfig"
     viewers = Viewers(connect, runtime, source=source, namespaces=namespaces, lasting=lasting)
-    served = Dashboard(viewers, access, Adviser(worker), version=version("spinney"), metrics=DashboardMetrics(registry))
+    served = Dashboard(
+        viewers,
+        access,
+        Adviser(worker),
+        version=version("spinney"),
+        schedulers=schedulers,
+        prometheus=prometheus,
+        metrics=DashboardMetrics(registry),
+    )
     port, tls = where
     try:
         async with AsyncExitStack() as parts:
