@@ -230,6 +230,30 @@ async def test_a_request_that_failed_is_made_again_after_a_while_and_not_before(
 
 
 @given_a_world
+async def test_a_pod_that_is_left_over_asks_for_itself(world: World) -> None:
+    """One pod of a failed request makes none of its own; it no longer names one, or no node would be added for it."""
+    await install(world.client)
+    await world.add_node("n1")
+    async with asking(world):
+        await world.add_group("g", 1)
+        await world.add_pod("old", gpus=8)
+        await world.settle(2)
+        for name in ("g-0", "g-1"):
+            await world.add_pod(name, gang="g", gpus=8)
+        await world.settle(5)
+        assert len(await requests(world)) == 1
+        await world.client.delete(POD, "old", NS)
+        await world.settle(5)
+        await answer(world, "Failed", "out of stock")
+        await world.settle(2 * RETRY)
+        (left,) = (await waiting(world)).items()
+        assert left[1][0] == "Unschedulable"
+        marks = (await world.client.get(POD, left[0], NS))["metadata"].get("annotations") or {}
+        assert not [key for key in marks if "autoscaling.x-k8s.io" in key]
+        assert await requests(world) == []
+
+
+@given_a_world
 async def test_a_scheduler_that_starts_later_finds_the_answer(world: World) -> None:
     """What was asked for by the process before is not asked for again, and its answer counts."""
     await install(world.client)

@@ -152,6 +152,8 @@ class ProvisioningRequests:
                 self._begin_to_withdraw(gang, asked)  # a request cannot be changed, so it is made anew
             elif asked is None and members is not None and pods >= self._settings.min_pods:
                 self._request(gang, members)
+            elif asked is None and members is not None and (marked := _marked(members, _request_name(gang))):
+                self._under_way.begin(self._let_ask(marked))
         return {
             gang: ConditionText(
                 WAITING_FOR_PROVISIONING, f"ProvisioningRequest {found.name.name}: {found.answer}; {said}"
@@ -241,6 +243,15 @@ class ProvisioningRequests:
         marks = {CONSUMES: request.name.name, PROVISIONING_CLASS: settings.class_name}
         for record in (each for alike in classes for each in alike):
             await annotate_exactly(self._client, POD, Key(*record.key), record.uid, marks)
+
+    async def _let_ask(self, records: Iterable[PodRecord]) -> None:
+        """Let pods ask by their condition: Cluster Autoscaler adds nothing for pods that name a request."""
+        for record in records:
+            try:
+                off = {CONSUMES: None, PROVISIONING_CLASS: None}
+                await annotate_exactly(self._client, POD, Key(*record.key), record.uid, off)
+            except KubeError as error:
+                log.warning("pod still names its request", pod=str(record.key), error=str(error))
 
     def _metadata(self, request: _Request) -> JSON:
         about = request.about
@@ -336,6 +347,11 @@ def _request_name(gang: GangKey) -> Key:
 
 def _waiting(members: GangMembers) -> list[PodRecord]:
     return [record for _, record in members.pods.values() if record.status is PodStatus.PENDING]
+
+
+def _marked(members: GangMembers, request: Key) -> list[PodRecord]:
+    """Return pods that wait and name a request of ours that was made for more of them."""
+    return [record for record in _waiting(members) if record.annotations.get(CONSUMES) == request.name]
 
 
 def _by_class(records: Iterable[PodRecord]) -> list[list[PodRecord]]:
