@@ -152,18 +152,18 @@ class NodeAnswers:
             except Exception as error:  # noqa: BLE001 - a predicate that fails refuses
                 self._failed(rule, PREDICATE, error)
                 return np.zeros(len(nodes), dtype=np.bool_)
-        fn = cast("PredicateFn", rule.fn)
-        verdicts: list[bool] = []
-        for node in nodes:
-            try:
-                said = fn(task, job, node)
-                verdicts.append(said is None or accepts(said))
-            except DoesNotFit:
-                verdicts.append(False)
-            except Exception as error:  # noqa: BLE001 - a predicate that fails refuses
-                self._failed(rule, PREDICATE, error)
-                verdicts.append(False)
-        return np.array(verdicts, dtype=np.bool_)
+        return np.array([self.lets(rule, task, job, node) for node in nodes], dtype=np.bool_)
+
+    def lets(self, rule: Predicate, task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> bool:
+        """Tell whether a predicate that judges node by node lets a task go to ``node``."""
+        try:
+            said = cast("PredicateFn", rule.fn)(task, job, node)
+            return said is None or accepts(said)
+        except DoesNotFit:
+            return False
+        except Exception as error:  # noqa: BLE001 - a predicate that fails refuses
+            self._failed(rule, PREDICATE, error)
+            return False
 
     def _ask_score(self, rule: Score, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> tuple[Scores, Sequence[int]]:
         """Return scores, which may not be finite, and the places of nodes that have none: those are dropped."""

@@ -189,15 +189,11 @@ class NodeRules:
             return False
         return all(each.refresh() or each.answers_alike_anew(task, row) for each in rules.learned)
 
-    def takes_now(self, task: PodInfo, node: NodeInfo, rules: TaskRules) -> bool:
-        """Tell whether the predicates that are asked on the spot let ``task`` go to ``node``."""
-        asked = rules.on_the_spot
-        if not asked:
-            return True
-        alone = NodeSet(self._nodes, np.array([node.row]))
+    def takes_now(self, task: PodInfo, node: NodeInfo, asked: Sequence[Predicate]) -> bool:
+        """Tell whether predicates that are asked on the spot let ``task`` go to ``node``."""
         for rule in asked:
             with self._timings.measure(rule.plugin, PREDICATE):
-                if not self._answers.of_predicate(rule, task, task.job, alone)[0]:
+                if not self._answers.lets(rule, task, task.job, node):
                     return False
         return True
 

@@ -345,9 +345,9 @@ class Questions:
         if isinstance(tasks, TaskRun):
             self._announce_run(tasks)
             return
+        event = BatchEvent(tasks[0].job, tuple(tasks), tasks[0].request, len(tasks))
         for hook in self.hooks.events:
-            handler = hook.fn
-            self._announce(hook.plugin, "allocate", handler.allocate, handler.allocate_many, tasks)
+            self._announce(hook.plugin, "allocate", hook.fn.allocate, hook.fn.allocate_many, event)
 
     def _announce_run(self, run: TaskRun) -> None:
         """Tell handlers, all of which can be told of many at once, that the pods of plain jobs were placed."""
@@ -376,9 +376,9 @@ class Questions:
     def announce_deallocation(self, tasks: Sequence[PodInfo]) -> None:
         """Tell handlers that ``tasks``, all of one job, were virtually taken off their nodes."""
         self.moment += 1
+        event = BatchEvent(tasks[0].job, tuple(tasks), tasks[0].request, len(tasks))
         for hook in self.hooks.events:
-            handler = hook.fn
-            self._announce(hook.plugin, "deallocate", handler.deallocate, handler.deallocate_many, tasks)
+            self._announce(hook.plugin, "deallocate", hook.fn.deallocate, hook.fn.deallocate_many, event)
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
@@ -388,7 +388,7 @@ class Questions:
         what: str,
         single: Callable[[Event], None] | None,
         many: Callable[[BatchEvent], None] | None,
-        tasks: Sequence[PodInfo],
+        event: BatchEvent,
     ) -> None:
         asked = many if many is not None else single
         if asked is None:
@@ -396,10 +396,10 @@ class Questions:
         with self.timings.measure(plugin, what):
             try:
                 if many is not None:
-                    many(BatchEvent(tasks[0].job, tuple(tasks), tasks[0].request, len(tasks)))
+                    many(event)
                     return
                 assert single is not None, "one of the two forms is there"
-                for task in tasks:
+                for task in event.tasks:
                     single(Event(task))
             except Exception as error:  # noqa: BLE001 - a handler that fails changes nothing
                 self._handler_failed(plugin, what, asked, error)

@@ -6,8 +6,9 @@ old place, the eviction is cancelled instead, and the task simply stays.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 import structlog
@@ -335,8 +336,12 @@ class Statement:
     def commit(self) -> None:
         """Make everything part of the session's result; the statement is then empty."""
         try:
-            for operation in self._log:
-                operation.commit(self._session)
+            for kind, operations in groupby(self._log, key=_kind):
+                if kind is not None:
+                    self._session.record_placements([each.task for each in cast("Iterator[PlaceOne]", operations)])
+                    continue
+                for operation in operations:
+                    operation.commit(self._session)
         except Exception as error:
             raise UnsoundSession("committing", error) from error
         self._log.clear()
@@ -353,3 +358,11 @@ class Statement:
             if isinstance(operation, Evict) and operation.task is task and not operation.cancelled:
                 return operation
         return None
+
+
+def _kind(operation: Operation) -> tuple[int, str, int, PodStatus] | None:
+    """Return what placements of single tasks have in common that become part of the result together."""
+    if not isinstance(operation, PlaceOne):
+        return None
+    task = operation.task
+    return id(task.job), task.pod_set.name, task.request.number, task.status

@@ -125,13 +125,13 @@ def _place_in_steps(
 
     Return how many were placed, and whether the next one was refused.
     """
-    asked = session.ask.pre_predicates
+    asked, judge, on_the_spot = session.ask.pre_predicates, session.ask.node_rules, rules.on_the_spot
     for position, (task, node) in enumerate(plan):
         if position and asked.tell_apart and asked.refusal(task) is not None:
             return position, True
-        as_planned = not position or session.ask.node_rules.still_alike(task, plan[0][0], node.row, rules)
-        if not as_planned or not session.ask.node_rules.takes_now(task, node, rules):
-            candidates = session.ask.node_rules.candidates(task, nodes)
+        as_planned = not position or judge.still_alike(task, plan[0][0], node.row, rules)
+        if not as_planned or not judge.takes_now(task, node, on_the_spot):
+            candidates = judge.candidates(task, nodes)
             placed = _place_best(session, statement, task, candidates, pipeline_only=False)
             return position + placed, not placed
         statement.allocate(task, node)
