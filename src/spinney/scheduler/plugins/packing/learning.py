@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -39,7 +40,7 @@ class Knowledge:
         """Return how many more pods it takes, when ``placed`` are, until it no longer holds; 0 if it does not now."""
         return self.placed + self._most_changes - placed if self.holds_for(placed) else 0
 
-    @property
+    @cached_property
     def _most_changes(self) -> int:
         return max(_FEWEST_CHANGES, self.placed // _CHANGED_PART)
 
