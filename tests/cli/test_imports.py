@@ -1,9 +1,13 @@
 """Commands and processes do not wait at their start for what they may never need."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
 
 _HEAVY = ("aiohttp", "cryptography", "jsonschema_rs", "spinney.kube.http", "spinney.server.server")
 
@@ -24,6 +28,21 @@ def test_a_scheduler_reads_its_cluster_before_it_is_loaded() -> None:
     """Lists are asked for without waiting for numpy, plugins and actions, which are loaded while they come."""
     heavy = ("numpy", "spinney.scheduler.plugins", "spinney.scheduler.actions", "spinney.scheduler.process.process")
     assert loaded_of(heavy, ("spinney.cli.bodies.scheduler", "spinney.kube.http")) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted as Linux shows them")
+def test_a_scheduler_is_loaded_without_threads_for_linear_algebra() -> None:
+    """There would be one for each core of the node, each with a buffer of its own, and nobody here uses them."""
+    script = "main(['scheduler', '--check'], standalone_mode=False); print(len(os.listdir('/proc/self/task')))"
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", f"import os; from spinney.cli import main; {script}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    assert done.stdout.splitlines()[-1] == "1"
 
 
 def test_rich_is_there_for_who_wants_it_later() -> None:

@@ -49,6 +49,8 @@ COMMANDS = {
 
 _TRACEBACK = "SPINNEY_TRACEBACK"
 """The environment variable that shows where a fault of ours happened."""
+_ALGEBRA_THREADS = "OPENBLAS_NUM_THREADS"
+"""How many threads numpy's linear algebra starts when it is loaded. Unless told, one for each core; we need none."""
 
 
 class LazyGroup(click.Group):
@@ -114,3 +116,4 @@ class LazyGroup(click.Group):
 @click.version_option(package_name="spinney", prog_name="spinney")
 def main() -> None:
     """Gang scheduling for AI workloads on Kubernetes."""
+    os.environ.setdefault(_ALGEBRA_THREADS, "1")

@@ -21,7 +21,7 @@ from spinney.sim.embedded.transport import InProcessTransport
 from tests.scheduler.process.world import NS, World
 
 TIMES = LeaseTimes(lease_duration=4.0, renew_deadline=3.0, retry_period=0.1)
-PATIENT, IMPATIENT = CyclePace(), CyclePace(look_up=0.05, slow=0.2, stuck=1.0)
+PATIENT, IMPATIENT = CyclePace(), CyclePace(slow=0.2, stuck=1.0)
 
 
 class Hanging(Plugin):

@@ -82,8 +82,6 @@ class CyclePace:
     """Up to this it is as long as the last cycle took: where pods come all the time, cycles run half of it."""
     hand_over: float = 0.02
     """Between looks at what a cycle has decided so far."""
-    look_up: float = 1.0
-    """Between looks at whether plugins have opened."""
     slow: float = 30.0
     """After which a cycle is reported with what it is busy with."""
     stuck: float = 120.0
@@ -94,6 +92,28 @@ class CyclePace:
     def gathering(self, last_cycle: float) -> float:
         """Return how long to gather after a cycle that took ``last_cycle``."""
         return min(max(self.gather, last_cycle), self.gather_longest)
+
+
+class _Cycle:
+    """A cycle under way in a worker thread, as the event loop sees it. Mutable."""
+
+    def __init__(self) -> None:
+        self.session: Session | None = None
+        self._abandoned = False
+
+    def opened(self, session: Session) -> None:
+        """Show the session to the event loop."""
+        self.session = session
+        if self._abandoned:
+            session.abandoned = True
+
+    def abandon(self) -> bool:
+        """Have the cycle stop before its next job; ``False`` if plugins are still opening, which may take long."""
+        self._abandoned = True
+        if self.session is None:
+            return False
+        self.session.abandoned = True
+        return True
 
 
 class SchedulerProcess:
@@ -325,25 +345,23 @@ class SchedulerProcess:
         started = self._runtime.clock.monotonic()
         snapshot, seen = self.inventory.snapshot(), BookPositions.of(self.inventory.cluster)
         self._releaser.look_after_cycle(snapshot.gangs.pending)
-        opening = asyncio.ensure_future(self._runtime.executor.run(self._scheduler.open_session, snapshot))
-        while not opening.done():
-            await asyncio.wait({opening}, timeout=self._pace.look_up)
-            self._rounds.takes(self._runtime.clock.monotonic() - started, self._scheduler.busy_with)
-        session = await opening
-        deciding = asyncio.ensure_future(self._runtime.executor.run(self._decide, session))
+        cycle = _Cycle()
+        deciding = asyncio.ensure_future(self._runtime.executor.run(self._decide, snapshot, cycle))
         handed_over = 0
         while not deciding.done():
             try:
                 await asyncio.wait({deciding}, timeout=self._pace.hand_over)
             except asyncio.CancelledError:
-                session.abandoned = True
-                await asyncio.wait({deciding})
-                deciding.exception()
+                if cycle.abandon():
+                    await asyncio.wait({deciding})
+                    deciding.exception()
                 raise
             self._rounds.takes(self._runtime.clock.monotonic() - started, self._scheduler.busy_with)
-            end = len(session.binds) if deciding.done() else whole_gangs(session.binds, handed_over)
-            self._effects.bind(session.binds[handed_over:end], decided_at=seen)
-            handed_over = end
+            if cycle.session is not None:
+                binds = cycle.session.binds
+                end = len(binds) if deciding.done() else whole_gangs(binds, handed_over)
+                self._effects.bind(binds[handed_over:end], decided_at=seen)
+                handed_over = end
         result = await deciding
         self.cycles += 1
         self._moment = result.next_moment
@@ -351,7 +369,10 @@ class SchedulerProcess:
         self._note(snapshot, result, self._last_cycle)
         self._effects.conclude(result)
 
-    def _decide(self, session: Session) -> CycleResult:
+    def _decide(self, snapshot: Snapshot, cycle: "_Cycle") -> CycleResult:
+        """Open a session and decide in it; in a worker thread, to which a cycle is handed over once."""
+        session = self._scheduler.open_session(snapshot)
+        cycle.opened(session)
         try:
             self._scheduler.run_actions(session)
             return self._scheduler.result(session)
