@@ -126,6 +126,26 @@ async def test_the_group_of_another_scheduler_follows_the_queue(cluster: Cluster
         assert group["spec"]["queue"] == "second"
 
 
+async def test_pods_on_their_own_follow_the_queue_of_their_deployment(cluster: Cluster) -> None:
+    """A pod that waits goes to the queue that its Deployment names now; a queue that the pod names itself stays."""
+
+    async def queues() -> list[str]:
+        pods = [await world.client.get(POD, name, world.namespace) for name in ("waits", "says")]
+        return [pod["metadata"]["labels"]["kai.scheduler/queue"] for pod in pods]
+
+    async with a_world(cluster) as world:
+        owner = await world.owner(DEPLOYMENT, "web", A_DEPLOYMENT, labels={"kai.scheduler/queue": "first"})
+        await world.pod("waits", owner, gpus=99)
+        await world.pod("says", owner, gpus=99, labels={"kai.scheduler/queue": "own"})
+        await world.settle()
+        assert await queues() == ["first", "own"]
+        for queue, expected in (("second", "second"), (None, "default-queue")):
+            patch = {"metadata": {"labels": {"kai.scheduler/queue": queue}}}
+            await world.client.patch(DEPLOYMENT, "web", patch, world.namespace)
+            await world.settle()
+            assert await queues() == [expected, "own"]
+
+
 async def test_a_pod_that_was_seen_before_its_role_is_joins_it(cluster: Cluster) -> None:
     """A worker group is added to a Ray cluster; its first pod may be seen before the cluster that has the group."""
     async with a_world(cluster) as world:

@@ -9,7 +9,7 @@ import msgspec
 from spinney.api.core import POD, Pod
 from spinney.api.meta import OwnerReference
 from spinney.api.scheduling import PriorityClass
-from spinney.grouping import podgangs, selecting
+from spinney.grouping import joining, podgangs, selecting
 from spinney.grouping.attributes import Conventions
 from spinney.grouping.climbing import MOST_OWNERS, OwnerMissing, climb
 from spinney.grouping.configuration import LoadedGrouperConfiguration
@@ -122,7 +122,7 @@ class PodIntake:
 
         Raises :class:`RuleRefused`, and :class:`NotFetched` where an owner has to be read first.
         """
-        chain = climb(pod, self.owners.find)
+        pod, chain = joining.as_made(pod), climb(pod, self.owners.find)
         chosen, world = choose(pod, chain, self.configuration.rules), self._world(chain, peers)
         if instead is not None:
             chosen = Chosen(instead, chosen.owner, chosen.chain)

@@ -7,6 +7,8 @@ The grouper writes them on pods that exist (:mod:`.controller`), and on new ones
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.api.podgang import PodGang
@@ -35,15 +37,33 @@ def gang_marks(name: str, gang: PodGang, group: str, backend: SchedulerBackend) 
 
 
 def alone_marks(pod: Pod, gang: GangDescription) -> Marks | None:
-    """Return by what a pod says that it is a gang of its own; what it says itself stays. ``None``: it says so."""
-    grouped_as = pod.metadata.labels.get(marks.GROUPED)
+    """Return by what a pod says that it is a gang of its own; what it says itself stays. ``None``: it says so.
+
+    What it has from its owners follows them until the pod has a node.
+    """
+    grouped_as, inherited = pod.metadata.labels.get(marks.GROUPED), _inherited(pod)
+    wanted, own = podgangs.alone_labels(gang), as_made(pod).metadata.labels
+    given = {key: value for key, value in wanted.items() if not own.get(key) and key != marks.GROUPED}
+    noted = {marks.INHERITED: " ".join(sorted(given))} if given else {}
     if grouped_as == podgangs.GROUPED_ALONE:
-        return None
-    wanted = podgangs.alone_labels(gang)
-    lacking = {key: value for key, value in wanted.items() if not pod.metadata.labels.get(key)}
+        changed = {key: given.get(key) for key in inherited if given.get(key) != pod.metadata.labels.get(key)}
+        return {"labels": changed, "annotations": noted} if changed and not pod.spec.node_name else None
     left = selecting.leaving(pod) if grouped_as else {}
-    labels = {**lacking, **left.get("labels", {}), marks.GROUPED: podgangs.GROUPED_ALONE}
-    return {"labels": labels, "annotations": left.get("annotations", {})}
+    labels = {**given, **left.get("labels", {}), marks.GROUPED: podgangs.GROUPED_ALONE}
+    return {"labels": labels, "annotations": {**left.get("annotations", {}), **noted}}
+
+
+def as_made(pod: Pod) -> Pod:
+    """Return a pod without the labels that it was given for its owners' sake: only what it says itself counts."""
+    inherited = _inherited(pod)
+    if not inherited:
+        return pod
+    own = {key: value for key, value in pod.metadata.labels.items() if key not in inherited}
+    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, labels=own))
+
+
+def _inherited(pod: Pod) -> frozenset[str]:
+    return frozenset(pod.metadata.annotations.get(marks.INHERITED, "").split())
 
 
 def marked(pod: Pod, added: Marks) -> dict[str, dict[str, str]]:
