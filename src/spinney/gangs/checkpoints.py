@@ -9,7 +9,7 @@ next knows it too. The gang answers with ``spinney.dev/checkpoint-ready``, which
 A gang that declares ``SIGTERM`` instead of a duration is not asked: being evicted is the signal.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Final
 
@@ -37,6 +37,7 @@ EVICTED: Final = "EvictedByScheduler"
 """The word in conditions for a gang that had to go."""
 ANSWERS: Final = (CHECKPOINT_READY, LAST_CHECKPOINT)
 """The annotations by which a gang says that it may go."""
+_READ: Final = frozenset({CHECKPOINT_GRACE, CHECKPOINT_READY, LAST_CHECKPOINT, MIN_RUNTIME})
 _SKEW: Final = timedelta(minutes=1)
 """How far the clocks of two schedulers may differ."""
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -194,5 +195,7 @@ def may_go(members: GangMembers, asked: EvictionRequest, *, now: datetime, most:
     return not is_satisfied(members.gang.root, lambda pod_set: placed.get(pod_set.name, 0))
 
 
-def _said(members: GangMembers) -> Iterator[Mapping[str, str]]:
-    return (record.annotations for _, record in members.pods.values())
+def _said(members: GangMembers) -> list[Mapping[str, str]]:
+    """Return the annotations of pods that say anything about it; mostly none does."""
+    found = [record.pod.metadata.annotations for _, record in members.pods.values()]
+    return [annotations for annotations in found if not _READ.isdisjoint(annotations)]

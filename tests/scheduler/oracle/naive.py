@@ -228,7 +228,8 @@ class NaiveVictimOrder:
             self._left[path[-1].name].remove(victim)
             tasks, more = victim.view.tasks_to_evict()
             if more and tasks:
-                again = VictimJob(self._session, victim.job, victim.view.without(tasks))
+                rest = victim.view.without(tasks)
+                again = VictimJob(self._session, victim.job, rest, self._session.ask.victim_key(rest))
                 self._left[path[-1].name].append(again)
             for queue in path:
                 self._taken.setdefault(queue.name, []).append(victim)

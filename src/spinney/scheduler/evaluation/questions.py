@@ -95,10 +95,12 @@ class Questions:
         return self._job_order.key(_job_age)
 
     @cached_property
+    def _victim_age(self) -> Callable[[PodGroupInfo], tuple[Any, ...]]:
+        return (lambda job: (-job.lost_work, *_job_age(job))) if self._weighs_lost_work else _job_age
+
+    @cached_property
     def _victim_key(self) -> Callable[[PodGroupInfo], Any]:
-        if not self._weighs_lost_work:
-            return self._job_key
-        return self._job_order.key(lambda job: (-job.lost_work, *_job_age(job)))
+        return self._job_order.key(self._victim_age)
 
     @cached_property
     def _task_order(self) -> Ordering[PodInfo]:
@@ -129,6 +131,10 @@ class Questions:
     def victim_key(self, job: PodGroupInfo) -> Any:
         """Return the same for jobs that may have to go, largest first: before age, how much work each would lose."""
         return self._victim_key(job)
+
+    def victim_keys(self, jobs: Sequence[PodGroupInfo]) -> Sequence[Any]:
+        """Return the same of many jobs."""
+        return self._job_order.keys(jobs, self._victim_age)
 
     def job_order_version(self) -> int:
         """Return a number for the order of jobs: an order that was kept holds while the number is the same."""

@@ -41,6 +41,8 @@ class Charges:
 
     def of_all(self, tasks: Sequence[PodInfo]) -> Amounts:
         """Return what queues pay for tasks together."""
+        if len(tasks) == 1:
+            return self.of(tasks[0])
         counts: Counter[RequestClass] = Counter(map(REQUEST, tasks))
         if any(request.share is not None for request in counts):
             return total_of(map(self.of, tasks))

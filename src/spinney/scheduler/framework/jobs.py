@@ -14,7 +14,7 @@ from spinney.binding.lost_work import lost_seconds
 from spinney.binding.repair import started_at
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED, ALIVE, PodStatus
-from spinney.gangs.book import GangMembers
+from spinney.gangs.book import GangMembers, number_of_pods
 from spinney.gangs.checkpoints import saved_until
 from spinney.gangs.selection import everything, tasks_to_allocate, tasks_to_evict
 from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet, is_satisfied
@@ -193,7 +193,8 @@ class PodGroupInfo:
         if after in (PodStatus.PENDING, PodStatus.RELEASING):
             self._placed_first.pop(name, None)
         if self._active is not None:
-            self._active[name] += count * ((after in ACTIVE_ALLOCATED) - (before in ACTIVE_ALLOCATED))
+            change = count * ((after in ACTIVE_ALLOCATED) - (before in ACTIVE_ALLOCATED))
+            self._active[name] = self._active.get(name, 0) + change
         if self._counts is not None:
             self._counts[name, before] = self._counts.get((name, before), 0) - count
             self._counts[name, after] = self._counts.get((name, after), 0) + count
@@ -218,9 +219,8 @@ class PodGroupInfo:
     def active(self, pod_set: PodSet) -> int:
         """Return how many tasks of the set are placed."""
         if self._active is None:
-            count = self.count_in(ACTIVE_ALLOCATED)
-            self._active = {name: count(each) for name, each in self.gang.pod_sets.items()}
-        return self._active[pod_set.name]
+            self._active = number_of_pods(self._status_counts(), ACTIVE_ALLOCATED)
+        return self._active.get(pod_set.name, 0)
 
     def waiting(self, pod_set: PodSet) -> Sequence[PodInfo]:
         """Return the tasks of the set that are to be placed, in task order."""

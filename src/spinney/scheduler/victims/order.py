@@ -59,7 +59,8 @@ class VictimOrder:
             victim = path[-1].take()
             tasks, more = victim.view.tasks_to_evict()
             if more and tasks:
-                path[-1].put_back(VictimJob(self._session, victim.job, victim.view.without(tasks)))
+                rest = victim.view.without(tasks)
+                path[-1].put_back(VictimJob(self._session, victim.job, rest, self._session.ask.victim_key(rest)))
             for branch in path[1:]:
                 branch.lose(victim)
             path[-1].advance()

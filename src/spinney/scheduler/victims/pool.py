@@ -29,11 +29,11 @@ class VictimJob:
 
     __slots__ = ("held", "job", "key", "places", "view")
 
-    def __init__(self, session: Session, job: PodGroupInfo, view: PodGroupInfo) -> None:
+    def __init__(self, session: Session, job: PodGroupInfo, view: PodGroupInfo, key: Any) -> None:
         self.job = job
         self.view = view
         """The job with the tasks that are still there to be given up."""
-        self.key: Any = session.ask.victim_key(view)
+        self.key = key
         tasks = [task for task in view.tasks if task.status in ACTIVE_ALLOCATED]
         self.held: Amounts = session.charges.of_all(tasks)
         self.places = tasks
@@ -220,10 +220,9 @@ class VictimPool:
         return known
 
     def _look(self, jobs: Iterable[PodGroupInfo]) -> Iterator[VictimJob]:
-        for job in jobs:
-            if job.members.pending == len(job.members.pods) and "by_pod_set" not in job.__dict__:
-                continue
-            victim = VictimJob(self._session, job, job)
+        looked_at = [job for job in jobs if job.members.pending < len(job.members.pods) or "by_pod_set" in job.__dict__]
+        for job, key in zip(looked_at, self._session.ask.victim_keys(looked_at), strict=True):
+            victim = VictimJob(self._session, job, job, key)
             if not victim.places or (self._spares_just_bound and any(map(is_just_bound, victim.places))):
                 continue
             if self._is_protected(job) or (is_within_own_runtime(self._session, job) and not can_give(job)):
