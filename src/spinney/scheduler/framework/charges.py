@@ -41,8 +41,8 @@ class Charges:
 
     def of_all(self, tasks: Sequence[PodInfo]) -> Amounts:
         """Return what queues pay for tasks together."""
-        if len(tasks) == 1:
-            return self.of(tasks[0])
+        if len(tasks) == 1 and tasks[0].request.share is None:
+            return self.of_request(tasks[0].request, 0)
         counts: Counter[RequestClass] = Counter(map(REQUEST, tasks))
         if any(request.share is not None for request in counts):
             return total_of(map(self.of, tasks))

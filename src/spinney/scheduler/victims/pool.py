@@ -60,6 +60,7 @@ class VictimPool:
             if (position := queues.index.get(queue)) is not None and queues.is_leaf(position)
         }
         self._keys: dict[str, dict[GangKey, Gang]] = {}
+        self._priorities: dict[str, frozenset[int]] = {}
         self._counts: dict[str, int] = {}
         self._queues: dict[str, list[VictimJob]] = {}
         self._victims: dict[GangKey, VictimJob] = {}
@@ -97,7 +98,7 @@ class VictimPool:
         """
         for queue in queues:
             gangs = self._of(queue)
-            wanted = {priority for priority in {gang.priority for gang in gangs.values()} if may_be(priority)}
+            wanted = set(filter(may_be, self._priorities_of(queue)))
             if wanted and any(admits(self._session.job(key)) for key, gang in gangs.items() if gang.priority in wanted):
                 return True
         return False
@@ -177,7 +178,7 @@ class VictimPool:
             old = self._victims.pop(job.key, None)
             if old is not None:
                 # Not by its place: a comparison may see by now what the scenario changed.
-                victims[:] = [victim for victim in victims if victim is not old]
+                victims.remove(old)
             for victim in self._look([job]):
                 insort(victims, victim)
                 self._victims[job.key] = victim
@@ -205,6 +206,13 @@ class VictimPool:
                 for key, gang in gangs.items()
                 if gang.preemptible or (inference and self._session.job(key).is_preemptible_job(inference))
             }
+        return known
+
+    def _priorities_of(self, queue: str) -> frozenset[int]:
+        """Return the priorities of the preemptible gangs of a leaf queue; every search asks."""
+        known = self._priorities.get(queue)
+        if known is None:
+            known = self._priorities[queue] = frozenset(gang.priority for gang in self._of(queue).values())
         return known
 
     def _count(self, queue: str) -> int:
