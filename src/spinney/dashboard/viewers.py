@@ -38,10 +38,9 @@ class Viewers:
         lasting: bool = False,
         pace: RefreshPace = RefreshPace(),  # noqa: B008 - a frozen value
         most: int = MOST_VIEWS,
-        idle: float = IDLE_SECONDS,
     ) -> None:
         self._connect, self._runtime, self._source, self._namespaces = connect, runtime, source, namespaces
-        self._lasting, self._pace, self._most, self._idle = lasting, pace, most, idle
+        self._lasting, self._pace, self._most = lasting, pace, most
         self._views: dict[str, _Open] = {}
 
     def __len__(self) -> int:
@@ -90,10 +89,10 @@ class Viewers:
         clock = self._runtime.clock
         kept = Visitor(None).key if self._lasting else ""
         while True:
-            await clock.sleep(self._idle / 10)
+            await clock.sleep(IDLE_SECONDS / 10)
             now = clock.monotonic()
             for key, opened in list(self._views.items()):
-                if key != kept and not opened.users and now - opened.left >= self._idle:
+                if key != kept and not opened.users and now - opened.left >= IDLE_SECONDS:
                     await self._close(key)
 
     async def _close(self, key: str) -> None:

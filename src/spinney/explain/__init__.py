@@ -25,7 +25,6 @@ from spinney.explain.rendering import (
     as_text,
     condition_message,
     event_message,
-    kube_event,
     kube_message,
 )
 
@@ -50,7 +49,6 @@ __all__ = [
     "condition_message",
     "domain_reports",
     "event_message",
-    "kube_event",
     "kube_message",
     "nearest_miss",
     "obstacles",

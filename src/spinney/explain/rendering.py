@@ -57,11 +57,6 @@ def kube_message(report: PodReport, post_filter: str = "") -> str:
     return f"{message} {post_filter}" if post_filter else message
 
 
-def kube_event(report: PodReport, post_filter: str = "") -> str:
-    """Return :func:`kube_message`, shortened to what an event may carry."""
-    return bounded(kube_message(report, post_filter), EVENT_BYTES)
-
-
 def condition_message(explanation: Explanation) -> str:
     """Return one line for a condition: the rule, domain or filter that decided, in at most ``CONDITION_BYTES``."""
     return bounded(_line(explanation), CONDITION_BYTES)

@@ -14,7 +14,6 @@ from spinney.api.scheduling import PRIORITY_CLASS, PriorityClass
 from spinney.api.struct import Struct
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.backends.builtin import every_backend
-from spinney.backends.catalogue import Catalogue
 from spinney.backends.interface import BackendContext, SchedulerBackend
 from spinney.backends.profiles import ALWAYS_ENABLED
 from spinney.backends.registry import Registry
@@ -78,12 +77,11 @@ class Grouper:
         configuration: LoadedGrouperConfiguration,
         *,
         manager: Manager | None = None,
-        catalogue: Catalogue | None = None,
     ) -> None:
         self.manager = manager or Manager(client, client.runtime)
         self.registry = Registry()
         self._configuration = configuration
-        self._catalogue = catalogue or every_backend()
+        self._catalogue = every_backend()
         self._client = client
         self._events = self.manager.recorder(COMPONENT)
         self._metrics = GroupingMetrics(self.manager.metrics.registry)

@@ -33,10 +33,10 @@ class InlineExecutor(Executor):
 
 
 class ThreadExecutor(Executor):
-    """Runs functions in worker threads, so that watches, leases and binds go on meanwhile."""
+    """Runs functions in a worker thread, one after the other, so that watches, leases and binds go on meanwhile."""
 
-    def __init__(self, workers: int = 1, name: str = "spinney-worker") -> None:
-        self._pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix=name)
+    def __init__(self, name: str = "spinney-worker") -> None:
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
 
     async def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         loop = asyncio.get_running_loop()

@@ -17,9 +17,9 @@ class Runtime:
     executor: Executor
 
     @classmethod
-    def system(cls, *, workers: int = 1) -> "Runtime":
-        """Real time, real chance, worker threads."""
-        return cls(clock=SystemClock(), random=random.Random(), executor=ThreadExecutor(workers))
+    def system(cls) -> "Runtime":
+        """Real time, real chance, a worker thread."""
+        return cls(clock=SystemClock(), random=random.Random(), executor=ThreadExecutor())
 
     @classmethod
     def virtual(cls, seed: int = 0) -> "Runtime":

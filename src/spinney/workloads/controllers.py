@@ -20,8 +20,8 @@ WORKERS = 4
 class WorkloadControllers:
     """Runs the controllers of ReplicaSets, Deployments, StatefulSets and Jobs until stopped."""
 
-    def __init__(self, client: Client, manager: Manager | None = None) -> None:
-        self.manager = manager or Manager(client, client.runtime)
+    def __init__(self, client: Client) -> None:
+        self.manager = Manager(client, client.runtime)
         pods = self.manager.cache(POD, Pod, indexes={BY_OWNER: owner})
         sets = self.manager.cache(REPLICA_SET, WorkloadObject, indexes={BY_OWNER: owner})
         deployments = self.manager.cache(DEPLOYMENT, WorkloadObject)

@@ -28,6 +28,7 @@ log = structlog.get_logger()
 
 DISRUPTION_TARGET: Final = "DisruptionTarget"
 PREEMPTED: Final = "PreemptionByScheduler"
+PARALLEL: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,6 @@ class GroupEvictions:
         *,
         ask: Callable[[Sequence[PodRecord], PodRecord], bool],
         reckon: Callable[[PodRecord], Callable[[], None]],
-        parallel: int = 16,
     ) -> None:
         self._client = client
         self._events = events
@@ -61,7 +61,7 @@ class GroupEvictions:
         self._ask = ask
         self._reckon = reckon
         self._chosen: dict[PodKey, _Victims] = {}
-        self._slots = asyncio.Semaphore(parallel)
+        self._slots = asyncio.Semaphore(PARALLEL)
 
     def preempt(self, victims: Sequence[PodRecord], beneficiary: PodRecord, node: str) -> None:
         """Take ``victims`` from ``node`` for the sake of ``beneficiary``."""

@@ -47,7 +47,6 @@ class Scheduler:
         *,
         runtime: Runtime | None = None,
         registry: PluginRegistry | None = None,
-        actions: Mapping[str, Action] = BUILT_IN_ACTIONS,
         metrics: CollectorRegistry | None = None,
         asks: bool = False,
     ) -> None:
@@ -67,7 +66,7 @@ class Scheduler:
         self._overdue: dict[str, frozenset[GangKey]] = {}
         self._timings: Timings | None = None
         self._promises = Promises(config)
-        self._actions = [_action(name, actions) for name in config.actions]
+        self._actions = [_action(name) for name in config.actions]
         check_plugins(config.plugins, self.registry)
 
     @property
@@ -192,9 +191,9 @@ def _next_moment(session: Session) -> datetime | None:
     return moment if moment is not None and moment > session.now else None
 
 
-def _action(name: str, actions: Mapping[str, Action]) -> tuple[str, Action]:
+def _action(name: str) -> tuple[str, Action]:
     try:
-        return name, actions[name]
+        return name, BUILT_IN_ACTIONS[name]
     except KeyError:
-        known = ", ".join(sorted(actions))
+        known = ", ".join(sorted(BUILT_IN_ACTIONS))
         raise InvalidConfiguration(f"actions: no action is called {name!r}; known are {known}") from None

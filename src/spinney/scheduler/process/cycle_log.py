@@ -54,8 +54,8 @@ class CycleRecord(Struct, frozen=True, kw_only=True):
 class CycleLog:
     """The newest cycles. Mutable: it forgets the oldest."""
 
-    def __init__(self, kept: int = KEPT) -> None:
-        self._records: deque[CycleRecord] = deque(maxlen=kept)
+    def __init__(self) -> None:
+        self._records: deque[CycleRecord] = deque(maxlen=KEPT)
         self._number = 0
 
     def note(self, result: CycleResult, *, at: datetime, seconds: float, pending: int) -> None:

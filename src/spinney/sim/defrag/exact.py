@@ -17,6 +17,8 @@ from spinney.sim.defrag.problem import Problem, Solution
 
 LARGEST: Final = 20_000
 """Of so many choices (pods times nodes) at most a plan is exact unless that is asked for."""
+SECONDS: Final = 60.0
+"""How long the solver may take."""
 
 
 def is_installed() -> bool:
@@ -29,9 +31,9 @@ def size(problem: Problem) -> int:
     return sum(int(pod.usable.sum()) for gang in problem.gangs for pod in gang.pods)
 
 
-def exact(problem: Problem, *, seconds: float = 60.0) -> Solution | None:
+def exact(problem: Problem) -> Solution | None:
     """Return the cheapest plan, ``None`` if there is none; its ``exact`` is false if time ran out before the proof."""
-    return _Programme(problem).solve(seconds)
+    return _Programme(problem).solve()
 
 
 class _Programme:
@@ -45,7 +47,7 @@ class _Programme:
         self._loads: dict[tuple[int, int], list[tuple[int, float]]] = {}
         """What each column takes, by row and resource."""
 
-    def solve(self, seconds: float) -> Solution | None:
+    def solve(self) -> Solution | None:
         problem = self._problem
         moves = self._write_moves()
         places = self._write_demands()
@@ -55,7 +57,7 @@ class _Programme:
                 room[pod.row] += pod.request  # it counts as gone: its staying is a column of its own
         for (row, resource), terms in self._loads.items():
             self._row(terms, None, float(room[row, resource]), scale=max(weight for _, weight in terms))
-        self._highs.setOptionValue("time_limit", seconds)
+        self._highs.setOptionValue("time_limit", SECONDS)
         self._highs.setOptionValue("mip_rel_gap", 0.0)
         self._highs.run()
         status = str(self._highs.getModelStatus())
