@@ -94,7 +94,7 @@ class Toleration(Struct, frozen=True, kw_only=True):
     toleration_seconds: int | None = None
 
     def tolerates(self, taint: Taint) -> bool:
-        """Return whether this toleration covers ``taint``."""
+        """Tell whether this toleration covers ``taint``."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:

@@ -19,13 +19,13 @@ def find_condition(conditions: Iterable[Condition], kind: str) -> Condition | No
 
 
 def is_true(conditions: Iterable[Condition], kind: str) -> bool:
-    """Return whether the condition of type ``kind`` is present and True."""
+    """Tell whether the condition of type ``kind`` is present and True."""
     condition = find_condition(conditions, kind)
     return condition is not None and condition.status == "True"
 
 
 def is_false(conditions: Iterable[Condition], kind: str) -> bool:
-    """Return whether the condition of type ``kind`` is present and False; an absent one is neither."""
+    """Tell whether the condition of type ``kind`` is present and False; an absent one is neither."""
     condition = find_condition(conditions, kind)
     return condition is not None and condition.status == "False"
 

@@ -306,12 +306,12 @@ class Pod(Struct, frozen=True, kw_only=True):
 
     @property
     def terminal(self) -> bool:
-        """Return whether the pod has ended and holds no resources any more."""
+        """Tell whether the pod has ended and holds no resources any more."""
         return self.status.phase in {"Succeeded", "Failed"}
 
     @property
     def gated(self) -> bool:
-        """Return whether a scheduling gate holds the pod back."""
+        """Tell whether a scheduling gate holds the pod back."""
         return bool(self.spec.scheduling_gates)
 
     def condition(self, kind: str) -> PodCondition | None:
@@ -319,7 +319,7 @@ class Pod(Struct, frozen=True, kw_only=True):
         return next((condition for condition in self.status.conditions if condition.type == kind), None)
 
     def is_true(self, kind: str) -> bool:
-        """Return whether the condition of type ``kind`` is present and True."""
+        """Tell whether the condition of type ``kind`` is present and True."""
         condition = self.condition(kind)
         return condition is not None and condition.status == "True"
 
@@ -372,7 +372,7 @@ class Node(Struct, frozen=True, kw_only=True):
 
     @property
     def ready(self) -> bool:
-        """Return whether the kubelet reports the node as ready."""
+        """Tell whether the kubelet reports the node as ready."""
         condition = self.condition("Ready")
         return condition is not None and condition.status == "True"
 

@@ -42,7 +42,7 @@ class Metadata(Struct, frozen=True, kw_only=True):
 
     @property
     def deleting(self) -> bool:
-        """Return whether deletion has been asked for."""
+        """Tell whether deletion has been asked for."""
         return self.deletion_timestamp is not None
 
 

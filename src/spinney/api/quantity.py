@@ -177,7 +177,7 @@ def _shift(magnitude: int, places: int) -> int:
 
 
 def _kept_as_written(whole: str, fraction: str, suffix: str, format_: Format, exponent: int) -> bool:
-    """Return whether Kubernetes takes this text for canonical without computing the canonical one."""
+    """Tell whether Kubernetes takes this text for canonical without computing the canonical one."""
     if format_ is Format.BINARY:
         power = _BINARY_SUFFIXES[suffix]
         room = _BINARY_INT64_DIGITS - len(whole) - int(power * 3 / 10) - 1

@@ -42,7 +42,7 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Return whether ``labels`` meet this requirement; an absent label meets ``NotIn``, as in Kubernetes."""
+        """Tell whether ``labels`` meet this requirement; an absent label meets ``NotIn``, as in Kubernetes."""
         present = labels.get(self.key)
         match self.operator:
             case SelectorOperator.IN:
@@ -99,7 +99,7 @@ class Selector:
         return cls(tuple(Requirement(key, SelectorOperator.IN, (labels[key],)) for key in sorted(labels)))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Return whether ``labels`` meet every requirement."""
+        """Tell whether ``labels`` meet every requirement."""
         return all(requirement.matches(labels) for requirement in self.requirements)
 
     def __str__(self) -> str:
@@ -127,7 +127,7 @@ class FieldSelector:
         return cls(tuple(_field_requirement(text, part) for part in _split_fields(text) if part))
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        """Return whether ``fields`` (path to value; an absent path counts as empty) meet every comparison."""
+        """Tell whether ``fields`` (path to value; an absent path counts as empty) meet every comparison."""
         return all((fields.get(r.path, "") == r.value) is r.equal for r in self.requirements)
 
     def __str__(self) -> str:
@@ -154,7 +154,7 @@ class LabelSelector(Struct, frozen=True, kw_only=True):
         return Selector((*Selector.of(self.match_labels).requirements, *expressions))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Return whether ``labels`` meet every label and expression."""
+        """Tell whether ``labels`` meet every label and expression."""
         for key, wanted in self.match_labels.items():
             if labels.get(key) != wanted:
                 return False

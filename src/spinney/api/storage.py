@@ -48,7 +48,7 @@ class PersistentVolumeClaim(Struct, frozen=True, kw_only=True):
 
     @property
     def bound(self) -> bool:
-        """Return whether the claim and its volume have found each other."""
+        """Tell whether the claim and its volume have found each other."""
         return self.spec.volume_name != "" and "pv.kubernetes.io/bind-completed" in self.metadata.annotations
 
 

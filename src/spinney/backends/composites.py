@@ -28,7 +28,7 @@ ROOT: Final = "gang"
 
 
 def fits(gang: PodGang) -> bool:
-    """Say whether a gang can be a tree; a Workload holds at most eight templates on each level."""
+    """Tell whether a gang can be a tree; a Workload holds at most eight templates on each level."""
     return len(gang.spec.pod_groups) <= v1beta1.MAX_TEMPLATES
 
 

@@ -21,7 +21,7 @@ class ForeignObject(RuntimeError):
 
 
 async def serves(client: Client, resource: Resource) -> bool:
-    """Say whether the cluster serves a resource."""
+    """Tell whether the cluster serves a resource."""
     return bool(await served(client, [resource]))
 
 
@@ -67,7 +67,7 @@ def reject_foreign(resource: Resource, manifest: JSON, existing: JSON) -> None:
 
 
 def contains(existing: Any, desired: Any) -> bool:
-    """Say whether an object has everything desired; lists must be equal in length, objects may have more."""
+    """Tell whether an object has everything desired; lists must be equal in length, objects may have more."""
     if isinstance(desired, dict):
         return isinstance(existing, dict) and all(
             key in existing and contains(existing[key], value) for key, value in desired.items()

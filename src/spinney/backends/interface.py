@@ -181,14 +181,14 @@ class SchedulerBackend(ABC):
         """Set what the scheduler wants on a pod before it is created: scheduler name, labels, a group reference."""
 
     def is_prepared_for(self, pod: Pod, gang: PodGang) -> bool:
-        """Say whether what ``prepare_pod`` set on a pod that has no node yet is still of use in this life of its gang.
+        """Tell whether what ``prepare_pod`` set on a pod that has no node yet is still of use in this life of its gang.
 
         A pod for which it is not is deleted and made anew. New in 1.1.
         """
         return True
 
     def may_release(self, pod: Pod, gang: PodGang) -> bool:
-        """Say whether the gate of a pod may be opened, once the operator would."""
+        """Tell whether the gate of a pod may be opened, once the operator would."""
         return True
 
     async def validate_pod_clique_set(self, pcs: PodCliqueSet, old: PodCliqueSet | None) -> list[Degradation]:
@@ -197,12 +197,12 @@ class SchedulerBackend(ABC):
 
     @property
     def has_own_objects(self) -> bool:
-        """Say whether ``sync_pod_gang`` is implemented, so a gang is the scheduler's only after that call."""
+        """Tell whether ``sync_pod_gang`` is implemented, so a gang is the scheduler's only after that call."""
         return type(self).sync_pod_gang is not SchedulerBackend.sync_pod_gang
 
     @property
     def has_delete_hook(self) -> bool:
-        """Say whether ``on_pod_gang_delete`` is implemented, so gangs need a finalizer."""
+        """Tell whether ``on_pod_gang_delete`` is implemented, so gangs need a finalizer."""
         return type(self).on_pod_gang_delete is not SchedulerBackend.on_pod_gang_delete
 
 
@@ -237,7 +237,7 @@ class TopologyAware(ABC):
 
 
 def is_compatible(version: str) -> bool:
-    """Say whether a backend written for ``version`` of this interface can be served."""
+    """Tell whether a backend written for ``version`` of this interface can be served."""
     return version.split(".", 1)[0] == INTERFACE_VERSION.split(".", 1)[0]
 
 

@@ -25,7 +25,7 @@ def may_release_beyond(pod: Pod, gang: PodGang) -> bool:
 
 
 def is_member(labels: Mapping[str, str], gang: PodGang) -> bool:
-    """Say whether a pod with these labels belongs to the minimum of its group."""
+    """Tell whether a pod with these labels belongs to the minimum of its group."""
     name, index = labels.get(marks.POD_CLIQUE), labels.get(marks.POD_INDEX, "")
     group = next((group for group in gang.spec.pod_groups if group.name == name), None)
     return group is not None and index.isdecimal() and int(index) < group.min_replicas

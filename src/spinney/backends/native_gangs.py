@@ -74,7 +74,7 @@ class NativeGangs(ABC):
 
     @abstractmethod
     def has_joined(self, pod_spec: JSON) -> bool:
-        """Say whether a pod that was sent as a member came back as one."""
+        """Tell whether a pod that was sent as a member came back as one."""
 
     @abstractmethod
     def minimum(self, group: JSON) -> int:

@@ -69,7 +69,7 @@ def between_gangs(pcs: PodCliqueSet) -> list[Degradation]:
 
 
 def goes_beyond_minimum(clique: PodCliqueTemplateSpec) -> bool:
-    """Say whether a clique has, or can be scaled to, more pods than its minimum."""
+    """Tell whether a clique has, or can be scaled to, more pods than its minimum."""
     spec = clique.spec
     replicas = spec.replicas or 1
     return spec.auto_scaling_config is not None or (spec.min_available or replicas) < replicas

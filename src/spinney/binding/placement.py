@@ -72,7 +72,7 @@ class GangOutcome:
 
     @property
     def complete(self) -> bool:
-        """Return whether every pod was bound."""
+        """Tell whether every pod was bound."""
         return not self.failed
 
 

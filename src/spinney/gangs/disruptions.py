@@ -11,7 +11,7 @@ from spinney.gangs.checkpoints import EVICTED, REQUESTED, request_of
 
 
 def is_disrupted(pod: Pod) -> bool:
-    """Say whether a pod is asked to go, or says that it is being evicted."""
+    """Tell whether a pod is asked to go, or says that it is being evicted."""
     return pod.is_true(DISRUPTION_TARGET) or EVICTION_REQUEST in pod.metadata.annotations
 
 

@@ -82,7 +82,7 @@ class Latest(Generic[S]):
         return cached
 
     def is_written(self, change: Change[S]) -> bool:
-        """Say whether a change is this process's own latest write, seen again."""
+        """Tell whether a change is this process's own latest write, seen again."""
         written = self._written.get(change.key)
         return written is not None and change.new is not None and _version(written) == _version(change.new)
 

@@ -82,7 +82,7 @@ class Headcount:
         return sum(count for kind, count in self.kinds.items() if kind.active and kind.template == template)
 
     def is_settled(self, replicas: int, template: str | None) -> bool:
-        """Say whether there are as many pods as wanted, all made from this template, with a node, and none failed."""
+        """Tell whether there are as many pods as wanted, all made from this template, with a node, and none failed."""
         return self.pods == replicas and all(
             kind.active and kind.scheduled and not kind.gated and kind.template == template for kind in self.kinds
         )

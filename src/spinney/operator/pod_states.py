@@ -24,22 +24,22 @@ class PodState(Enum):
 
 
 def is_active(pod: Pod) -> bool:
-    """Say whether a pod counts as one of its clique's: not being deleted, not failed for good."""
+    """Tell whether a pod counts as one of its clique's: not being deleted, not failed for good."""
     return not pod.metadata.deleting and pod.status.phase != "Failed"
 
 
 def is_scheduled(pod: Pod) -> bool:
-    """Say whether a node was found for the pod."""
+    """Tell whether a node was found for the pod."""
     return pod.is_true("PodScheduled") or bool(pod.spec.node_name)
 
 
 def is_ready(pod: Pod) -> bool:
-    """Say whether the pod serves."""
+    """Tell whether the pod serves."""
     return pod.is_true("Ready")
 
 
 def has_gate(pod: Pod) -> bool:
-    """Say whether our gate holds the pod."""
+    """Tell whether our gate holds the pod."""
     return any(gate.name == marks.POD_GANG_GATE for gate in pod.spec.scheduling_gates)
 
 

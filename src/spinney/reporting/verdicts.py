@@ -60,7 +60,7 @@ def is_served(members: GangMembers | None, names: Collection[str]) -> bool:
 
 
 def verdict(members: GangMembers, refused: GangVerdict | None, having_nodes: frozenset[PodStatus]) -> GangVerdict:
-    """Return whether a gang has what it needs on nodes, and what it waits for if not."""
+    """Tell whether a gang has what it needs on nodes, and what it waits for if not."""
     placed: dict[str, int] = {}
     for pod_set, record in members.pods.values():
         placed[pod_set] = placed.get(pod_set, 0) + (record.status in having_nodes)

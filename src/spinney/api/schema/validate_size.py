@@ -32,7 +32,7 @@ class Size:
     gangs: int
 
     def fits(self, limits: SizeLimits) -> bool:
-        """Say whether both numbers are within their limit."""
+        """Tell whether both numbers are within their limit."""
         return self.pods <= limits.pods and self.gangs <= limits.gangs
 
     def excess(self, limits: SizeLimits) -> str:

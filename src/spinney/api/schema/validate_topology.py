@@ -134,7 +134,7 @@ def validate_topology_update(new: Sequence[PlacedConstraint], old: Sequence[Plac
 
 
 def repaired(new: Sequence[PlacedConstraint], old: Sequence[PlacedConstraint]) -> bool:
-    """Return whether an update adds a missing topology name, so that domains must be checked as on creation."""
+    """Tell whether an update adds a missing topology name, so that domains must be checked as on creation."""
     before = {each.key: each for each in old}
     return any(each.key in before and _repairs(each, before[each.key]) for each in new)
 

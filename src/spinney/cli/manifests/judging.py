@@ -263,7 +263,7 @@ def _unknown(manifest: Manifest) -> Verdict:
 
 
 def _is_groves(api_version: str) -> bool:
-    """Say whether nobody else has kinds of such a group: then a kind says which group was meant."""
+    """Tell whether nobody else has kinds of such a group: then a kind says which group was meant."""
     return api_version.partition("/")[0] in {POD_CLIQUE_SET.group, POD_GANG.group}
 
 

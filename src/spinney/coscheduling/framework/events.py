@@ -68,9 +68,9 @@ class EventHint:
     hint: Hint | None = None
 
     def concerns(self, event: ClusterEvent) -> bool:
-        """Return whether ``event`` is of the registered kind."""
+        """Tell whether ``event`` is of the registered kind."""
         return event.resource == self.resource and bool(event.action & self.actions)
 
     def wakes(self, pod: Pod, event: ClusterEvent) -> bool:
-        """Return whether ``event`` is reason enough to try ``pod`` again."""
+        """Tell whether ``event`` is reason enough to try ``pod`` again."""
         return self.concerns(event) and (self.hint is None or self.hint(pod, event))

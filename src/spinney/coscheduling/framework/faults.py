@@ -104,7 +104,7 @@ def a_truth(answer: Any) -> bool:
 
 
 def a_permission(answer: Any) -> tuple[Status, float]:
-    """Return whether a pod may be bound, and how long it may wait for that."""
+    """Tell whether a pod may be bound, and how long it may wait for that."""
     expected = "a Status and the seconds to wait at most"
     if not isinstance(answer, tuple) or len(answer) != 2:
         raise InvalidPluginAnswer(answer, expected)

@@ -60,12 +60,12 @@ class Status:
 
     @property
     def ok(self) -> bool:
-        """Return whether the pod may go on."""
+        """Tell whether the pod may go on."""
         return self.code is Code.SUCCESS or self.code is Code.SKIP
 
     @property
     def rejected(self) -> bool:
-        """Return whether the pod was refused, as opposed to the plugin having failed."""
+        """Tell whether the pod was refused, as opposed to the plugin having failed."""
         return self.code is Code.UNSCHEDULABLE or self.code is Code.UNRESOLVABLE
 
     @property

@@ -113,7 +113,7 @@ class GroupConditions:
                 self._events.event(reference(resource, found), "Normal", reason, message)
 
     def standing(self, gang: GangKey, having_nodes: frozenset[PodStatus]) -> GangStanding:
-        """Return whether a group is scheduled, and what to say of it; nothing while there is nothing to say."""
+        """Tell whether a group is scheduled, and what to say of it; nothing while there is nothing to say."""
         group = self._groups.get(gang)
         if group is None:
             return GangStanding(None)

@@ -245,7 +245,7 @@ def _name(pcs: PodCliqueSet) -> str:
 
 
 def _leaves_spec_alone(request: AdmissionRequest) -> bool:
-    """Say whether an update is about metadata only; compared as it came, for what is stored may not decode."""
+    """Tell whether an update is about metadata only; compared as it came, for what is stored may not decode."""
     new, old = request.object, request.old_object
     return request.operation == "UPDATE" and new is not None and old is not None and new.get("spec") == old.get("spec")
 

@@ -86,7 +86,7 @@ class GangInterlock:
         self._ready.pop(key, None)
 
     def is_backend_ready(self, gang: PodGang) -> bool:
-        """Say whether the backend has made what a gang, as it now stands, needs."""
+        """Tell whether the backend has made what a gang, as it now stands, needs."""
         key = key_of(gang)
         return self._ready.get(key) == backend_ready_message(gang) or is_backend_ready(gang)
 
@@ -135,7 +135,7 @@ class GangInterlock:
             yield
 
     async def is_any_deleted(self, members: Iterable[Member]) -> bool:
-        """Say whether the deletion of any member was asked for; one that turns out to stay counts for the last time."""
+        """Tell whether the deletion of any member was asked for; one that turns out to stay counts for the last time."""
         deleted = [member for member in members if _uid(member) in self._deleted] if self._deleted else []
         for member in deleted:
             await self._verify(member)

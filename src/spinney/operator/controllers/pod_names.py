@@ -37,7 +37,7 @@ class PodNames:
         self._open.pop((clique.metadata.uid or "", index), None)
 
     def has_lost(self, clique: PodClique) -> bool:
-        """Say whether a pod of a PodClique has gone."""
+        """Tell whether a pod of a PodClique has gone."""
         return clique.metadata.uid in self._gone
 
     def lost(self, clique: PodClique, pod: Pod) -> None:

@@ -374,7 +374,7 @@ class PodCliqueController:
 
 
 def _is_coming_up(clique: PodClique, status: PodCliqueStatus) -> bool:
-    """Say whether a status differs from the one on record while no pod has been placed yet."""
+    """Tell whether a status differs from the one on record while no pod has been placed yet."""
     placed = status.scheduled_replicas or clique.status.scheduled_replicas
     return not placed and not says_the_same(status, clique.status)
 
@@ -413,7 +413,7 @@ def _spoken(gang: PodGang) -> tuple[bool, dict[str, tuple[str, str]]]:
 
 
 def same_for_children(old: PodCliqueSet, new: PodCliqueSet) -> bool:
-    """Say whether a change of a set is none of the business of what it is made of."""
+    """Tell whether a change of a set is none of the business of what it is made of."""
     return (
         old.metadata.generation == new.metadata.generation
         and old.metadata.annotations == new.metadata.annotations

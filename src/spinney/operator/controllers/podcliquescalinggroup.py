@@ -164,7 +164,7 @@ class PodCliqueScalingGroupController:
         await patch_each(self._client, POD_CLIQUE, patches)
 
     def _may_correct(self, scene: GroupObservation, existing: PodClique, desired: PodClique) -> bool:
-        """Say whether a PodClique is edited in place; a rolling update deletes it instead."""
+        """Tell whether a PodClique is edited in place; a rolling update deletes it instead."""
         if existing.metadata.deleting:
             return False
         label = marks.POD_TEMPLATE_HASH

@@ -284,7 +284,7 @@ class PodGangController:
         return self._registry.get(gang.metadata.labels.get(marks.SCHEDULER_NAME, ""))
 
     def _has_been_heeded(self, change: Change[PodGang]) -> bool:
-        """Say whether a change is our own write, and none that the backend is told."""
+        """Tell whether a change is our own write, and none that the backend is told."""
         old, new = change.old, change.new
         return old is not None and new is not None and self._latest.is_written(change) and _flags(old) == _flags(new)
 
@@ -315,7 +315,7 @@ def _flags(gang: PodGang) -> tuple[bool, bool]:
 
 
 def _derives_scheduled(gang: PodGang, backend: SchedulerBackend | None) -> bool:
-    """Say whether Scheduled is ours to write; of a backend that is not enabled the last writer goes on."""
+    """Tell whether Scheduled is ours to write; of a backend that is not enabled the last writer goes on."""
     if backend is not None:
         return not backend.capabilities.writes_scheduled
     condition = find_condition(gang.status.conditions, SCHEDULED)
@@ -340,7 +340,7 @@ def _own_part(observed: PodGangStatus, wanted: PodGangStatus) -> PodGangStatus:
 
 
 def _is_coming_up(observed: PodGangStatus, wanted: PodGangStatus) -> bool:
-    """Say whether a status differs only in what the initialisation is waiting for, or is the first and all is well."""
+    """Tell whether a status differs only in what the initialisation is waiting for, or is the first and all is well."""
     own = _own_part(observed, wanted)
     if not own.conditions:
         return not is_true(wanted.conditions, INITIALIZED) and not is_false(wanted.conditions, BACKEND_READY)

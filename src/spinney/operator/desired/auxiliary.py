@@ -72,7 +72,7 @@ NO_STARTUP_ORDER: Final = (
 
 
 def has_startup_order(layout: Layout) -> bool:
-    """Say whether any pod of a set waits for others, so that its init container must be able to watch them."""
+    """Tell whether any pod of a set waits for others, so that its init container must be able to watch them."""
     template = layout.pcs.spec.template
     if template.clique_startup_type == IN_ORDER:
         return len(template.cliques) > 1

@@ -50,7 +50,7 @@ class GangPlan:
 
     @property
     def base(self) -> bool:
-        """Say whether this is the gang that scaled gangs of its replica wait for."""
+        """Tell whether this is the gang that scaled gangs of its replica wait for."""
         return self.scaled is None
 
 
@@ -189,7 +189,7 @@ def gang_annotations(layout: Layout, topology: SetTopology, spec: PodGangSpec) -
 
 
 def is_constrained(spec: PodGangSpec) -> bool:
-    """Say whether any part of a gang has a topology constraint."""
+    """Tell whether any part of a gang has a topology constraint."""
     of_configs = [config.topology_constraint for config in spec.topology_constraint_group_configs]
     of_groups = [group.topology_constraint for group in spec.pod_groups]
     return any(each is not None for each in (spec.topology_constraint, *of_configs, *of_groups))

@@ -27,13 +27,13 @@ def backend_ready_message(gang: PodGang) -> str:
 
 
 def is_backend_ready(gang: PodGang) -> bool:
-    """Say whether the backend has made what the gang, in its present structure, needs."""
+    """Tell whether the backend has made what the gang, in its present structure, needs."""
     condition = find_condition(gang.status.conditions, BACKEND_READY)
     return condition is not None and condition.status == "True" and condition.message == backend_ready_message(gang)
 
 
 def was_initialized(gang: PodGang) -> bool:
-    """Say whether all pods of a gang have been there in this life, though some may be missing again.
+    """Tell whether all pods of a gang have been there in this life, though some may be missing again.
 
     A gang that scales out, or of which a pod is replaced, is not Initialized until it refers to all of them; what it
     refers to goes on meanwhile.
@@ -43,14 +43,14 @@ def was_initialized(gang: PodGang) -> bool:
 
 
 def may_create_pods(clique: PodClique, gang: PodGang | None, *, backend_ready: Callable[[PodGang], bool]) -> bool:
-    """Say whether pods of a PodClique may be created now."""
+    """Tell whether pods of a PodClique may be created now."""
     if gang is None or gang.metadata.deleting or not backend_ready(gang):
         return False
     return not incarnations.is_recorded(gang) or incarnations.belongs(clique, gang)
 
 
 def is_scheduled(gang: PodGang, cliques: Callable[[str], PodClique | None]) -> bool:
-    """Say whether every group of a gang has its minimum placed; ``cliques`` finds a PodClique by name."""
+    """Tell whether every group of a gang has its minimum placed; ``cliques`` finds a PodClique by name."""
     for group in gang.spec.pod_groups:
         clique = cliques(group.name)
         if clique is None or clique.status.scheduled_replicas < group.min_replicas:
@@ -61,7 +61,7 @@ def is_scheduled(gang: PodGang, cliques: Callable[[str], PodClique | None]) -> b
 def has_lost_minimum(
     gang: PodGang, cliques: Callable[[str], PodClique | None], pods: Callable[[PodClique], Headcount]
 ) -> bool:
-    """Say whether pods of a gang have gone that the status of their PodCliques, which lags behind, still counts."""
+    """Tell whether pods of a gang have gone that the status of their PodCliques, which lags behind, still counts."""
     for group in gang.spec.pod_groups:
         clique = cliques(group.name)
         if (pods(clique).scheduled if clique is not None else 0) < group.min_replicas:

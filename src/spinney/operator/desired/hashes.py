@@ -47,7 +47,7 @@ def digest(value: Any, length: int = LENGTH) -> str:
 
 
 def is_ours(recorded: str) -> bool:
-    """Say whether a recorded hash was taken by us and not by Grove."""
+    """Tell whether a recorded hash was taken by us and not by Grove."""
     return recorded.startswith(OURS)
 
 

@@ -71,12 +71,12 @@ def life(gang: PodGang, cliques: Iterable[PodClique]) -> Life:
 
 
 def is_recorded(gang: PodGang) -> bool:
-    """Say whether a gang has its PodCliques on record: from its first references on."""
+    """Tell whether a gang has its PodCliques on record: from its first references on."""
     return bool(RecyclingRecord.of(gang).cliques)
 
 
 def belongs(clique: PodClique, gang: PodGang) -> bool:
-    """Say whether the gang has taken note of this very PodClique."""
+    """Tell whether the gang has taken note of this very PodClique."""
     return _short(clique) in RecyclingRecord.of(gang).cliques
 
 

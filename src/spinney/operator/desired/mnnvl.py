@@ -50,7 +50,7 @@ def inject(pod_spec: JSON, claim_template: str) -> None:
 
 
 def uses_gpu(container: JSON) -> bool:
-    """Say whether a container asks for a GPU."""
+    """Tell whether a container asks for a GPU."""
     resources = container.get("resources") or {}
     amounts = [(resources.get(part) or {}).get(GPU) for part in ("limits", "requests")]
     return any(amount not in (None, 0, "0") for amount in amounts)

@@ -152,7 +152,7 @@ class AuxiliaryObjects:
 
 
 def _is_foreign(found: OwnedObject, wanted: DesiredObject, owner: OwnerReference) -> bool:
-    """Say whether an object is somebody else's and will do; raises :class:`NameTaken` where it will not."""
+    """Tell whether an object is somebody else's and will do; raises :class:`NameTaken` where it will not."""
     if any(each.uid == owner.uid for each in found.metadata.owner_references):
         return False
     if wanted.resource == SERVICE_ACCOUNT:

@@ -119,5 +119,5 @@ def _is_gone(error: KubeError) -> bool:
 
 
 def _lasts(error: Exception) -> bool:
-    """Say whether trying again is of no use by itself."""
+    """Tell whether trying again is of no use by itself."""
     return isinstance(error, _LASTING) or not isinstance(error, KubeError | ApiError | TimeoutError)

@@ -72,7 +72,7 @@ def set_since(
 
 
 def was_well_before(conditions: tuple[Condition, ...], kind: str, created: datetime | None) -> bool:
-    """Say whether a condition is well, or was at some time since the object was created."""
+    """Tell whether a condition is well, or was at some time since the object was created."""
     condition = find_condition(conditions, kind)
     if condition is None or condition.last_transition_time is None or created is None:
         return False

@@ -94,17 +94,17 @@ def complete_replicas(group: PodCliqueScalingGroup, cliques: Iterable[PodClique]
 
 
 def is_clique_scheduled(clique: PodClique) -> bool:
-    """Say whether a PodClique reports its minimum as placed."""
+    """Tell whether a PodClique reports its minimum as placed."""
     return is_true(clique.status.conditions, POD_CLIQUE_SCHEDULED)
 
 
 def is_clique_available(clique: PodClique) -> bool:
-    """Say whether a PodClique has its minimum ready."""
+    """Tell whether a PodClique has its minimum ready."""
     return clique.status.ready_replicas >= minimum(clique)
 
 
 def is_clique_updated(clique: PodClique, hashes: TemplateHashes) -> bool:
-    """Say whether a PodClique runs the set's present template, with at least its minimum."""
+    """Tell whether a PodClique runs the set's present template, with at least its minimum."""
     expected = hashes.cliques.get(template_name(clique.metadata.name, clique.metadata.labels))
     return (
         clique.metadata.labels.get(marks.POD_TEMPLATE_HASH) == expected
@@ -116,7 +116,7 @@ def is_clique_updated(clique: PodClique, hashes: TemplateHashes) -> bool:
 
 
 def is_being_recycled(conditions: tuple[Condition, ...], members: Iterable[PodClique]) -> bool:
-    """Say whether a breach began before the newest PodClique was made: it is being healed, not ignored.
+    """Tell whether a breach began before the newest PodClique was made: it is being healed, not ignored.
 
     A group notices that its PodCliques are gone and makes new ones in one breath, hence "or at the same second".
     """
@@ -128,7 +128,7 @@ def is_being_recycled(conditions: tuple[Condition, ...], members: Iterable[PodCl
 
 
 def is_breached(clique: PodClique) -> bool:
-    """Say whether a PodClique reports fewer pods than its minimum."""
+    """Tell whether a PodClique reports fewer pods than its minimum."""
     return is_true(clique.status.conditions, MIN_AVAILABLE_BREACHED)
 
 
@@ -155,5 +155,5 @@ def _recycling(before: tuple[Condition, ...], now: datetime) -> Condition:
 
 
 def _is_unwell(clique: PodClique) -> bool:
-    """Say whether a PodClique is breached, or has not said yet how it is."""
+    """Tell whether a PodClique is breached, or has not said yet how it is."""
     return is_breached(clique) or find_condition(clique.status.conditions, MIN_AVAILABLE_BREACHED) is None

@@ -36,7 +36,7 @@ class ObservedSet:
 
 
 def is_replica_available(layout: Layout, observed: ObservedSet, i: int) -> bool:
-    """Say whether every PodClique and scaling group of a replica has its minimum."""
+    """Tell whether every PodClique and scaling group of a replica has its minimum."""
     cliques = [observed.cliques.get(place.name) for place in layout.standalone(i)]
     if not all(each is not None and not each.metadata.deleting and is_clique_available(each) for each in cliques):
         return False
@@ -48,12 +48,12 @@ def is_replica_available(layout: Layout, observed: ObservedSet, i: int) -> bool:
 
 
 def is_replica_updated(layout: Layout, observed: ObservedSet, hashes: TemplateHashes, i: int) -> bool:
-    """Say whether everything of a replica is available and follows the templates in force."""
+    """Tell whether everything of a replica is available and follows the templates in force."""
     return is_replica_available(layout, observed, i) and is_replica_converged(layout, observed, hashes, i)
 
 
 def is_replica_converged(layout: Layout, observed: ObservedSet, hashes: TemplateHashes, i: int) -> bool:
-    """Say whether everything of a replica follows the templates in force."""
+    """Tell whether everything of a replica follows the templates in force."""
     cliques = [observed.cliques.get(place.name) for place in layout.standalone(i)]
     groups = [observed.groups.get(names.scaling_group(layout.name, i, group)) for group in layout.group_configs]
     return all(each is not None and is_clique_updated(each, hashes) for each in cliques) and all(
@@ -62,7 +62,7 @@ def is_replica_converged(layout: Layout, observed: ObservedSet, hashes: Template
 
 
 def is_group_updated(group: PodCliqueScalingGroup, hashes: TemplateHashes) -> bool:
-    """Say whether a scaling group reports the templates in force and has no update open."""
+    """Tell whether a scaling group reports the templates in force and has no update open."""
     progress = group.status.update_progress
     if progress is not None and progress.update_ended_at is None:
         return False
@@ -123,7 +123,7 @@ def set_status(
 
 
 def topology_condition(layout: Layout, topology: SetTopology) -> Condition | None:
-    """Return whether the topology levels a set speaks of exist; ``None`` where it speaks of none and none are used."""
+    """Tell whether the topology levels a set speaks of exist; ``None`` where it speaks of none and none are used."""
     domains = topologies.domains(layout.pcs)
     if not topology.enabled:
         if not domains:
@@ -146,7 +146,7 @@ def topology_condition(layout: Layout, topology: SetTopology) -> Condition | Non
 
 
 def capability_condition(degradations: Sequence[Degradation], gangs: Iterable[PodGang]) -> Condition:
-    """Return whether the scheduler honours all the set asks for; one line for each thing it does not.
+    """Tell whether the scheduler honours all the set asks for; one line for each thing it does not.
 
     The backend says what its scheduler can do, the gangs what the one that runs does as it is configured.
     """

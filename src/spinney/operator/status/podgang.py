@@ -57,7 +57,7 @@ class BackendAnswer:
 
     @property
     def ready(self) -> bool:
-        """Say whether the backend's objects stand."""
+        """Tell whether the backend's objects stand."""
         return not self.reason
 
 

@@ -42,7 +42,7 @@ def keeping_errors(wanted: S, found: msgspec.Struct) -> S:
 
 
 def says_the_same(wanted: msgspec.Struct, found: msgspec.Struct) -> bool:
-    """Say whether a status is as wanted."""
+    """Tell whether a status is as wanted."""
     return keeping_errors(wanted, found) == found
 
 

@@ -32,7 +32,7 @@ class CliqueUpdate:
 
 
 def is_due(clique: PodClique) -> bool:
-    """Say whether an update is under way, or another template than the present one is on record."""
+    """Tell whether an update is under way, or another template than the present one is on record."""
     progress, recorded = clique.status.update_progress, clique.status.current_pod_template_hash
     if progress is not None and progress.update_ended_at is None:
         return True
@@ -59,7 +59,7 @@ def clique_update(
 
 
 def _has_old(pods: Sequence[Pod], expected: str) -> bool:
-    """Say whether pods were made from another template: before anything was put on record, only they can tell."""
+    """Tell whether pods were made from another template: before anything was put on record, only they can tell."""
     return any(is_active(pod) and pod.metadata.labels.get(marks.POD_TEMPLATE_HASH) != expected for pod in pods)
 
 

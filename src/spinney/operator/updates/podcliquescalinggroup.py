@@ -133,12 +133,12 @@ def _counted(
 
 
 def _follows(members: Iterable[PodClique], hashes: TemplateHashes) -> bool:
-    """Say whether every PodClique of a replica was made from the present template."""
+    """Tell whether every PodClique of a replica was made from the present template."""
     return all(clique.metadata.labels.get(marks.POD_TEMPLATE_HASH) == _expected(clique, hashes) for clique in members)
 
 
 def _is_new(clique: PodClique, progress: PodCliqueScalingGroupUpdateProgress, hashes: TemplateHashes) -> bool:
-    """Say whether a PodClique was made from the present template since the update began."""
+    """Tell whether a PodClique was made from the present template since the update began."""
     created = clique.metadata.creation_timestamp
     return created is not None and created > progress.update_started_at and _follows([clique], hashes)
 

@@ -19,7 +19,7 @@ from spinney.operator.status.podcliqueset import ObservedSet, is_replica_converg
 
 
 def is_on_delete(pcs: PodCliqueSet) -> bool:
-    """Say whether pods are left alone until a user deletes them."""
+    """Tell whether pods are left alone until a user deletes them."""
     return pcs.spec.update_strategy is not None and pcs.spec.update_strategy.type == ON_DELETE
 
 
@@ -40,7 +40,7 @@ def set_update(
 
 
 def is_selected(pcs: PodCliqueSet, i: int) -> bool:
-    """Say whether the parts of a replica may be updated now: it is its turn, or the set waits for nobody's turn."""
+    """Tell whether the parts of a replica may be updated now: it is its turn, or the set waits for nobody's turn."""
     progress = pcs.status.update_progress
     if progress is None or progress.update_ended_at is not None:
         return True

@@ -53,7 +53,7 @@ class Amounts(msgspec.Struct, frozen=True, gc=False):
         return (self.cpu, self.memory, self.gpu)
 
     def within(self, bound: "Amounts") -> bool:
-        """Return whether no resource is above ``bound``; unlimited bounds always hold."""
+        """Tell whether no resource is above ``bound``; unlimited bounds always hold."""
         return (
             (bound.cpu < 0 or self.cpu <= bound.cpu)
             and (bound.memory < 0 or self.memory <= bound.memory)
@@ -61,7 +61,7 @@ class Amounts(msgspec.Struct, frozen=True, gc=False):
         )
 
     def above_everywhere(self, bound: "Amounts") -> bool:
-        """Return whether every resource is strictly above ``bound``; nothing is above an unlimited bound."""
+        """Tell whether every resource is strictly above ``bound``; nothing is above an unlimited bound."""
         return self.cpu > bound.cpu >= 0 and self.memory > bound.memory >= 0 and self.gpu > bound.gpu >= 0
 
     def describe(self) -> dict[str, str]:

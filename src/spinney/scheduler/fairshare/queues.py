@@ -79,7 +79,7 @@ class QueueTree:
         return tuple(position for position, parent in enumerate(self.parent) if parent < 0)
 
     def is_leaf(self, position: int) -> bool:
-        """Return whether jobs may sit in this queue."""
+        """Tell whether jobs may sit in this queue."""
         return not self.children[position]
 
     def path(self, name: str) -> tuple[int, ...]:

@@ -46,7 +46,7 @@ class Injustice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def can_reclaim(books: QueueBooks, reclaimer: Reclaimer) -> bool:
-    """Return whether the job's leaf queue stays within its fair share, and within quota if it cannot be preempted."""
+    """Tell whether the job's leaf queue stays within its fair share, and within quota if it cannot be preempted."""
     book = books[reclaimer.queue]
     if not (book.allocated + reclaimer.request).within(book.fair_share):
         return False
@@ -54,7 +54,7 @@ def can_reclaim(books: QueueBooks, reclaimer: Reclaimer) -> bool:
 
 
 def may_be_victim(books: QueueBooks, reclaimer: Reclaimer, victim: str) -> bool:
-    """Return whether the victim's queue could give anything, judged where the two queues' paths part."""
+    """Tell whether the victim's queue could give anything, judged where the two queues' paths part."""
     taking, giving = _parting(books, reclaimer.queue, victim)
     if not (taking.allocated + reclaimer.request).within(taking.queue.quota):
         return exceeds_somewhere(giving.allocated, allocatable_share(giving))

@@ -50,14 +50,14 @@ class MinRuntimes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_protected(started: datetime | None, min_runtime: timedelta, now: datetime) -> bool:
-    """Return whether a job that started then may not be disturbed yet; one that never started is not protected."""
+    """Tell whether a job that started then may not be disturbed yet; one that never started is not protected."""
     return started is not None and now < started + min_runtime
 
 
 def is_delay_over(
     created: datetime, last_eviction: datetime | None, preemption_delay: timedelta | None, now: datetime
 ) -> bool:
-    """Return whether a pending job is old enough to disturb others; it may be placed on free capacity at any age."""
+    """Tell whether a pending job is old enough to disturb others; it may be placed on free capacity at any age."""
     if not preemption_delay:
         return True
     since = created if last_eviction is None else max(created, last_eviction)

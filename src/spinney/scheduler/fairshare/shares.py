@@ -30,7 +30,7 @@ def dominant_share(allocated: Amounts, claim: Amounts, total: Amounts) -> float:
 
 
 def uses_unclaimable(allocated: Amounts, claim: Amounts) -> bool:
-    """Return whether something is used of a resource of which nothing may be claimed."""
+    """Tell whether something is used of a resource of which nothing may be claimed."""
     return (
         (claim.cpu == 0 and allocated.cpu > 0)
         or (claim.memory == 0 and allocated.memory > 0)
@@ -39,7 +39,7 @@ def uses_unclaimable(allocated: Amounts, claim: Amounts) -> bool:
 
 
 def exceeds_somewhere(allocated: Amounts, bound: Amounts) -> bool:
-    """Return whether at least one resource is above ``bound``."""
+    """Tell whether at least one resource is above ``bound``."""
     return not allocated.within(bound)
 
 

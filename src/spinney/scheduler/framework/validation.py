@@ -105,7 +105,7 @@ def distinction(answer: Any) -> tuple[object, ...]:
 
 
 def truth(answer: Any) -> bool:
-    """Return whether a plugin agrees."""
+    """Tell whether a plugin agrees."""
     if answer is True or answer is False:
         return bool(answer)
     if not isinstance(answer, np.bool_):

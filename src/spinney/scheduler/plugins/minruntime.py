@@ -77,7 +77,7 @@ class MinRuntimePlugin(Plugin):
         return any(victim.active(pod_set) > pod_set.min_member for pod_set in victim.gang.pod_sets.values())
 
     def _keeps_gang(self, victim: PodGroupInfo, min_runtime: timedelta) -> bool:
-        """Return whether a protected victim, as the simulation left it, still has every pod set's minimum."""
+        """Tell whether a protected victim, as the simulation left it, still has every pod set's minimum."""
         if not is_protected(victim.last_start, min_runtime, self._now):
             return True
         placed = victim.count_in(ACTIVE_ALLOCATED)

@@ -35,7 +35,7 @@ def check_escalation(rbac: Rbac, attributes: Attributes) -> None:
 
 
 def _differs_only_in_owners(obj: JSON, old: JSON) -> bool:
-    """Say whether an update changes nothing but what garbage collection needs.
+    """Tell whether an update changes nothing but what garbage collection needs.
 
     Everything else is checked, labels too: with a label a role becomes part of others that are bound already.
     """

@@ -38,7 +38,7 @@ class Webhook:
         return self.matching.seen_as(attributes, registry)
 
     def selects(self, attributes: Attributes, store: Store) -> bool:
-        """Return whether the selectors of this webhook let the write through to it."""
+        """Tell whether the selectors of this webhook let the write through to it."""
         return self.matching.selects(attributes, store)
 
 
@@ -51,7 +51,7 @@ def configured(store: Store, phase: Phase) -> list[Webhook]:
 
 
 def is_configuration(collection: Collection) -> bool:
-    """Return whether a collection holds webhook configurations."""
+    """Tell whether a collection holds webhook configurations."""
     return collection.name in _COLLECTIONS.values()
 
 

@@ -23,7 +23,7 @@ class MatchRule:
     names: tuple[str, ...] = ()
 
     def matches(self, kind: Kind, attributes: Attributes) -> bool:
-        """Return whether a write is meant, seen as one of ``kind``."""
+        """Tell whether a write is meant, seen as one of ``kind``."""
         resource = kind.resource
         if self.scope not in {"*", "Namespaced" if resource.namespaced else "Cluster"}:
             return False
@@ -59,7 +59,7 @@ class Matching:
         return next((kind for kind in kinds if any(rule.matches(kind, attributes) for rule in self.rules)), None)
 
     def selects(self, attributes: Attributes, store: Store) -> bool:
-        """Return whether the selectors let a write through."""
+        """Tell whether the selectors let a write through."""
         states = [state for state in (attributes.obj, attributes.old) if state is not None]
         if not any(self.objects.matches(state["metadata"].get("labels") or {}) for state in states):
             return False

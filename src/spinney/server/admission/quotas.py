@@ -47,7 +47,7 @@ def check_quotas(store: Store, book: Book, attributes: Attributes) -> None:
 
 
 def _may_use_more(attributes: Attributes, obj: JSON) -> bool:
-    """Return whether the write is one by which an object can come to use more than before."""
+    """Tell whether the write is one by which an object can come to use more than before."""
     storage, subresource = attributes.kind.storage, attributes.subresource
     if storage in UNCOUNTED or (subresource and (storage, subresource) != (PODS, "resize")):
         return False

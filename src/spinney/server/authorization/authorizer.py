@@ -32,7 +32,7 @@ class Authorizer(Protocol):
     restricts: bool  # False: everything is allowed, nobody needs to ask
 
     def decide(self, wanted: AccessRequest) -> Decision:
-        """Return whether an action is allowed."""
+        """Tell whether an action is allowed."""
         ...
 
     def rules(self, user: User, namespace: str) -> tuple[list[PolicyRule], list[str]]:
@@ -88,7 +88,7 @@ class Rbac:
         store.listen(self._on_write)
 
     def decide(self, wanted: AccessRequest) -> Decision:
-        """Return whether some binding allows it; the reason names it, or the roles that are missing."""
+        """Tell whether some binding allows it; the reason names it, or the roles that are missing."""
         if MASTERS in wanted.user.groups:
             return Decision(allowed=True)
         missing: list[str] = []

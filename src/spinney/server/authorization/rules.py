@@ -10,7 +10,7 @@ _ALL = "*"
 
 
 def allows(rule: PolicyRule, wanted: AccessRequest) -> bool:
-    """Return whether one rule allows an action."""
+    """Tell whether one rule allows an action."""
     if not _has(rule.verbs, wanted.verb):
         return False
     if wanted.path:

@@ -57,7 +57,7 @@ class GarbageCollector:
             self._notes.note((collection.name, record.key))
 
     def _is_settled(self, event: StoreEvent) -> bool:
-        """Return whether there is nothing to look at: the owners are the same as before, or all alive and well."""
+        """Tell whether there is nothing to look at: the owners are the same as before, or all alive and well."""
         record = event.record
         if event.previous is not None and event.previous.owners == record.owners:
             return True

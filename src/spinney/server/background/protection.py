@@ -72,7 +72,7 @@ class InUseProtection:
 
 
 def has_ended(pod: Record) -> bool:
-    """Return whether a pod has succeeded or failed."""
+    """Tell whether a pod has succeeded or failed."""
     return any(phase in pod.raw for phase in _ENDED)
 
 

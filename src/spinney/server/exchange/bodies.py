@@ -23,13 +23,13 @@ def media_type(request: Request) -> str:
 
 
 def is_json(request: Request) -> bool:
-    """Return whether the body is JSON, or a patch in JSON."""
+    """Tell whether the body is JSON, or a patch in JSON."""
     found = media_type(request)
     return found in {"", _JSON, "*/*"} or found.endswith("+json")
 
 
 def is_protobuf(request: Request) -> bool:
-    """Return whether the body is protobuf."""
+    """Tell whether the body is protobuf."""
     return media_type(request) == _PROTOBUF
 
 

@@ -42,7 +42,7 @@ class KindRegistry:
         return next((each for each in reading if each.stored_as_is), reading[0] if reading else None)
 
     def serves_version(self, group: str, version: str) -> bool:
-        """Return whether anything is served under a group and version."""
+        """Tell whether anything is served under a group and version."""
         return any(each.resource.group == group and each.resource.version == version for each in self)
 
     def __iter__(self) -> Iterator[Kind]:

@@ -76,7 +76,7 @@ def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteO
 
 
 def is_dry_run(body: Mapping[str, Any], query: Mapping[str, str]) -> bool:
-    """Return whether a deletion is only to be tried."""
+    """Tell whether a deletion is only to be tried."""
     asked = body.get("dryRun") or []
     if not isinstance(asked, list):
         raise bad_request("dryRun: Invalid value: must be a list")

@@ -30,7 +30,7 @@ class CompiledSelectors:
         return next((value for value, equal in self.name if equal), None)
 
     def matches(self, record: Record) -> bool:
-        """Return whether a record is selected."""
+        """Tell whether a record is selected."""
         present = record.labels
         for key, wanted in self.labelled:
             if present.get(key) != wanted:

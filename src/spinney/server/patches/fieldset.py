@@ -172,7 +172,7 @@ def from_fields_v1(fields: JSON) -> set[Path]:
 
 
 def has_path(fields: JSON, path: Path) -> bool:
-    """Return whether a ``FieldsV1`` contains a path."""
+    """Tell whether a ``FieldsV1`` contains a path."""
     node: Any = fields
     for step in path:
         node = node.get(step)

@@ -33,7 +33,7 @@ def tree_of(value: Any, shape: MergeShape) -> JSON:
 
 
 def is_tree(node: Any) -> bool:
-    """Return whether a value is a set of fields in the form in which they are stored."""
+    """Tell whether a value is a set of fields in the form in which they are stored."""
     return isinstance(node, dict) and all(_is_step(step) and is_tree(below) for step, below in node.items())
 
 

@@ -65,7 +65,7 @@ class FieldOwner:
         return self.manager, self.operation, self.subresource
 
     def same(self, other: "FieldOwner") -> bool:
-        """Return whether two entries stand for the same writer."""
+        """Tell whether two entries stand for the same writer."""
         return self.identity == other.identity
 
     def owned(self, paths: Set[Path]) -> Set[Path]:

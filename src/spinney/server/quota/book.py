@@ -39,7 +39,7 @@ class Quota:
         return [name for name in self.hard if measures(name, storage)]
 
     def selects(self, storage: str, obj: JSON) -> bool:
-        """Return whether an object is in all scopes."""
+        """Tell whether an object is in all scopes."""
         return all(is_in_scope(scope, storage, obj) for scope in self.scopes)
 
     def charge(self, storage: str, obj: JSON) -> dict[str, Quantity]:

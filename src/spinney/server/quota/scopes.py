@@ -15,7 +15,7 @@ def scopes_of(spec: JSON) -> tuple[JSON, ...]:
 
 
 def is_in_scope(scope: JSON, storage: str, obj: JSON) -> bool:
-    """Return whether an object meets one requirement; kinds that have no scopes meet none."""
+    """Tell whether an object meets one requirement; kinds that have no scopes meet none."""
     spec = obj.get("spec") or {}
     if storage == CLAIMS:
         return scope["scopeName"] == "VolumeAttributesClass" and _is_named(scope, _attribute_classes(obj))
@@ -39,13 +39,13 @@ def is_in_scope(scope: JSON, storage: str, obj: JSON) -> bool:
 
 
 def is_terminating(pod: JSON) -> bool:
-    """Return whether a pod is meant to end."""
+    """Tell whether a pod is meant to end."""
     deadline = (pod.get("spec") or {}).get("activeDeadlineSeconds")
     return deadline is not None and deadline >= 0
 
 
 def _is_named(scope: Mapping[str, Any], names: list[str]) -> bool:
-    """Return whether a requirement about a name holds for one of an object's names, or for its having none."""
+    """Tell whether a requirement about a name holds for one of an object's names, or for its having none."""
     wanted = scope.get("values") or ()
     match scope.get("operator"):
         case "In":

@@ -27,7 +27,7 @@ _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 
 
 def measures(resource: str, storage: str) -> bool:
-    """Return whether a resource that quotas name is used by objects of a collection."""
+    """Tell whether a resource that quotas name is used by objects of a collection."""
     if storage == PODS:
         prefixed = resource.startswith(("hugepages-", "requests.hugepages-"))
         return resource in _OF_PODS or prefixed or (resource.startswith("requests.") and _is_extended(resource))

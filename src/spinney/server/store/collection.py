@@ -53,7 +53,7 @@ class Collection:
         return total
 
     def changed_since(self, revision: int) -> bool:
-        """Return whether anything changed after ``revision``; raise :class:`TooOld` if that is forgotten."""
+        """Tell whether anything changed after ``revision``; raise :class:`TooOld` if that is forgotten."""
         return bool(self.history.newest_first(revision))
 
     def records_at(self, revision: int, namespace: str | None = None, after: Key | None = None) -> Iterator[Record]:

@@ -117,7 +117,7 @@ class RemedyTrial:
 
 
 def progress(simulation: Simulation, key: GangKey) -> tuple[bool, bool]:
-    """Return whether a gang has its minimum placed, and whether some of its pods wait."""
+    """Tell whether a gang has its minimum placed, and whether some of its pods wait."""
     members = [record for record in simulation.inventory.cluster.pods() if simulation.gang_of(record) == key]
     waits = any(record.status in (PodStatus.PENDING, PodStatus.GATED) for record in members)
     held = Counter(simulation.pod_set_of(record) for record in members if record.status in ACTIVE_ALLOCATED)

@@ -58,7 +58,7 @@ class ServerProcess:
 
     @property
     def alive(self) -> bool:
-        """Say whether the program still runs."""
+        """Tell whether the program still runs."""
         return self._popen.poll() is None
 
     def wait_until_ready(

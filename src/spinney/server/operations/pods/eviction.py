@@ -46,7 +46,7 @@ async def evict(context: Context, target: Target, body: Any, options: WriteOptio
 
 
 def needs_budget(pod: JSON) -> bool:
-    """Return whether a pod counts against budgets: not while it is pending, ended or being deleted."""
+    """Tell whether a pod counts against budgets: not while it is pending, ended or being deleted."""
     phase = (pod.get("status") or {}).get("phase")
     return phase not in {"Succeeded", "Failed", "Pending"} and "deletionTimestamp" not in pod["metadata"]
 
@@ -76,7 +76,7 @@ def spend(context: Context, record: Record, budget: JSON, pod: JSON, *, dry_run:
 
 
 def is_ready(pod: JSON) -> bool:
-    """Return whether a pod's Ready condition is True."""
+    """Tell whether a pod's Ready condition is True."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
 
