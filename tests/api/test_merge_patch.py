@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.api.merge_patch import merge_patch
-from spinney.server.patches.merge import merge
+from spinney.api.merge_patch import merge, merge_patch
 
 SCALARS = st.booleans() | st.integers() | st.text(max_size=3)
 VALUES = st.recursive(

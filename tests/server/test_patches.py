@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spinney.api.merge_patch import merge
 from spinney.server.kinds.shapes import POD
 from spinney.server.patches.json import PatchFailed, apply_json_patch
-from spinney.server.patches.merge import merge
 from spinney.server.patches.strategic import strategic_merge
 from tests.server.api import CONFIG_MAPS, JSON_PATCH, PODS, STRATEGIC, a_config_map, a_pod, an_api
 

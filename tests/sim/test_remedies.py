@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 from spinney.api.labels import EXPECTED_DURATION
+from spinney.api.merge_patch import merge
 from spinney.api.struct import JSON, to_json
 from spinney.explain import as_text
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
-from spinney.server.patches.merge import merge
 from spinney.sim import Cluster
 from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.subjects import find

@@ -11,12 +11,12 @@ import pytest
 
 from spinney.api.core import POD, Pod
 from spinney.api.kai import QUEUE
+from spinney.api.merge_patch import merge
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.runtime import Runtime, run_virtual
-from spinney.server.patches.merge import merge
 from spinney.sim import Cluster
 from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.subjects import find

@@ -1,4 +1,6 @@
-"""JSON merge patches (RFC 7386), from the object that is there and the one that is wanted."""
+"""JSON merge patches (RFC 7386): made from the object that is there and the one that is wanted, and applied."""
+
+from typing import Any
 
 from spinney.api.struct import JSON
 
@@ -14,3 +16,16 @@ def merge_patch(found: JSON, wanted: JSON) -> JSON:
         elif present != value or name not in found:
             patch[name] = value
     return patch
+
+
+def merge(target: Any, patch: Any) -> Any:
+    """Return ``target`` changed by ``patch``; neither is changed, unchanged parts are shared."""
+    if not isinstance(patch, dict):
+        return patch
+    merged: JSON = {**target} if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge(merged.get(name), value)
+    return merged

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from spinney.api.merge_patch import merge
 from spinney.api.struct import JSON
 from spinney.server.exchange.bodies import from_json, from_yaml, media_type
 from spinney.server.exchange.duplicates import repeated_fields
@@ -25,7 +26,6 @@ from spinney.server.operations.write import WriteOptions, check_may_create
 from spinney.server.patches.apply import apply, apply_to_nothing, without_nulls
 from spinney.server.patches.fieldset import repeated_item, shown
 from spinney.server.patches.json import PatchFailed, PatchTooLong, apply_json_patch
-from spinney.server.patches.merge import merge
 from spinney.server.patches.strategic import strategic_merge
 from spinney.server.store import Record
 
