@@ -2,7 +2,7 @@
 
 from spinney.api.labels import KAI_NODE_POOL
 from spinney.gangs.intake import ClusterIntake
-from spinney.scheduler.config import parse_config
+from spinney.scheduler.config_files import parse_config
 from spinney.scheduler.intake.inventory import Inventory, NodePool
 from tests.scheduler.building import a_node, a_pod, a_scheduler, placements
 

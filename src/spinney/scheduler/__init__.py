@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from spinney.lazy_exports import exported
 
 if TYPE_CHECKING:
-    from spinney.scheduler.config import PluginOption, SchedulerConfig, load_config, parse_config
+    from spinney.scheduler.config import PluginOption, SchedulerConfig
+    from spinney.scheduler.config_files import load_config, parse_config
     from spinney.scheduler.cycle.scheduler import Scheduler
     from spinney.scheduler.framework.arguments import read_arguments
     from spinney.scheduler.framework.events import BatchEvent, CapacityVerdict, Event, EventHandler, Scenario
@@ -64,7 +65,8 @@ __all__ = [
 __getattr__ = exported(
     __name__,
     {
-        "config": ["PluginOption", "SchedulerConfig", "load_config", "parse_config"],
+        "config": ["PluginOption", "SchedulerConfig"],
+        "config_files": ["load_config", "parse_config"],
         "cycle.scheduler": ["Scheduler"],
         "framework.arguments": ["read_arguments"],
         "framework.events": ["BatchEvent", "CapacityVerdict", "Event", "EventHandler", "Scenario"],

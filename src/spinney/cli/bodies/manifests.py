@@ -23,7 +23,7 @@ from spinney.grouping.configuration import load as load_grouper
 from spinney.grouping.loading import built_in
 from spinney.grouping.rules import RuleSet
 from spinney.operator.configuration import check, load
-from spinney.scheduler.config import load_config, parse_config
+from spinney.scheduler.config_files import load_config, parse_config
 
 
 def manifests(

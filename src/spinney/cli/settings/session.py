@@ -6,7 +6,8 @@ from typing import Final
 import click
 
 from spinney.backends.documents import InvalidConfiguration
-from spinney.scheduler.config import SchedulerConfig, load_config
+from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.config_files import load_config
 from spinney.sim.policies.files import Policies
 
 _NONE: Final = Policies()

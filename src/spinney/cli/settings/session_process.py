@@ -15,7 +15,8 @@ from spinney.api.resource import Resource
 from spinney.autoscaling.provisioning import provisioning_for
 from spinney.backends.documents import InvalidConfiguration
 from spinney.kube.manager import Manager
-from spinney.scheduler.config import PluginOption, SchedulerConfig, load_config
+from spinney.scheduler.config import PluginOption, SchedulerConfig
+from spinney.scheduler.config_files import load_config
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.arguments import read_arguments, written
 from spinney.scheduler.framework.plugin import PluginRegistry, UnknownPlugin

@@ -19,7 +19,7 @@ from spinney.nodes import ClusterSpec
 from spinney.operator.configuration import KIND as OPERATOR_KIND
 from spinney.operator.configuration import load as load_operator
 from spinney.operator.operator import Settings
-from spinney.scheduler.config import load_config
+from spinney.scheduler.config_files import load_config
 from spinney.sim.embedded.stack import EVERY_BACKEND, GROUPER, StackOptions
 from spinney.sim.policies.files import Policies, with_framework_policies, with_policies
 

@@ -135,7 +135,7 @@ class GangInterlock:
             yield
 
     async def is_any_deleted(self, members: Iterable[Member]) -> bool:
-        """Tell whether a member is being deleted, as was asked for; one that turns out to stay counts for the last time."""
+        """Tell whether the deletion of a member was asked for; one that turns out to stay counts for the last time."""
         deleted = [member for member in members if _uid(member) in self._deleted] if self._deleted else []
         for member in deleted:
             await self._verify(member)

@@ -34,7 +34,8 @@ from spinney.explain import as_text
 from spinney.gangs.tree import GangKey
 from spinney.nodes import ClusterSpec
 from spinney.runtime import InlineExecutor, Runtime
-from spinney.scheduler.config import SchedulerConfig, load_config
+from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.config_files import load_config
 from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.results import Eviction
 from spinney.sim.advice.advice import Advisor
