@@ -77,7 +77,7 @@ def test_nouns_of_the_case_files_are_told_from_others() -> None:
 
 
 def test_private_classes_of_one_package_have_different_names() -> None:
-    """Whoever reads a package in one go meets each name once."""
+    """A reader of a whole package meets each name once."""
     twice = {
         name: [str(path.relative_to(PACKAGE)) for path in paths]
         for name, paths in class_names().items()

@@ -1,0 +1,283 @@
+"""What nodes and domains offer to tasks that were not placed: which filters refuse, and which domains come near."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from spinney.cluster.filters import SESSION_FILTERS, Candidate, FilterFramework, FilterResult, Refusal, resources_fit
+from spinney.cluster.filters.framework import NODE_FILTERS
+from spinney.cluster.filters.obstacles import obstacle
+from spinney.cluster.fitting import Demand, capacity, pods_held
+from spinney.cluster.journal import Rows
+from spinney.cluster.resources import Vector
+from spinney.cluster.table import Mask
+from spinney.explain import (
+    DomainReport,
+    DomainTable,
+    NodeNames,
+    PodReport,
+    Room,
+    domain_reports,
+    pod_report,
+)
+from spinney.explain.counting import RESOURCES_FILTER
+from spinney.gangs.tree import GroupSet, Member
+from spinney.scheduler.cycle.shared_gpus import RoomColumns
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeInfo
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo, by_request
+from spinney.scheduler.topology.domains import DomainTree
+
+NEAREST: Final = 5
+"""How many domains are looked at closely."""
+_ALL_FILTERS: Final = FilterFramework(SESSION_FILTERS)
+_NODE_FILTERS: Final = FilterFramework((*NODE_FILTERS, resources_fit.AFTER_RELEASE))
+
+
+@dataclass(frozen=True, slots=True)
+class PluginQuote:
+    """The words of a plugin about a pod and a node, as part of a reason. ``kind`` is the place of the pod's request."""
+
+    kind: int
+    plugin: str
+    node: NodeInfo
+    text: str
+
+
+def quoted(session: Session, plugin: str, task: PodInfo, node: NodeInfo) -> str:
+    """Return the reason why a plugin refuses a node, in its own words."""
+    return f"node(s) were refused by plugin {plugin}{session.ask.node_rules.reason_of(plugin, task, node)}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Ask:
+    """What some tasks ask for: their number, and what each kind of them asks for, on all nodes."""
+
+    count: int
+    demands: tuple[Demand, ...]
+
+    def at(self, rows: Rows) -> list[Demand]:
+        """Return the demands on some of the nodes."""
+        return [demand.at(rows) for demand in self.demands]
+
+
+@dataclass(frozen=True, eq=False)
+class UnmetLevel:
+    """A required level that no domain meets, how many pods each of its domains holds, and what must share one."""
+
+    tree: DomainTree
+    depth: int
+    held: Vector
+    ask: _Ask
+
+
+class Diagnosis:
+    """What nodes and domains offer to some tasks of a session."""
+
+    def __init__(self, session: Session, tasks: Sequence[PodInfo]) -> None:
+        self._session = session
+        self._tasks = tasks
+        self._table = session.nodes.table
+        self._names = NodeNames(self._table.names, session.nodes.all.rows)
+        alike = by_request(tasks)
+        self.one_of_each = [group[0] for group in alike.values()]
+        requests = [task.request for task in self.one_of_each]
+        self._room = RoomColumns.of(session.nodes.ledger, self._names.ordered, requests)
+        self.quotes: list[PluginQuote] = []
+        results = [(group, self._diagnose(kind, group[0])) for kind, group in enumerate(alike.values())]
+        self.pod_reports = tuple(self._pod_report(group, result) for group, result in results)
+        self._usable_by = [(group[0].request, _usable(self._table.alive, result)) for group, result in results]
+        unoffered = dict.fromkeys(name for group, _ in results for name in group[0].request.unoffered)
+        self._resources = self._room.names(self._table.axis.names(tuple(unoffered)))
+        self._usable = np.logical_or.reduce([usable for _, usable in self._usable_by])
+
+    def beyond_nodes(self, task: PodInfo) -> bool:
+        """Tell whether a task is refused for another reason than asking for more than any node has."""
+        if self._session.ask.pre_predicate(task) is None:
+            return False
+        largest: Vector = self._table.allocatable[self._names.ordered].max(axis=0, initial=0)
+        return bool((task.request.vector(len(largest)) <= largest).all()) and not task.request.unoffered
+
+    def required_level(self, root: GroupSet) -> UnmetLevel | None:
+        """Return the outermost required level that no domain can meet, if that is what is in the way."""
+        for member, tasks in self._constrained(root):
+            found = self._session.topologies.required(member.topology)
+            if found is None:
+                continue
+            topology, depth = found
+            tree = self._session.snapshot.domain_trees.tree(topology, self._table)
+            ask = self._ask(tasks)
+            held = self._held(tree, depth, ask)
+            if held.max(initial=0) < ask.count:
+                return UnmetLevel(tree, depth, held, ask)
+        return None
+
+    def nearest_domains(self, level: UnmetLevel | None) -> tuple[tuple[DomainReport, ...], int]:
+        """Return the domains that miss by least, nearest first, and how many there are; the cluster if no level.
+
+        What is lacking is worked out for the nearest only.
+        """
+        if level is None:
+            return (self._report("the cluster", "", self._names.ordered, self._ask(self._tasks)),), 0
+        domains = level.tree.levels[level.depth]
+        fits, ask = level.held, level.ask
+        nearest = np.lexsort((np.arange(len(fits)), -fits))[:NEAREST]
+        reports: list[DomainReport] = []
+        for domain in nearest.tolist():
+            members = domains.members(domain)
+            rows = members[self._usable[members]]
+            if not reports:
+                reports.append(self._report(short_level(domains.key), domains.names[domain], members, ask))
+                continue
+            reports.append(
+                DomainReport(
+                    level=short_level(domains.key),
+                    domain=domains.names[domain],
+                    nodes=len(rows),
+                    fits=min(int(fits[domain]), ask.count),
+                    needed=ask.count,
+                    possible=(empty := capacity(self._room.empty[rows], ask.at(rows))) >= ask.count,
+                    capacity=empty,
+                    closed=len(members) - len(rows),
+                )
+            )
+        return tuple(reports), len(domains)
+
+    def wider_domain(self, level: UnmetLevel | None) -> DomainReport | None:
+        """Return the tightest domain of a wider level that would hold the tasks, if there is one."""
+        if level is None:
+            return None
+        for depth in range(level.depth - 1, -1, -1):
+            fits = self._held(level.tree, depth, level.ask)
+            roomy = np.flatnonzero(fits >= level.ask.count)
+            if len(roomy):
+                domains = level.tree.levels[depth]
+                chosen = int(roomy[np.argmin(fits[roomy])])
+                return DomainReport(
+                    level=short_level(domains.key),
+                    domain=domains.names[chosen],
+                    nodes=len(domains.members(chosen)),
+                    fits=level.ask.count,
+                    needed=level.ask.count,
+                )
+        return None
+
+    # -- sums over nodes ---------------------------------------------------------------------------------------------
+
+    def _held(self, tree: DomainTree, depth: int, ask: _Ask) -> Vector:
+        """Return how many of the tasks each domain of a level has room for, ``[domain]``."""
+        domains = tree.levels[depth]
+        rows = tree.rows[self._usable[tree.rows]]
+        return pods_held(domains.of_row[rows], len(domains), self._room.free[rows], ask.at(rows))
+
+    def _report(self, level: str, name: str, members: Rows, ask: _Ask) -> DomainReport:
+        """Report one domain, whose nodes are ``members``."""
+        rows = members[self._usable[members]]
+        where = np.zeros(len(rows), dtype=np.int32)
+        table = DomainTable(level, [name], where, self._room.free[rows], self._room.empty[rows])
+        (report,) = domain_reports(table, ask.at(rows), self._resources)
+        return msgspec.structs.replace(report, closed=len(members) - len(rows))
+
+    def _ask(self, tasks: Sequence[PodInfo]) -> _Ask:
+        """Return what ``tasks`` ask for; a kind of pods that some usable node is closed to says where it may be."""
+        kinds = by_request(tasks)
+        demands = (
+            Demand(
+                self._room.vector(request),
+                len(kinds[request]),
+                None if np.array_equal(usable, self._usable) else usable,
+            )
+            for request, usable in self._usable_by
+            if request in kinds
+        )
+        return _Ask(len(tasks), tuple(demands))
+
+    def _constrained(self, member: Member) -> Iterator[tuple[Member, list[PodInfo]]]:
+        """Yield the parts of the tree that have tasks to place, from the root down."""
+        inside = {pod_set.name for pod_set in member.pod_sets()}
+        tasks = [task for task in self._tasks if task.pod_set.name in inside]
+        if not tasks:
+            return
+        yield member, tasks
+        if isinstance(member, GroupSet):
+            for child in member.members:
+                yield from self._constrained(child)
+
+    # -- single pods -------------------------------------------------------------------------------------------------
+
+    def _diagnose(self, kind: int, task: PodInfo) -> FilterResult:
+        """Ask every filter and every plugin about every node."""
+        nodes = self._session.nodes
+        candidate = Candidate(task.pod, task.request.requests)
+        if task.request.looks_around or nodes.has_rules_about(task.pod):
+            result = _ALL_FILTERS.diagnose(nodes.view, candidate)
+        else:
+            # Where no pod has a say about others, what was placed in this session need not be counted first.
+            result = _NODE_FILTERS.diagnose(nodes.surroundings, candidate)
+        refusals = [*result.refusals, *self._unshared(task), *self._refused_by_plugins(kind, task)]
+        return FilterResult(result.mask, tuple(refusals), result.pre_filter, result.pre_filter_unresolvable)
+
+    def _unshared(self, task: PodInfo) -> Iterator[Refusal]:
+        """Yield the nodes whose GPUs have no part left of the size a sharing pod asks for."""
+        if task.request.share is not None:
+            later, _ = self._session.nodes.resource_fit(task.request, self._names.ordered)
+            refused = self._mask(~later)
+            never = refused & self._room.never(task.request)
+            yield Refusal(RESOURCES_FILTER, "Insufficient share of a GPU", refused, never)
+
+    def _refused_by_plugins(self, kind: int, task: PodInfo) -> Iterator[Refusal]:
+        """Yield the nodes plugins refuse, with the reason each gives for the first of them."""
+        nodes, judge = self._session.nodes.all, self._session.ask.node_rules
+        # The filters of the plugin predicates have spoken.
+        for plugin, refused in judge.refused_by(task, nodes, besides="predicates"):
+            if refused.any():
+                first = nodes.where(refused)[0]
+                text = quoted(self._session, plugin, task, first)
+                self.quotes.append(PluginQuote(kind, plugin, first, text))
+                yield Refusal.final(plugin, text, self._mask(refused))
+
+    def _mask(self, of_all: Mask) -> Mask:
+        """Return verdicts over all nodes in name order as a mask over rows."""
+        mask = np.zeros(self._table.capacity, dtype=np.bool_)
+        mask[self._session.nodes.all.rows] = of_all
+        return mask
+
+    def _pod_report(self, alike: Sequence[PodInfo], result: FilterResult) -> PodReport:
+        first = alike[0]
+        names = self._room.names(self._table.axis.names(first.request.unoffered))
+        room = Room(self._room.free, self._room.vector(first.request), names)
+        return pod_report(
+            full_name(first),
+            self._names,
+            result.refusals,
+            pre_filter=result.pre_filter,
+            room=room,
+            alike=len(alike),
+            describe=partial(obstacle, self._table, first.pod),
+        )
+
+
+def _usable(alive: Mask, result: FilterResult) -> Mask:
+    """Return the nodes where nothing but room can be in the way, ``[node]``."""
+    usable = alive.copy()
+    if result.pre_filter is not None:
+        usable[:] = False
+    for refusal in result.refusals:
+        if refusal.filter != RESOURCES_FILTER:
+            usable &= ~refusal.nodes
+    return usable
+
+
+def full_name(of: PodGroupInfo | PodInfo) -> str:
+    """Return namespace and name."""
+    return f"{of.namespace}/{of.name}"
+
+
+def short_level(key: str) -> str:
+    """Return what people call a level: the last part of its label key."""
+    return key.rpartition("/")[2]
