@@ -186,6 +186,29 @@ def test_bare_pods_form_the_gang_they_name() -> None:
     assert (found.name, found.shape.min_member) == ("sweep", 3)
 
 
+def test_bare_pods_that_disagree_are_named() -> None:
+    """The first pod by its name says how many are needed; the gang says which pods ask for another number."""
+    pods = [
+        a_pod(name, labels={"spinney.dev/gang": "sweep"}, annotations={"kai.scheduler/min-member": asked})
+        for name, asked in (("a", "3"), ("b", "2"), ("c", "3"), ("d", "many"))
+    ]
+    found = grouped(pods[0], peers=lambda owner, pod: pods).gang
+    assert found.shape.min_member == 3
+    assert found.problems == ("needs 3 pods, as pod a says; pod b says 2",)
+
+
+@pytest.mark.parametrize(("failed", "needed"), [("", 4), ("1", 3), ("0,2-3", 1), ("0-3", 1)])
+def test_a_job_does_not_need_the_indexes_that_failed_for_good(failed: str, needed: int) -> None:
+    """An indexed Job goes on without them (``backoffLimitPerIndex``), so its gang does."""
+    job = an_owner(
+        "batch/v1/Job",
+        spec={"completions": 4, "parallelism": 4, "completionMode": "Indexed"},
+        status={"failedIndexes": failed} if failed else {},
+        annotations={"kai.scheduler/batch-min-member": "4"},
+    )
+    assert grouped(a_pod(), job).gang.shape.min_member == needed
+
+
 def test_an_unknown_priority_class_is_passed_over_and_reported() -> None:
     """The next name is tried, and the gang says which one does not exist."""
     job = an_owner("batch/v1/Job", labels={"priorityClassName": "gone"})

@@ -15,7 +15,7 @@ from spinney.api.core import Pod
 from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.grouping.attributes import MIN_MEMBER
 from spinney.grouping.owners import Owner
-from spinney.grouping.rules import PodRole, Rule, TextTerm, term, text_value
+from spinney.grouping.rules import POD_KIND, PodRole, Rule, TextTerm, term, text_value
 from spinney.grouping.segments import segmented
 from spinney.grouping.shapes import MOST_PARTS, REMEMBERED, Shape, SubGroupShape, pod_number, role_topology
 from spinney.grouping.terms import MOST_PODS, Path, RuleRefused, TermInput, needed, parse_path
@@ -107,12 +107,33 @@ def _flat(subject: RuledPod, override: int | None) -> Shape:
     replicas = None if rule.replicas is None else term(rule.replicas).value(scope)
     if replicas is not None and floor > replicas:
         problems.append(f"needs {floor} pods, but will have {replicas}")
+    problems += _disagreements(subject, floor)
     limit = None if rule.at_most is None else term(rule.at_most).value(scope)
     return Shape(
         min_member=floor if limit is None else min(floor, limit),
         problems=tuple(problems),
         finished_counted=limit is not None,
     )
+
+
+def _disagreements(subject: RuledPod, floor: int) -> Iterator[str]:
+    """Say which pods without an owner ask for another minimum than the one whose word counts."""
+    rule = subject.rule
+    if rule.kind != POD_KIND or not rule.label:
+        return
+    others: dict[int, list[str]] = {}
+    for pod in subject.peers():
+        scope = TermInput(subject.counts.content, annotation=pod.metadata.annotations.get)
+        try:
+            asked = _first((_ALWAYS_FIRST, *rule.override, rule.floor), scope)
+        except RuleRefused:
+            continue  # the pod itself says so
+        if asked is not None and asked != floor and not pod.metadata.deleting:
+            others.setdefault(asked, []).append(pod.metadata.name)
+    for asked, names in sorted(others.items()):
+        few = ", ".join(sorted(names)[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        who = f"pod {few} says" if len(names) == 1 else f"pods {few} say"
+        yield f"needs {floor} pods, as pod {subject.pod.metadata.name} says; {who} {asked}"
 
 
 def _check_required(rule: Rule, scope: TermInput) -> None:

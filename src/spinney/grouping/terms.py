@@ -29,7 +29,8 @@ _TOKEN: Final = re.compile(
 )
 _STEP: Final = re.compile(r'\.?(?:(\w+)|"([^"]+)"|\[(\*)\])')
 _WORDS: Final = frozenset({"else", "or"})
-_FUNCTIONS: Final = frozenset({"min", "max", "sum"})
+_FUNCTIONS: Final = ("min", "max", "sum", "indexes")
+_INDEXES: Final = re.compile(r"(\d{1,9}(-\d{1,9})?(,\d{1,9}(-\d{1,9})?)*)?")
 
 
 class InvalidTerm(ValueError):
@@ -190,6 +191,25 @@ class Sum(Term, frozen=True):
         yield from self.term.parts()
 
 
+class Indexes(Term, frozen=True):
+    """How many indexes a text such as ``0,2-4`` lists, as indexed Jobs write them; absent if the text is."""
+
+    path: Path
+
+    def value(self, scope: TermInput) -> int | None:
+        text = next(iter(self.path.found(scope)), None)
+        if text is None:
+            return None
+        if not isinstance(text, str) or not _INDEXES.fullmatch(text):
+            raise RuleRefused(f"{self.path.text}: found {text!r}, expected indexes such as '0,2-4'")
+        ranges = [part.partition("-") for part in text.split(",") if part]
+        return sum(int(last or first) - int(first) + 1 for first, _, last in ranges)
+
+    def parts(self) -> Iterator[Term]:
+        yield self
+        yield self.path
+
+
 def needed(term: Term, scope: TermInput) -> int:
     """Return the number of a term that must have one; raises :class:`RuleRefused` naming the paths that are absent."""
     found = term.value(scope)
@@ -327,7 +347,15 @@ class _Parser:
             self._take()
             terms.append(self.choice())
         self._expect(")")
-        return Combination(name, tuple(terms)) if name != "sum" else self._sum_over(terms)
+        match name, terms:
+            case "sum", _:
+                return self._sum_over(terms)
+            case "indexes", [Path() as path]:
+                return Indexes(path)
+            case "indexes", _:
+                raise InvalidTerm(f"{self._text!r}: indexes() needs one path, such as status.failedIndexes")
+            case _:
+                return Combination(name, tuple(terms))
 
     def _sum_over(self, terms: list[Term]) -> Term:
         stars = {
@@ -364,5 +392,7 @@ def _for_each(term: Term, over: Steps) -> Term:
             return Choice(_for_each(first, over), _for_each(second, over), skip_zero)
         case Combination(how, terms):
             return Combination(how, tuple(_for_each(each, over) for each in terms))
+        case Indexes(Path(steps)) if steps[: len(over)] == over:
+            return Indexes(Path(("each", *steps[len(over) :])))
         case _:
             return term
