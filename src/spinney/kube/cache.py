@@ -29,11 +29,12 @@ from msgspec import StructMeta
 
 from spinney.api.resource import Resource
 from spinney.kube.backoff import Backoff
-from spinney.kube.client import PAGE_SIZE, Client, Selecting
+from spinney.kube.client import PAGE_SIZE, Client
 from spinney.kube.errors import ApiError, Expired, KubeError
 from spinney.kube.indexes import Index, IndexFunction
 from spinney.kube.keys import Key, ObjectIdentity, identify
 from spinney.kube.metrics import KubeMetrics
+from spinney.kube.parameters import Selecting
 from spinney.kube.sharing import Sharing
 from spinney.kube.watching import EventDecoder, Undecodable, WatchEvent
 from spinney.runtime import Runtime

@@ -11,7 +11,7 @@ import asyncio
 import builtins
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from enum import Enum
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, Unpack
 
 import msgspec
 
@@ -28,6 +28,17 @@ from spinney.kube.errors import (
 )
 from spinney.kube.keys import Identified
 from spinney.kube.pages import Listing, Page, T, decode_page, refuse
+from spinney.kube.parameters import (
+    PropagationPolicy,
+    Reading,
+    Selecting,
+    Watching,
+    delete_options,
+    manifest_of,
+    namespace_in,
+    query_of,
+    selecting,
+)
 from spinney.kube.request_metrics import RequestMetrics, code_of
 from spinney.kube.retrying import SAFE_METHODS, RetryPolicy
 from spinney.kube.transport import Request, Response, Transport
@@ -36,7 +47,6 @@ from spinney.kube.watching import Bookmark, EventDecoder, Undecodable, WatchEven
 from spinney.kube.writes import note_write
 from spinney.runtime import Runtime
 
-PropagationPolicy = Literal["Background", "Foreground", "Orphan"]
 FieldValidation = Literal["Ignore", "Warn", "Strict"]
 
 PAGE_SIZE = 500
@@ -54,26 +64,6 @@ class PatchKind(Enum):
     MERGE = "application/merge-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
     APPLY = "application/apply-patch+yaml"
-
-
-class Selecting(TypedDict, total=False):
-    """Which objects of a collection are meant: those that both selectors match."""
-
-    label_selector: str | None
-    field_selector: str | None
-
-
-class Reading(Selecting, total=False):
-    """What is asked of a list; ``limit`` is how many objects come at a time, 0 for all at once."""
-
-    limit: int
-
-
-class Watching(Selecting, total=False):
-    """What is asked of a watch: from where, and for how long."""
-
-    resource_version: str | None
-    timeout_seconds: int | None
 
 
 class Client:
@@ -157,7 +147,7 @@ class Client:
         While a page is being read, the server is already asked for the next.
         """
         wanted.setdefault("limit", PAGE_SIZE)
-        query = _parameters(Reading, wanted)
+        query = selecting(Reading, wanted)
         path = resource.path(namespace)
         response = await self.raw("GET", path, query=query)
         while True:
@@ -202,7 +192,7 @@ class Client:
         **wanted: Unpack[Watching],
     ) -> AsyncGenerator[builtins.list[bytes], None]:
         """Yield the undecoded lines of one watch, as many at a time as have arrived together."""
-        query = {"watch": "true", "allowWatchBookmarks": "true"} | _parameters(Watching, wanted)
+        query = {"watch": "true", "allowWatchBookmarks": "true"} | selecting(Watching, wanted)
         path = resource.path(namespace)
         began = self.runtime.clock.monotonic()
         async with self.transport.stream(Request("GET", path, query, timeout=self._timeout)) as response:
@@ -229,8 +219,8 @@ class Client:
         dry_run: bool = False,
     ) -> T:
         """Create an object, or with ``subresource`` and ``name`` post to a subresource; returns what was stored."""
-        body = _manifest(resource, obj) if subresource is None else to_json(obj)
-        path = resource.path(namespace or _namespace(resource, body), name, subresource)
+        body = manifest_of(resource, obj) if subresource is None else to_json(obj)
+        path = resource.path(namespace or namespace_in(resource, body), name, subresource)
         return await self._typed("POST", path, type, query=self._writing(dry_run), body=body)
 
     async def replace(
@@ -244,8 +234,8 @@ class Client:
         dry_run: bool = False,
     ) -> T:
         """Replace an object whole; with a resource version in it, only if nobody wrote since (else ``Conflict``)."""
-        body = _manifest(resource, obj)
-        path = resource.path(namespace or _namespace(resource, body), body["metadata"]["name"], subresource)
+        body = manifest_of(resource, obj)
+        path = resource.path(namespace or namespace_in(resource, body), body["metadata"]["name"], subresource)
         return await self._typed("PUT", path, type, query=self._writing(dry_run), body=body)
 
     async def apply(
@@ -261,9 +251,9 @@ class Client:
         dry_run: bool = False,
     ) -> T:
         """Own exactly the fields in ``obj`` (server-side apply); creates the object if it is not there."""
-        body = _manifest(resource, obj)
+        body = manifest_of(resource, obj)
         body["metadata"].pop("managedFields", None)
-        path = resource.path(namespace or _namespace(resource, body), body["metadata"]["name"], subresource)
+        path = resource.path(namespace or namespace_in(resource, body), body["metadata"]["name"], subresource)
         query = self._writing(dry_run, field_manager) | {"force": "true" if force else "false"}
         return await self._typed("PATCH", path, type, query=query, body=body, content_type=PatchKind.APPLY.value)
 
@@ -306,7 +296,7 @@ class Client:
         dry_run: bool = False,
     ) -> None:
         """Delete one object; ``uid`` and ``resource_version`` are preconditions (else ``Conflict``)."""
-        body = encode(_delete_options(grace_period_seconds, propagation_policy, uid, resource_version, dry_run))
+        body = encode(delete_options(grace_period_seconds, propagation_policy, uid, resource_version, dry_run))
         path = resource.path(namespace, name)
         precise = None if resource_version else uid
         await self._exactly(precise, path, lambda: self.raw("DELETE", path, body=body))
@@ -320,8 +310,8 @@ class Client:
         **wanted: Unpack[Selecting],
     ) -> None:
         """Delete every object of a collection that the selectors match."""
-        body = _delete_options(grace_period_seconds, None, None, None, dry_run=False)
-        await self.raw("DELETE", resource.path(namespace), query=_parameters(Selecting, wanted), body=encode(body))
+        body = delete_options(grace_period_seconds, None, None, None, dry_run=False)
+        await self.raw("DELETE", resource.path(namespace), query=selecting(Selecting, wanted), body=encode(body))
 
     async def bind(
         self, namespace: str, pod: str, uid: str | None, node: str, *, annotations: Mapping[str, str] = {}
@@ -359,7 +349,7 @@ class Client:
             "kind": "Eviction",
             "metadata": {"name": pod, "namespace": namespace},
         }
-        if options := _delete_options(grace_period_seconds, None, uid, None, dry_run):
+        if options := delete_options(grace_period_seconds, None, uid, None, dry_run):
             eviction["deleteOptions"] = options
         path, query, body = _POD.path(namespace, pod, "eviction"), self._writing(dry_run), encode(eviction)
         await self._exactly(uid, _POD.path(namespace, pod), lambda: self.raw("POST", path, query=query, body=body))
@@ -496,68 +486,11 @@ class Client:
             ) from problem
 
     def _writing(self, dry_run: bool, field_manager: str | None = None) -> dict[str, str]:
-        return _query(
+        return query_of(
             fieldManager=field_manager or self.field_manager,
             dryRun="All" if dry_run else None,
             fieldValidation=self._field_validation,
         )
-
-
-def _query(**parameters: str | int | None) -> dict[str, str]:
-    return {name: str(value) for name, value in parameters.items() if value is not None}
-
-
-_PARAMETERS = {
-    "label_selector": "labelSelector",
-    "field_selector": "fieldSelector",
-    "limit": "limit",
-    "resource_version": "resourceVersion",
-    "timeout_seconds": "timeoutSeconds",
-}
-
-
-def _parameters(kind: type[Selecting], wanted: Selecting) -> dict[str, str]:
-    """Return the query for what is wanted; a misspelt selector must not come to mean every object."""
-    known = kind.__annotations__
-    if unknown := sorted(wanted.keys() - known.keys()):
-        raise TypeError(f"unexpected argument {unknown[0]!r}; expected any of {', '.join(sorted(known))}")
-    return {_PARAMETERS[name]: str(value) for name, value in wanted.items() if value}
-
-
-def _manifest(resource: Resource, obj: JSON | Struct) -> JSON:
-    """Return the object as JSON with its own metadata dict, so that callers' objects are never written to."""
-    body: JSON = to_json(obj) if isinstance(obj, msgspec.Struct) else dict(obj)
-    body["apiVersion"] = resource.api_version
-    body["kind"] = resource.kind
-    body["metadata"] = dict(body.get("metadata") or {})
-    return body
-
-
-def _namespace(resource: Resource, body: JSON) -> str | None:
-    if not resource.namespaced:
-        return None
-    namespace: str | None = body.get("metadata", {}).get("namespace")
-    if namespace is None:
-        name = body.get("metadata", {}).get("name")
-        raise ValueError(f"{resource.kind} {name!r} is namespaced: set metadata.namespace or pass `namespace`")
-    return namespace
-
-
-def _delete_options(
-    grace_period_seconds: int | None,
-    propagation_policy: PropagationPolicy | None,
-    uid: str | None,
-    resource_version: str | None,
-    dry_run: bool,
-) -> JSON:
-    preconditions = _query(uid=uid, resourceVersion=resource_version)
-    options: JSON = {
-        "gracePeriodSeconds": grace_period_seconds,
-        "propagationPolicy": propagation_policy,
-        "preconditions": preconditions or None,
-        "dryRun": ["All"] if dry_run else None,
-    }
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _type_name(type: Any) -> str:
