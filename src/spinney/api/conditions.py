@@ -1,7 +1,7 @@
 """Lists of conditions as values: finding one, setting one, removing one.
 
 A condition list is keyed by type and keeps its order; setting a condition moves its transition time only when its
-status changes, which is what everybody who waits "since when" relies on.
+status changes, which is what readers of "since when" rely on.
 """
 
 from collections.abc import Iterable

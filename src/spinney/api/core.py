@@ -1,6 +1,6 @@
 """Pods and nodes as schedulers and controllers read them (``v1``), and the core resources.
 
-:class:`Pod` and :class:`Node` are *projections*: they keep what somebody in this program decides by and drop the rest
+:class:`Pod` and :class:`Node` are *projections*: they keep what this program decides by and drop the rest
 while decoding, so a cache of them is small and quick to fill. They are for reading; what is written to the API server
 is a patch, or JSON built from a template, never an encoded projection.
 """

@@ -59,7 +59,7 @@ Count = Annotated[int, schema({"format": "int32", "default": 0})]
 """A counter in a status: absent is zero, and the API server fills that in."""
 
 OpenObject: TypeAlias = JSON
-"""Somebody else's object inside ours, carried verbatim."""
+"""An object of another API inside ours, carried verbatim."""
 
 Duration = Annotated[str, described("A duration such as 4h30m.")]
 """Text that :func:`spinney.api.durations.parse_duration` reads."""

@@ -42,11 +42,11 @@ UNWRITTEN: Final[JSON] = {
     "message": "waiting for its pods",
     "lastTransitionTime": "1970-01-01T00:00:00Z",
 }
-"""What a new gang says before anybody has written its status: the CRD's default."""
+"""What a new gang says before any controller has written its status: the CRD's default."""
 
 
 def written(conditions: Conditions) -> Conditions:
-    """Return the conditions that somebody has written."""
+    """Return the conditions that controllers have written."""
     return tuple(condition for condition in conditions if condition.last_transition_time != _NEVER)
 
 

@@ -50,7 +50,7 @@ class ProvisioningRequestStatus(Struct, frozen=True, kw_only=True):
 
 
 class ProvisioningRequest(Struct, frozen=True, kw_only=True):
-    """Capacity that somebody asks an autoscaler for."""
+    """Capacity that an autoscaler is asked for."""
 
     metadata: Metadata = Metadata()
     spec: ProvisioningRequestSpec = ProvisioningRequestSpec()

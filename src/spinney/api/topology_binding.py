@@ -27,7 +27,7 @@ class TopologyLevel(Struct, frozen=True, kw_only=True):
 
 
 class SchedulerTopologyBinding(Struct, frozen=True, kw_only=True):
-    """A topology object that somebody else keeps for a scheduler; it is compared, never written."""
+    """A topology object that is kept outside Spinney for a scheduler; it is compared, never written."""
 
     scheduler_name: str
     topology_reference: str

@@ -56,7 +56,7 @@ class DeviceClaims:
                 log.warning("claim not given back", claim=str(allocation.claim), error=str(error))
 
     def interrupt(self) -> None:
-        """Nothing here waits for anybody."""
+        """Nothing here has to be waited for."""
 
     async def _persistently(
         self,
@@ -64,7 +64,7 @@ class DeviceClaims:
         allocation: ClaimAllocation,
         placement: Placement,
     ) -> None:
-        """Write to a claim, again if somebody else was faster."""
+        """Write to a claim, again if another writer was faster."""
         lock = self._locks.get(allocation.claim)
         if lock is None:
             lock = self._locks[allocation.claim] = asyncio.Lock()

@@ -3,7 +3,7 @@
 Evictions go through the eviction subresource, so disruption budgets hold. The victims of one beneficiary only help
 together; therefore each is tried first (a dry run), and nothing is evicted unless all of them may be. Victims are told
 for whom they go, and the beneficiary what its room has cost others. Between the trial and the eviction a budget can
-still be spent by somebody else; such an eviction is tried again for a while and then reported.
+still be spent by another eviction; such an eviction is tried again for a while and then reported.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class Victim:
 
 @dataclass(frozen=True, slots=True)
 class Disruption:
-    """Pods that go for one purpose. ``beneficiary`` is what events about their cost point at, if for somebody."""
+    """Pods that go for one purpose. ``beneficiary`` is what events about their cost point at, if there is one."""
 
     name: str
     victims: tuple[Victim, ...]

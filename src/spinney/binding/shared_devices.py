@@ -40,7 +40,7 @@ class SharedDeviceWriter:
             log.warning("devices not taken off the pod", pod=str(placement.pod), error=str(error))
 
     def interrupt(self) -> None:
-        """Nothing here waits for anybody."""
+        """Nothing here has to be waited for."""
 
     async def _label(self, placement: Placement, labels: Mapping[str, str | None]) -> None:
         patch = {"metadata": {"uid": placement.uid, "labels": labels}}

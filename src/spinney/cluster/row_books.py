@@ -1,4 +1,4 @@
-"""What is kept per row of a node table, in books that forks share until somebody writes."""
+"""What is kept per row of a node table, in books that forks share until one of them writes."""
 
 from collections.abc import Hashable, KeysView, Mapping
 from typing import Generic, Self, TypeVar

@@ -37,7 +37,7 @@ class DeviceUse(NamedTuple):
 
     @property
     def exists(self) -> bool:
-        """Tell whether somebody is on the device now; one that is only promised has not been chosen yet."""
+        """Tell whether a pod is on the device now; one that is only promised has not been chosen yet."""
         return self.active + self.releasing > 0
 
     @property
@@ -47,7 +47,7 @@ class DeviceUse(NamedTuple):
 
     @property
     def used(self) -> int:
-        """Return the parts anybody holds or was promised."""
+        """Return the parts that pods hold or were promised."""
         return self.active + self.releasing + self.pipelined
 
     @property
@@ -79,11 +79,11 @@ class SharedDevices(RowBooks[str, DeviceUse]):
         return self._at(0, rows)
 
     def kept_later(self, rows: npt.NDArray[np.intp]) -> Parts:
-        """Return the same of the devices that somebody shares then; others are whole again."""
+        """Return the same of the devices that are shared then; others are whole again."""
         return self._at(1, rows)
 
     def free_now(self, rows: npt.NDArray[np.intp]) -> Parts:
-        """Return what is free now, and promised to nobody, of the devices of ``rows`` that somebody is on."""
+        """Return what is free now, and promised to nobody, of the devices of ``rows`` that pods are on."""
         return self._at(2, rows)
 
     def fork(self) -> Self:

@@ -3,7 +3,7 @@
 * :func:`as_json` and :func:`as_text` say everything that is known.
 * :func:`condition_message` is one bounded line for a status condition; it begins "unschedulable on cluster".
 * :func:`event_message` is the same for an event, within the 1024 bytes an event's note may have.
-* :func:`kube_message` is kube-scheduler's sentence about one pod, to the letter, for those who parse it.
+* :func:`kube_message` is kube-scheduler's sentence about one pod, to the letter, for programs that parse it.
 
 All of them are pure and depend on nothing but their argument, so equal explanations render equally.
 """

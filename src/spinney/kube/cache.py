@@ -6,7 +6,7 @@ from the last version seen (bookmarks move it on while nothing happens). When th
 changed meanwhile. Reconnecting backs off with jitter unless the watch had been healthy.
 
 What subscribers may rely on: for each key the ``old`` of a change is the ``new`` of the change before; no version is
-reported twice; a deletion is always reported, also when the object was created again before anybody looked (that is a
+reported twice; a deletion is always reported, also when the object was created again before the cache saw it (that is a
 change to None, then a change from None). Changes of one object arrive in order. Several versions that went by while
 the watch was broken may be reported as one change.
 

@@ -194,7 +194,7 @@ class Kubelets:
         return tenant
 
     async def _look_at_labels(self, node: SimulatedNode) -> None:
-        """Read the labels of the Node object, which anybody may change."""
+        """Read the labels of the Node object, which other clients may change."""
         with suppress(NotFound):
             found = await self._client.get(NODE, node.name)
             node.labels = found["metadata"].get("labels") or {}

@@ -2,7 +2,7 @@
 
 A :class:`PodRun` is what the node remembers of a pod. :func:`advance` moves it through all that is due by ``now``
 and says when to look again; steps that are due together are taken together, so a pod with no latencies goes from bound
-to ready in one go and one write. Each step happens at the moment it was due, not when somebody looked, so a busy
+to ready in one go and one write. Each step happens at the moment it was due, not when it was noticed, so a busy
 process does not stretch the life of its pods.
 
 ::

@@ -51,7 +51,7 @@ class ContainerSpec(Struct, frozen=True, kw_only=True):
 
 
 class ReadinessGate(Struct, frozen=True, kw_only=True):
-    """A condition, written by somebody else, without which the pod is not ready."""
+    """A condition, written by another controller, without which the pod is not ready."""
 
     condition_type: str
 

@@ -43,7 +43,7 @@ def unready_patch(pod: BoundPod, *, now: datetime) -> JSON:
 
 
 def stopped_patch(pod: BoundPod, *, now: datetime) -> JSON:
-    """Return the patch that ends a pod whose removal waits for somebody's finalizer."""
+    """Return the patch that ends a pod whose removal waits for a finalizer."""
     return _failed_patch(pod, "", "", now=now)
 
 

@@ -1,7 +1,7 @@
 """Files that only their owner may read: keys, tokens, kubeconfigs, snapshots of a cluster.
 
 A file is written beside its place under a name nobody can foresee and then takes the place in one step. So it is never
-there half written, it never has the mode of a file that was there before, and a link somebody put there is replaced,
+there half written, it never has the mode of a file that was there before, and a link that was put there is replaced,
 not followed.
 """
 

@@ -185,7 +185,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Developer logs, as klog counts: 4 says what node sets plugins made, 7 also of which nodes."""
 
     def __post_init__(self) -> None:
-        """Put the extra plugins into the list, which is all that anybody reads."""
+        """Put the extra plugins into the list, which is all that is read."""
         if self.extra_plugins:
             listed = {option.name: option for option in (*self.plugins, *self.extra_plugins)}
             msgspec.structs.force_setattr(self, "plugins", tuple(listed.values()))

@@ -79,7 +79,7 @@ def _is_huge(resource: str) -> bool:
 
 
 def _is_extended(resource: str) -> bool:
-    """Tell whether a resource is counted whole and never overcommitted: it belongs to somebody's device."""
+    """Tell whether a resource is counted whole and never overcommitted: it belongs to a device."""
     return "/" in resource and _NATIVE not in resource
 
 

@@ -65,7 +65,7 @@ def _templates(templates: tuple[ResourceClaimTemplateConfig, ...], path: FieldPa
 
 
 def _device_requests(template_spec: Any) -> bool:
-    """Tell whether a claim template, which is somebody else's JSON, asks for any device."""
+    """Tell whether a claim template, which is JSON of Kubernetes' own kind, asks for any device."""
     for key in ("spec", "devices", "requests"):
         if not isinstance(template_spec, dict):
             return False

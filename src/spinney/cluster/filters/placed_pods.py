@@ -85,7 +85,7 @@ class Footprint(NamedTuple):
 
 
 class _Placed:
-    """A pod on a row. Shared by forks; its kind is found when somebody first asks by selectors."""
+    """A pod on a row. Shared by forks; its kind is found when a selector is first asked about."""
 
     __slots__ = ("footprint", "kind", "pod", "row")
 

@@ -46,7 +46,7 @@ class InFlight:
         return self._flying.pop(key, (None, self._number))[1]
 
     def happened(self, event: ClusterEvent) -> None:
-        """Keep an event, if anybody is in flight who may miss it."""
+        """Keep an event, if a pod is in flight that may miss it."""
         if self._flying:
             self._events.setdefault((event.resource, event.action), deque()).append((self._number, event))
         self._number += 1

@@ -18,7 +18,7 @@ class OwnRuntimes:
         self._known: dict[GangKey, bool] = {}
 
     def protects(self, record: PodRecord) -> bool:
-        """Tell whether the gang of a pod is not to be disturbed yet; has those who wait tried again when it may be."""
+        """Tell whether the gang of a pod is not to be disturbed yet; pods that wait are tried again when it may be."""
         if self._services.longest_min_runtime <= timedelta(0):
             return False
         key = self._services.groups.gang_key(record)

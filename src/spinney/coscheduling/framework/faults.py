@@ -2,7 +2,7 @@
 
 Both go the same way. The caller gets :class:`FrameworkPluginFailed`, which names plugin, extension point and
 fault; the first failure of a plugin at a point is logged with its traceback, and all are counted. A plugin that takes
-long holds up everybody: that is logged and counted as well.
+long holds up every pod: that is logged and counted as well.
 """
 
 import math

@@ -35,7 +35,7 @@ class Groups:
         self.completed: Callable[[Group], None] = lambda group: None
         """Called when a group has become complete, so that its members may be tried."""
         self.fulfilled: Callable[[Group], None] = lambda group: None
-        """Called when its object, or a member that somebody else bound, satisfies a group whose members wait."""
+        """Called when its object, or a member that another scheduler bound, satisfies a group whose members wait."""
         self.incomplete: Callable[[Group], None] = lambda group: None
         """Called with a group that cannot be tried: its object is not there, or asks for more members than exist."""
         self.broken: Callable[[Group], None] = lambda group: None

@@ -5,7 +5,7 @@ with the topology keys of every level kept. Only if all of it finds a place are 
 nominated for its node. A group that would still not fit costs nobody anything, and says so.
 
 Members are tried one at a time, so a group that could lie in several domains, or needs only some of its parts, may have
-gone the wrong way. Before anybody is taken away for such a group it is therefore looked for a place for all of it on
+gone the wrong way. Before pods are taken away for such a group it is therefore looked for a place for all of it on
 free room, whatever its waiting members hold now; if there is one, they are sent there.
 """
 
@@ -40,7 +40,7 @@ class GroupPreemption(PostFilter):
         self._handle = handle
         self._services = handle.services
         self._below: tuple[tuple[int, int], bool] | None = None
-        """Whether somebody counts for less, for the moment and the priority it was last asked for."""
+        """Whether there are pods of lower priority, for the moment and the priority it was last asked for."""
 
     def post_filter(self, state: CycleState, pod: Pod) -> PostFilterResult:
         """Find a place for everything the group lacks, and take all victims that needs, or none."""

@@ -3,8 +3,8 @@
 A group that lost members, because a node failed or was drained, gets them back in the domains in which the rest of it
 lies. Where these have no room the group would stay broken for as long as the rest runs, which without its quorum does
 nothing. So the rest is evicted, within its disruption budgets, if all of the group fits somewhere else on free room,
-and if somebody makes its pods anew. It comes before GroupPreemption: a broken group that restarts loses nothing more,
-and those that would make room for it do.
+and if a controller makes its pods anew. It comes before GroupPreemption: a broken group that restarts loses nothing
+more, and those that would make room for it do.
 """
 
 from collections.abc import Mapping

@@ -89,7 +89,7 @@ class CoschedulingIntake:
         if self._nominations.remove(key) and record is not None:
             self._queue.notify(room_freed(record.pod, promised))
         if waiting is not None:
-            waiting.reject("SchedulingGates", "the pod is gone, ended or bound by somebody else")
+            waiting.reject("SchedulingGates", "the pod is gone, ended or bound by another scheduler")
         if gone:
             self._gone(key)
 

@@ -1,6 +1,6 @@
 """The PodGroup controller: what the status of a scheduler-plugins PodGroup says, from the pods that name it.
 
-The status is a function of the pods there are now, so it recovers by itself from whatever interrupted anybody:
+The status is a function of the pods there are now, so it recovers by itself from every interruption:
 
 ==========  ==========================================================================================================
 Finished    as many members as the minimum have succeeded; stays when the pods are cleaned up

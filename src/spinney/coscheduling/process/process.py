@@ -265,7 +265,7 @@ class CoschedulerProcess:
             await self._pod_status.close()
 
     async def _burst_after_burst(self) -> None:
-        """Run cycles until no pod is ready; between two bursts everybody else gets a turn."""
+        """Run cycles until no pod is ready; between two bursts other tasks get a turn."""
         seconds = self._configuration.burst_milliseconds / 1000
         while self.scheduler.burst(seconds, _MOST_PER_BURST):  # noqa: ASYNC110 - nothing is waited for
             await asyncio.sleep(0)

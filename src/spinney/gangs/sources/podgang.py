@@ -63,13 +63,13 @@ class SourceWorkload(NamedTuple):
         return f"{self.kind}/{self.name}"
 
     def is_called(self, kind: str, name: str) -> bool:
-        """Tell whether somebody means this one: its kind in any case, singular or plural."""
+        """Tell whether a word means this one: its kind in any case, singular or plural."""
         words = {self.kind.lower(), f"{self.kind.lower()}s"}
         return self.name == name and kind.lower().split(".")[0] in words
 
 
 def workload(pod_gang: PodGang) -> SourceWorkload | None:
-    """Return what the grouper made a PodGang for; ``None`` for one that somebody else made."""
+    """Return what the grouper made a PodGang for; ``None`` for one that it did not make."""
     if GROUPED not in pod_gang.metadata.labels:
         return None
     text = pod_gang.metadata.annotations.get(TOP_OWNER, "")

@@ -94,7 +94,7 @@ def _plans(
 
 
 def _matching(sharers: Sequence[ResourceSharing], place: CliquePlace) -> list[ResourceSharing]:
-    """Return the sharers whose filter lets the place in; without a filter everybody is in."""
+    """Return the sharers whose filter lets the place in; without a filter all are in."""
     group = place.group.config.name if place.group is not None else None
     return [
         sharer

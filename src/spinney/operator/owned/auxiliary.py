@@ -3,7 +3,7 @@
 :class:`AuxiliaryObjects` compares what is wanted with what is there, by name and recorded digest, and writes the
 difference: create what is missing, change what is different, delete what nobody wants. An object of the right name that
 belongs to another owner is never touched; that is an error the user has to resolve. The caches only hold what carries
-our label, so before anything is made it is asked for. Somebody else's ServiceAccount will do, though: it is a name to
+our label, so before anything is made it is asked for. Another owner's ServiceAccount will do, though: it is a name to
 bind rights to.
 """
 
@@ -152,7 +152,7 @@ class AuxiliaryObjects:
 
 
 def _is_foreign(found: OwnedObject, wanted: DesiredObject, owner: OwnerReference) -> bool:
-    """Tell whether an object is somebody else's and will do; raises :class:`NameTaken` where it will not."""
+    """Tell whether an object is another owner's and will do; raises :class:`NameTaken` where it will not."""
     if any(each.uid == owner.uid for each in found.metadata.owner_references):
         return False
     if wanted.resource == SERVICE_ACCOUNT:

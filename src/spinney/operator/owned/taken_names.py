@@ -1,8 +1,8 @@
 """Names that another set has taken: set ``a`` with clique ``b-0-c`` and set ``a-0-b`` with clique ``c`` share one.
 
-What somebody else has is never touched, so the set that comes second cannot come up, and says why. It is told before
-anything is made for it, from what the caches know (:func:`taken_names`); where two sets are made at the same time, when
-the API server refuses the second object (:func:`create_own`).
+An object of another owner is never touched, so the set that comes second cannot come up, and says why. It is told
+before anything is made for it, from what the caches know (:func:`taken_names`); where two sets are made at the same
+time, when the API server refuses the second object (:func:`create_own`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -52,7 +52,7 @@ def taken_names(layout: Layout, plans: Sequence[GangPlan], caches: Caches) -> It
 
 
 async def create_own(client: Client, resource: Resource, wanted: Owned) -> None:
-    """Create an object; one of its owner's that is there already is left, anybody else's raises :class:`NameTaken`."""
+    """Create an object; one of its owner's that is there already is left, another owner's raises :class:`NameTaken`."""
     try:
         await client.create(resource, wanted, type=Unread)
     except AlreadyExists:

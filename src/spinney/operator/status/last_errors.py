@@ -1,8 +1,8 @@
 """What an object says about its latest reconcile when that failed: ``status.lastErrors``, and an event.
 
-Failures that pass by themselves (somebody was quicker, the API server is busy) are not told unless they go on. What is
-told goes when a reconcile succeeds. The list has a field manager of its own, so a writer of the rest of a status
-neither sees to it nor removes it.
+Failures that pass by themselves (another writer was quicker, the API server is busy) are not told unless they go on.
+What is told goes when a reconcile succeeds. The list has a field manager of its own, so a writer of the rest of a
+status neither sees to it nor removes it.
 """
 
 from collections import Counter

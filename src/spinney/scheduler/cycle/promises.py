@@ -1,8 +1,8 @@
 """Promises that outlive the cycle they were given in: who had others evicted, or was moved, gets the place found then.
 
-A search for victims ends with everybody placed: the job it was for, and those that were moved for it. But victims take
-their time to go and their successors to come, so the places are taken up in later cycles, in another order and with
-other things free than when they were found. Left to itself, a moved job may come back to the very node it had to
+A search for victims ends with all of these placed: the job it was for, and those that were moved for it. But victims
+take their time to go and their successors to come, so the places are taken up in later cycles, in another order and
+with other things free than when they were found. Left to itself, a moved job may come back to the very node it had to
 leave, and the search begins anew. So the outcome is kept: until they have what they were promised, these jobs come
 first in their queues, and each prefers the nodes where it was placed. It is a preference; where a node has no room any
 more, another will do.

@@ -1,7 +1,7 @@
 """The session scheduler: opens a session on the inventory, runs the actions, returns what was decided.
 
 It needs no Kubernetes: an inventory filled by hand, from a snapshot file or by watches all look the same. Carrying out
-the decisions (binding, evicting, writing conditions) is somebody else's part.
+the decisions (binding, evicting, writing conditions) is not its part.
 """
 
 from collections.abc import Mapping

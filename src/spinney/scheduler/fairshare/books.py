@@ -26,7 +26,7 @@ class QueueBook:
         self.requested = ZERO
         self._fair_share = ZERO
         self.division_due: Callable[[], None] | None = None
-        """Divides the cluster, which is left until somebody asks for a fair share."""
+        """Divides the cluster, which is left until a fair share is asked for."""
 
     @property
     def fair_share(self) -> Amounts:
@@ -64,7 +64,7 @@ class QueueBooks:
         self.total = total  # what the cluster has
         self.pages: tuple[QueueBook, ...] = tuple(map(QueueBook, tree.queues))
         self.limited: dict[str, bool] = {}
-        """Whether queues have a limit, as far as somebody asked."""
+        """Whether queues have a limit, as far as was asked."""
 
     def __getitem__(self, name: str) -> QueueBook:
         return self.pages[self.tree.index[name]]

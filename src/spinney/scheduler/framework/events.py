@@ -28,7 +28,7 @@ class BatchEvent(msgspec.Struct, frozen=True):
     job: PodGroupInfo
     """Their job; the first of them, for a handler that hears of several at once (:attr:`EventHandler.ahead`)."""
     tasks: Sequence[PodInfo]
-    """They may be made when somebody looks at one."""
+    """They may be made when one is read."""
     request: RequestClass
     """What each of them requests."""
     count: int

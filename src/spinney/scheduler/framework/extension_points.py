@@ -2,7 +2,7 @@
 
 Every registration remembers the plugin it came from. A plugin fails closed: a predicate that raises means *does not
 fit*, a score that raises drops the node, an order that raises counts as equal, an event handler that raises is reported
-and the operation stands. Nothing a plugin does ever skips somebody else's filter.
+and the operation stands. Nothing a plugin does ever skips another plugin's filter.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Gangs as the session sees and moves them: jobs.
 
-A job's tasks are made when somebody first looks at them: most jobs of a cluster are running and nobody does.
+A job's tasks are made when they are first read: most jobs of a cluster are running, and theirs never are.
 """
 
 from collections import Counter
@@ -51,7 +51,7 @@ class PodGroupInfo:
         self._placed_first: dict[str, int] = {}
         """How many tasks at the beginning of each pod set are known not to wait."""
         self._is_plain = True
-        """Whether it may be plain; found out when somebody asks."""
+        """Whether it may be plain; found out when it is asked for."""
         self._plain: PlainPods | None = None
         self.places: Places | None = None
         """Where all its pods were put at once, without making tasks of them."""

@@ -63,7 +63,7 @@ class Moves:
         return moment + self._remembered if moment is not None else None
 
     def limit(self, job: str, workload: str) -> bool:
-        """Tell whether somebody may not be moved for a job, though for others like it."""
+        """Tell whether some jobs may not be moved for a job, though for others like it."""
         return workload in self._for or any(each == job for each, _ in self._by_job)
 
     def _moved_for(self, workload: str, other: str) -> datetime | None:

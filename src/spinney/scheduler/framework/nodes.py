@@ -60,7 +60,7 @@ class Nodes:
         """How many placed pods have a say about where other pods go."""
         self._last_fit: _LastFit | None = None
         self.visitors: Callable[[int], Iterable[PodRecord]] | None = None
-        """Who is on a row besides, while somebody asks what it would be like."""
+        """Which pods are on a row besides, while it is tried what it would be like."""
         self._moves: list[tuple[PodRecord, int]] = []
         self._carrier_moves: list[tuple[PodRecord, int]] = []
         self._infos: dict[int, NodeInfo] = {}
@@ -114,7 +114,7 @@ class Nodes:
         The next question about them gets what is known already.
         """
         known = self._last_fit
-        assert known is not None, "somebody has asked where a request fits"
+        assert known is not None, "where a request fits was asked before"
         if np.count_nonzero(mask) < len(mask):
             known = self._last_fit = _LastFit(
                 known.rows[mask], known.request, known.moment, known.later[mask], known.now[mask]

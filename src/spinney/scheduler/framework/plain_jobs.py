@@ -1,7 +1,7 @@
 """Plain jobs: all pods wait, are of one pod set and make one request, and go together or not at all.
 
 Most jobs of a busy cluster are plain, and most of those are like the one before. What is decided about such a job needs
-its pods as the book of gangs has them, in order, and nothing else; tasks are made of them when somebody looks.
+its pods as the book of gangs has them, in order, and nothing else; tasks are made of them when they are read.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -78,7 +78,7 @@ class Places(msgspec.Struct):
 
 
 class TaskRun(Sequence[PodInfo]):
-    """The tasks of a plain job, or of several that are alike, made when somebody looks at one."""
+    """The tasks of a plain job, or of several that are alike, made when one is read."""
 
     __slots__ = ("jobs", "pods")
 

@@ -125,7 +125,7 @@ class PluginRegistry:
     def offer_entry_points(self) -> None:
         """Add what installed distributions declare; a name that is registered already stays as it is.
 
-        Nothing is imported before somebody asks for it by name: what nobody uses can break nothing.
+        Nothing is imported before it is asked for by name: what is not used can break nothing.
         """
         for entry in entry_points(group=ENTRY_POINT_GROUP):
             if entry.name not in self._builders:

@@ -92,7 +92,7 @@ class Session:
         self.hooks = Hooks(self.failures)
         """What plugins have registered."""
         self.next_moment: datetime | None = None
-        """When time alone may change a decision, as far as anybody has said."""
+        """When time alone may change a decision, as far as plugins and actions have said."""
         self.uid = runtime.uid()
         self.now: datetime = runtime.clock.now()
         self.config = config
@@ -229,7 +229,7 @@ class Session:
 
     @property
     def jobs(self) -> Iterator[PodGroupInfo]:
-        """Return all jobs. Making their tasks is left until somebody looks at them."""
+        """Return all jobs. Their tasks are made when they are first read."""
         return map(self.job, self.snapshot.gangs.gangs)
 
     def job(self, key: GangKey) -> PodGroupInfo:

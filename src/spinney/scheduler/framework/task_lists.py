@@ -57,7 +57,7 @@ def tasks_of(job: "PodGroupInfo", session: "Session") -> dict[str, list[PodInfo]
 
 
 def settle_stuck(session: "Session") -> frozenset[PodKey]:
-    """Return the pods that have been terminating for too long; what they hold is no longer promised to anybody."""
+    """Return the pods that have been terminating for too long; what they hold is no longer promised."""
     deadline = session.now - timedelta(seconds=session.config.stuck_in_releasing_seconds)
     stuck: list[PodKey] = []
     for record in session.snapshot.releasing:

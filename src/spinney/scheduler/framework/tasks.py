@@ -23,7 +23,7 @@ NOWHERE = -1
 
 
 class PodInfo(msgspec.Struct, eq=False):
-    """A pod in a session. Mutable: statements change status and place; everybody else reads. Compared by identity."""
+    """A pod in a session. Mutable: statements change status and place; all other code reads. Compared by identity."""
 
     record: PodRecord
     job: "PodGroupInfo"

@@ -257,7 +257,7 @@ class Inventory:
         """Return the queues that gangs are divided by: those there are objects of, else those that are named."""
         if self._queues:
             return self.queues
-        # A cluster without Queue objects does not divide anything: every queue somebody names may hold all of it.
+        # A cluster without Queue objects does not divide anything: every queue that a job names may hold all of it.
         names, tree = self._boundless
         if names != gangs.queues:
             tree = QueueTree(QueueInfo(name=name, quota=NO_BOUND) for name in sorted(gangs.queues))

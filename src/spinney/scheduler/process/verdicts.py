@@ -25,7 +25,7 @@ class Verdicts:
         self._writers: list[AnyStatusController] = []
 
     def tell(self, writers: Iterable[AnyStatusController]) -> None:
-        """Tell those who write what changes."""
+        """Have writers follow what changes."""
         self._writers += writers
         self._inventory.cluster.subscribe(self._pod_changed)
 
@@ -37,7 +37,7 @@ class Verdicts:
                 self.look_at(gang)
 
     def look_at(self, gang: GangKey) -> None:
-        """Have everybody look at a gang."""
+        """Have all writers look at a gang."""
         for writer in self._writers:
             writer.look_at(gang)
 

@@ -46,7 +46,7 @@ class NoVirtualGangs:
         return False
 
     def pod_coming(self, pod: Pod) -> None:
-        """Nothing is kept for anybody."""
+        """Nothing is kept."""
 
     async def start(self, gang: GangKey, binds: Sequence[Binding]) -> None:
         """Nothing is ever started."""

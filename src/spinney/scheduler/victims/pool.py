@@ -94,7 +94,7 @@ class VictimPool:
     ) -> bool:
         """Tell whether a job of these queues is admitted; none of their pods is looked at for that.
 
-        ``may_be`` rules out all jobs of a priority before anybody looks at one of them.
+        ``may_be`` rules out all jobs of a priority before one of them is looked at.
         """
         for queue in queues:
             gangs = self._of(queue)

@@ -33,7 +33,7 @@ class FreedRoom:
 
     @cached_property
     def free(self) -> Matrix:
-        """Return whole resources, ``[node, resource]``: a large copy, made when somebody wants more than sums."""
+        """Return whole resources, ``[node, resource]``: a large copy, made when more than sums is wanted."""
         return self._table.idle + self._table.releasing
 
     @classmethod

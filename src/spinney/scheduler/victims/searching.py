@@ -2,7 +2,7 @@
 
 For one job the search asks, cheapest first, and stops at the first *no*:
 
-1. Is there anybody who may be a victim? Jobs are asked about, not their pods.
+1. Is there a job that may be a victim? Jobs are asked about, not their pods.
 2. Could the job be placed if every possible victim left? Sums per node and per domain answer that, first as if the
    cluster were empty, then with what victims hold; where nobody may be lost, with what could be moved elsewhere.
 3. Is what may be taken for good enough, with what is free, for what the job asks for? Sums per queue answer that.
@@ -190,7 +190,7 @@ class Search:
     # -- one job -----------------------------------------------------------------------------------------------------
 
     def _has_neighbours(self, queues: Sequence[str], room: FreedRoom, demand: JobDemand) -> bool:
-        """Tell whether anybody could be a victim on the nodes that a job without room is bound to, if it is to some.
+        """Tell whether there could be a victim on the nodes that a job without room is bound to, if it is to some.
 
         A plugin that makes scenarios of its own is asked in any case.
         """

@@ -1,4 +1,4 @@
-"""Trying a scenario: its victims are evicted virtually, and everybody is placed again in ordinary order.
+"""Trying a scenario: its victims are evicted virtually, and all jobs that wait are placed again in ordinary order.
 
 The job the search is for must find room; a victim that finds room too is moved, or stays if it finds its own place, and
 one that does not is lost. Whatever is placed is promised, never bound: the room is only there once victims are gone.

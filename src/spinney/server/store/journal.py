@@ -32,7 +32,7 @@ from spinney.server.store.history import StoreEvent
 log = structlog.get_logger()
 
 _OUTDATED_FACTOR = 4  # the file may have this many times as many lines as there are objects
-_OUTDATED_FLOOR = 20_000  # and this many before anybody cares
+_OUTDATED_FLOOR = 20_000  # and this many before the file is written anew
 _CHUNK = 1 << 20  # bytes that are written at once when the file is written anew
 
 _CHECKSUM = 8  # characters, and a space after them

@@ -353,7 +353,7 @@ class Advisor:
         return found
 
     def _settled(self, gang: GangKey) -> Fate | None:
-        """Return what becomes of a gang if a cycle decides nothing about anybody; ``None`` if it does."""
+        """Return what becomes of a gang if a cycle decides nothing; ``None`` if it decides something."""
         if self.cycle.changed:
             return None
         starts, waits = progress(self.simulation, gang)

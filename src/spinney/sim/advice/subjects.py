@@ -52,7 +52,7 @@ _EITHER: Final = {"pg": ("podgang", "podgroup")}
 
 @dataclass(frozen=True, order=True)
 class AdviceSubject:
-    """One object somebody asks about."""
+    """One object that is asked about."""
 
     word: str
     """How the kind is written on a command line: ``pod``, ``podgang``, ``pcs``, ``pclq``, ``podgroup``, ``queue``."""
@@ -178,7 +178,7 @@ def _belongs(pod: "Pod", kind: str, name: str) -> bool:
 
 
 def _is_workload(text: str) -> bool:
-    """Tell whether somebody asks about a workload of a kind that gangs are made for, such as ``job/train``."""
+    """Tell whether a question is about a workload of a kind that gangs are made for, such as ``job/train``."""
     from spinney.grouping.loading import built_in  # noqa: PLC0415 - only where nothing else was found
 
     word, slash, _ = text.rpartition("/")

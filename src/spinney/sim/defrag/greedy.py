@@ -18,7 +18,7 @@ from spinney.gangs.tree import GangKey
 from spinney.sim.defrag.problem import MovableGang, MovablePod, MovePrice, Problem, Solution, price, price_of
 
 _TRIES: Final = 50
-"""For each region; after each failure somebody else stays."""
+"""For each region; after each failure another gang stays."""
 _Choice = tuple[MovableGang, MovablePod]
 
 

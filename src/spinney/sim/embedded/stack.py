@@ -83,11 +83,11 @@ _COSCHEDULER = CoschedulerConfiguration(
 class StackOptions:
     """What runs beside the API server."""
 
-    crds: Sequence[JSON] | None = None  # None: every kind Spinney reads, also those that are somebody else's
+    crds: Sequence[JSON] | None = None  # None: every kind Spinney reads, also those of other projects
     nodes: ClusterSpec = field(default_factory=ClusterSpec)
     operator: Settings = field(default_factory=lambda: Settings(profiles=OUR_BACKENDS, topology_enabled=True))
     scheduler: SchedulerConfig = field(default_factory=lambda: SchedulerConfig(device_reservation=True))
-    coscheduler: CoschedulerConfiguration | None = None  # None: pods of its names are left to somebody else
+    coscheduler: CoschedulerConfiguration | None = None  # None: pods of its names are left to other schedulers
     plugins: PluginRegistry | None = None  # None: what is built in and installed
     framework_plugins: FrameworkRegistry | None = None
     grouper: LoadedGrouperConfiguration | None = None  # None: pods of ordinary workloads are placed one by one

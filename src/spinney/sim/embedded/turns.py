@@ -1,7 +1,7 @@
 """Turns: how many requests of a cluster's own parts are answered before the event loop looks at its sockets again.
 
 Operator, schedulers and nodes of an embedded cluster may have hundreds of writes under way. Answered in one go, they
-would let somebody outside wait for a fifth of a second at each step of a connection. The order stays that of asking.
+would let an outside client wait for a fifth of a second at each step of a connection. The order stays that of asking.
 """
 
 import asyncio

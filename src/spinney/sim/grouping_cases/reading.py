@@ -55,7 +55,7 @@ class GroupingCase(msgspec.Struct, frozen=True):
 
 
 def is_grouping_file(path: Path) -> bool:
-    """Tell whether a file holds grouping cases; a file that cannot be read is somebody else's to complain about."""
+    """Tell whether a file holds grouping cases; one that cannot be read is reported with the others."""
     try:
         raw: Any = msgspec.json.decode(path.read_bytes())
     except (OSError, msgspec.DecodeError):

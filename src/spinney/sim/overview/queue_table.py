@@ -94,7 +94,7 @@ def lines_of(scheduler: Scheduler) -> list[QueueLine]:
 
 
 def has_queues(simulation: Simulation) -> bool:
-    """Tell whether the cluster has Queue objects, or Kueue's; else every queue somebody names may hold all of it."""
+    """Tell whether the cluster has Queue objects, or Kueue's; else every queue that a job names may hold all of it."""
     return bool(simulation.of(QUEUE, Queue) or simulation.of(CLUSTER_QUEUE, ClusterQueue))
 
 

@@ -1,4 +1,4 @@
-"""What went wrong in somebody's plugin: which one, in which function at which line, and what came of it.
+"""What went wrong in a plugin: which one, in which function at which line, and what came of it.
 
 A scheduler fails closed and logs; in a cluster that is right. The author of a policy wants to see the fault
 instead, so while :func:`watching` runs, log entries about a failed plugin are gathered and no longer logged.
@@ -82,7 +82,7 @@ def watching() -> Iterator[PolicyFaults]:
 
 
 def place_of(error: BaseException) -> str:
-    """Return where somebody's function failed: the last line outside this package, or the function that was asked."""
+    """Return where a plugin's function failed: the last line outside this package, or the function that was asked."""
     frames: list[tuple[CodeType, int, dict[str, Any]]] = []
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
@@ -115,7 +115,7 @@ def _shown(filename: str) -> str:
 
 
 def _meant(error: BaseException) -> str:
-    """Return a hint at the attribute somebody probably meant."""
+    """Return a hint at the attribute that was probably meant."""
     if not isinstance(error, AttributeError) or error.name is None or error.obj is None:
         return ""
     near = get_close_matches(error.name, [name for name in dir(error.obj) if not name.startswith("_")], 1)

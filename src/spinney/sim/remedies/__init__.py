@@ -1,4 +1,4 @@
-"""What would let a waiting gang start: changes that were tried on the snapshot before anybody is told of them.
+"""What would let a waiting gang start: changes, each tried on the snapshot before it is said.
 
 :func:`remedies` knows a number of *levers* (uncordon nodes, raise a limit, relax a level, end other workloads, add
 nodes, ...). Each is pulled on a copy of the snapshot, and the production schedulers then decide. Only what lets the

@@ -25,7 +25,7 @@ _Gangs = Mapping[tuple[str | None, str], PodGang]
 
 
 class ToldChange(NamedTuple):
-    """A change as somebody can make it so that it lasts."""
+    """A change as a user can make it so that it lasts."""
 
     of_gangs: tuple[Patch, ...]
     """Patches of what gangs and their pods are made from."""

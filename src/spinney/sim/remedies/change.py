@@ -1,4 +1,4 @@
-"""A change somebody could make to a cluster, what it costs, and a set of them that is enough."""
+"""A change that a user could make to a cluster, what it costs, and a set of them that is enough."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ class RemedyPrice(Struct, frozen=True, kw_only=True):
     gpus: int = 0
     """GPUs on nodes to add, or held by what is ended or evicted."""
     ended: tuple[str, ...] = ()
-    """Workloads that somebody would have to end."""
+    """Workloads that a user would have to end."""
     moved: tuple[str, ...] = ()
     """Workloads that would be restarted on other nodes."""
     evicted: tuple[str, ...] = ()

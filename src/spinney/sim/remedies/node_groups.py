@@ -1,4 +1,4 @@
-"""Kinds of nodes that could be added to a cluster: the node groups of its autoscaler, as somebody wrote them down."""
+"""Kinds of nodes that could be added to a cluster: the node groups of its autoscaler, as a file lists them."""
 
 from dataclasses import dataclass
 from typing import Final

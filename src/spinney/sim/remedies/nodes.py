@@ -33,7 +33,7 @@ def node_levers(situation: Situation) -> Iterator[Lever]:
 def added_node_levers(situation: Situation) -> Iterator[Lever]:
     """Yield a lever for each kind of node that could be added, smallest first: where the gang nearly fits, or anew.
 
-    The kinds are those that somebody has written down, else those of nodes that are there.
+    The kinds are those of ``--node-groups``, else those of nodes that are there.
     """
     for group in situation.node_groups:
         yield from _adding_here_or_anew(situation, group.like, group)

@@ -223,7 +223,7 @@ def _holders(situation: Situation) -> list[_Workload]:
 
 
 def _may_end(record: PodRecord) -> bool:
-    """Tell whether somebody would end a pod to make room: nothing of the system, nothing that every node runs."""
+    """Tell whether a user would end a pod to make room: nothing of the system, nothing that every node runs."""
     controller = record.pod.metadata.controller
     return record.namespace not in _SYSTEM and (controller is None or controller.kind not in ("DaemonSet", "Node"))
 

@@ -1,8 +1,8 @@
 """What would happen: schedulers run over a snapshot.
 
 The simulation *is* the scheduler on a loaded snapshot; there is no second implementation. Each cycle runs the session
-scheduler over its pods and the coscheduler over everybody else's, carries the decisions out in the inventory as
-the cluster would (bound pods run, evicted ones that somebody owns come back pending, gates of a scaled gang open once
+scheduler over its pods and the coscheduler over all others, carries the decisions out in the inventory as
+the cluster would (bound pods run, evicted ones that have an owner come back pending, gates of a scaled gang open once
 its base gang is placed), and stops when a cycle changes nothing.
 """
 
