@@ -107,6 +107,15 @@ VALUES: dict[str, JSON] = {
         "webhooks": {"certificate": {"secretName": "ours"}},
         "config": {"leaderElection": {"enabled": False}},
     },
+    "grouper with settings of its own": {
+        "grouper": {"enabled": True, "config": {"scheduler": {"profiles": []}, "queueLabel": "team"}},
+        "scheduler": {"config": {"waitForGrouper": False}},
+        "config": {"scheduler": {"profiles": [{"name": "kai-scheduler", "default": True}]}},
+    },
+    "grouper with the operator's profiles": {
+        "grouper": {"enabled": True},
+        "config": {"scheduler": {"profiles": [{"name": "kai-scheduler", "default": True}]}},
+    },
     "coscheduler alone": {"operator": {"enabled": False}, "coscheduler": {"enabled": True}},
 }
 

@@ -28,11 +28,11 @@ kind: OperatorConfiguration
 grove-operator-config-{{ include "spinney.operatorConfiguration" . | sha256sum | trunc 8 }}
 {{- end -}}
 {{- define "spinney.spinney-schedulerConfigMap" -}}
-spinney-scheduler-config-{{ (toYaml (merge (deepCopy .Values.scheduler.config) (ternary (dict "waitForGrouper" true) dict .Values.grouper.enabled))) | sha256sum | trunc 8 }}
+spinney-scheduler-config-{{ (toYaml (ternary (set (deepCopy .Values.scheduler.config) "waitForGrouper" (dig "waitForGrouper" true .Values.scheduler.config)) .Values.scheduler.config .Values.grouper.enabled)) | sha256sum | trunc 8 }}
 {{- end -}}
 {{- define "spinney.spinney-coschedulerConfigMap" -}}
 spinney-coscheduler-config-{{ (toYaml .Values.coscheduler.config) | sha256sum | trunc 8 }}
 {{- end -}}
 {{- define "spinney.spinney-grouperConfigMap" -}}
-spinney-grouper-config-{{ (toYaml (merge (deepCopy .Values.grouper.config) (dict "apiVersion" "grouper.spinney.dev/v1alpha1" "kind" "GrouperConfiguration" "scheduler" (dig "scheduler" dict .Values.config)))) | sha256sum | trunc 8 }}
+spinney-grouper-config-{{ (toYaml (set (set (set (deepCopy .Values.grouper.config) "apiVersion" (dig "apiVersion" "grouper.spinney.dev/v1alpha1" .Values.grouper.config)) "kind" (dig "kind" "GrouperConfiguration" .Values.grouper.config)) "scheduler" (dig "scheduler" (dig "scheduler" dict .Values.config) .Values.grouper.config))) | sha256sum | trunc 8 }}
 {{- end -}}

@@ -177,8 +177,8 @@ def _yaml(value: object) -> str:
 
 
 SCHEDULER_CONFIGURATION: Final = Computed(
-    "(toYaml (merge (deepCopy .Values.scheduler.config) "
-    '(ternary (dict "waitForGrouper" true) dict .Values.grouper.enabled)))',
+    '(toYaml (ternary (set (deepCopy .Values.scheduler.config) "waitForGrouper" '
+    '(dig "waitForGrouper" true .Values.scheduler.config)) .Values.scheduler.config .Values.grouper.enabled))',
     lambda setting: _yaml(
         {
             **({"waitForGrouper": True} if setting.at("grouper.enabled") else {}),
@@ -186,11 +186,15 @@ SCHEDULER_CONFIGURATION: Final = Computed(
         }
     ),
 )
-"""Where the grouper runs, the session scheduler waits for it unless it is told not to."""
+"""Where the grouper runs, the session scheduler waits for it unless it is told not to.
+
+Helm's ``merge`` takes ``false`` for a value that is not there.
+"""
 GROUPER_CONFIGURATION: Final = Computed(
-    "(toYaml (merge (deepCopy .Values.grouper.config) "
-    '(dict "apiVersion" "grouper.spinney.dev/v1alpha1" "kind" "GrouperConfiguration" '
-    '"scheduler" (dig "scheduler" dict .Values.config))))',
+    '(toYaml (set (set (set (deepCopy .Values.grouper.config) "apiVersion" '
+    '(dig "apiVersion" "grouper.spinney.dev/v1alpha1" .Values.grouper.config)) "kind" '
+    '(dig "kind" "GrouperConfiguration" .Values.grouper.config)) "scheduler" '
+    '(dig "scheduler" (dig "scheduler" dict .Values.config) .Values.grouper.config)))',
     lambda setting: _yaml(
         {
             "apiVersion": "grouper.spinney.dev/v1alpha1",
