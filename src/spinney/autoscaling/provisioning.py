@@ -85,7 +85,7 @@ def provisioning_for(
     """Return who asks for nodes, run by ``manager``, and the configuration that keeps them; ``None``: nobody does."""
     if not config.provisioning_requests.class_name:
         return None, config
-    requests = ProvisioningRequests(manager, inventory, config.provisioning_requests, config.scheduler_names[0])
+    requests = ProvisioningRequests(manager, inventory, config.provisioning_requests, config.scheduler_names)
     manager.add_runnable("provisioning requests", requests.run)
     return requests, keeping_capacity(config, registry, requests.provisioned)
 
@@ -93,14 +93,17 @@ def provisioning_for(
 class ProvisioningRequests:
     """Asks for the nodes of gangs. Mutable; fills ``NodeRequests``."""
 
-    def __init__(self, manager: Manager, inventory: Inventory, settings: NodeProvisioning, scheduler: str) -> None:
+    def __init__(
+        self, manager: Manager, inventory: Inventory, settings: NodeProvisioning, names: Sequence[str]
+    ) -> None:
         self.provisioned: set[GangKey] = set()
         """The gangs whose capacity is there and kept for them."""
         self._manager = manager
         self._client = manager.client
         self._inventory = inventory
         self._settings = settings
-        self._scheduler = valid_name(scheduler)
+        self._names = tuple(map(valid_name, names))
+        """The scheduler names that are served here; requests say the first."""
         self._events = manager.recorder(COMPONENT)
         self._requests: dict[GangKey, _Request] = {}
         self._gangs: dict[Key, GangKey] = {}
@@ -198,7 +201,7 @@ class ProvisioningRequests:
         scheduler = found.metadata.labels.get(SCHEDULER)
         if scheduler is None:
             return members is not None and bool(members.pods)
-        return scheduler == self._scheduler
+        return scheduler in self._names
 
     # -- asking and taking back ----------------------------------------------------------------------------------------
 
@@ -256,10 +259,8 @@ class ProvisioningRequests:
     def _metadata(self, request: _Request) -> JSON:
         about = request.about
         owner = {"apiVersion": about.api_version, "kind": about.kind, "name": about.name, "uid": about.uid}
-        metadata: JSON = {
-            "namespace": request.name.namespace,
-            "labels": {MANAGED_BY: MANAGER, SCHEDULER: self._scheduler},
-        }
+        labels = {MANAGED_BY: MANAGER, SCHEDULER: self._names[0]}
+        metadata: JSON = {"namespace": request.name.namespace, "labels": labels}
         return {**metadata, "ownerReferences": [owner]} if about.uid else metadata
 
     def _begin_to_withdraw(self, gang: GangKey, request: _Request) -> None:
