@@ -16,8 +16,9 @@ from spinney.cli import main
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import ApiError
+from spinney.kube.webhooks.server import ServicePlace
 from spinney.operator.admission.rules import Admission
-from spinney.operator.admission.webhooks import ServicePlace, register
+from spinney.operator.admission.webhooks import register
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer

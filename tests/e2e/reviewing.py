@@ -6,8 +6,9 @@ time.
 
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
+from spinney.kube.webhooks.server import ServicePlace
 from spinney.operator.admission.rules import Admission
-from spinney.operator.admission.webhooks import ServicePlace, register
+from spinney.operator.admission.webhooks import register
 from spinney.server.admission.calling import CallFailed
 
 OPERATOR = ServicePlace("grove-operator", "default")

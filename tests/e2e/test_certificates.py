@@ -14,8 +14,9 @@ from spinney.api.struct import JSON
 from spinney.backends.builtin import every_backend
 from spinney.kube.client import Client
 from spinney.kube.errors import ApiError
-from spinney.operator.admission.certificates import new_certificate, provision, service_names
-from spinney.operator.admission.webhooks import ServicePlace, WebhookServer, certificate_in, register
+from spinney.kube.webhooks.certificates import new_certificate, provision, service_names
+from spinney.kube.webhooks.server import ServicePlace, WebhookServer, certificate_in
+from spinney.operator.admission.webhooks import register
 from spinney.operator.configuration import check
 from spinney.operator.operator import Settings
 from spinney.runtime import Runtime

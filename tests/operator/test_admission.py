@@ -34,10 +34,11 @@ from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import ApiError, Forbidden, Invalid
 from spinney.kube.keys import Key
+from spinney.kube.webhooks.certificates import new_certificate, provision, service_names
+from spinney.kube.webhooks.server import ServicePlace, WebhookServer
 from spinney.operator.admission.authorization import WriteAuthorizer
-from spinney.operator.admission.certificates import new_certificate, provision, service_names
 from spinney.operator.admission.rules import DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, Admission
-from spinney.operator.admission.webhooks import TIMEOUT_SECONDS, ServicePlace, WebhookServer, register
+from spinney.operator.admission.webhooks import TIMEOUT_SECONDS, register
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime, run_virtual
 from spinney.server import ApiServer

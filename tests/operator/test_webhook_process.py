@@ -19,10 +19,11 @@ from spinney.api.core import NAMESPACE, SECRET
 from spinney.api.struct import JSON
 from spinney.backends.builtin import every_backend
 from spinney.kube.client import Client
-from spinney.operator.admission.certificates import new_certificate, provision, service_names
+from spinney.kube.webhooks.certificates import new_certificate, provision, service_names
+from spinney.kube.webhooks.server import ServicePlace
+from spinney.kube.webhooks.trust import distrust
 from spinney.operator.admission.serving import LOOK_AGAIN_SECONDS, SERVICE, WebhookProcess
-from spinney.operator.admission.trust import distrust
-from spinney.operator.admission.webhooks import WEBHOOK_CONFIGURATIONS, ServicePlace, register
+from spinney.operator.admission.webhooks import WEBHOOK_CONFIGURATIONS, register
 from spinney.operator.configuration import check
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime

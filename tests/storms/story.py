@@ -37,10 +37,11 @@ from spinney.kube.errors import ConnectionFailed, InternalError, NotFound
 from spinney.kube.fencing import fenced
 from spinney.kube.lease import LeaderElection, LeaseTimes
 from spinney.kube.manager import Manager
+from spinney.kube.webhooks.server import ServicePlace
 from spinney.nodes import ClusterSpec, Fleet, NodeGroup
 from spinney.nodes.node import Health
 from spinney.nodes.spec import Heartbeats
-from spinney.operator.admission.webhooks import ServicePlace, configurations
+from spinney.operator.admission.webhooks import configurations
 from spinney.operator.operator import Operator
 from spinney.runtime import run_virtual
 from spinney.sim.embedded.stack import Schedulers, StackOptions

@@ -18,9 +18,10 @@ from spinney.backends.builtin import every_backend
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import ApiError
-from spinney.operator.admission.certificates import new_certificate
+from spinney.kube.webhooks.certificates import new_certificate
+from spinney.kube.webhooks.server import ServicePlace, WebhookServer
 from spinney.operator.admission.rules import Admission
-from spinney.operator.admission.webhooks import ServicePlace, WebhookServer, configurations
+from spinney.operator.admission.webhooks import configurations
 from spinney.operator.configuration import check
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime

@@ -82,6 +82,8 @@ class AdmissionVerdict:
 class Admission:
     """Answers admission reviews from the operator's caches and backends."""
 
+    paths: Final = (DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, AUTHORIZE)
+
     def __init__(
         self,
         caches: Caches,

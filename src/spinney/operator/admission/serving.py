@@ -4,7 +4,7 @@ The certificate is looked at again every little while, and so is what the API se
 presented without the server going down, and a registration that somebody overwrote is put right. A renewed certificate
 is presented one look after its authority was registered, for API servers learn of that one by one; until then the
 former one, whose authority is still in the bundle, goes on. After each look the registration is read back and tried
-(:mod:`spinney.operator.admission.trust`): a replica that would not be trusted is not ready.
+(:mod:`spinney.kube.webhooks.trust`): a replica that would not be trusted is not ready.
 """
 
 from collections.abc import Callable
@@ -15,16 +15,11 @@ import structlog
 
 from spinney.kube.client import Client
 from spinney.kube.errors import KubeError
-from spinney.operator.admission.certificates import provision, service_names, still_trusts
+from spinney.kube.webhooks.certificates import provision, service_names, still_trusts
+from spinney.kube.webhooks.server import ServicePlace, WebhookServer, certificate_in
+from spinney.kube.webhooks.trust import distrust
 from spinney.operator.admission.rules import Admission
-from spinney.operator.admission.trust import distrust
-from spinney.operator.admission.webhooks import (
-    WEBHOOK_CONFIGURATIONS,
-    ServicePlace,
-    WebhookServer,
-    certificate_in,
-    register,
-)
+from spinney.operator.admission.webhooks import WEBHOOK_CONFIGURATIONS, register
 from spinney.operator.configuration import OperatorConfiguration
 from spinney.runtime.certificates import ServingCertificate
 

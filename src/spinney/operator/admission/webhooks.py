@@ -1,21 +1,12 @@
-"""The webhook server, and the registration of what it answers with the API server.
+"""The registration of the operator's webhooks with the API server.
 
-The server speaks HTTPS with a certificate of its own making (``auto``) or from a directory that somebody else fills
-(``manual``). In ``auto`` mode the configurations are applied by the operator, so that they carry the authority that
-signed the present certificate.
+The operator applies the configurations, so that they carry the authority that signed the present certificate.
 """
 
 import base64
-import contextlib
-import ssl
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
-import msgspec
 import structlog
-from aiohttp import web
 
 from spinney.api.admission import MUTATING_WEBHOOK_CONFIGURATION, VALIDATING_WEBHOOK_CONFIGURATION
 from spinney.api.meta import Metadata, owner_reference
@@ -24,9 +15,8 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON, convert, to_json
 from spinney.kube.client import Client
 from spinney.kube.errors import Forbidden, NotFound
-from spinney.operator.admission.rules import AUTHORIZE, DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, Admission
-from spinney.runtime.certificates import ServingCertificate
-from spinney.runtime.serving import stop_serving
+from spinney.kube.webhooks.server import ServicePlace
+from spinney.operator.admission.rules import AUTHORIZE, DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY
 
 log = structlog.get_logger()
 
@@ -43,82 +33,7 @@ WEBHOOK_CONFIGURATIONS: Final = {
 }
 """What the operator registers, by name."""
 OPERATOR_ROLE: Final = "grove-operator"
-MAX_BODY: Final = 8 * 1024 * 1024
 TIMEOUT_SECONDS: Final = 10
-
-
-@dataclass(frozen=True)
-class ServicePlace:
-    """The Service through which the API server reaches the webhooks."""
-
-    name: str
-    namespace: str
-    port: int = 443
-
-
-class WebhookServer:
-    """Serves admission reviews over HTTPS. Mutable: the certificate may be replaced while it serves."""
-
-    def __init__(
-        self,
-        admission: Admission,
-        certificate: ServingCertificate,
-        *,
-        host: str = "",
-        port: int = 0,
-        leaving: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self._admission = admission
-        self._context = certificate.context()
-        self._host = host or None
-        self._leaving = leaving
-        self._port = port
-
-    def present(self, certificate: ServingCertificate) -> None:
-        """Present another certificate to new connections; those that exist go on."""
-        self._context = certificate.context()
-
-    @contextlib.asynccontextmanager
-    async def serving(self) -> AsyncIterator[int]:
-        """Serve for the time of the block, which is given the port."""
-        application = web.Application(client_max_size=MAX_BODY)
-        for path in (DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, AUTHORIZE):
-            application.router.add_post(path, self._handle)
-        runner = web.AppRunner(application, access_log=None)
-        await runner.setup()
-        listening = self._context
-        listening.sni_callback = self._choose  # called for every handshake, whether or not it names a host
-        site = web.TCPSite(runner, self._host, self._port, ssl_context=listening)
-        try:
-            await site.start()
-            port: int = runner.addresses[0][1]
-            log.info("webhooks served", port=port)
-            yield port
-        finally:
-            await stop_serving(runner)
-
-    def _choose(self, connection: ssl.SSLObject, name: str | None, listening: ssl.SSLContext) -> None:
-        connection.context = self._context
-
-    async def _handle(self, request: web.Request) -> web.Response:
-        try:
-            answer = await self._admission.answer(request.path, await request.read())
-        except msgspec.DecodeError as error:
-            return web.Response(status=400, text=f"not an AdmissionReview: {error}")
-        response = web.Response(body=answer, content_type="application/json")
-        if self._leaving():
-            response.force_close()  # the next request connects anew, to a replica that stays
-        return response
-
-
-def certificate_in(directory: Path) -> ServingCertificate:
-    """Read a certificate that somebody else provides."""
-    authority = directory / "ca.crt"
-    return ServingCertificate(
-        authority.read_bytes() if authority.exists() else b"",
-        (directory / "tls.crt").read_bytes(),
-        (directory / "tls.key").read_bytes(),
-    )
 
 
 def configurations(place: ServicePlace, authority: bytes, *, authorizer: bool) -> list[tuple[Resource, JSON]]:

@@ -30,10 +30,11 @@ from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.lease import LeaderElection
 from spinney.kube.manager import Manager
+from spinney.kube.webhooks.certificates import new_certificate, service_names
+from spinney.kube.webhooks.server import ServicePlace, WebhookServer
 from spinney.nodes import ClusterSpec, Fleet
 from spinney.nodes.compute_domains import ComputeDomains
-from spinney.operator.admission.certificates import new_certificate, service_names
-from spinney.operator.admission.webhooks import ServicePlace, WebhookServer, register
+from spinney.operator.admission.webhooks import register
 from spinney.operator.operator import Operator, Settings
 from spinney.queueing.admission import admission_for
 from spinney.runtime import Runtime

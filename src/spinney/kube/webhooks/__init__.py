@@ -1,0 +1,1 @@
+"""Serving admission webhooks: the certificate, the server, and whether an API server would trust it."""
