@@ -20,9 +20,10 @@ from spinney.api.struct import JSON
 from spinney.backends.builtin import every_backend
 from spinney.kube.client import Client
 from spinney.kube.webhooks.certificates import new_certificate, provision, service_names
+from spinney.kube.webhooks.process import LOOK_AGAIN_SECONDS, WebhookProcess
 from spinney.kube.webhooks.server import ServicePlace
 from spinney.kube.webhooks.trust import distrust
-from spinney.operator.admission.serving import LOOK_AGAIN_SECONDS, SERVICE, WebhookProcess
+from spinney.operator.admission.serving import SERVICE, webhook_process
 from spinney.operator.admission.webhooks import WEBHOOK_CONFIGURATIONS, register
 from spinney.operator.configuration import check
 from spinney.operator.operator import Operator, Settings
@@ -154,7 +155,7 @@ async def webhooks(configuration: str = "") -> AsyncIterator[Scene]:
     await client.create(NAMESPACE, {"metadata": {"name": "grove"}})
     loaded = check(f"server: {{webhooks: {{port: 0, bindAddress: 127.0.0.1{configuration}}}}}", every_backend())
     admission = Operator(client, Settings()).admission
-    process = WebhookProcess(admission, client, loaded.written, namespace="grove")
+    process = webhook_process(admission, client, loaded.written, namespace="grove")
     running = asyncio.create_task(process.run())
     scene = Scene(client, clock, process)
     try:
@@ -324,7 +325,7 @@ async def test_a_process_is_ready_once_its_webhooks_are_served_and_trusted() -> 
     """Before that the API server must not send it reviews, for writes would be refused."""
     async with webhooks() as scene:
         assert scene.process.unready() is None
-        fresh = WebhookProcess(
+        fresh = webhook_process(
             Operator(scene.client, Settings()).admission,
             scene.client,
             check("", every_backend()).written,

@@ -106,6 +106,11 @@ class Grouper:
         await self.registry.initialize(self._catalogue, context, self._configuration.profiles.without_native_gangs())
         self.controllers = self._compose(_by_scheduler_name(self.registry, self._configuration))
 
+    @property
+    def scheduler_names(self) -> frozenset[str]:
+        """Whose pods are grouped; known once prepared."""
+        return self._intake.scheduler_names
+
     async def run(self) -> None:
         """Prepare, then run until stopped."""
         await self.prepare()

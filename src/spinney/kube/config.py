@@ -104,6 +104,14 @@ def in_cluster_namespace() -> str:
     return (SERVICE_ACCOUNT / "namespace").read_text(encoding="utf-8").strip()
 
 
+def namespace_in_cluster() -> str | None:
+    """Return the namespace this pod runs in, ``None`` for a process that runs in no pod."""
+    try:
+        return in_cluster_namespace()
+    except FileNotFoundError:
+        return None
+
+
 def _credentials(
     selection: Selection, authorities: bytes | None, runtime: Runtime, environ: Mapping[str, str]
 ) -> CredentialSource:

@@ -72,6 +72,8 @@ class Manager:
         linger_seconds: float = 0.0,
     ) -> None:
         self.client = client if election is None else fenced(client, election)
+        self.unfenced = client
+        """Writes whether or not the lease is held: for what every replica has to do."""
         self.runtime = runtime
         self.metrics = metrics or KubeMetrics()
         self._election = election

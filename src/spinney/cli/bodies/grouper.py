@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 import msgspec
+import structlog
 import yaml
 
 from spinney.backends import every_backend
@@ -13,9 +14,12 @@ from spinney.cli.installing.rights import grouper_rights, rules
 from spinney.cli.options import ProcessOptions
 from spinney.cli.processes import print_checked, run_process, until_cancelled
 from spinney.cli.terminal.logs import log_to_stderr
-from spinney.grouping.configuration import LoadedGrouperConfiguration, check, load
+from spinney.grouping.configuration import GrouperConfiguration, LoadedGrouperConfiguration, check, load
 from spinney.grouping.grouper import COMPONENT, Grouper
+from spinney.kube.config import namespace_in_cluster
 from spinney.kube.manager import Manager
+
+log = structlog.get_logger()
 
 DEFAULT_CONFIGURATION = "kind: GrouperConfiguration"
 
@@ -38,9 +42,27 @@ def grouper(*, config: Path | None, check_only: bool, rights: bool, process: Pro
         return
 
     async def run(manager: Manager) -> None:
-        await until_cancelled(Grouper(manager.client, configuration, manager=manager), COMPONENT)
+        running = Grouper(manager.client, configuration, manager=manager)
+        await _tell_at_creation(running, manager, configuration.written)
+        await until_cancelled(running, COMPONENT)
 
     run_process(process, COMPONENT, run, InitializationFailed)
+
+
+async def _tell_at_creation(running: Grouper, manager: Manager, written: GrouperConfiguration) -> None:
+    """Have the API server ask about new pods if it can reach this process, and no longer where that is switched off."""
+    from spinney.grouping.webhook import unregister, webhook_process  # noqa: PLC0415 - brings a web server along
+
+    namespace = namespace_in_cluster()
+    if namespace is None:
+        log.info("pods are told their gang after their creation: this process does not run in a cluster")
+        return
+    if not written.admission.enabled:
+        await unregister(manager.unfenced)
+        return
+    webhook = webhook_process(running, manager.unfenced, written, namespace=namespace)
+    manager.add_runnable("webhook", webhook.run, needs_lease=False)
+    manager.check_ready("webhook", webhook.unready)
 
 
 def configured(config: Path | None) -> LoadedGrouperConfiguration:

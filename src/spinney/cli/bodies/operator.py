@@ -20,12 +20,12 @@ from spinney.cli.processes import ProcessLease, managed
 from spinney.cli.terminal.logs import log_from
 from spinney.cli.terminal.output import echo
 from spinney.kube.client import Client
-from spinney.kube.config import in_cluster_namespace
+from spinney.kube.config import in_cluster_namespace, namespace_in_cluster
 from spinney.kube.errors import KubeError
 from spinney.kube.lease import LeaseTimes
 from spinney.kube.manager import ComponentFailed
 from spinney.kube.serving import HealthServer
-from spinney.operator.admission.serving import WebhookProcess
+from spinney.operator.admission.serving import webhook_process
 from spinney.operator.configuration import (
     InitContainer,
     LeaderElectionConfiguration,
@@ -95,16 +95,16 @@ async def _run(loaded: LoadedOperatorConfiguration, kubeconfig: Path | None) -> 
         endpoint=(probes.bind_address, probes.port) if probes.enable else None,
         linger_seconds=WEBHOOKS_LINGER_SECONDS,
     )
-    namespace = _namespace()
+    namespace = namespace_in_cluster()
     account = os.environ.get("GROVE_OPERATOR_SERVICE_ACCOUNT_NAME")
     user = f"system:serviceaccount:{namespace}:{account}" if namespace and account else None
     running = Operator(manager.client, Settings.of(loaded, own=_own_image(), user=user), manager=manager)
     if namespace is None:
         log.warning("webhooks are not served: this process does not run in a cluster")
     else:
-        webhooks = WebhookProcess(
+        webhooks = webhook_process(
             running.admission,
-            client.measured(manager.metrics.requests),  # every replica serves them, and registers its certificate
+            manager.unfenced,  # every replica serves them, and registers its certificate
             written,
             namespace=namespace,
             leaving=lambda: manager.stopping,
@@ -149,10 +149,3 @@ async def _serve(server: HealthServer) -> None:
         await asyncio.Event().wait()
     finally:
         await server.stop()
-
-
-def _namespace() -> str | None:
-    try:
-        return in_cluster_namespace()
-    except FileNotFoundError:
-        return None

@@ -1,118 +1,37 @@
-"""Serving webhooks for as long as the operator runs: certificate, registration, server, renewal.
-
-The certificate is looked at again every little while, and so is what the API server was told: a renewed one is
-presented without the server going down, and a registration that somebody overwrote is put right. A renewed certificate
-is presented one look after its authority was registered, for API servers learn of that one by one; until then the
-former one, whose authority is still in the bundle, goes on. After each look the registration is read back and tried
-(:mod:`spinney.kube.webhooks.trust`): a replica that would not be trusted is not ready.
-"""
+"""The operator's webhooks, served for as long as it runs."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-import structlog
-
 from spinney.kube.client import Client
-from spinney.kube.errors import KubeError
-from spinney.kube.webhooks.certificates import provision, service_names, still_trusts
-from spinney.kube.webhooks.server import ServicePlace, WebhookServer, certificate_in
-from spinney.kube.webhooks.trust import distrust
+from spinney.kube.webhooks.process import WebhookProcess, WebhookSettings
+from spinney.kube.webhooks.server import ServicePlace
 from spinney.operator.admission.rules import Admission
 from spinney.operator.admission.webhooks import WEBHOOK_CONFIGURATIONS, register
 from spinney.operator.configuration import OperatorConfiguration
-from spinney.runtime.certificates import ServingCertificate
-
-log = structlog.get_logger()
 
 SERVICE: Final = "grove-operator"
-LOOK_AGAIN_SECONDS: Final = 30.0
-SOON_SECONDS: Final = 1.0
-"""Between looks while the API server would not trust what is served."""
 
 
-class WebhookProcess:
-    """Serves admission beside the controllers, on every replica, leading or not. Mutable: learns its port."""
-
-    def __init__(
-        self,
-        admission: Admission,
-        client: Client,
-        configuration: OperatorConfiguration,
-        *,
-        namespace: str,
-        leaving: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self._admission = admission
-        self._client = client
-        self._configuration = configuration
-        self._namespace = namespace
-        self._leaving = leaving
-        self.port: int | None = None
-        self._problem: str | None = "webhooks are not served yet"
-
-    def unready(self) -> str | None:
-        """Return why writes that are reviewed would be refused if this replica were asked, or None, as last found."""
-        return self._problem
-
-    async def run(self) -> None:
-        """Serve until cancelled."""
-        webhooks = self._configuration.server.webhooks
-        presented = await self._certificate()
-        server = WebhookServer(
-            self._admission, presented, host=webhooks.bind_address, port=webhooks.port, leaving=self._leaving
-        )
-        async with server.serving() as self.port:
-            self._problem = "the API server was not told yet whom to trust"
-            await self._register(presented)
-            known = presented
-            while True:
-                await self._prove(self.port)
-                await self._client.runtime.clock.sleep(LOOK_AGAIN_SECONDS if self._problem is None else SOON_SECONDS)
-                before, known = known, await self._look_again(known)
-                if known != presented and (known == before or not still_trusts(known, presented)):
-                    server.present(known)
-                    presented = known
-                    log.info("webhook certificate replaced", expires=str(known.expires))
-
-    async def _prove(self, port: int) -> None:
-        """Find out whether the API server, as it was told, would trust what is served; remember why not."""
-        host = self._configuration.server.webhooks.bind_address
-        try:
-            self._problem = await distrust(self._client, WEBHOOK_CONFIGURATIONS, port, host)
-        except KubeError as error:
-            log.warning("webhook registration not read", error=str(error))
-            return
-        if self._problem is not None:
-            log.warning("webhooks not trusted", problem=self._problem)
-
-    async def _look_again(self, known: ServingCertificate) -> ServingCertificate:
-        """Return the certificate in force, registered; what went wrong is logged, and tried again at the next look."""
-        try:
-            found = await self._certificate()
-            found.context()
-            await self._register(found)
-        except (KubeError, OSError, ValueError) as error:
-            log.warning("webhook certificate not looked at", error=str(error))
-            return known
-        return found
-
-    async def _certificate(self) -> ServingCertificate:
-        webhooks = self._configuration.server.webhooks
-        if self._manual:
-            return certificate_in(Path(webhooks.server_cert_dir))
-        names = service_names(SERVICE, self._namespace)
-        now = self._client.runtime.clock.now()
-        return await provision(self._client, webhooks.secret_name, self._namespace, names, now)
-
-    async def _register(self, certificate: ServingCertificate) -> None:
-        """Have the API server ask here, and trust who signed the certificate; without that, others see to it."""
-        if not certificate.authority:
-            return
-        place = ServicePlace(SERVICE, self._namespace)
-        enabled = self._configuration.authorizer.enabled
-        await register(self._client, place, certificate.authority, authorizer=enabled)
-
-    @property
-    def _manual(self) -> bool:
-        return self._configuration.server.webhooks.cert_provision_mode == "manual"
+def webhook_process(
+    admission: Admission,
+    client: Client,
+    configuration: OperatorConfiguration,
+    *,
+    namespace: str,
+    leaving: Callable[[], bool] = lambda: False,
+) -> WebhookProcess:
+    """Return what serves the operator's webhooks, as configured."""
+    webhooks, place = configuration.server.webhooks, ServicePlace(SERVICE, namespace)
+    settings = WebhookSettings(
+        place=place,
+        bind_address=webhooks.bind_address,
+        port=webhooks.port,
+        secret_name=webhooks.secret_name,
+        directory=Path(webhooks.server_cert_dir) if webhooks.cert_provision_mode == "manual" else None,
+        configurations=WEBHOOK_CONFIGURATIONS,
+        register=partial(register, client, place, authorizer=configuration.authorizer.enabled),
+    )
+    return WebhookProcess(admission, client, settings, leaving=leaving)

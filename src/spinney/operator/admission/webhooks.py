@@ -9,12 +9,11 @@ from typing import Final
 import structlog
 
 from spinney.api.admission import MUTATING_WEBHOOK_CONFIGURATION, VALIDATING_WEBHOOK_CONFIGURATION
-from spinney.api.meta import Metadata, owner_reference
-from spinney.api.rbac import CLUSTER_ROLE
 from spinney.api.resource import Resource
-from spinney.api.struct import JSON, convert, to_json
+from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.kube.errors import Forbidden, NotFound
+from spinney.kube.webhooks.registration import owned_by_role
 from spinney.kube.webhooks.server import ServicePlace
 from spinney.operator.admission.rules import AUTHORIZE, DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY
 
@@ -94,7 +93,7 @@ async def register(client: Client, place: ServicePlace, authority: bytes, *, aut
 
     They belong to the operator's ClusterRole, so that they are removed when the operator is uninstalled.
     """
-    owners = await _owners(client)
+    owners = await owned_by_role(client, OPERATOR_ROLE)
     for resource, manifest in configurations(place, authority, authorizer=authorizer):
         manifest["metadata"]["ownerReferences"] = owners
         await client.apply(resource, manifest, field_manager=FIELD_MANAGER)
@@ -109,14 +108,6 @@ async def _unregister_authorizer(client: Client) -> None:
         return
     except Forbidden as error:  # rights of an older installation; where it was never on, nothing is left behind
         log.warning("whether an authorizer is still registered cannot be found out", error=str(error))
-
-
-async def _owners(client: Client) -> list[JSON]:
-    try:
-        role = await client.get(CLUSTER_ROLE, OPERATOR_ROLE)
-    except (NotFound, Forbidden):  # installed in another way, which removes them in another way
-        return []
-    return [to_json(owner_reference(CLUSTER_ROLE, convert(Metadata, role["metadata"]), block=False))]
 
 
 def _rule(group: str, version: str, resources: list[str], operations: list[str]) -> JSON:

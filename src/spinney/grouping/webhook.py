@@ -1,0 +1,158 @@
+"""The grouper's webhook: how an API server asks what a new pod is told, and how it learns to ask.
+
+The answer is always that the pod may be created, with a patch or without one. An API server that gets none in time
+creates the pod as well (``failurePolicy: Ignore``). It asks only about pods of schedulers that are served and that are
+in no group of somebody else. It asks again when webhooks after this one have changed the pod.
+"""
+
+import base64
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import structlog
+
+from spinney.api import labels as marks
+from spinney.api.admission import (
+    MUTATING_WEBHOOK_CONFIGURATION,
+    AdmissionRequest,
+    AdmissionResponse,
+    AdmissionReview,
+)
+from spinney.api.struct import JSON, decode, encode
+from spinney.grouping.configuration import GrouperConfiguration
+from spinney.grouping.grouper import COMPONENT, Grouper
+from spinney.kube.client import Client
+from spinney.kube.errors import Forbidden, NotFound
+from spinney.kube.webhooks.process import WebhookProcess, WebhookSettings
+from spinney.kube.webhooks.registration import owned_by_role
+from spinney.kube.webhooks.server import ServicePlace
+
+PATH: Final = "/webhooks/pods"
+SERVICE: Final = COMPONENT
+WEBHOOK: Final = "spinney-grouper-pods"
+"""The configuration; API servers ask in the order of names, and most of those that label pods come before it."""
+TIMEOUT_SECONDS: Final = 2
+
+log = structlog.get_logger()
+
+
+class PodReviews:
+    """Answers admission reviews of pods by what the grouper of this process knows."""
+
+    paths: Final = (PATH,)
+
+    def __init__(self, grouper: Grouper) -> None:
+        self._grouper = grouper
+
+    async def answer(self, path: str, body: bytes) -> bytes:
+        """Return the review with its answer; a body that is no review raises :class:`msgspec.DecodeError`."""
+        request = decode(AdmissionReview, body).request
+        if request is None:
+            raise msgspec.ValidationError("an AdmissionReview needs a request")
+        patch = await self._patch(request)
+        return encode(
+            AdmissionReview(
+                response=AdmissionResponse(
+                    uid=request.uid,
+                    allowed=True,
+                    patch_type="JSONPatch" if patch else None,
+                    patch=base64.b64encode(encode(patch)).decode() if patch else None,
+                )
+            )
+        )
+
+    async def _patch(self, request: AdmissionRequest) -> list[JSON]:
+        admission, pod = self._grouper.admission, request.object
+        asked = (request.resource.group, request.resource.resource, request.sub_resource, request.operation)
+        if admission is None or pod is None or asked != ("", "pods", "", "CREATE"):
+            return []
+        changes = await admission.changes(pod, request.namespace, dry_run=bool(request.dry_run))
+        return [{"op": "add", "path": f"/metadata/{field}", "value": whole} for field, whole in changes.items()]
+
+
+def configuration(place: ServicePlace, authority: bytes, names: Iterable[str], written: GrouperConfiguration) -> JSON:
+    """Return what tells the API server which pods to ask about, of these scheduler names, and whom to trust."""
+    service = {"name": place.name, "namespace": place.namespace, "path": PATH, "port": place.port}
+    hook = {
+        "name": "pods.grouper.spinney.dev",
+        "clientConfig": {"service": service, "caBundle": base64.b64encode(authority).decode()},
+        "rules": [
+            {
+                "apiGroups": [""],
+                "apiVersions": ["v1"],
+                "resources": ["pods"],
+                "operations": ["CREATE"],
+                "scope": "Namespaced",
+            }
+        ],
+        "matchConditions": _conditions(sorted(names)),
+        "namespaceSelector": {"matchLabels": dict(written.namespace_labels)},
+        "objectSelector": {"matchLabels": dict(written.pod_labels)},
+        "admissionReviewVersions": ["v1"],
+        "failurePolicy": "Ignore",
+        "reinvocationPolicy": "IfNeeded",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "None",
+        "timeoutSeconds": TIMEOUT_SECONDS,
+    }
+    resource = MUTATING_WEBHOOK_CONFIGURATION
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": WEBHOOK},
+        "webhooks": [hook],
+    }
+
+
+def _conditions(names: Sequence[str]) -> list[JSON]:
+    """Return, in CEL, for which pods the API server asks; names of schedulers are quoted as JSON, which CEL reads."""
+    listed = encode(names).decode()
+    labels = "object.metadata.labels"
+    groves = f"has({labels}) && {_quoted(marks.POD_GANG)} in {labels} && !({_quoted(marks.GROUPED)} in {labels})"
+    return [
+        {"name": "served", "expression": f"has(object.spec.schedulerName) && object.spec.schedulerName in {listed}"},
+        {"name": "not-groves", "expression": f"!({groves})"},
+    ]
+
+
+def _quoted(text: str) -> str:
+    return encode(text).decode()
+
+
+async def register(
+    client: Client, grouper: Grouper, written: GrouperConfiguration, place: ServicePlace, authority: bytes
+) -> None:
+    """Apply the configuration; it belongs to the grouper's ClusterRole, so that it goes with it."""
+    manifest = configuration(place, authority, grouper.scheduler_names, written)
+    manifest["metadata"]["ownerReferences"] = await owned_by_role(client, COMPONENT)
+    await client.apply(MUTATING_WEBHOOK_CONFIGURATION, manifest, field_manager=COMPONENT)
+
+
+async def unregister(client: Client) -> None:
+    """Have the API server no longer ask, where it was told to before."""
+    try:
+        await client.delete(MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
+    except NotFound:
+        return
+    except Forbidden as error:
+        log.warning("whether the API server still asks about pods cannot be found out", error=str(error))
+
+
+def webhook_process(
+    grouper: Grouper, client: Client, written: GrouperConfiguration, *, namespace: str
+) -> WebhookProcess:
+    """Return what answers the API server's reviews, as configured."""
+    admission, place = written.admission, ServicePlace(SERVICE, namespace)
+    settings = WebhookSettings(
+        place=place,
+        bind_address=admission.bind_address,
+        port=admission.port,
+        secret_name=admission.secret_name,
+        directory=Path(admission.server_cert_dir) if admission.cert_provision_mode == "manual" else None,
+        configurations={WEBHOOK: MUTATING_WEBHOOK_CONFIGURATION},
+        register=partial(register, client, grouper, written, place),
+    )
+    return WebhookProcess(PodReviews(grouper), client, settings, leaving=lambda: grouper.manager.stopping)
