@@ -16,6 +16,7 @@ from spinney.cli.processes import print_checked, run_process, until_cancelled
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.grouping.configuration import GrouperConfiguration, LoadedGrouperConfiguration, check, load
 from spinney.grouping.grouper import COMPONENT, Grouper
+from spinney.grouping.webhook import unregister, webhook_process
 from spinney.kube.config import namespace_in_cluster
 from spinney.kube.manager import Manager
 
@@ -51,8 +52,6 @@ def grouper(*, config: Path | None, check_only: bool, rights: bool, process: Pro
 
 async def _tell_at_creation(running: Grouper, manager: Manager, written: GrouperConfiguration) -> None:
     """Have the API server ask about new pods if it can reach this process, and no longer where that is switched off."""
-    from spinney.grouping.webhook import unregister, webhook_process  # noqa: PLC0415 - brings a web server along
-
     namespace = namespace_in_cluster()
     if namespace is None:
         log.info("pods are told their gang after their creation: this process does not run in a cluster")

@@ -107,18 +107,18 @@ def profile(name: str, *aliases: str) -> Computed:
     return either(*map(enabled, (name, *aliases))) if aliases else enabled(name)
 
 
-def configured(*path: str, default: object) -> Computed:
-    """Return a key of the operator's configuration, or what the operator takes where it is absent."""
+def configured(*path: str, default: object, of: str = "config") -> Computed:
+    """Return a key of a configuration, the operator's unless said otherwise, or what is taken where it is absent."""
     words = " ".join(f'"{step}"' for step in path)
     written = json.dumps(default)
 
     def found(setting: ChartSetting) -> Any:
-        value: Any = setting.values["config"]
+        value: Any = setting.at(of)
         for step in path:
             value = (value or {}).get(step)
         return default if value is None else value
 
-    return Computed(f"dig {words} {written} .Values.config", found)
+    return Computed(f"dig {words} {written} .Values.{of}", found)
 
 
 WEBHOOK_PORT: Final = configured("server", "webhooks", "port", default=2750)
@@ -148,6 +148,11 @@ DEPLOYS_OPERATOR: Final = Value("operator.enabled")
 DEPLOYS_SCHEDULER: Final = every(Value("operator.enabled"), profile("spinney-scheduler"))
 DEPLOYS_COSCHEDULER: Final = Value("coscheduler.enabled")
 DEPLOYS_GROUPER: Final = Value("grouper.enabled")
+GROUPER_WEBHOOK_PORT: Final = configured("admission", "port", default=2750, of="grouper.config")
+GROUPER_WEBHOOK_SECRET: Final = configured(
+    "admission", "secretName", default="spinney-grouper-webhook-cert", of="grouper.config"
+)
+TELLS_AT_CREATION: Final = every(DEPLOYS_GROUPER, configured("admission", "enabled", default=True, of="grouper.config"))
 
 
 # -- configurations in ConfigMaps --------------------------------------------------------------------------------------

@@ -199,7 +199,7 @@ def _scheduler(name: str, command: str, condition: Condition, **more: Any) -> In
         command=command,
         condition=condition,
         configuration=more.pop("configuration", computed.as_yaml(f"{command}.config")),
-        ports={"metrics": SCHEDULER_PORT},
+        ports={"metrics": SCHEDULER_PORT, **more.pop("ports", {})},
         health="metrics",
         arguments=[*arguments, *more.pop("arguments", ())],
         **more,
@@ -245,5 +245,11 @@ PROCESSES: Final = (
         mounts=[When(_HAS_PLUGINS, {"name": "plugins", "mountPath": _PLUGINS, "readOnly": True})],
     ),
     _scheduler(COSCHEDULER, "coscheduler", computed.DEPLOYS_COSCHEDULER),
-    _scheduler(GROUPER, "grouper", computed.DEPLOYS_GROUPER, configuration=computed.GROUPER_CONFIGURATION),
+    _scheduler(
+        GROUPER,
+        "grouper",
+        computed.DEPLOYS_GROUPER,
+        configuration=computed.GROUPER_CONFIGURATION,
+        ports={"webhooks": computed.GROUPER_WEBHOOK_PORT},
+    ),
 )

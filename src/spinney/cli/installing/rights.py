@@ -12,10 +12,13 @@ from spinney.backends import Catalogue, Right
 from spinney.backends.profiles import ALWAYS_ENABLED
 from spinney.grouping.configuration import LoadedGrouperConfiguration
 from spinney.grouping.rules import RuleSet
+from spinney.grouping.webhook import WEBHOOK
 from spinney.operator.admission.webhooks import WEBHOOK_CONFIGURATIONS
 
 READ: Final = ("get", "list", "watch")
 OWN: Final = (*READ, "create", "patch", "delete")
+REGISTER: Final = ("get", "create", "patch", "delete")
+"""On webhook configurations, which are applied by name, so that creating is limited to these names, too."""
 EVENTS: Final = Right("", ("events",), ("create", "patch"))
 
 OPERATOR: Final = (
@@ -51,7 +54,7 @@ OPERATOR: Final = (
     Right(
         "admissionregistration.k8s.io",
         ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"),
-        ("get", "create", "patch", "delete"),  # applied by name, so that creating is limited to these names, too
+        REGISTER,
         names=tuple(WEBHOOK_CONFIGURATIONS),
     ),
     Right("rbac.authorization.k8s.io", ("clusterroles",), ("get",), names=("grove-operator",)),
@@ -140,6 +143,8 @@ GROUPER: Final = (
     Right("grove.io", ("clustertopologybindings",), READ),
     Right("scheduling.k8s.io", ("priorityclasses",), READ),
     Right("apiextensions.k8s.io", ("customresourcedefinitions",), ("get",)),
+    Right("admissionregistration.k8s.io", ("mutatingwebhookconfigurations",), REGISTER, names=(WEBHOOK,)),
+    Right("rbac.authorization.k8s.io", ("clusterroles",), ("get",), names=("spinney-grouper",)),
     EVENTS,
 )
 
@@ -181,7 +186,7 @@ def lease(name: str) -> tuple[Right, Right]:
 
 
 def certificate(name: str) -> tuple[Right, Right]:
-    """Return what the operator's own certificate needs: making a Secret, and keeping the one."""
+    """Return what a process's own certificate needs: making a Secret, and keeping the one."""
     return Right("", ("secrets",), ("create",)), Right("", ("secrets",), ("get", "patch"), names=(name,))
 
 

@@ -40,6 +40,7 @@ def roles(backends: Iterable[type[SchedulerBackend]]) -> list[Description]:
         *_one(rights.lease(""), computed.OPERATOR_LEASE),
         *_one(rights.certificate(""), computed.WEBHOOK_SECRET),
     ]
+    own[GROUPER] += _one(rights.certificate(""), computed.GROUPER_WEBHOOK_SECRET)
     return [
         When(process.condition, each)
         for process in PROCESSES

@@ -8,7 +8,7 @@ from spinney.cli.installing.computed import NAMESPACE
 from spinney.cli.installing.dashboard import DASHBOARD_FILE, dashboard_text
 from spinney.cli.installing.description import Computed, Description, Each, Value, When, every, no, text
 from spinney.cli.installing.page import DASHBOARD
-from spinney.cli.installing.processes import OPERATOR, PROCESSES, InstalledProcess, labels
+from spinney.cli.installing.processes import GROUPER, OPERATOR, PROCESSES, InstalledProcess, labels
 
 _CERT_MANAGER: Final = "cert-manager.io/v1"
 _MONITORING: Final = "monitoring.coreos.com/v1"
@@ -17,7 +17,9 @@ _CERTIFICATE: Final = "webhooks.certificate.certManager"
 
 def surroundings() -> list[Description]:
     """Return everything that is there beside processes and their rights."""
-    found: list[Description] = [When(computed.DEPLOYS_OPERATOR, each) for each in (_webhook_service(), *_certificate())]
+    operators = (_webhook_service(OPERATOR), *_certificate())
+    found: list[Description] = [When(computed.DEPLOYS_OPERATOR, each) for each in operators]
+    found.append(When(computed.TELLS_AT_CREATION, _webhook_service(GROUPER)))
     for process in (*PROCESSES, DASHBOARD):
         found += [
             When(every(process.condition, Value("networkPolicy.enabled")), _network_policy(process)),
@@ -31,13 +33,13 @@ def surroundings() -> list[Description]:
     ]
 
 
-def _webhook_service() -> Description:
+def _webhook_service(name: str) -> Description:
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": OPERATOR, "namespace": NAMESPACE, "labels": labels(OPERATOR)},
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels(name)},
         "spec": {
-            "selector": labels(OPERATOR),
+            "selector": labels(name),
             "ports": [{"name": "webhooks", "port": 443, "targetPort": "webhooks"}],
         },
     }
