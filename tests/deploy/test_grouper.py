@@ -62,6 +62,21 @@ def test_the_printed_rights_are_those_of_the_installation(tmp_path: Path) -> Non
     assert readable([printed_role]) == readable(printed("--grouper-config", str(file)))
 
 
+def test_its_webhook_has_a_service_unless_it_is_switched_off(tmp_path: Path) -> None:
+    """The Service points at the port of the process; where pods are told afterwards there is none."""
+    objects = printed("--grouper")
+    (service,) = [each for each in objects if each["kind"] == "Service" and each["metadata"]["name"] == NAME]
+    (deployment,) = [each for each in objects if each["kind"] == "Deployment" and each["metadata"]["name"] == NAME]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert service["spec"]["ports"] == [{"name": "webhooks", "port": 443, "targetPort": "webhooks"}]
+    assert {"name": "webhooks", "containerPort": 2750} in container["ports"]
+    (policy,) = [each for each in objects if each["kind"] == "NetworkPolicy" and each["metadata"]["name"] == NAME]
+    assert {"ports": [{"port": "webhooks"}]} in policy["spec"]["ingress"]
+    file = tmp_path / "grouper.yaml"
+    file.write_text("kind: GrouperConfiguration\nadmission: {enabled: false}\n")
+    assert NAME not in names(printed("--grouper-config", str(file)), "Service")
+
+
 def test_the_session_scheduler_waits_for_it_unless_told_not_to(tmp_path: Path) -> None:
     """Where both are installed no pod of a workload starts before it is grouped."""
     own = tmp_path / "scheduler.yaml"
@@ -78,6 +93,9 @@ def test_the_chart_grants_what_the_manifests_grant(helm: str, tmp_path: Path) ->
     own = {"apiGroups": ["jobs.example.com"], "resources": ["pyflows"], "verbs": ["get", "list", "watch"]}
     settings = {"without": ["ray.io/RayJob"], "rules": [{"kind": "jobs.example.com/PyFlow", "floor": "spec.workers"}]}
     chart = rendered(helm, tmp_path, {"grouper": {"enabled": True, "config": settings, "extraRules": [own]}})
+    assert NAME in names(chart, "Service")
+    off = {**settings, "admission": {"enabled": False}}
+    assert NAME not in names(rendered(helm, tmp_path, {"grouper": {"enabled": True, "config": off}}), "Service")
     file = tmp_path / "grouper.yaml"
     file.write_text(CONFIGURATION)
     manifests = printed("--grouper-config", str(file))

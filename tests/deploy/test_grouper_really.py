@@ -1,5 +1,6 @@
 """The grouper on a real control plane, as its account: what Kubernetes' own controllers make becomes gangs."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,11 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from spinney.api.admission import MUTATING_WEBHOOK_CONFIGURATION
 from spinney.api.core import EVENT, POD
 from spinney.api.struct import JSON
+from spinney.grouping.configuration import AdmissionConfiguration, GrouperConfiguration, LoadedGrouperConfiguration
+from spinney.grouping.grouper import Grouper
+from spinney.grouping.loading import built_in
+from spinney.grouping.webhook import WEBHOOK, unregister, webhook_process
 from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
-from spinney.kube.errors import Forbidden
+from spinney.kube.crds import install_crds
+from spinney.kube.errors import Forbidden, NotFound
+from spinney.runtime.tasks import end
+from spinney.sim.embedded.stack import OUR_BACKENDS
 from spinney.workloads.objects import STATEFUL_SET
 from tests.conftest import Cluster
 from tests.grouping.staging import Stage
@@ -137,3 +146,35 @@ async def test_pods_that_cannot_join_a_native_group_say_so(cluster: Cluster, tmp
                 break
         assert "spec.schedulingGroup" in event.object["message"]
         assert stage.floors() == []
+
+
+async def test_its_account_may_register_the_webhook_and_take_it_back(cluster: Cluster) -> None:
+    """The certificate is made, and an API server that reads the registration would trust it."""
+    assert cluster.plane is not None
+    rights = [each for each in printed("--grouper") if each["kind"] in RIGHTS and NAME in each["metadata"]["name"]]
+    account = cluster.plane.kubeconfig_for(f"system:serviceaccount:{SYSTEM}:{NAME}")
+    client = Client(load_kubeconfig(account, runtime=cluster.runtime), cluster.runtime)
+    only_here = {"kubernetes.io/metadata.name": cluster.namespace}  # nobody answers where the API server would ask
+    listening = AdmissionConfiguration(bind_address="127.0.0.1", port=0)
+    written = GrouperConfiguration(admission=listening, namespace_labels=only_here)
+    await install_crds(cluster.client)
+    async with installed(cluster.client, rights):
+        grouper = Grouper(client, LoadedGrouperConfiguration(written, built_in(), OUR_BACKENDS))
+        await grouper.prepare()
+        process = webhook_process(grouper, client, written, namespace=SYSTEM)
+        serving = asyncio.create_task(process.run())
+        try:
+            async with asyncio.timeout(120):
+                while process.unready() is not None and not serving.done():  # noqa: ASYNC110 - as a probe does
+                    await asyncio.sleep(0.1)
+            assert process.unready() is None, serving
+        finally:
+            await end(serving)
+        found = await cluster.client.get(MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
+        assert [each["kind"] for each in found["metadata"]["ownerReferences"]] == ["ClusterRole"]
+        await unregister(client)
+        with pytest.raises(NotFound):
+            await cluster.client.get(MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
+        with pytest.raises(Forbidden):
+            await client.delete(MUTATING_WEBHOOK_CONFIGURATION, "somebody-elses")
+    await client.transport.close()

@@ -143,10 +143,16 @@ GROUPER: Final = (
     Right("grove.io", ("clustertopologybindings",), READ),
     Right("scheduling.k8s.io", ("priorityclasses",), READ),
     Right("apiextensions.k8s.io", ("customresourcedefinitions",), ("get",)),
-    Right("admissionregistration.k8s.io", ("mutatingwebhookconfigurations",), REGISTER, names=(WEBHOOK,)),
-    Right("rbac.authorization.k8s.io", ("clusterroles",), ("get",), names=("spinney-grouper",)),
+    # Where pods are no longer told while they are created, the API server has to be told so.
+    Right("admissionregistration.k8s.io", ("mutatingwebhookconfigurations",), ("delete",), names=(WEBHOOK,)),
     EVENTS,
 )
+
+TELLING: Final = (
+    Right("admissionregistration.k8s.io", ("mutatingwebhookconfigurations",), REGISTER, names=(WEBHOOK,)),
+    Right("rbac.authorization.k8s.io", ("clusterroles",), ("get",), names=("spinney-grouper",)),
+)
+"""Having the API server ask about new pods; only where pods are told while they are created."""
 
 
 def grouper_rights(configuration: LoadedGrouperConfiguration, catalogue: Catalogue) -> list[Right]:
@@ -156,6 +162,8 @@ def grouper_rights(configuration: LoadedGrouperConfiguration, catalogue: Catalog
     """
     rights = list(GROUPER)
     written = configuration.written
+    if written.admission.enabled:
+        rights += TELLING
     if written.namespace_labels:
         rights.append(NAMESPACES)
     if written.kind_defaults_config_map is not None:

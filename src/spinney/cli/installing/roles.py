@@ -31,6 +31,7 @@ def roles(backends: Iterable[type[SchedulerBackend]]) -> list[Description]:
         COSCHEDULER: _rules(rights.COSCHEDULER),
         GROUPER: [
             *_rules(rights.GROUPER),
+            *_when(computed.TELLS_AT_CREATION, rights.TELLING),
             *_kinds(),
             *_backends(each for each in backends if each.name != ALWAYS_ENABLED),
         ],
@@ -40,7 +41,8 @@ def roles(backends: Iterable[type[SchedulerBackend]]) -> list[Description]:
         *_one(rights.lease(""), computed.OPERATOR_LEASE),
         *_one(rights.certificate(""), computed.WEBHOOK_SECRET),
     ]
-    own[GROUPER] += _one(rights.certificate(""), computed.GROUPER_WEBHOOK_SECRET)
+    certificate = _one(rights.certificate(""), computed.GROUPER_WEBHOOK_SECRET)
+    own[GROUPER] += [When(computed.TELLS_AT_CREATION, rule) for rule in certificate]
     return [
         When(process.condition, each)
         for process in PROCESSES

@@ -18,7 +18,7 @@ from spinney.api.resource import Resource
 from spinney.kube.client import Client
 from spinney.kube.errors import KubeError
 from spinney.kube.webhooks.certificates import provision, service_names, still_trusts
-from spinney.kube.webhooks.server import Answering, ServicePlace, WebhookServer, certificate_in
+from spinney.kube.webhooks.server import Reviewer, ServicePlace, WebhookServer, certificate_in
 from spinney.kube.webhooks.trust import distrust
 from spinney.runtime.certificates import ServingCertificate
 
@@ -51,7 +51,7 @@ class WebhookProcess:
 
     def __init__(
         self,
-        admission: Answering,
+        admission: Reviewer,
         client: Client,
         settings: WebhookSettings,
         *,

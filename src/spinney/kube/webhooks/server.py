@@ -22,7 +22,7 @@ log = structlog.get_logger()
 MAX_BODY: Final = 8 * 1024 * 1024
 
 
-class Answering(Protocol):
+class Reviewer(Protocol):
     """Whoever answers admission reviews."""
 
     @property
@@ -49,7 +49,7 @@ class WebhookServer:
 
     def __init__(
         self,
-        admission: Answering,
+        admission: Reviewer,
         certificate: ServingCertificate,
         *,
         host: str = "",
