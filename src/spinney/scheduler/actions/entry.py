@@ -41,14 +41,14 @@ def _ready(session: Session, key: GangKey, *, recorded: bool) -> PodGroupInfo | 
 
 def _obstacle(session: Session, job: PodGroupInfo) -> FitError | None:
     """Return what keeps a job from being tried at all."""
-    queues = session.queues
-    position = queues.index.get(job.queue)
+    queues, queue = session.queues, job.gang.queue
+    position = queues.index.get(queue)
     if position is not None and not queues.is_leaf(position):
-        message = f"queue {job.queue} has child queues, so jobs cannot be in it; name one of its leaf queues"
-    elif position is None and job.queue in queues.dropped:
-        message = f"queue {job.queue} is not usable: {queues.dropped[job.queue]}"
+        message = f"queue {queue} has child queues, so jobs cannot be in it; name one of its leaf queues"
+    elif position is None and queue in queues.dropped:
+        message = f"queue {queue} is not usable: {queues.dropped[queue]}"
     elif position is None:
-        message = f"queue {job.queue} does not exist"
+        message = f"queue {queue} does not exist"
     elif job.gang.problem:
         return FitError("InvalidPodGroup", job.gang.problem)
     elif not job.ready:

@@ -7,7 +7,7 @@ its pods as the book of gangs has them, in order, and nothing else; tasks are ma
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple, overload
+from typing import TYPE_CHECKING, Final, overload
 
 import msgspec
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _NOMINATED: Final = attrgetter("nominated_node")
 
 
-class PlainPods(NamedTuple):
-    """The pods of a plain job, in task order."""
+class PlainPods(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """The pods of a plain job, in task order. Compared by identity."""
 
     pod_set: PodSet
     request: RequestClass

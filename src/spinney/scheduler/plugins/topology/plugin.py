@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from spinney.cluster.journal import Rows
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
@@ -22,10 +21,14 @@ from spinney.scheduler.framework.results import TOPOLOGY_CONSTRAINT, FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.plugins.topology.demand import GroupDemand
-from spinney.scheduler.plugins.topology.subsetting import DomainSets, InvalidConstraint, Subsetting, TopologyRefusal
-from spinney.scheduler.topology.domains import Domains, Numbers
-
-Steps = tuple[Numbers, npt.NDArray[np.float64]]
+from spinney.scheduler.plugins.topology.subsetting import (
+    DomainSets,
+    InvalidConstraint,
+    LevelScores,
+    Subsetting,
+    TopologyRefusal,
+)
+from spinney.scheduler.topology.domains import Domains
 
 
 class TopologyPlugin(Plugin):
@@ -43,7 +46,7 @@ class TopologyPlugin(Plugin):
         self._demands: dict[tuple[tuple[int, int], ...], GroupDemand] = {}
         self._job: PodGroupInfo | None = None
         """The job that is being placed; what is below is about it."""
-        self._steps: dict[str, Steps | None] = {}
+        self._steps: dict[str, LevelScores | None] = {}
         """By group; ``None`` while a set is tried in which all nodes score the same."""
         self._parents: dict[str, str] = {}
         session.add_subset_nodes_fn(self._subset, applies_to=lambda group: group.topology is not None)
@@ -84,12 +87,12 @@ class TopologyPlugin(Plugin):
             for line, message in enumerate(refusal.messages(job.name)):
                 rewrite = partial(_line, refusal, line)
                 session.record_fit_error(job, FitError(TOPOLOGY_CONSTRAINT, message, refusal, rewrite))
-        label, steps = _label(group), division.level_scores
-        if steps is not None and isinstance(division.sets, DomainSets):
+        label, level_scores = _label(group), division.level_scores
+        if level_scores is not None and isinstance(division.sets, DomainSets):
             preferred = subsetting.preferred
 
             def try_level(depth: int) -> None:
-                self._steps[label] = steps if depth < preferred else None
+                self._steps[label] = level_scores() if depth < preferred else None
 
             division.sets.try_level = try_level
         return division.sets
@@ -111,7 +114,7 @@ class TopologyPlugin(Plugin):
         domain = of_row[nodes.rows]
         return np.where(domain >= 0, steps[domain], 0.0) * scores.TOPOLOGY
 
-    def _steps_for(self, task: PodInfo) -> Steps | None:
+    def _steps_for(self, task: PodInfo) -> LevelScores | None:
         """Return the steps of the nearest group around a task that has some."""
         label = task.pod_set.name
         while label not in self._steps:
@@ -135,7 +138,7 @@ class TopologyPlugin(Plugin):
 
     def _occupied(self, job: PodGroupInfo, group: Member, constraint: TopologyConstraintInfo) -> Rows:
         """Return the rows of placed pods that the group must stay with."""
-        if not constraint.required:
+        if not constraint.required or (job.plain is not None and job.gang.anchor is None):
             return np.empty(0, dtype=np.intp)
         rows = [
             task.row

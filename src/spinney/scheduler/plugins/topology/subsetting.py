@@ -7,7 +7,7 @@ domains stay free for large groups.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import overload
 
 import numpy as np
@@ -87,13 +87,17 @@ class Bounds:
         return self.required
 
 
+LevelScores = tuple[Numbers, npt.NDArray[np.float64]]
+"""Domain by row and steps (1 to 10) by domain of the preferred level."""
+
+
 @dataclass(frozen=True)
 class NodeSubsets:
     """The answer: node sets to try, scores by domain of the preferred level, or why there are none."""
 
     sets: Sequence[NodeSet]
-    level_scores: tuple[Numbers, npt.NDArray[np.float64]] | None = None
-    """Domain by row and steps (1 to 10) by domain, where a level is preferred."""
+    level_scores: Callable[[], LevelScores] | None = None
+    """Finds them, where a level is preferred: few groups have to spread over several of its domains."""
     refusal: TopologyRefusal | None = None
 
 
@@ -142,7 +146,7 @@ class Subsetting:
         # Placing in the first domain that fits makes it, and those around it, tighter, and changes no other.
         lasting = self._room is not None and allowed is None
         found = DomainSets(self._nodes, self._domains, self._rows, sets, whole=self._whole, lasting=lasting)
-        return NodeSubsets(found, self._scores(order))
+        return NodeSubsets(found, partial(self._scores, order) if bounds.preferred >= 0 else None)
 
     # -- judging domains ---------------------------------------------------------------------------------------------
 
@@ -243,11 +247,9 @@ class Subsetting:
 
     # -- the answer --------------------------------------------------------------------------------------------------
 
-    def _scores(self, order: list[Numbers]) -> tuple[Numbers, npt.NDArray[np.float64]] | None:
+    def _scores(self, order: list[Numbers]) -> LevelScores:
         """Return steps by domain of the preferred level: those with more room score more."""
         preferred = self._bounds.preferred
-        if preferred < 0:
-            return None
         level = self._domains.levels[preferred]
         ranked = order[preferred]
         if not self._whole:
