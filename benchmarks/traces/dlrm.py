@@ -30,7 +30,7 @@ def measure(directory: Path, wanted: list[tuple[Role, int]]) -> Iterator[Table]:
         ["role", "nodes", "placement", "waited", "never ran", "nodes in use, mean", "peak", "CPU s"],
     )
     for role, count in wanted:
-        trace = read_dlrm(path, None, role=role, count=count)
+        trace = read_dlrm(path, role=role, count=count)
         history = Replay(
             trace, suited(SchedulerConfig(actions=("allocate",)), trace), stopwatch=time.process_time
         ).run()

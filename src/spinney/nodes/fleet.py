@@ -212,7 +212,7 @@ class Fleet:
         key, uid = key_of(pod), pod.metadata.uid
         gone = asyncio.Event()
 
-        def watch(change: object) -> None:
+        def watch(_change: object) -> None:
             found = self._kubelets.pods.get(key)
             if found is None or found.metadata.uid != uid:
                 gone.set()

@@ -151,7 +151,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_anything(value: object) -> bool:
+def _is_anything(_value: object) -> bool:
     return True
 
 

@@ -28,7 +28,7 @@ def request_token(runtime: Runtime, store: Store, issuer: TokenIssuer, account: 
     found = _object(store, SERVICE_ACCOUNT, account)
     spec = body.get("spec") or {}
     seconds = spec.get("expirationSeconds", _LIFETIME)
-    if causes := _causes(spec, seconds):
+    if causes := _causes(seconds):
         raise invalid(_TOKEN_REQUEST, "", causes)
     audiences = tuple(spec.get("audiences") or (ISSUER,))
     about = _about(store, account, Bound(found.key.name, found.uid), spec.get("boundObjectRef"))
@@ -76,7 +76,7 @@ def review_self(user: User, now: datetime) -> JSON:
     }
 
 
-def _causes(spec: JSON, seconds: Any) -> list[Cause]:
+def _causes(seconds: Any) -> list[Cause]:
     field = "spec.expirationSeconds"
     if not isinstance(seconds, int) or seconds < _SHORTEST:
         return [invalid_value(field, seconds, "may not specify a duration less than 10 minutes")]

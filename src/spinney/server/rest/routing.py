@@ -29,12 +29,12 @@ def resolve(registry: KindRegistry, path: str) -> Target:
     subresource = rest[2] if len(rest) > 2 else ""
     if name is not None and kind.resource.namespaced and namespace is None:
         raise no_such_path()
-    if subresource and not _has_subresource(registry, Target(kind, namespace, name, subresource)):
+    if subresource and not _has_subresource(Target(kind, namespace, name, subresource)):
         raise no_such_path()
     return Target(kind, namespace, name, subresource)
 
 
-def _has_subresource(registry: KindRegistry, target: Target) -> bool:
+def _has_subresource(target: Target) -> bool:
     kind = target.kind
     if target.subresource == "status":
         return kind.status

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from spinney.api.struct import JSON
 from spinney.grouping.attributes import BATCH_MIN_MEMBER, READ_ANNOTATIONS, SEGMENT_SIZE
 from spinney.grouping.terms import look_up, parse_path
 from spinney.sim.grouping_cases.comparing import CaseDifference
@@ -42,7 +41,7 @@ def inapplicable(case: GroupingCase) -> Reason | None:
     return None
 
 
-def on_purpose(case: GroupingCase, answer: JSON, found: Sequence[CaseDifference]) -> tuple[Reason, ...]:
+def on_purpose(case: GroupingCase, found: Sequence[CaseDifference]) -> tuple[Reason, ...]:
     """Return why an answer differs, if every difference is meant."""
     reasons: dict[Reason, None] = {}
     for difference in found:

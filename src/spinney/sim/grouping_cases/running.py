@@ -39,7 +39,7 @@ def run(case: GroupingCase) -> GroupingReport:
     differing = tuple(differences(case.check, case.expect, found))
     if not differing:
         return GroupingReport(case, "passed", found)
-    reasons = on_purpose(case, found, differing)
+    reasons = on_purpose(case, differing)
     return GroupingReport(case, "differs on purpose" if reasons else "failed", found, differing, reasons)
 
 

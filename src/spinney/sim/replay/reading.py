@@ -35,14 +35,14 @@ def _philly(path: Path, wanted: Wanted) -> Trace:
 
 
 def _dlrm(path: Path, wanted: Wanted) -> Trace:
-    return read_dlrm(path, wanted.nodes, role=_chosen(wanted, get_args(Role)), count=wanted.node_count)  # type: ignore[arg-type]
+    return read_dlrm(path, role=_chosen(wanted, get_args(Role)), count=wanted.node_count)  # type: ignore[arg-type]
 
 
 READERS: Final[Mapping[str, Reader]] = {
     "openb": lambda path, wanted: read_openb(path, wanted.nodes, wanted.seed),
     "philly": _philly,
     "dlrm": _dlrm,
-    "swf": lambda path, wanted: read_swf(path, wanted.nodes),
+    "swf": lambda path, wanted: read_swf(path),
     "recorded": lambda path, wanted: read_recorded(path),
 }
 """By the name of the format; another format is one more function here."""

@@ -22,7 +22,7 @@ _SHORTEST: Final = 0.001
 """What an instance lives that the trace lets live no time at all: it is placed, and ends."""
 
 
-def read_dlrm(path: Path, nodes: Path | None, *, role: Role = "HN", count: int | None = None) -> Trace:
+def read_dlrm(path: Path, *, role: Role = "HN", count: int | None = None) -> Trace:
     """Return the instances of one role on ``count`` nodes."""
     cpu, memory, gpus = _SIZES[role]
     jobs = [

@@ -15,7 +15,7 @@ _SUBMIT, _RUN, _USED, _ASKED, _STATED, _QUEUE = 1, 3, 4, 7, 8, 14
 _PER_NODE: Final = 8
 
 
-def read_swf(path: Path, nodes: Path | None) -> Trace:
+def read_swf(path: Path) -> Trace:
     """Return the jobs of a file; those that never ran are left out."""
     header: dict[str, str] = {}
     jobs: list[Job] = []
