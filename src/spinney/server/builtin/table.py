@@ -1,6 +1,5 @@
 """The built-in kinds: a table of what each is called, and what is special about serving it."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -40,7 +39,7 @@ from spinney.server.builtin.storage import (
     VolumeBehaviour,
 )
 from spinney.server.kinds import shapes
-from spinney.server.kinds.kind import ALL_VERBS, BASE_BEHAVIOUR, Behaviour, FieldLabel, Kind, ScalePaths
+from spinney.server.kinds.kind import BASE_BEHAVIOUR, Behaviour, FieldLabel, Kind, ScalePaths
 from spinney.server.kinds.shape import MergeShape
 from spinney.server.options import GangVersion
 from spinney.server.pods.behaviour import PodBehaviour
@@ -60,47 +59,12 @@ def _kind(
     version: str = "v1",
     namespaced: bool = True,
     short: str = "",
-    storage_version: str = "",
-    storage: str = "",
-    categories: tuple[str, ...] = (),
-    verbs: tuple[str, ...] = ALL_VERBS,
-    status: bool = False,
-    status_at_create: bool = False,
-    scale: ScalePaths | None = None,
-    subresources: Mapping[str, tuple[str, ...]] | None = None,
-    labels: tuple[FieldLabel, ...] = (),
-    hidden: frozenset[str] = frozenset(),
-    generation: bool = False,
-    unconditional: bool = True,
-    create_on_update: bool = False,
-    returns_deleted: bool = False,
-    shape: MergeShape = shapes.PLAIN,
-    behaviour: Behaviour = BASE_BEHAVIOUR,
-    deprecation: str = "",
+    **traits: Any,
 ) -> Kind:
+    """Return a kind that is stored as itself and whose generations are not counted, unless ``traits`` say otherwise."""
     resource = Resource(group, version, kind, plural, namespaced, tuple(short.split()))
-    return Kind(
-        resource=resource,
-        storage=storage or str(resource),
-        storage_version=storage_version or resource.api_version,
-        singular=kind.lower(),
-        list_kind=kind + "List",
-        categories=categories,
-        verbs=verbs,
-        status=status,
-        status_at_create=status_at_create,
-        scale=scale,
-        subresources=subresources or {},
-        labels=labels,
-        hidden_labels=hidden,
-        generation=generation,
-        unconditional_update=unconditional,
-        create_on_update=create_on_update,
-        returns_deleted=returns_deleted,
-        shape=shape,
-        behaviour=behaviour,
-        deprecation=deprecation,
-    )
+    usual: dict[str, Any] = {"storage": str(resource), "storage_version": resource.api_version, "generation": False}
+    return Kind(resource=resource, singular=kind.lower(), list_kind=kind + "List", **(usual | traits))
 
 
 def _label(name: str, absent: str = "") -> FieldLabel:
@@ -153,7 +117,7 @@ def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
             behaviour=NodeBehaviour(),
             subresources=_PROXY,
             labels=(_label("spec.unschedulable", "false"),),
-            hidden=_NO_NAMESPACE,
+            hidden_labels=_NO_NAMESPACE,
         ),
         _kind(
             "namespaces",
@@ -166,7 +130,7 @@ def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
             subresources={"finalize": ("update",)},
             verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
             labels=(_label("status.phase"),),
-            hidden=_NO_NAMESPACE,
+            hidden_labels=_NO_NAMESPACE,
         ),
         _kind("configmaps", "ConfigMap", short="cm", behaviour=ConfigMapBehaviour()),
         _kind("secrets", "Secret", shape=shapes.SECRET, behaviour=SecretBehaviour(), labels=(_label("type"),)),
@@ -347,7 +311,7 @@ def _workload_controllers() -> list[Kind]:
             short="pdb",
             status=True,
             generation=True,
-            unconditional=False,
+            unconditional_update=False,
             shape=shapes.BUDGET,
             behaviour=BudgetBehaviour(),
         ),
@@ -399,7 +363,7 @@ def _scheduling(gangs: tuple[GangVersion, ...]) -> list[Kind]:
                 group=group,
                 version=version,
                 storage_version=f"{group}/{stored}",
-                unconditional=False,
+                unconditional_update=False,
                 shape=shapes.NATIVE_WORKLOAD,
                 behaviour=WorkloadBehaviour(version),
             )
@@ -414,7 +378,7 @@ def _scheduling(gangs: tuple[GangVersion, ...]) -> list[Kind]:
                 version=version,
                 storage_version=f"{group}/{stored}",
                 status=True,
-                unconditional=False,
+                unconditional_update=False,
                 shape=shapes.NATIVE_POD_GROUP,
                 behaviour=PodGroupBehaviour(version),
             )
@@ -427,7 +391,7 @@ def _scheduling(gangs: tuple[GangVersion, ...]) -> list[Kind]:
                     group=group,
                     version=version,
                     status=True,
-                    unconditional=False,
+                    unconditional_update=False,
                     shape=shapes.NATIVE_POD_GROUP,
                     behaviour=CompositePodGroupBehaviour(version),
                 )
@@ -443,10 +407,10 @@ def _storage() -> list[Kind]:
 
     return [
         kind("storageclasses", "StorageClass", ClassBehaviour(), short="sc", shape=shapes.STORAGE_CLASS),
-        kind("csinodes", "CSINode", shape=shapes.CSI_NODE, unconditional=False),
-        kind("csidrivers", "CSIDriver", DriverBehaviour(), unconditional=False),
-        _kind("csistoragecapacities", "CSIStorageCapacity", group="storage.k8s.io", unconditional=False),
-        kind("volumeattachments", "VolumeAttachment", AttachmentBehaviour(), status=True, unconditional=False),
+        kind("csinodes", "CSINode", shape=shapes.CSI_NODE, unconditional_update=False),
+        kind("csidrivers", "CSIDriver", DriverBehaviour(), unconditional_update=False),
+        _kind("csistoragecapacities", "CSIStorageCapacity", group="storage.k8s.io", unconditional_update=False),
+        kind("volumeattachments", "VolumeAttachment", AttachmentBehaviour(), status=True, unconditional_update=False),
     ]
 
 
@@ -463,7 +427,7 @@ def _devices() -> list[Kind]:
             namespaced=False,
             generation=True,
             labels=(_label("spec.nodeName"), _label("spec.driver"), _label("spec.pool.name")),
-            hidden=_NO_NAMESPACE,
+            hidden_labels=_NO_NAMESPACE,
         ),
         kind("deviceclasses", "DeviceClass", namespaced=False, generation=True),
         kind("devicetaintrules", "DeviceTaintRule", namespaced=False, status=True, generation=True),
@@ -496,7 +460,7 @@ def _extension() -> list[Kind]:
             namespaced=False,
             categories=("api-extensions",),
             generation=True,
-            unconditional=False,
+            unconditional_update=False,
             status=status,
             shape=shape,
             behaviour=behaviour,
@@ -518,7 +482,7 @@ def _others() -> list[Kind]:
             "leases",
             "Lease",
             group="coordination.k8s.io",
-            unconditional=False,
+            unconditional_update=False,
             create_on_update=True,
             behaviour=LeaseBehaviour(),
         ),
@@ -529,7 +493,7 @@ def _others() -> list[Kind]:
             generation=True,
             behaviour=EndpointSliceBehaviour(),
         ),
-        _kind("runtimeclasses", "RuntimeClass", group="node.k8s.io", namespaced=False, unconditional=False),
+        _kind("runtimeclasses", "RuntimeClass", group="node.k8s.io", namespaced=False, unconditional_update=False),
         _kind(
             "networkpolicies",
             "NetworkPolicy",
