@@ -100,3 +100,9 @@ def test_simulate_holds_a_job_to_the_quota_of_its_local_queue(
 def test_why_speaks_of_a_cluster_queue(snapshot: Path) -> None:
     """A ClusterQueue can be asked about like any queue."""
     assert "quota 16, limit 24" in spinney("why", "queue/research", "--from", snapshot)
+
+
+@pytest.mark.parametrize("asked", ["cohort/lab", "queue/cohort/lab"])
+def test_why_speaks_of_a_cohort(snapshot: Path, asked: str) -> None:
+    """A Cohort is asked about by the name that 'spinney queues' lists."""
+    assert "quota 32, limit 32" in spinney("why", asked, "--from", snapshot)

@@ -20,7 +20,7 @@ Decoding is strict: an unknown or misspelt field, a wrong type, or a value that 
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 import yaml
@@ -31,6 +31,8 @@ from spinney.api.names import dns_subdomain_faults, label_value_faults, qualifie
 from spinney.api.quantity import InvalidQuantity, Quantity, RawQuantity
 from spinney.nodes.latency import InvalidLatency, Latency
 
+MOST_NODES: Final = 100_000
+"""As many nodes as a group may have: every one of them is an object in memory."""
 _HOSTNAME = "kubernetes.io/hostname"
 
 
@@ -190,14 +192,16 @@ class ClusterSpec(_Strict, frozen=True, kw_only=True):
 
 
 def _check_group(group: NodeGroup, field: str) -> None:
-    if group.count < 0:
-        raise InvalidClusterSpec(f"{field}.count: found {group.count}, expected 0 or more")
+    if not 0 <= group.count <= MOST_NODES:
+        raise InvalidClusterSpec(f"{field}.count: found {group.count}, expected 0 to {MOST_NODES}")
     name = _formatted(group.name, f"{field}.name")
     if faults := dns_subdomain_faults(name):
         raise InvalidClusterSpec(f"{field}.name: {group.name!r} gives {name!r}, which {faults[0]}")
     for resources, where in ((group.capacity, "capacity"), (group.allocatable, "allocatable")):
         for resource, amount in resources.items():
             _check_text(Quantity.parse, amount, f"{field}.{where}[{resource}]")
+            if Quantity.parse(amount).nano < 0:
+                raise InvalidClusterSpec(f"{field}.{where}[{resource}]: found {amount}, expected 0 or more")
     for key, value in group.labels.items():
         _check_label(key, value, f"{field}.labels[{key}]")
     outer: TopologyLevel | None = None

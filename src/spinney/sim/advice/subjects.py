@@ -46,6 +46,8 @@ _OTHER_WORDS: Final = {
     "workloads": "podgroup",
     "queues": "queue",
 }
+_COHORT: Final = "cohort/"
+"""How the names of Kueue's cohorts begin among queues."""
 _EITHER: Final = {"pg": ("podgang", "podgroup")}
 """Both PodGangs and PodGroups call themselves ``pg``."""
 
@@ -190,8 +192,10 @@ def _is_workload(text: str) -> bool:
 
 
 def _parse(text: str) -> tuple[str, str]:
-    word, slash, name = text.rpartition("/")
-    return (_word(word), name) if slash else ("", name)
+    if text.startswith(_COHORT):
+        return "queue", text
+    word, slash, name = text.partition("/")
+    return (_word(word), name) if slash else ("", text)
 
 
 def _word(written: str) -> str:
