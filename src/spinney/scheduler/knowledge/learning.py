@@ -237,9 +237,11 @@ class Learned(Generic[A]):
         assert isinstance(question.fact, NodeFact), "nodes are divided by facts about nodes"
         column = question.fact.of(self._nodes, rows[places])
         if len(places) > _FEW:
-            values, which = np.unique(column, return_inverse=True)
-            for number, value in enumerate(values.tolist()):
-                yield question, value, places[which == number]
+            order = np.argsort(column, kind="stable")
+            ordered = column[order]
+            begins = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+            for value, part in zip(ordered[begins].tolist(), np.split(places[order], begins[1:]), strict=True):
+                yield question, value, part
             return
         groups: dict[Hashable, list[int]] = {}
         for place, value in zip(places.tolist(), column.tolist(), strict=True):
