@@ -5,8 +5,8 @@ from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from spinney.coscheduling.process.group_status import AT_ONCE
 from spinney.kube.transport import Request, Response, StreamingResponse, Transport
+from spinney.reporting.schedule_start import AT_ONCE
 from tests.conftest import Cluster
 
 from .world import a_node, a_world

@@ -1,4 +1,4 @@
-"""What the status of a pod says while it has no node: why it waits, and which node it was promised.
+"""What the status of a pod says while it has no node: why it waits, and which node it was promised. And of victims.
 
 Of one pod there is only ever one write under way, and what changes meanwhile is combined into the next, so the newest
 word is the one that stays. A bind waits for the write under way and drops what was still to be said: the API server
@@ -13,11 +13,13 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 import structlog
 
 from spinney.api.core import POD
+from spinney.api.podgang import DISRUPTION_TARGET
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.binding.placement import pod_reference
@@ -201,3 +203,15 @@ class PodStatusWriter:
         if news.nominated is not None:
             status["nominatedNodeName"] = news.nominated or None
         return status
+
+
+def preempted(uid: str, *, by: str, now: datetime) -> JSON:
+    """Return the strategic merge patch by which a pod says that a scheduler preempts it, as kube-scheduler does."""
+    condition = {
+        "type": DISRUPTION_TARGET,
+        "status": "True",
+        "reason": "PreemptionByScheduler",
+        "message": f"{by}: preempting to accommodate a higher priority pod",
+        "lastTransitionTime": timestamp(now),
+    }
+    return {"metadata": {"uid": uid}, "status": {"conditions": [condition]}}

@@ -13,7 +13,6 @@ from typing import Final
 import structlog
 
 from spinney.api.core import POD
-from spinney.api.time import timestamp
 from spinney.binding.placement import pod_reference
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import PodStatus
@@ -22,12 +21,11 @@ from spinney.kube.client import Client, PatchKind
 from spinney.kube.errors import Conflict, KubeError, NotFound
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
+from spinney.reporting.pods import preempted
 from spinney.runtime.tasks import BackgroundTasks
 
 log = structlog.get_logger()
 
-DISRUPTION_TARGET: Final = "DisruptionTarget"
-PREEMPTED: Final = "PreemptionByScheduler"
 PARALLEL: Final = 16
 
 
@@ -96,15 +94,8 @@ class GroupEvictions:
 
     async def _delete(self, victim: PodRecord, beneficiary: PodRecord, node: str, count: Callable[[], None]) -> None:
         key = Key(*victim.key)
-        scheduler = beneficiary.pod.spec.scheduler_name
-        condition = {
-            "type": DISRUPTION_TARGET,
-            "status": "True",
-            "reason": PREEMPTED,
-            "message": f"{scheduler}: preempting to accommodate a higher priority pod",
-            "lastTransitionTime": timestamp(self._client.runtime.clock.now()),
-        }
-        patch = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
+        now = self._client.runtime.clock.now()
+        patch = preempted(victim.uid, by=beneficiary.pod.spec.scheduler_name, now=now)
         try:
             async with self._slots:
                 await self._client.patch(

@@ -53,7 +53,7 @@ from spinney.coscheduling.process.asked_victims import PREEMPT, AskedVictims
 from spinney.coscheduling.process.composing import ComposedProfiles
 from spinney.coscheduling.process.configuration import CoschedulerConfiguration
 from spinney.coscheduling.process.disruption import GroupEvictions
-from spinney.coscheduling.process.group_status import GroupConditions, ScheduleStart
+from spinney.coscheduling.process.group_status import GroupConditions
 from spinney.coscheduling.process.intake import CoschedulingIntake
 from spinney.coscheduling.process.pod_group_controller import PodGroupController
 from spinney.coscheduling.process.reporting import Reports
@@ -69,6 +69,7 @@ from spinney.kube.manager import Manager
 from spinney.kube.rounds import Rounds
 from spinney.reporting.pod_groups import GROUP_KINDS
 from spinney.reporting.pods import FAILED_SCHEDULING, PodStatusWriter
+from spinney.reporting.schedule_start import ScheduleStart
 from spinney.reporting.unreadable import TakeIn, UnreadableObjects
 from spinney.runtime.tasks import BackgroundTasks
 
@@ -361,7 +362,7 @@ class CoschedulerProcess:
 
     def _reached_permit(self, group: Group) -> None:
         if self._start is not None:
-            self._start.reached_permit(group)
+            self._start.began(group.key)
 
     def _member_bound(self, group: Group) -> None:
         self._conditions.bound(group)
