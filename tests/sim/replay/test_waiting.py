@@ -108,3 +108,26 @@ def test_without_run_times_a_gang_waits_no_longer_than_it_takes_to_age() -> None
         if what == "started"
     }
     assert begins["gang"] <= 5 + 200 + 30 < starving["gang"]
+
+
+def test_a_pod_that_needs_a_whole_node_is_not_starved_by_smaller_ones() -> None:
+    """Single pods are given no place with minPods 2, but the node is kept from smaller ones once one has aged."""
+    stream = [a_job(f"s{number}", 100.0 * number, gpus=2, duration=150) for number in range(80)]
+    trace = stating_nothing(a_trace(*stream, a_job("whole", 5, gpus=4, duration=10), nodes=machines(1, gpus=GPUS)))
+
+    def started(aging: str) -> float:
+        events = told(trace, replayed(trace, backfilling(minPods="2", shortestFirst="true", agingSeconds=aging)))
+        return next(at for at, what, name in events if what == "started" and name == "whole")
+
+    assert started("10") < 3600
+    assert started("100000") > 7900, "the stream has ended"
+
+
+def test_the_rest_of_a_sweep_is_expected_to_run_as_long_as_those_that_have_ended() -> None:
+    """Of two sweeps that wait, the rest of the one whose first ended soon goes first, though it came later."""
+    long = [a_job(f"long{number}", 0.0, gpus=4, duration=10_000) for number in range(3)]
+    short = [a_job(f"short{number}", 200.0, gpus=4, duration=20) for number in range(3)]
+    trace = stating_nothing(a_trace(*long, *short, nodes=machines(1, gpus=GPUS)))
+    config = backfilling(minPods="2", shortestFirst="true")
+    order = [name for _, what, name in told(trace, replayed(trace, config)) if what == "started"]
+    assert order == ["long0", "short0", "short1", "short2", "long1", "long2"]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,13 @@ from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.plugins.backfill.forecasts import Forecasts, Interval
 from spinney.scheduler.plugins.backfill.outlook import Ends
-from spinney.scheduler.plugins.backfill.run_times import Kind, PastRunTimes, RunTime, kind_of, stated
+from spinney.scheduler.plugins.backfill.run_times import PastRunTimes, RunTime, stated
+from spinney.scheduler.plugins.backfill.sweeps import Kind, Sweeps, kind_of
 
-HALF: Final = 0.5
-"""A job that runs is expected to end when so many like it had ended."""
+_HALF: Final = 0.5
+"""A job is expected to end when so many like it had ended."""
+UNKNOWN: Final = 3600.0
+"""Seconds that a job is expected to run if nothing is known."""
 _LATER, _SOONEST = 0.1, 60.0
 """An estimate is made anew when a job has run a tenth longer, and not within a minute."""
 _JUST_STARTED: Final = 60.0
@@ -52,15 +55,6 @@ class GivenPlace:
     """Seconds after ``at`` between which it will really start; ``None``: too little is known."""
 
 
-class Emptying(NamedTuple):
-    """What has to end before nodes are empty, by row."""
-
-    seconds: npt.NDArray[np.float64]
-    """Until the last of those that run there ends."""
-    work: npt.NDArray[np.float64]
-    """Of all of them together: what each holds of a resource, times the seconds until it ends."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Remaining:
     """How long each pod that runs will still run: ``seconds[pod]`` on ``rows[pod]`` with ``amounts[pod, resource]``."""
@@ -77,12 +71,17 @@ class Remaining:
         """Return what becomes free, as far as that is known."""
         return Ends(self.seconds[self.known], self.rows[self.known], self.amounts[self.known])
 
-    def emptying(self, capacity: int, column: int) -> Emptying:
-        """Return when nodes would be empty if nobody came, as far as anybody can tell."""
-        seconds, work = np.zeros(capacity), np.zeros(capacity)
+    def emptying(self, capacity: int) -> npt.NDArray[np.float64]:
+        """Return the seconds until nodes would be empty if no job came, by row, as far as is known."""
+        seconds = np.zeros(capacity)
         np.maximum.at(seconds, self.rows, self.seconds)
-        np.add.at(work, self.rows, self.seconds * self.amounts[:, column])
-        return Emptying(seconds, work)
+        return seconds
+
+    def idle(self, rows: Rows, column: int, offered: float, until: float) -> float:
+        """Return what is idle of a resource if no job uses what rows offer before a moment, times the seconds."""
+        here = np.isin(self.rows, rows)
+        used = np.minimum(self.seconds[here], until) @ self.amounts[here, column]
+        return max(until * offered - float(used), 0.0)
 
 
 @dataclass(slots=True)
@@ -90,10 +89,13 @@ class Memory:
     """What is known about run times, and what was promised. Mutable; a cache: without it, things are learned anew."""
 
     past: PastRunTimes = field(default_factory=PastRunTimes)
+    sweeps: Sweeps = field(default_factory=Sweeps)
     forecasts: Forecasts = field(default_factory=Forecasts)
     running: dict[GangKey, Running] = field(default_factory=dict)
     starts: dict[GangKey, datetime] = field(default_factory=dict)
     """Of jobs that were placed in the session before."""
+    lacking_room: int = 0
+    """How many jobs found no room in the session before."""
     evicted: set[GangKey] = field(default_factory=set)
     promises: dict[GangKey, GivenPlace] = field(default_factory=dict)
     aged: dict[GangKey, None] = field(default_factory=dict)
@@ -106,12 +108,15 @@ class Memory:
         started = {key for queue in gangs.started.values() for key in queue}
         for key in self.running.keys() - started:
             gone = self.running.pop(key)
-            if key not in self.evicted:
-                self.past.add(gone.kind, (session.now - gone.since).total_seconds())
+            ran = (session.now - gone.since).total_seconds() if key not in self.evicted else None
+            self.sweeps.end(gone.kind, key, ran)
+            if ran is not None:
+                self.past.add(gone.kind, ran)
         for key in started - self.running.keys():
             since = self.starts.get(key) or session.job(key).last_start or session.now
             members = gangs.gangs[key]
-            self.running[key] = Running(since, members, self.stated(members), kind_of(members))
+            running = self.running[key] = Running(since, members, self.stated(members), kind_of(members))
+            self.sweeps.start(running.kind, key, since.timestamp())
             self._said.pop(key, None)
             self.forecasts.came_out(key, since.timestamp())
         self.starts.clear()
@@ -126,8 +131,9 @@ class Memory:
         if len(self._said) > 2 * len(waiting) + _KEPT:
             self._said = {key: said for key, said in self._said.items() if key in waiting}
 
-    def end(self, session: Session) -> None:
+    def end(self, session: Session, lacking_room: int) -> None:
         """Keep what the session after this one cannot see."""
+        self.lacking_room = lacking_room
         self.starts = dict.fromkeys(session.started, session.now)
         self.evicted = {eviction.gang for eviction in session.evictions}
 
@@ -138,6 +144,20 @@ class Memory:
             known = self._said[members.gang.key] = (members, stated(members))
         return known[1]
 
+    def usual(self, kind: Kind, now: datetime, *, beyond: float = 0.0) -> float | None:
+        """Return how long jobs of a kind run that run longer than ``beyond`` seconds; ``None``: not known.
+
+        A job is compared with those that were submitted together with it, then with all of its queue and size.
+        """
+        sweep = self.sweeps.typical(kind, now.timestamp(), beyond=beyond)
+        if sweep is not None and sweep.known:
+            return sweep.seconds
+        at_least = max(beyond, sweep.seconds) if sweep is not None else beyond
+        known = self.past.quantile(kind, _HALF, beyond=at_least)
+        if known is None and sweep is not None and 2 * at_least > UNKNOWN:
+            return 2 * at_least
+        return known
+
     def left(self, key: GangKey, now: datetime) -> RunTime | None:
         """Return how long a job that runs will still run; ``None``: nobody knows."""
         running = self.running[key]
@@ -145,7 +165,7 @@ class Memory:
         if running.stated is not None and running.stated > age:
             return RunTime(running.stated - age, stated=True)
         if age >= running.looked_up_until:
-            running.usual = self.past.quantile(running.kind, HALF, beyond=max(age, running.stated or 0.0))
+            running.usual = self.usual(running.kind, now, beyond=max(age, running.stated or 0.0))
             later = age + max(age * _LATER, _SOONEST)
             running.looked_up_until = later if running.usual is None else min(later, running.usual)
         return RunTime(running.usual - age, stated=False) if running.usual is not None else None

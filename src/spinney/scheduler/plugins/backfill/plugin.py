@@ -10,9 +10,10 @@ if all that runs states its run time: estimates are not worth that others wait. 
 found, or if somebody runs longer than expected. Of jobs that give way to shorter ones (``shortestFirst``) it is kept
 when their turn comes.
 
-Where ends are estimated, a gang may be passed again and again. Once it has waited ``agingSeconds``, and so long that
-what keeping nodes leaves idle is little beside it, the nodes that will be empty soonest are kept for it alone, before
-anybody is placed: the longer it waits, the more may be idle. Where nothing is known at all, that holds for single pods.
+Where ends are estimated, a place is kept only if others lose little by it beside what the job has waited. Once a gang
+has waited ``agingSeconds``, the nodes that will be empty soonest are kept for it alone, at the same price, before
+other jobs are placed: the longer it waits, and the fewer wait with it, the more may be idle. Single pods that need most
+of a node have such a bound too, against smaller ones.
 """
 
 from collections.abc import Sequence
@@ -24,8 +25,8 @@ from typing import Annotated, Final
 import msgspec
 import numpy as np
 
-from spinney.api.durations import format_duration
 from spinney.cluster.journal import Rows
+from spinney.cluster.resources import GPU
 from spinney.cluster.table import Mask, Matrix
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.arguments import read_arguments
@@ -37,11 +38,18 @@ from spinney.scheduler.framework.results import FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.plugins.backfill.forecasts import Interval
-from spinney.scheduler.plugins.backfill.memory import HALF, GivenPlace, Memory, Remaining
+from spinney.scheduler.plugins.backfill.memory import GivenPlace, Memory, Remaining
 from spinney.scheduler.plugins.backfill.outlook import Ends, Outlook, Place, Release
-from spinney.scheduler.plugins.backfill.reservations import Reservation, expected_start, foreseen
-from spinney.scheduler.plugins.backfill.run_times import kind_of
-from spinney.scheduler.plugins.keeping import demands_of, needing_least, regions, scarce, waiting_since
+from spinney.scheduler.plugins.backfill.reservations import (
+    Reservation,
+    expected_start,
+    foreseen,
+    kept_alone,
+    slots_of,
+)
+from spinney.scheduler.plugins.backfill.sweeps import kind_of
+from spinney.scheduler.plugins.backfill.turns import Turns
+from spinney.scheduler.plugins.keeping import demands_of, needing_least, regions, scarce
 
 RESERVED, FORESEEN = "Reserved", "Foreseen"
 _ENTITLED: Final = frozenset({"reclaim", "preempt"})
@@ -50,10 +58,10 @@ _SURE: Final = 0.9
 """A job that states no run time passes if so many like it would have ended in time."""
 _SAME: Final = 1.0
 """Seconds within which two moments are the same."""
-_WORTH: Final = 0.5
-"""Nodes are kept empty for a gang if that leaves idle no more than this share of what it has waited for."""
-_NEW, _SHORTEST, _UNKNOWN = 60.0, 60.0, 3600.0
-"""Seconds: every job counts as having waited so long, and as running so long at least; and so long if nobody knows."""
+_WORTH: Final = 0.3
+"""Nodes are kept for a job if all others together wait no more than this share of its own wait for it."""
+_SINGLE: Final = 24.0
+"""A single pod that is given no place waits so many times as long as a gang before a node is kept for it."""
 
 
 class Terms(msgspec.Struct, frozen=True, rename="camel"):
@@ -84,6 +92,7 @@ class Backfill(Plugin):
         assert isinstance(memory, Memory), "nobody else writes there"
         memory.begin(session)
         self._memory = memory
+        self._turns = Turns(session, memory, shortest_first=self._terms.shortest_first)
         self._reservations: list[Reservation] = []
         self._lengths: dict[GangKey, float] = {}
         self._placed: dict[int, tuple[PodInfo, Release]] = {}
@@ -91,6 +100,7 @@ class Backfill(Plugin):
         """Jobs that have been placed since a place was kept for them."""
         self._refused: dict[object, int] = {}
         """How many jobs of each kind were refused and have no place."""
+        self._lacking_room = 0
         self._begun = False
         session.add_pre_job_allocation_fn(self._begin)
         session.add_job_refused_fn(self._reserve)
@@ -102,11 +112,11 @@ class Backfill(Plugin):
             )
         )
         if self._terms.shortest_first:
-            session.add_job_order_key(self._rank)
+            session.add_job_order_key(self._turns.rank)
 
     def on_session_close(self, session: Session) -> None:
         """Keep what the next session needs."""
-        self._memory.end(session)
+        self._memory.end(session, self._lacking_room)
 
     # -- who may pass ------------------------------------------------------------------------------------------------
 
@@ -117,6 +127,8 @@ class Backfill(Plugin):
         return any(self._binds(kept, task.job) for kept in self._reservations) or self._due(task.job) is not None
 
     def _binds(self, kept: Reservation, job: PodGroupInfo) -> bool:
+        if kept.from_smaller and _gpus_of_pod(job) >= kept.from_smaller:
+            return False
         return job.key != kept.key and kept.key not in self._started and not self._ends_by(job, kept)
 
     def _ends_by(self, job: PodGroupInfo, kept: Reservation) -> bool:
@@ -196,13 +208,13 @@ class Backfill(Plugin):
         self._begun = True
         for key in list(self._memory.aged):
             waiting = self._session.job(key)
-            if self._may_reserve(waiting):
+            if self._may_reserve(waiting) or self._is_starved(waiting):
                 self._keep_empty(waiting)
         if not self._memory.promises or not self._remaining.stated:
             return
         for key in list(self._memory.promises):
             waiting = self._session.job(key)
-            if self._goes_first(waiting) and self._may_reserve(waiting):
+            if self._turns.goes_first(waiting) and self._may_reserve(waiting):
                 place = self._stands(waiting, self._outlook())
                 if place is not None:
                     self._keep(waiting, place)
@@ -226,21 +238,31 @@ class Backfill(Plugin):
 
     def _is_for_another_alone(self, rows: Rows) -> bool:
         """Tell whether some rows are kept for a job alone: two that wait for each other's place would wait for ever."""
-        return any(kept.at is None and not kept.slots.keys().isdisjoint(rows.tolist()) for kept in self._reservations)
+        alone = (kept for kept in self._reservations if kept.at is None and not kept.from_smaller)
+        return any(not kept.slots.keys().isdisjoint(rows.tolist()) for kept in alone)
 
     def _reserve(self, job: PodGroupInfo) -> None:
         """Give a place to a job that was refused, if it has none and its queue has some left to give."""
-        if not any(kept.key == job.key for kept in self._reservations) and self._may_reserve(job):
-            outlook = self._outlook()
-            place = self._stands(job, outlook) or self._earliest(job, outlook)
-            trusted = place is not None and (self._remaining.stated or not _is_gang(job))
-            alone = not trusted and self._has_aged(job) and self._keep_empty(job)
-            if place is not None and not alone:
-                self._keep(job, place)
+        if not any(kept.key == job.key for kept in self._reservations):
+            if self._may_reserve(job):
+                self._give_place(job)
+            elif self._is_starved(job):
+                self._keep_empty(job)
+        self._lacking_room += self._lacks_room(job, job.tasks_to_allocate())
         if job.key not in self._memory.promises:
             self._foresee(job)
         if self._session.config.explain:
             self._explain(job)
+
+    def _give_place(self, job: PodGroupInfo) -> None:
+        """Keep a place for a job: where ends are estimated, one of its own first, and only if others lose little."""
+        outlook = self._outlook()
+        place = self._stands(job, outlook) or self._earliest(job, outlook)
+        sure = place is not None and self._remaining.stated
+        if not sure and self._has_aged(job) and self._keep_empty(job):
+            return
+        if place is not None and (sure or self._is_worth(job, place.rows, place.held, place.at)):
+            self._keep(job, place)
 
     def _foresee(self, job: PodGroupInfo) -> None:
         """Forecast the start of a job for which no place is kept, once: when it and those like it have room."""
@@ -288,9 +310,12 @@ class Backfill(Plugin):
     def _ends(self) -> Ends:
         return self._remaining.ends()
 
-    def _given(self, queue: str) -> int:
+    def _given(self, queue: str, *, smaller: bool = False) -> int:
         """Return for how many jobs of a queue places are kept."""
-        return sum(kept.queue == queue and kept.key not in self._started for kept in self._reservations)
+        return sum(
+            kept.queue == queue and kept.key not in self._started and bool(kept.from_smaller) == smaller
+            for kept in self._reservations
+        )
 
     def _may_reserve(self, job: PodGroupInfo) -> bool:
         """Tell whether a job may be given a place: only room keeps it from running, and its queue has some to give."""
@@ -300,6 +325,18 @@ class Backfill(Plugin):
             return False
         tasks = job.tasks_to_allocate()
         return len(tasks) >= self._terms.min_pods and self._lacks_room(job, tasks)
+
+    def _is_starved(self, job: PodGroupInfo) -> bool:
+        """Tell whether smaller pods have kept one from a node for long that needs most of it, and it has no place."""
+        tasks = job.tasks_to_allocate()
+        if len(tasks) != 1 or len(tasks) >= self._terms.min_pods or not self._has_aged(job, _SINGLE):
+            return False
+        most = int(self._session.nodes.table.allocatable[self._session.nodes.all.rows, GPU].max(initial=0))
+        if 2 * tasks[0].request.gpus <= most or (self._queues and job.queue not in self._queues):
+            return False
+        if self._given(job.queue, smaller=True) or not self._turns.is_first(job):
+            return False
+        return self._lacks_room(job, tasks)
 
     def _lacks_room(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> bool:
         """Tell whether only room keeps a job from running; one that shares devices finds its gaps itself."""
@@ -332,29 +369,43 @@ class Backfill(Plugin):
             forecasts.made(job.key, job.uid, job.queue, now, place.at)
         self._memory.promises[job.key] = replace(before, rows=place.rows, held=place.held)
         self._memory.aged.pop(job.key, None)
-        self._enter(job, place.at, place.rows, place.held, place.left)
+        self._reservations.append(
+            Reservation(job.key, job.queue, place.at, place.rows, place.held, place.left, slots_of(place.rows))
+        )
 
     def _keep_empty(self, job: PodGroupInfo) -> bool:
         """Keep the nodes that will be empty soonest, if that leaves little idle beside what the job has waited for."""
         session, table = self._session, self._session.nodes.table
         self._memory.aged.pop(job.key, None)
-        demands = demands_of(session, job.tasks_to_allocate())
-        column = scarce(demands)
-        emptying = self._remaining.emptying(table.capacity, column)
-        taken = {row for kept in self._reservations for row in kept.slots}
-        rows = needing_least(session, job, taken, emptying.seconds)
-        if rows is None:
+        emptying = self._remaining.emptying(table.capacity)
+        smaller = 0 if len(job.tasks_to_allocate()) >= self._terms.min_pods else _gpus_of_pod(job)
+        taken = {row for kept in self._reservations if smaller or not kept.from_smaller for row in kept.slots}
+        found = needing_least(session, job, taken, emptying)
+        if found is None:
             return False
-        offered = int(table.allocatable[rows, column].sum())
-        idle = float(emptying.seconds[rows].max()) * offered - float(emptying.work[rows].sum())
-        asked = sum(int(demand.request[column]) * demand.count for demand in demands)
-        if idle > _WORTH * self._waited(job).total_seconds() * asked:
+        rows = np.array(found, dtype=np.intp)
+        if not self._is_worth(job, rows, table.allocatable[rows], float(emptying[rows].max())):
             return False
         self._memory.promises.pop(job.key, None)
         self._memory.aged[job.key] = None
         nothing = np.zeros((len(rows), self._width), dtype=np.int64)
-        self._enter(job, None, np.array(rows, dtype=np.intp), nothing, nothing.copy())
+        self._reservations.append(
+            Reservation(job.key, job.queue, None, rows, nothing, nothing.copy(), slots_of(rows), smaller)
+        )
         return True
+
+    def _is_worth(self, job: PodGroupInfo, rows: Rows, kept: Matrix, seconds: float) -> bool:
+        """Tell whether others lose little by what is kept for a job, beside what it has waited itself.
+
+        What is idle until then would have served those who wait for room: each of them waits longer by the time in
+        which all nodes together do as much.
+        """
+        nodes = self._session.nodes
+        column = scarce(demands_of(self._session, job.tasks_to_allocate()))
+        idle = self._remaining.idle(rows, column, float(kept[:, column].sum()), seconds)
+        everything = float(nodes.table.allocatable[nodes.all.rows, column].sum())
+        others = max(self._memory.lacking_room - 1, 1)
+        return others * idle <= _WORTH * self._turns.waited(job).total_seconds() * everything
 
     def _explain(self, job: PodGroupInfo) -> None:
         """Say which place is kept for a job that was refused, if one is, or when it will start."""
@@ -366,40 +417,16 @@ class Backfill(Plugin):
             if told is not None:
                 session.record_fit_error(job, FitError(FORESEEN, told))
             return
-        message = (
-            expected_start(session, self._memory.promises[job.key])
-            if kept.at is not None
-            else f"{len(kept.rows)} nodes are kept for it, which has waited {format_duration(self._waited(job))}; when "
-            "they are free is not known, because what runs there states no run time"
-        )
+        if kept.at is not None:
+            message = expected_start(session, self._memory.promises[job.key])
+        else:
+            message = kept_alone(kept, self._turns.waited(job))
         session.record_fit_error(job, FitError(RESERVED, message))
 
-    def _enter(self, job: PodGroupInfo, at: float | None, rows: Rows, held: Matrix, left: Matrix) -> None:
-        slots = {row: slot for slot, row in enumerate(rows.tolist())}
-        self._reservations.append(Reservation(job.key, job.queue, at, rows, held, left, slots))
-
-    def _has_aged(self, job: PodGroupInfo) -> bool:
-        return self._waited(job).total_seconds() >= self._terms.aging_seconds
-
-    def _waited(self, job: PodGroupInfo) -> timedelta:
-        return self._session.now - (waiting_since(job) or self._session.now)
-
-    # -- in which order ----------------------------------------------------------------------------------------------
-
-    def _rank(self, job: PodGroupInfo) -> tuple[bool, float]:
-        """Return the place of a job in its queue: gangs by age, all others by their wait beside their run time."""
-        if self._goes_first(job):
-            return (False, 0.0)
-        usual = self._memory.stated(job.members)
-        if usual is None:
-            usual = self._memory.past.quantile(kind_of(job.members), HALF)
-        runs = max(usual if usual is not None else _UNKNOWN, _SHORTEST)
-        return (True, -(self._waited(job).total_seconds() + _NEW) / runs)
-
-    def _goes_first(self, job: PodGroupInfo) -> bool:
-        """Tell whether a job gives way to no shorter one."""
-        return not self._terms.shortest_first or _is_gang(job)
+    def _has_aged(self, job: PodGroupInfo, times: float = 1.0) -> bool:
+        return self._turns.waited(job).total_seconds() >= times * self._terms.aging_seconds
 
 
-def _is_gang(job: PodGroupInfo) -> bool:
-    return len(job.members.pods) > 1
+def _gpus_of_pod(job: PodGroupInfo) -> int:
+    """Return how many GPUs the largest pod of a job asks for."""
+    return max((record.request.gpus for _, record in job.members.pods.values()), default=0)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from spinney.api.durations import format_duration
 from spinney.api.time import timestamp
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Matrix
@@ -25,6 +26,24 @@ class Reservation:
     left: Matrix
     """What others may take of the rows for longer, ``[row, resource]``; kept up to date."""
     slots: dict[int, int]
+    from_smaller: int = 0
+    """If this is given, the rows are kept only from jobs whose pods ask for fewer GPUs than so many."""
+
+
+def slots_of(rows: Rows) -> dict[int, int]:
+    """Return where each row stands among those of a reservation."""
+    return {row: slot for slot, row in enumerate(rows.tolist())}
+
+
+def kept_alone(kept: Reservation, waited: timedelta) -> str:
+    """Return what is kept for a job though it is not known when it is free, in words."""
+    long = format_duration(waited)
+    if kept.from_smaller:
+        return f"a node is kept for it, which has waited {long}, from pods of fewer than {kept.from_smaller} GPUs"
+    return (
+        f"{len(kept.rows)} nodes are kept for it, which has waited {long}; when they are free is not known, because "
+        "what runs there states no run time"
+    )
 
 
 def foreseen(now: datetime, forecast: StartForecast) -> str | None:

@@ -13,14 +13,12 @@ from spinney.api.core import Pod
 from spinney.api.durations import parse_duration
 from spinney.api.labels import EXPECTED_DURATION
 from spinney.gangs.book import GangMembers
+from spinney.scheduler.plugins.backfill.sweeps import Kind
 
 _KEPT: Final = 512
 """Run times of each queue and size."""
 FEWEST: Final = 10
 """Nothing is concluded from fewer run times."""
-
-Kind = tuple[str, int]
-"""A queue, and how many GPUs a job asks for."""
 
 
 class RunTime(NamedTuple):
@@ -54,20 +52,15 @@ def stated_by(pod: Pod) -> float | None:
     return seconds
 
 
-def kind_of(members: GangMembers) -> Kind:
-    """Return which jobs a job is compared with."""
-    return members.gang.queue, sum(record.request.gpus for _, record in members.pods.values())
-
-
 class PastRunTimes:
     """Run times of jobs that have ended. Mutable."""
 
     def __init__(self) -> None:
-        self._by_kind: dict[Kind, tuple[deque[float], list[float]]] = {}
+        self._by_size: dict[tuple[str, int], tuple[deque[float], list[float]]] = {}
 
     def add(self, kind: Kind, seconds: float) -> None:
         """Remember how long a job ran."""
-        order, values = self._by_kind.setdefault(kind, (deque(), []))
+        order, values = self._by_size.setdefault((kind.queue, kind.gpus), (deque(), []))
         order.append(seconds)
         insort(values, seconds)
         if len(order) > _KEPT:
@@ -75,7 +68,7 @@ class PastRunTimes:
 
     def quantile(self, kind: Kind, share: float, *, beyond: float = 0.0) -> float | None:
         """Return the run time that ``share`` of those beyond ``beyond`` seconds did not exceed, if enough are known."""
-        _, values = self._by_kind.get(kind, ((), []))
+        _, values = self._by_size.get((kind.queue, kind.gpus), ((), []))
         first = bisect_right(values, beyond)
         count = len(values) - first
         return values[first + min(int(share * count), count - 1)] if count >= FEWEST else None

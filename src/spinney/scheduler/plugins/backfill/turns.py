@@ -1,0 +1,65 @@
+"""In which order jobs of a queue come: gangs by age, all others by how long they have waited beside their run time."""
+
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from spinney.gangs.tree import GangKey
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.session import Session
+from spinney.scheduler.plugins.backfill.memory import UNKNOWN, Memory
+from spinney.scheduler.plugins.backfill.sweeps import Kind, kind_of
+from spinney.scheduler.plugins.keeping import waiting_since
+
+_NEW, _SHORTEST = 60.0, 60.0
+"""Seconds: every job counts as having waited so long, and as running so long at least."""
+
+
+class Turns:
+    """The order in one session. Mutable: run times are looked up once. Without ``shortest_first`` age alone counts."""
+
+    def __init__(self, session: Session, memory: Memory, *, shortest_first: bool) -> None:
+        self._session, self._memory, self._shortest_first = session, memory, shortest_first
+        self._usual: dict[Kind, float] = {}
+
+    def rank(self, job: PodGroupInfo) -> tuple[bool, float]:
+        """Return the place of a job in its queue, the smallest first; equal ones by age."""
+        if self.goes_first(job):
+            return (False, 0.0)
+        runs = self._memory.stated(job.members)
+        if runs is None:
+            runs = self._usual_of(kind_of(job.members))
+        return (True, -(self.waited(job).total_seconds() + _NEW) / max(runs, _SHORTEST))
+
+    def goes_first(self, job: PodGroupInfo) -> bool:
+        """Tell whether a job gives way to no shorter one."""
+        return not self._shortest_first or is_gang(job)
+
+    def waited(self, job: PodGroupInfo) -> timedelta:
+        """Return how long a job has waited."""
+        return self._session.now - (waiting_since(job) or self._session.now)
+
+    def is_first(self, job: PodGroupInfo) -> bool:
+        """Tell whether of all single pods of its queue that wait a job's turn comes first."""
+        return self._first.get(job.queue) == job.key
+
+    @cached_property
+    def _first(self) -> dict[str, GangKey]:
+        found: dict[str, tuple[tuple[bool, float], datetime, GangKey]] = {}
+        for key in self._session.snapshot.gangs.pending:
+            job = self._session.job(key)
+            if not is_gang(job):
+                turn = (self.rank(job), waiting_since(job) or self._session.now, key)
+                found[job.queue] = min(turn, found.get(job.queue, turn))
+        return {queue: key for queue, (_, _, key) in found.items()}
+
+    def _usual_of(self, kind: Kind) -> float:
+        known = self._usual.get(kind)
+        if known is None:
+            found = self._memory.usual(kind, self._session.now)
+            known = self._usual[kind] = found if found is not None else UNKNOWN
+        return known
+
+
+def is_gang(job: PodGroupInfo) -> bool:
+    """Tell whether a job has several pods."""
+    return len(job.members.pods) > 1
