@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from spinney.api.events import ObjectReference
-from spinney.kube import Client, Controller, EventRecorder, Key, Requeue, WatchCache, events
+from spinney.kube import Client, Controller, EventRecorder, Key, Requeue, WatchCache, event_series
 from spinney.kube.errors import InternalError
 from spinney.kube.expectations import Expectations
 from spinney.runtime import Runtime
@@ -81,7 +81,7 @@ async def test_objects_that_came_and_went_leave_nothing() -> None:
 @on_virtual_time
 async def test_events_about_many_objects_are_remembered_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """A recorder remembers recent events only, whatever their number."""
-    monkeypatch.setattr(events, "_REMEMBERED", 50)
+    monkeypatch.setattr(event_series, "_REMEMBERED", 50)
     recorder = Life().recorder
 
     async def held_after(first: int, last: int) -> int:
@@ -91,7 +91,7 @@ async def test_events_about_many_objects_are_remembered_within_a_bound(monkeypat
             )
             recorder.event(about, "Warning", "Failed", "it did")
         await recorder.flush()
-        remembered = recorder._series, recorder._similar, recorder._budgets
+        remembered = recorder._correlator._series, recorder._correlator._similar, recorder._correlator._budgets
         return held_by((remembered, recorder._outbox, recorder._being_sent, recorder._senders))
 
     assert await held_after(100, 300) == await held_after(300, 600)

@@ -2,7 +2,7 @@
 
 Recording never blocks and never fails the caller. The same event again raises the ``count`` of the one that is there;
 events that differ only in their message are combined once there are many; and each object has a budget that refills
-slowly, so that an object in trouble cannot flood the API server. The budgets are those Kubernetes components use.
+slowly, so that an object in trouble cannot flood the API server (:mod:`~spinney.kube.event_series`).
 
 Events are sent in the background, a few at a time: those of one object in the order in which they were recorded, those
 of different objects in any. What waits to be sent is bounded, by far more than the largest gang. An event costs the API
@@ -14,11 +14,9 @@ last event comes later than it otherwise would.
 import asyncio
 import contextvars
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any
 
 import structlog
 from msgspec.structs import replace
@@ -30,23 +28,15 @@ from spinney.api.struct import encode, to_json
 from spinney.api.time import timestamp
 from spinney.kube.client import Client
 from spinney.kube.errors import Forbidden, KubeError, NotFound
+from spinney.kube.event_series import EventContent, EventCorrelator, EventSeries, EventType
 from spinney.kube.keys import identify
 from spinney.kube.metrics import KubeMetrics
 
 log = structlog.get_logger()
 
-EventType = Literal["Normal", "Warning"]
-
-V = TypeVar("V")
-
-_REMEMBERED = 4096
 _QUEUED = 50_000
 _IN_FLIGHT = 8
 _IN_FLIGHT_BEHIND = 2  # behind urgent writes
-_BURST = 25.0
-_REFILL_PER_SECOND = 1 / 300
-_SIMILAR = 10
-_SIMILAR_SECONDS = 600.0
 _MESSAGE_LENGTH = 1024
 
 
@@ -63,62 +53,8 @@ def reference(resource: Resource, obj: Any) -> ObjectReference:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """What makes two events the same."""
-
-    about: ObjectReference
-    type: EventType
-    reason: str
-    message: str
-
-
-@dataclass(slots=True)
-class _Series:
-    """One event object: how often it happened, and under which name it is stored."""
-
-    name: str
-    first: datetime
-    last: datetime
-    count: int = 0
-    stored: bool = False
-
-
-_Queue = dict[_Said, _Series]
+_Queue = dict[EventContent, EventSeries]
 """What is to be sent about one object, in order."""
-
-
-@dataclass(slots=True)
-class _Similar:
-    """The different messages of one reason lately."""
-
-    since: float
-    messages: set[str] = field(default_factory=set)
-
-
-@dataclass(slots=True)
-class _Budget:
-    tokens: float
-    at: float
-
-
-class _Recent(Generic[V]):
-    """A dictionary that forgets what was not used for longest."""
-
-    def __init__(self) -> None:
-        self._values: OrderedDict[Hashable, V] = OrderedDict()
-
-    def get(self, key: Hashable) -> V | None:
-        if (value := self._values.get(key)) is not None:
-            self._values.move_to_end(key)
-        return value
-
-    def put(self, key: Hashable, value: V) -> V:
-        self._values[key] = value
-        self._values.move_to_end(key)
-        if len(self._values) > _REMEMBERED:
-            self._values.popitem(last=False)
-        return value
 
 
 class Urgency:
@@ -129,7 +65,7 @@ class Urgency:
         self.since = 0.0
         """When the first of those under way began, on the monotonic clock."""
         self.over: list[Callable[[], None]] = []
-        """Hear when the last is done."""
+        """Called when the last is done."""
         self.calm = asyncio.Event()
         self.calm.set()
 
@@ -145,8 +81,8 @@ class Urgency:
         self.writes -= 1
         if not self.writes:
             self.calm.set()
-            for hear in self.over:
-                hear()
+            for call in self.over:
+                call()
 
 
 class EventRecorder:
@@ -165,9 +101,7 @@ class EventRecorder:
         self._component = component
         counted = (metrics or KubeMetrics()).events
         self._counts = {outcome: counted.labels(outcome) for outcome in ("sent", "merged", "dropped", "failed")}
-        self._series: _Recent[_Series] = _Recent()
-        self._similar: _Recent[_Similar] = _Recent()
-        self._budgets: _Recent[_Budget] = _Recent()
+        self._correlator = EventCorrelator(client.runtime)
         self._outbox: OrderedDict[ObjectReference, _Queue] = OrderedDict()
         self._being_sent: dict[ObjectReference, _Queue] = {}
         self._waiting = 0
@@ -197,18 +131,13 @@ class EventRecorder:
 
     def event(self, about: ObjectReference, type: EventType, reason: str, message: str) -> None:  # noqa: A002
         """Record that ``reason`` happened to ``about``; returns at once, and the event is sent in the background."""
-        now = self._runtime.clock.now()
-        said = self._combined(_Said(_without_version(about), type, reason, message[:_MESSAGE_LENGTH]))
-        if not self._afford(said.about):
+        found = self._correlator.correlate(
+            EventContent(_without_version(about), type, reason, message[:_MESSAGE_LENGTH])
+        )
+        if found is None:
             self._counts["dropped"].inc()
-            return
-        series = self._series.get(said)
-        if series is None:
-            name = f"{about.name}.{self._runtime.random.getrandbits(64):016x}"
-            series = self._series.put(said, _Series(name, now, now))
-        series.count += 1
-        series.last = now
-        self._enqueue(said, series)
+        else:
+            self._enqueue(*found)
 
     async def flush(self) -> None:
         """Wait until everything recorded so far has been sent."""
@@ -226,7 +155,7 @@ class EventRecorder:
             sender.cancel()
         await self.flush()
 
-    def _enqueue(self, said: _Said, series: _Series) -> None:
+    def _enqueue(self, said: EventContent, series: EventSeries) -> None:
         queue = self._being_sent.get(said.about)
         if queue is None:
             queue = self._outbox.setdefault(said.about, {})
@@ -271,7 +200,7 @@ class EventRecorder:
             self._waiting -= 1
             await self._send_one(said, series)
 
-    async def _send_one(self, said: _Said, series: _Series) -> None:
+    async def _send_one(self, said: EventContent, series: EventSeries) -> None:
         try:
             await self._store(said, series)
             self._counts["sent"].inc()
@@ -281,7 +210,7 @@ class EventRecorder:
             level = log.debug if isinstance(error, Forbidden | NotFound) else log.warning
             level("event not recorded", about=str(said.about.name), reason=said.reason, error=str(error))
 
-    async def _store(self, said: _Said, series: _Series) -> None:
+    async def _store(self, said: EventContent, series: EventSeries) -> None:
         namespace = said.about.namespace or "default"
         if series.stored:
             patch = {"count": series.count, "lastTimestamp": timestamp(series.last)}
@@ -311,28 +240,6 @@ class EventRecorder:
         query = {"fieldManager": self._client.field_manager, "fieldValidation": "Ignore"}
         await self._client.raw("POST", EVENT.path(namespace), query=query, body=encode(body))
         series.stored = True
-
-    def _combined(self, said: _Said) -> _Said:
-        """Return the event to record: this one, or its combination with many similar ones."""
-        now = self._runtime.clock.monotonic()
-        kind = (said.about, said.type, said.reason)
-        similar = self._similar.get(kind)
-        if similar is None or now - similar.since > _SIMILAR_SECONDS:
-            similar = self._similar.put(kind, _Similar(now))
-        if said.message in similar.messages or len(similar.messages) < _SIMILAR:
-            similar.messages.add(said.message)
-            return said
-        return _Said(said.about, said.type, said.reason, "(combined from similar events) see the first ones")
-
-    def _afford(self, about: ObjectReference) -> bool:
-        now = self._runtime.clock.monotonic()
-        budget = self._budgets.get(about) or self._budgets.put(about, _Budget(_BURST, now))
-        budget.tokens = min(_BURST, budget.tokens + (now - budget.at) * _REFILL_PER_SECOND)
-        budget.at = now
-        if budget.tokens < 1:
-            return False
-        budget.tokens -= 1
-        return True
 
 
 def _without_version(about: ObjectReference) -> ObjectReference:

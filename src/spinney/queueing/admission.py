@@ -25,7 +25,8 @@ from spinney.grouping.train_jobs import RUNTIMES
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.discovery import find_kind
 from spinney.kube.errors import KubeError
-from spinney.kube.events import EventType, reference
+from spinney.kube.event_series import EventType
+from spinney.kube.events import reference
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.queueing.backlog import Backlog, WorkloadKey

@@ -11,7 +11,8 @@ from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.kube.controller import Controller, Requeue
 from spinney.kube.errors import Conflict, NotFound
-from spinney.kube.events import EventRecorder, EventType, reference
+from spinney.kube.event_series import EventType
+from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key, key_of
 from spinney.kube.manager import Manager
 from spinney.reporting.verdicts import GangStanding, Standings
