@@ -11,21 +11,9 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from spinney.api import coscheduling, workload_v1alpha1
-from spinney.api.core import NAMESPACE, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Namespace, Node, Pod
-from spinney.api.policy import POD_DISRUPTION_BUDGET, PodDisruptionBudget
-from spinney.api.resource import Resource
-from spinney.api.resource_claims import (
-    DEVICE_CLASS,
-    RESOURCE_CLAIM,
-    RESOURCE_SLICE,
-    DeviceClass,
-    ResourceClaim,
-    ResourceSlice,
-)
-from spinney.api.scheduling import PRIORITY_CLASS, PriorityClass
-from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
-from spinney.api.workload_v1beta1 import COMPOSITE_POD_GROUP, CompositePodGroup
+from spinney.api import coscheduling
+from spinney.api.core import PERSISTENT_VOLUME_CLAIM
+from spinney.api.storage import PersistentVolumeClaim
 from spinney.binding.asking import Asking
 from spinney.binding.binder import Binder
 from spinney.binding.device_claims import DeviceClaims
@@ -53,6 +41,7 @@ from spinney.coscheduling.process.asked_victims import PREEMPT, AskedVictims
 from spinney.coscheduling.process.composing import ComposedProfiles
 from spinney.coscheduling.process.configuration import CoschedulerConfiguration
 from spinney.coscheduling.process.disruption import GroupEvictions
+from spinney.coscheduling.process.following import follow_cluster
 from spinney.coscheduling.process.group_status import GroupConditions
 from spinney.coscheduling.process.intake import CoschedulingIntake
 from spinney.coscheduling.process.pod_group_controller import PodGroupController
@@ -63,14 +52,12 @@ from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
-from spinney.kube.discovery import served
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.rounds import Rounds
-from spinney.reporting.pod_groups import GROUP_KINDS
 from spinney.reporting.pods import FAILED_SCHEDULING, PodStatusWriter
 from spinney.reporting.schedule_start import ScheduleStart
-from spinney.reporting.unreadable import TakeIn, UnreadableObjects
+from spinney.reporting.unreadable import UnreadableObjects
 from spinney.runtime.tasks import BackgroundTasks
 
 COMPONENT: Final = "spinney-coscheduler"
@@ -206,7 +193,8 @@ class CoschedulerProcess:
         self.groups.reordered = self._reordered
         self.groups.incomplete = self._watch_held
         self.shared.gangs.subscribe(self.groups)
-        await self._follow(intake)
+        await follow_cluster(self.manager, intake, self._unreadable, group_kind=self._group_kind_followed)
+        self.services.late_volumes.follow(self.manager.cache(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim))
         self.manager.add_runnable(CYCLES, self._schedule_for_ever)
         self.manager.add_runnable("safety flush", self._flush_for_ever)
 
@@ -214,35 +202,11 @@ class CoschedulerProcess:
         """Ask for a graceful stop."""
         self.manager.stop()
 
-    async def _follow(self, intake: CoschedulingIntake) -> None:
-        manager = self.manager
-
-        def follow(cache: WatchCache[Any], take_in: TakeIn) -> None:
-            cache.subscribe(self._unreadable.guarded(cache.resource, take_in))
-
-        available = await served(self._client, (*_ABOVE_GROUPS, *GROUP_KINDS, *_DEVICES))
-        # Groups and what constraints refer to come first, so that pods meet them when they are taken in.
-        if coscheduling.POD_GROUP in available:
-            groups = manager.cache(coscheduling.POD_GROUP, coscheduling.PodGroup)
-            follow(groups, partial(intake.group, coscheduling.PodGroup))
-            self._start = ScheduleStart(manager, groups, self._background)
-            if self._with_controller:
-                self._controller = PodGroupController(manager)
-        for resource, kind in _ABOVE_GROUPS.items():
-            if resource in available:
-                follow(manager.cache(resource, kind), partial(intake.group, kind))
-        for resource in (kind for kind in GROUP_KINDS if kind in available):
-            cache: WatchCache[Any] = manager.cache(resource, GROUP_KINDS[resource].type)
-            if resource != coscheduling.POD_GROUP:
-                follow(cache, partial(intake.group, GROUP_KINDS[resource].type))
-            self._conditions.follow(cache)
-        follow(manager.cache(POD_DISRUPTION_BUDGET, PodDisruptionBudget), partial(intake.group, PodDisruptionBudget))
-        for resource, kind in _CONSTRAINTS.items():
-            if resource in available or resource not in _DEVICES:
-                follow(manager.cache(resource, kind), partial(intake.constraint, resource, kind))
-        self.services.late_volumes.follow(manager.cache(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim))
-        follow(manager.cache(NODE, Node), intake.node)
-        follow(manager.cache(POD, Pod), intake.pod)
+    def _group_kind_followed(self, cache: WatchCache[Any]) -> None:
+        self._conditions.follow(cache)
+        if cache.resource == coscheduling.POD_GROUP:
+            self._start = ScheduleStart(self.manager, cache, self._background)
+            self._controller = PodGroupController(self.manager) if self._with_controller else None
 
     async def _schedule_for_ever(self) -> None:
         try:
@@ -409,22 +373,3 @@ class CoschedulerProcess:
                 if refused is not None:
                     self._reports.held(record, refused)
                     self._conditions.refused(group, refused.message)
-
-
-_ABOVE_GROUPS: Final[dict[Resource, type[Any]]] = {
-    workload_v1alpha1.WORKLOAD: workload_v1alpha1.Workload,
-    COMPOSITE_POD_GROUP: CompositePodGroup,
-    PRIORITY_CLASS: PriorityClass,
-}
-_DEVICES: Final[dict[Resource, type[Any]]] = {
-    RESOURCE_CLAIM: ResourceClaim,
-    RESOURCE_SLICE: ResourceSlice,
-    DEVICE_CLASS: DeviceClass,
-}
-_CONSTRAINTS: Final[dict[Resource, type[Any]]] = {
-    **_DEVICES,
-    NAMESPACE: Namespace,
-    PERSISTENT_VOLUME_CLAIM: PersistentVolumeClaim,
-    PERSISTENT_VOLUME: PersistentVolume,
-    STORAGE_CLASS: StorageClass,
-}
