@@ -34,7 +34,7 @@ class EventContent:
 
 
 @dataclass(slots=True)
-class EventSeries:
+class CountedEvent:
     """One event object: how often it happened, and under which name it is stored."""
 
     name: str
@@ -49,11 +49,11 @@ class EventCorrelator:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._series: _Recent[EventSeries] = _Recent()
+        self._series: _Recent[CountedEvent] = _Recent()
         self._similar: _Recent[_Similar] = _Recent()
         self._budgets: _Recent[_Budget] = _Recent()
 
-    def correlate(self, event: EventContent) -> tuple[EventContent, EventSeries] | None:
+    def correlate(self, event: EventContent) -> tuple[EventContent, CountedEvent] | None:
         """Return what to record, which may stand for many similar events, and count it; ``None`` without budget."""
         now = self._runtime.clock.now()
         event = self._combined(event)
@@ -62,7 +62,7 @@ class EventCorrelator:
         series = self._series.get(event)
         if series is None:
             name = f"{event.about.name}.{self._runtime.random.getrandbits(64):016x}"
-            series = self._series.put(event, EventSeries(name, now, now))
+            series = self._series.put(event, CountedEvent(name, now, now))
         series.count += 1
         series.last = now
         return event, series

@@ -28,7 +28,7 @@ from spinney.api.struct import encode, to_json
 from spinney.api.time import timestamp
 from spinney.kube.client import Client
 from spinney.kube.errors import Forbidden, KubeError, NotFound
-from spinney.kube.event_series import EventContent, EventCorrelator, EventSeries, EventType
+from spinney.kube.event_series import CountedEvent, EventContent, EventCorrelator, EventType
 from spinney.kube.keys import identify
 from spinney.kube.metrics import KubeMetrics
 
@@ -53,7 +53,7 @@ def reference(resource: Resource, obj: Any) -> ObjectReference:
     )
 
 
-_Queue = dict[EventContent, EventSeries]
+_Queue = dict[EventContent, CountedEvent]
 """What is to be sent about one object, in order."""
 
 
@@ -155,7 +155,7 @@ class EventRecorder:
             sender.cancel()
         await self.flush()
 
-    def _enqueue(self, said: EventContent, series: EventSeries) -> None:
+    def _enqueue(self, said: EventContent, series: CountedEvent) -> None:
         queue = self._being_sent.get(said.about)
         if queue is None:
             queue = self._outbox.setdefault(said.about, {})
@@ -200,7 +200,7 @@ class EventRecorder:
             self._waiting -= 1
             await self._send_one(said, series)
 
-    async def _send_one(self, said: EventContent, series: EventSeries) -> None:
+    async def _send_one(self, said: EventContent, series: CountedEvent) -> None:
         try:
             await self._store(said, series)
             self._counts["sent"].inc()
@@ -210,7 +210,7 @@ class EventRecorder:
             level = log.debug if isinstance(error, Forbidden | NotFound) else log.warning
             level("event not recorded", about=str(said.about.name), reason=said.reason, error=str(error))
 
-    async def _store(self, said: EventContent, series: EventSeries) -> None:
+    async def _store(self, said: EventContent, series: CountedEvent) -> None:
         namespace = said.about.namespace or "default"
         if series.stored:
             patch = {"count": series.count, "lastTimestamp": timestamp(series.last)}
