@@ -3,13 +3,13 @@
 from random import Random
 from statistics import median_low
 
-from spinney.scheduler.plugins.backfill.sweeps import Kind, Sweeps, Typical
+from spinney.scheduler.plugins.backfill.sweeps import SweepKind, Sweeps, Typical
 
-KIND = Kind("team", 8, minute=100)
+KIND = SweepKind("team", 8, minute=100)
 NOW = 10_000.0
 
 
-def with_ended(*seconds: float, kind: Kind = KIND) -> Sweeps:
+def with_ended(*seconds: float, kind: SweepKind = KIND) -> Sweeps:
     sweeps = Sweeps()
     for number, ran in enumerate(seconds):
         sweeps.start(kind, number, 0.0)
@@ -61,9 +61,9 @@ def test_sweeps_of_which_nobody_runs_are_forgotten() -> None:
     sweeps = Sweeps()
     sweeps.start(KIND, "runs", 0.0)
     for number in range(2000):
-        kind = Kind("team", 1, minute=1000 + 10 * number)
+        kind = SweepKind("team", 1, minute=1000 + 10 * number)
         sweeps.start(kind, number, 0.0)
         sweeps.end(kind, number, 7.0)
     assert sweeps.typical(KIND, NOW) == Typical(NOW, known=False)
-    assert sweeps.typical(Kind("team", 1, minute=1000), NOW) is None
-    assert sweeps.typical(Kind("team", 1, minute=1000 + 10 * 1999), NOW) == Typical(7.0, known=True)
+    assert sweeps.typical(SweepKind("team", 1, minute=1000), NOW) is None
+    assert sweeps.typical(SweepKind("team", 1, minute=1000 + 10 * 1999), NOW) == Typical(7.0, known=True)

@@ -16,7 +16,7 @@ from spinney.scheduler.framework.session import Session
 from spinney.scheduler.plugins.backfill.forecasts import Forecasts, Interval
 from spinney.scheduler.plugins.backfill.outlook import Ends
 from spinney.scheduler.plugins.backfill.run_times import PastRunTimes, RunTime, stated
-from spinney.scheduler.plugins.backfill.sweeps import Kind, Sweeps, kind_of
+from spinney.scheduler.plugins.backfill.sweeps import SweepKind, Sweeps, kind_of
 
 _HALF: Final = 0.5
 """A job is expected to end when so many like it had ended."""
@@ -36,7 +36,7 @@ class Running:
     since: datetime
     members: GangMembers
     stated: float | None
-    kind: Kind
+    kind: SweepKind
     usual: float | None = None
     """How long those like it ran that ran longer than this one has."""
     looked_up_until: float = 0.0
@@ -144,7 +144,7 @@ class Memory:
             known = self._said[members.gang.key] = (members, stated(members))
         return known[1]
 
-    def usual(self, kind: Kind, now: datetime, *, beyond: float = 0.0) -> float | None:
+    def usual(self, kind: SweepKind, now: datetime, *, beyond: float = 0.0) -> float | None:
         """Return how long jobs of a kind run that run longer than ``beyond`` seconds; ``None``: not known.
 
         A job is compared with those that were submitted together with it, then with all of its queue and size.

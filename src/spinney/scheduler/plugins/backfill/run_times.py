@@ -13,7 +13,7 @@ from spinney.api.core import Pod
 from spinney.api.durations import parse_duration
 from spinney.api.labels import EXPECTED_DURATION
 from spinney.gangs.book import GangMembers
-from spinney.scheduler.plugins.backfill.sweeps import Kind
+from spinney.scheduler.plugins.backfill.sweeps import SweepKind
 
 _KEPT: Final = 512
 """Run times of each queue and size."""
@@ -58,7 +58,7 @@ class PastRunTimes:
     def __init__(self) -> None:
         self._by_size: dict[tuple[str, int], tuple[deque[float], list[float]]] = {}
 
-    def add(self, kind: Kind, seconds: float) -> None:
+    def add(self, kind: SweepKind, seconds: float) -> None:
         """Remember how long a job ran."""
         order, values = self._by_size.setdefault((kind.queue, kind.gpus), (deque(), []))
         order.append(seconds)
@@ -66,7 +66,7 @@ class PastRunTimes:
         if len(order) > _KEPT:
             del values[bisect_right(values, order.popleft()) - 1]
 
-    def quantile(self, kind: Kind, share: float, *, beyond: float = 0.0) -> float | None:
+    def quantile(self, kind: SweepKind, share: float, *, beyond: float = 0.0) -> float | None:
         """Return the run time that ``share`` of those beyond ``beyond`` seconds did not exceed, if enough are known."""
         _, values = self._by_size.get((kind.queue, kind.gpus), ((), []))
         first = bisect_right(values, beyond)

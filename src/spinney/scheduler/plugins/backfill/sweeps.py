@@ -20,7 +20,7 @@ _ENDED: Final = 128
 """Run times of each."""
 
 
-class Kind(NamedTuple):
+class SweepKind(NamedTuple):
     """Which jobs a job is compared with: those of its queue, with as many GPUs, and submitted in its minute."""
 
     queue: str
@@ -28,11 +28,11 @@ class Kind(NamedTuple):
     minute: int
 
 
-def kind_of(members: GangMembers) -> Kind:
+def kind_of(members: GangMembers) -> SweepKind:
     """Return which jobs a job is compared with."""
     created = members.gang.created
     minute = int(created.timestamp() // _MINUTE) if created is not None else 0
-    return Kind(members.gang.queue, sum(record.request.gpus for _, record in members.pods.values()), minute)
+    return SweepKind(members.gang.queue, sum(record.request.gpus for _, record in members.pods.values()), minute)
 
 
 class Typical(NamedTuple):
@@ -54,13 +54,13 @@ class Sweeps:
     """Jobs that were submitted together. Mutable. Moments are in seconds of any one clock."""
 
     def __init__(self) -> None:
-        self._by_kind: dict[Kind, _Sweep] = {}
+        self._by_kind: dict[SweepKind, _Sweep] = {}
 
-    def start(self, kind: Kind, key: Hashable, moment: float) -> None:
+    def start(self, kind: SweepKind, key: Hashable, moment: float) -> None:
         """Note that a job runs."""
         self._by_kind.setdefault(kind, _Sweep()).running[key] = moment
 
-    def end(self, kind: Kind, key: Hashable, seconds: float | None) -> None:
+    def end(self, kind: SweepKind, key: Hashable, seconds: float | None) -> None:
         """Note that a job does not run any more, and how long it ran; ``None`` if it was not done."""
         sweep = self._by_kind.pop(kind, None)
         if sweep is None:
@@ -74,7 +74,7 @@ class Sweeps:
             if (oldest := next(idle, None)) is not None:
                 del self._by_kind[oldest]
 
-    def typical(self, kind: Kind, moment: float, *, beyond: float = 0.0) -> Typical | None:
+    def typical(self, kind: SweepKind, moment: float, *, beyond: float = 0.0) -> Typical | None:
         """Return how long those run that run longer than ``beyond``: the median by Kaplan and Meier's estimator."""
         near = [self._by_kind.get(kind._replace(minute=kind.minute + step)) for step in (-1, 0, 1)]
         times: list[tuple[float, bool]] = []

@@ -7,7 +7,7 @@ from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.plugins.backfill.memory import UNKNOWN, Memory
-from spinney.scheduler.plugins.backfill.sweeps import Kind, kind_of
+from spinney.scheduler.plugins.backfill.sweeps import SweepKind, kind_of
 from spinney.scheduler.plugins.keeping import waiting_since
 
 _NEW, _SHORTEST = 60.0, 60.0
@@ -19,7 +19,7 @@ class Turns:
 
     def __init__(self, session: Session, memory: Memory, *, shortest_first: bool) -> None:
         self._session, self._memory, self._shortest_first = session, memory, shortest_first
-        self._usual: dict[Kind, float] = {}
+        self._usual: dict[SweepKind, float] = {}
 
     def rank(self, job: PodGroupInfo) -> tuple[bool, float]:
         """Return the place of a job in its queue, the smallest first; equal ones by age."""
@@ -52,7 +52,7 @@ class Turns:
                 found[job.queue] = min(turn, found.get(job.queue, turn))
         return {queue: key for queue, (_, _, key) in found.items()}
 
-    def _usual_of(self, kind: Kind) -> float:
+    def _usual_of(self, kind: SweepKind) -> float:
         known = self._usual.get(kind)
         if known is None:
             found = self._memory.usual(kind, self._session.now)
