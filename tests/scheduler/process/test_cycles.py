@@ -34,6 +34,45 @@ async def test_a_cluster_at_rest_costs_no_cycles(world: World) -> None:
 
 
 @given_a_world
+async def test_pods_that_end_while_nobody_waits_cost_a_cycle_a_second(world: World) -> None:
+    """Forty pods that go within four seconds are not worth forty cycles; the room is there for the next pod."""
+    for number in range(5):
+        await world.add_node(f"n{number}")
+    for number in range(40):
+        await world.add_pod(f"p{number}")
+    async with world.scheduler() as process:
+        await world.settle(10)
+        before = process.cycles
+        for number in range(40):
+            await world.client.delete(POD, f"p{number}", NS, grace_period_seconds=0)
+            await world.settle(0.1)
+        await world.settle(10)
+        assert 1 <= process.cycles - before <= 6
+        await world.add_pod("large", gpus=8)
+        await world.settle(10)
+        assert (await world.places())["large"]
+
+
+@given_a_world
+async def test_a_pod_that_waits_gets_the_room_of_one_that_ends_at_once(world: World) -> None:
+    """What can wait while nobody does cannot while somebody does, also if both happened in one moment."""
+    await world.add_node("n1")
+    await world.add_pod("first", gpus=8)
+    async with world.scheduler(pace=CyclePace(ends=3600.0)):
+        await world.settle(10)
+        await world.add_pod("second", gpus=8)
+        await world.client.delete(POD, "first", NS, grace_period_seconds=0)
+        await world.settle(10)
+        assert (await world.places())["second"] == "n1"
+        await world.add_pod("third", gpus=8)
+        await world.settle(10)
+        assert (await world.places())["third"] == ""
+        await world.client.delete(POD, "second", NS, grace_period_seconds=0)
+        await world.settle(10)
+        assert (await world.places())["third"] == "n1"
+
+
+@given_a_world
 async def test_the_echo_of_our_own_binds_starts_no_cycle(world: World) -> None:
     """A hundred pods that come together are placed by a cycle or two, not by one for each bind that is confirmed."""
     for number in range(20):

@@ -16,10 +16,11 @@ from spinney.kube.transport import Request, Response, StreamingResponse, Transpo
 from spinney.runtime import Runtime, run_virtual
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
-from spinney.scheduler.process.process import SchedulerProcess
+from spinney.scheduler.process.process import CyclePace, SchedulerProcess
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 
+USUAL_PACE = CyclePace()
 NS = "work"
 
 Fault = Callable[[str, str], "Response | Exception | None"]
@@ -73,12 +74,12 @@ class World:
         self.metrics = CycleMetrics()
 
     @asynccontextmanager
-    async def scheduler(self, **settings: Any) -> AsyncIterator[SchedulerProcess]:
+    async def scheduler(self, pace: CyclePace = USUAL_PACE, **settings: Any) -> AsyncIterator[SchedulerProcess]:
         """Run a scheduler process for the time of the block; gangs that broke later are not its business here."""
         client = Client(self.transport, self.runtime, field_manager="spinney-scheduler")
         config = SchedulerConfig(**{"default_staleness_grace_seconds": -1, **settings})
         self.metrics = CycleMetrics()
-        process = SchedulerProcess(client, config, metrics=self.metrics)
+        process = SchedulerProcess(client, config, metrics=self.metrics, pace=pace)
         running = asyncio.create_task(process.run())
         try:
             yield process

@@ -1,10 +1,11 @@
 """The session scheduler as a process: watches in, decisions out.
 
 Watch events update the inventory in place. A cycle runs when something happened that could change a decision, and not
-otherwise: a cluster at rest costs nothing. Where time alone will change a decision (a grace period ends, a job may
-disturb others from then on), the cycle before says when, and the next one runs then. The cycle works on a snapshot, in
-a worker thread in production, while the loop goes on taking events, renewing the lease and binding: what a cycle has
-decided is handed over while it decides the rest, so that the API server is not idle meanwhile.
+otherwise: a cluster at rest costs nothing. What only gives room can wait a moment while nobody waits for it. Where time
+alone will change a decision (a grace period ends, a job may disturb others from then on), the cycle before says when,
+and the next one runs then. The cycle works on a snapshot, in a worker thread in production, while the loop goes on
+taking events, renewing the lease and binding: what a cycle has decided is handed over while it decides the rest, so
+that the API server is not idle meanwhile.
 """
 
 import asyncio
@@ -26,6 +27,8 @@ from spinney.binding.evicting import Evictor
 from spinney.binding.repair import PartGangs
 from spinney.binding.shared_devices import SharedDeviceWriter
 from spinney.binding.volumes import LateVolumes
+from spinney.cluster.pods import PodRecord
+from spinney.gangs.sources import bare
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
 from spinney.kube.errors import KubeError
@@ -64,7 +67,7 @@ from spinney.scheduler.process.queue_metrics import QueueMetrics
 from spinney.scheduler.process.reading import COMPONENT
 from spinney.scheduler.process.verdicts import Verdicts
 from spinney.scheduler.process.virtual_gangs import NoVirtualGangs, VirtualGangs
-from spinney.scheduler.process.waking import confirms, may_change_decisions
+from spinney.scheduler.process.waking import Alarm, confirms, may_change_decisions, only_gives_room
 
 log = structlog.get_logger()
 
@@ -80,6 +83,8 @@ class CyclePace:
     """From the event that wakes a cycle to its start, so that what comes together is decided together: at least."""
     gather_longest: float = 0.02
     """Up to this it is as long as the last cycle took: where pods come all the time, cycles run half of it."""
+    ends: float = 1.0
+    """From the end of a pod on its own to a cycle, while nobody waits for its room."""
     hand_over: float = 0.02
     """Between looks at what a cycle has decided so far."""
     slow: float = 30.0
@@ -152,8 +157,9 @@ class SchedulerProcess:
         self._queue_metrics = QueueMetrics(self.inventory, self._metrics.gangs.queues)
         self._metrics.registry.register(self._queue_metrics)
         self._rounds = Rounds(self.manager, CYCLES, slow_seconds=pace.slow, stuck_seconds=pace.stuck)
-        self._woken = asyncio.Event()
+        self._woken = Alarm()
         self._moment: datetime | None = None
+        self._nobody_waits = False  # as the last cycle left it
         registry = registry if registry is not None else default_registry()
         events = self.manager.recorder(COMPONENT)
         pod_status = PodStatusWriter(client, events, event_reason=UNSCHEDULABLE_EVENT)
@@ -265,10 +271,19 @@ class SchedulerProcess:
 
     def _take_in_pod(self, change: Change[Pod]) -> None:
         self._effects.pod_changed(change)
-        confirmed = confirms(self.inventory.cluster.pod(change.key), change.new)
+        record = self.inventory.cluster.pod(change.key)
+        confirmed = confirms(record, change.new)
         self._apply(change)
-        if not confirmed and may_change_decisions(change):
+        if confirmed or not may_change_decisions(change):
+            return
+        if self._nobody_waits and record is not None and only_gives_room(change) and self._is_single(record):
+            self._woken.set_within(self._pace.ends)
+        else:
             self._woken.set()
+
+    def _is_single(self, record: PodRecord) -> bool:
+        """Tell whether a pod is in no gang that may be broken without it."""
+        return self.inventory.gangs.membership(record)[0].source == bare.SOURCE
 
     def _take_in(self, change: Change[Any]) -> None:
         self._apply(change)
@@ -365,6 +380,9 @@ class SchedulerProcess:
         result = await deciding
         self.cycles += 1
         self._moment = result.next_moment
+        self._nobody_waits = _leaves_nothing(snapshot, result)
+        if not self._nobody_waits:
+            self._woken.hurry()  # pods that have ended meanwhile
         self._last_cycle = self._runtime.clock.monotonic() - started
         self._note(snapshot, result, self._last_cycle)
         self._effects.conclude(result)
@@ -393,3 +411,21 @@ class SchedulerProcess:
                 pending=len(snapshot.gangs.pending),
                 seconds=round(seconds, 4),
             )
+
+
+def _leaves_nothing(snapshot: Snapshot, result: CycleResult) -> bool:
+    """Tell whether a cycle has placed everybody who waited, and nothing is under way that an end may matter for."""
+    waiting = sum(snapshot.gangs.gangs[key].pending for key in snapshot.gangs.pending)
+    open_matters = (
+        result.evictions,
+        result.asked,
+        result.pipelines,
+        result.unschedulable,
+        result.next_moment,
+        result.failures,
+        result.errors,
+        snapshot.asked,
+        snapshot.gangs.broken,
+        snapshot.gangs.orphans,
+    )
+    return waiting == len(result.binds) and not any(open_matters)

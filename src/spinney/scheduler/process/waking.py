@@ -2,12 +2,14 @@
 
 A pod that starts to run, becomes ready or gets another condition changes nothing; a pod that appears, loses its last
 gate, is deleted or ends does, and so does one that another scheduler binds, or that was asked to go and answers; that
-our own bind arrived changes nothing.
+our own bind arrived changes nothing. That a pod leaves its node helps those who wait; where nobody does, a cycle for it
+can wait, too.
 A node's heartbeat changes nothing; its labels, taints, capacity or readiness do. Of other objects generation, labels
 and annotations tell (a label names the queue of a gang), or, where no generation is read (claims, volumes), whether
 anything a scheduler reads differs.
 """
 
+import asyncio
 from typing import Any, Final
 
 import msgspec
@@ -26,6 +28,39 @@ _WRITTEN_HERE: Final = frozenset({LAST_START_ANNOTATION, LAST_EVICTION_ANNOTATIO
 """Annotations by which schedulers themselves tell what became of a gang."""
 
 
+class Alarm:
+    """Wakes the next cycle: at once, or a moment later where nobody is in a hurry. Mutable."""
+
+    def __init__(self) -> None:
+        self._rings = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def set(self) -> None:
+        """Wake it at once."""
+        self._rings.set()
+
+    def set_within(self, seconds: float) -> None:
+        """Wake it so many seconds after the first who asks for that."""
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self.set)
+
+    def hurry(self) -> None:
+        """Wake it at once if it was going to be woken."""
+        if self._timer is not None:
+            self.set()
+
+    def clear(self) -> None:
+        """Forget who has asked: a cycle begins."""
+        self._rings.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def wait(self) -> None:
+        """Wait until it is time."""
+        await self._rings.wait()
+
+
 def confirms(record: PodRecord | None, pod: Pod | None) -> bool:
     """Tell whether ``pod`` only says what was assumed of it: that it is on the node it was being bound to."""
     return (
@@ -37,6 +72,14 @@ def confirms(record: PodRecord | None, pod: Pod | None) -> bool:
         and pod.metadata.deletion_timestamp is None
         and not pod.terminal
     )
+
+
+def only_gives_room(change: Change[Pod]) -> bool:
+    """Tell whether a pod leaves its node, or has left it, and that is all."""
+    old, new = change.old, change.new
+    if old is None or not old.spec.node_name:
+        return False
+    return new is None or new.terminal or new.metadata.deletion_timestamp is not None
 
 
 def may_change_decisions(change: Change[Any]) -> bool:
