@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-import click
 import msgspec
 import yaml
 
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, connected
 from spinney.cli.options import ProcessOptions
-from spinney.cli.running import until_interrupted
+from spinney.cli.running import in_one_line, until_interrupted
 from spinney.cli.terminal.output import echo
 from spinney.kube.client import Client
 from spinney.kube.lease import LeaderElection, LeaseTimes, process_identity
@@ -68,10 +67,8 @@ def run_process(
         finally:
             await manager.abandon()
 
-    try:
+    with in_one_line(*expected):
         until_interrupted(connected(ClusterChoice(options.kubeconfig), use, field_manager=component))
-    except expected as error:
-        raise click.ClickException(str(error)) from error
 
 
 def print_checked(config: Path | None, settings: object, *notes: str) -> None:

@@ -2,8 +2,11 @@
 
 import asyncio
 import signal
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import click
 
 
 def until_interrupted(main: Coroutine[Any, Any, None]) -> None:
@@ -20,3 +23,12 @@ async def _cancelled_by_signal(main: Coroutine[Any, Any, None]) -> None:
         await task
     except asyncio.CancelledError:
         raise SystemExit(128 + signal.SIGINT) from None
+
+
+@contextmanager
+def in_one_line(*errors: type[Exception]) -> Iterator[None]:
+    """Have the command end with one line, without a traceback, if one of ``errors`` is raised inside the block."""
+    try:
+        yield
+    except errors as error:
+        raise click.ClickException(str(error)) from error

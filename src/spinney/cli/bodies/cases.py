@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from spinney.cli.running import in_one_line
 from spinney.cli.terminal.console import ReadableConsole
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo, progress
@@ -72,7 +73,5 @@ def cases(
 
 
 def _files(paths: Sequence[Path]) -> list[CaseFile]:
-    try:
+    with in_one_line(InvalidCase):
         return read_cases(paths)
-    except InvalidCase as error:
-        raise click.ClickException(str(error)) from error

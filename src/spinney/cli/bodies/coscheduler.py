@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-import click
-
 from spinney.backends.documents import InvalidConfiguration
 from spinney.cli.manifests.offline_backends import Unreachable
 from spinney.cli.options import ProcessOptions
 from spinney.cli.processes import print_checked, run_process, until_cancelled
+from spinney.cli.running import in_one_line
 from spinney.cli.settings.plugin_files import PluginText, policies_of
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.coscheduling.framework.registry import PluginRegistry
@@ -31,7 +30,7 @@ def coscheduler(
     process: ProcessOptions,
 ) -> None:
     log_to_stderr(process.verbosity, json=process.log_json)
-    try:
+    with in_one_line(ValueError):
         configuration = load_configuration(config) if config is not None else CoschedulerConfiguration()
         policies = policies_of(plugins).only_framework()
         configuration, registry = with_framework_policies(configuration, policies)
@@ -39,8 +38,6 @@ def coscheduler(
             _check(configuration, registry)
             print_checked(config, configuration)
             return
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
 
     async def run(manager: Manager) -> None:
         scheduler = CoschedulerProcess(

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import advice, opened
-from spinney.cli.running import until_interrupted
+from spinney.cli.running import in_one_line, until_interrupted
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo
 from spinney.dashboard.access import Access, Connect, Mode, RefusedExposure, is_loopback
@@ -51,10 +51,8 @@ def dashboard(
     log_to_stderr(verbose)
     mode: Mode = authentication or ("kubeconfig" if is_loopback(address) else "token")
     tls = _tls(tls_cert_file, tls_private_key_file)
-    try:
+    with in_one_line(RefusedExposure):
         access = Access(host=address, mode=mode, tls=tls is not None, behind_proxy=behind_proxy)
-    except RefusedExposure as error:
-        raise click.ClickException(str(error)) from error
     endpoint = (metrics_address, metrics_port) if metrics_port is not None else None
     choice = ClusterChoice(kubeconfig, context)
     try:

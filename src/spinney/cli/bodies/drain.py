@@ -11,6 +11,7 @@ from spinney.binding.moving import Leaving
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, with_cluster
 from spinney.cli.clusters.following import following
+from spinney.cli.running import in_one_line
 from spinney.cli.terminal.output import echo
 from spinney.explain.amounts import counted
 
@@ -42,10 +43,8 @@ def drain(
                     f"nothing makes these pods anew once they are evicted: {', '.join(lonely)}; delete them yourself, "
                     "or give --force"
                 )
-            try:
+            with in_one_line(DrainStopped):
                 await drain.run()
-            except DrainStopped as error:
-                raise click.ClickException(str(error)) from error
             echo(f"{counted(len(nodes), 'node')} {'is' if len(nodes) == 1 else 'are'} empty")
 
     with_cluster(ClusterChoice(kubeconfig, context), use)

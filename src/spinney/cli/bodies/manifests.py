@@ -17,6 +17,7 @@ from spinney.cli.installing.computed import GROUPER_CONFIGURATION, operator_conf
 from spinney.cli.installing.description import ChartSetting
 from spinney.cli.installing.rights import kind_rights, rules
 from spinney.cli.installing.values import default_values, merged, read_values
+from spinney.cli.running import in_one_line
 from spinney.coscheduling.process.configuration import load_configuration, parse_configuration
 from spinney.grouping.configuration import check as check_grouper
 from spinney.grouping.configuration import load as load_grouper
@@ -126,10 +127,8 @@ def _replicas(by_default: int, asked: int | None, *, elects: bool) -> int:
 
 def _checked(file: Path, load_it: Callable[[Path], object]) -> JSON:
     """Return a scheduler's configuration, which can be used."""
-    try:
+    with in_one_line(InvalidConfiguration):
         load_it(file)
-    except InvalidConfiguration as error:
-        raise click.ClickException(str(error)) from error
     return _read(file)
 
 

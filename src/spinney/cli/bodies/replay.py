@@ -10,8 +10,9 @@ from typing import Final
 import click
 import msgspec
 
-from spinney.cli.settings.contenders import contenders
+from spinney.cli.running import in_one_line
 from spinney.cli.settings.plugin_files import PluginText, session_policies
+from spinney.cli.settings.session import contenders
 from spinney.cli.terminal.output import columns, echo, print_data, progress
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.policies.faults import watching
@@ -95,10 +96,8 @@ def replay(
 
 
 def _read(path: Path, wanted: Wanted, form: str | None, outages: tuple[Outage, ...]) -> Trace:
-    try:
+    with in_one_line(InvalidTrace):
         read = read_trace(path, wanted, form)
-    except InvalidTrace as error:
-        raise click.ClickException(str(error)) from error
     known = {machine.name for machine in read.machines}
     for outage in outages:
         if outage.machine not in known:

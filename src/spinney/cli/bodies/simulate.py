@@ -18,9 +18,9 @@ from spinney.backends.documents import InvalidConfiguration
 from spinney.cli.clusters.choosing import DEFAULT_NAMESPACE, ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.manifests.objects import Manifest, read
-from spinney.cli.settings.contenders import contenders
 from spinney.cli.settings.node_groups import node_groups_in
 from spinney.cli.settings.plugin_files import PluginText, session_policies
+from spinney.cli.settings.session import contenders
 from spinney.cli.terminal.output import columns, echo, print_data, progress, shortened
 from spinney.explain.amounts import counted
 from spinney.gangs.sources import podgang

@@ -14,6 +14,7 @@ from spinney.api.events import Event
 from spinney.backends.documents import InvalidConfiguration
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
+from spinney.cli.running import in_one_line
 from spinney.cli.settings.node_groups import node_groups_in
 from spinney.cli.settings.plugin_files import PluginText, session_policies
 from spinney.cli.settings.session import scheduler_settings
@@ -79,23 +80,25 @@ def why(
     settings, registry = with_policies(settings or matching_profile(snapshot), policies)
     if verbose:
         settings = msgspec.structs.replace(settings, verbosity=_DEVELOPER)
-    try:
-        with progress("simulating"), _developer_log(wanted=verbose) as logged, collection_held_off():
-            advisor = Advisor(
-                snapshot,
-                settings,
-                runtime=Runtime.system(),
-                registry=registry,
-                node_groups=addable,
-                best=best,
-                patience=patience,
-                events=events,
-                refused=refused,
-            )
-            found = find(snapshot, subject, here, queues=[line.name for line in advisor.queues])
-            answer = _introduced(advisor.reasons(found), suspended)
-    except (UnknownSubject, NoSuchSubject, AmbiguousSubject, UnknownPlugin, InvalidConfiguration) as error:
-        raise click.ClickException(str(error)) from error
+    with (
+        in_one_line(UnknownSubject, NoSuchSubject, AmbiguousSubject, UnknownPlugin, InvalidConfiguration),
+        progress("simulating"),
+        _developer_log(wanted=verbose) as logged,
+        collection_held_off(),
+    ):
+        advisor = Advisor(
+            snapshot,
+            settings,
+            runtime=Runtime.system(),
+            registry=registry,
+            node_groups=addable,
+            best=best,
+            patience=patience,
+            events=events,
+            refused=refused,
+        )
+        found = find(snapshot, subject, here, queues=[line.name for line in advisor.queues])
+        answer = _introduced(advisor.reasons(found), suspended)
     if output != "text":
         with progress("trying changes"):
             print_data({"answer": _introduced(advisor.answer(found), suspended), "unseen": snapshot.unseen}, output)

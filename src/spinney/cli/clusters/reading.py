@@ -4,10 +4,9 @@ from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from spinney.api.core import NODE
 from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.running import in_one_line
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo, progress
 from spinney.runtime import collection_held_off
@@ -35,11 +34,8 @@ def snapshot_of(
     if from_file is not None:
         from spinney.sim.snapshots.files import UnreadableSnapshot, read_snapshot  # noqa: PLC0415 - a cluster is no file
 
-        try:
-            with progress(f"reading {from_file}"):
-                return read_snapshot(from_file), choice.namespace
-        except UnreadableSnapshot as error:
-            raise click.ClickException(str(error)) from error
+        with in_one_line(UnreadableSnapshot), progress(f"reading {from_file}"):
+            return read_snapshot(from_file), choice.namespace
 
     from spinney.cli.clusters.connecting import with_cluster  # noqa: PLC0415 - a file needs no HTTP stack
 

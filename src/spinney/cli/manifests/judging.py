@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-import click
 import msgspec
 
 from spinney.api import coscheduling, kai
@@ -38,6 +37,7 @@ from spinney.backends.kube import KubeScheduler, KubeSchedulerConfig
 from spinney.cli.manifests.fields import builtin_field_problems, field_problems, is_builtin, schema_faults
 from spinney.cli.manifests.objects import Manifest
 from spinney.cli.manifests.offline_backends import NeedsCluster, judge
+from spinney.cli.running import in_one_line
 from spinney.operator.admission.rules import filled
 from spinney.operator.configuration import load
 from spinney.operator.desired.layout import scheduler_name
@@ -101,10 +101,8 @@ def setting_of(config: Path | None, manifests: list[Manifest]) -> Setting:
                 continue  # reported when its turn comes
     if config is None:
         return Setting(everything_enabled(topologies), _EVERYTHING)
-    try:
+    with in_one_line(InvalidDocument):
         loaded = load(config, every_backend())
-    except InvalidDocument as error:
-        raise click.ClickException(str(error)) from error
     policy = AdmissionPolicy(
         schedulers=tuple(loaded.profiles.names()),
         default_scheduler=loaded.profiles.default,

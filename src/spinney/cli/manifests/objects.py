@@ -12,6 +12,7 @@ import yaml
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.backends.documents import Document, InvalidDocument, nearest, parse, parse_json
+from spinney.cli.running import in_one_line
 from spinney.kube.client import Client
 from spinney.kube.errors import NotFound
 
@@ -110,11 +111,9 @@ def _texts(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _objects(text: str, source: str) -> Iterator[Manifest]:
-    try:
+    with in_one_line(InvalidDocument):
         for document in documents(text, source):
             yield from _opened(document)
-    except InvalidDocument as error:
-        raise click.ClickException(str(error)) from error
 
 
 def documents(text: str, source: str) -> Iterator[Document]:

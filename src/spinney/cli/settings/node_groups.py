@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-import click
-
+from spinney.cli.running import in_one_line
 from spinney.nodes import ClusterSpec, InvalidClusterSpec
 from spinney.sim.remedies.node_groups import AddableNodes, addable
 
@@ -12,7 +11,5 @@ def node_groups_in(path: Path | None) -> tuple[AddableNodes, ...]:
     """Return the kinds of nodes that a file describes; none without a file."""
     if path is None:
         return ()
-    try:
+    with in_one_line(InvalidClusterSpec):
         return addable(ClusterSpec.load(path))
-    except InvalidClusterSpec as error:
-        raise click.ClickException(str(error)) from error

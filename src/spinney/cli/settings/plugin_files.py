@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import click
-
+from spinney.cli.running import in_one_line
 from spinney.sim.policies.files import InvalidPolicy, Policies, PolicyFile, policies_in
 
 PluginText = tuple[Path, str, Mapping[str, str]]
@@ -13,12 +12,10 @@ PluginText = tuple[Path, str, Mapping[str, str]]
 
 def policies_of(plugins: Iterable[PluginText]) -> Policies:
     """Return the plugins of all files."""
-    try:
+    with in_one_line(InvalidPolicy):
         return policies_in(
             PolicyFile(file, name, arguments) for path, name, arguments in plugins for file in _python_files(path)
         )
-    except InvalidPolicy as error:
-        raise click.ClickException(str(error)) from error
 
 
 def _python_files(path: Path) -> list[Path]:
@@ -27,7 +24,5 @@ def _python_files(path: Path) -> list[Path]:
 
 def session_policies(plugins: Iterable[PluginText]) -> Policies:
     """Return the plugins of all files, for a command that only runs the session scheduler."""
-    try:
+    with in_one_line(InvalidPolicy):
         return policies_of(plugins).only_session()
-    except InvalidPolicy as error:
-        raise click.ClickException(str(error)) from error

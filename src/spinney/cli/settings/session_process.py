@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import click
 import msgspec
 
 from spinney.api.resource import Resource
 from spinney.autoscaling.provisioning import provisioning_for
 from spinney.backends.documents import InvalidConfiguration
+from spinney.cli.running import in_one_line
 from spinney.kube.manager import Manager
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.config_files import load_config
@@ -91,7 +91,7 @@ class SessionSettings:
         inventory, config = Inventory.for_config(self.config), self.config
         shadow = Shadow(inventory, manager.client.runtime.clock) if dry_run else None
         requests, asking = (None, config) if dry_run else provisioning_for(manager, inventory, config, self.registry)
-        try:
+        with in_one_line(InvalidConfiguration, UnknownPlugin):
             process = SchedulerProcess(
                 manager.client,
                 asking,
@@ -104,18 +104,14 @@ class SessionSettings:
                 node_requests=requests,
                 served=served,
             )
-        except (InvalidConfiguration, UnknownPlugin) as error:
-            raise click.ClickException(str(error)) from error
         return process, shadow
 
 
 def session_settings(config: Path | None, plugins: "tuple[PluginText, ...]") -> SessionSettings:
     """Return the configuration with the plugins of files, checked with those that are installed and with their own."""
-    try:
+    with in_one_line(InvalidConfiguration, UnknownPlugin):
         settings, registry = _given(config, plugins) if plugins else _installed(config)
         Scheduler(settings, Inventory.for_config(settings), registry=registry)
-    except (InvalidConfiguration, UnknownPlugin) as error:
-        raise click.ClickException(str(error)) from error
     return SessionSettings(settings, registry)
 
 

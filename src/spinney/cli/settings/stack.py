@@ -12,6 +12,7 @@ import yaml
 from spinney.api import yaml_text
 from spinney.backends import every_backend
 from spinney.backends.documents import InvalidConfiguration, InvalidDocument
+from spinney.cli.running import in_one_line
 from spinney.coscheduling.process import configuration as coscheduling
 from spinney.grouping.configuration import KIND as GROUPER_KIND
 from spinney.grouping.configuration import load as load_grouper
@@ -36,7 +37,7 @@ def embedded_settings(spec: ClusterSpec, configs: Iterable[Path], policies: Poli
     options = StackOptions.whole(spec)
     for path in configs:
         raw = _mapping(path)
-        try:
+        with in_one_line(InvalidConfiguration, InvalidDocument):
             if raw.get("kind") == GROUPER_KIND:
                 loaded = load_grouper(path)
                 served = loaded.written.scheduler_names or GROUPER.scheduler_names
@@ -51,8 +52,6 @@ def embedded_settings(spec: ClusterSpec, configs: Iterable[Path], policies: Poli
                 names = tuple(dict.fromkeys((*options.scheduler.scheduler_names, *config.scheduler_names)))
                 config = msgspec.structs.replace(config, scheduler_names=names, wait_for_grouper=True)
                 options = replace(options, scheduler=config)
-        except (InvalidConfiguration, InvalidDocument) as error:
-            raise click.ClickException(str(error)) from error
     return _with_policies(options, policies) if policies else options
 
 
