@@ -80,6 +80,22 @@ async def test_a_part_goes_to_zero_and_comes_back_within_the_delay(
 
 
 @on_virtual_time
+async def test_a_clique_left_at_zero_stays_there() -> None:
+    """However long it is at zero, it does not come back by itself, the others run on, and it joins them in the end."""
+    async with a_world() as world:
+        await world.apply(workload())
+        await world.settle()
+        await scale(world, POD_CLIQUE, "model-0-a", 0)
+        others = {pod.metadata.uid for pod in await world.pods()}
+        await world.settle(20 * DELAY)
+        assert {pod.metadata.uid for pod in await world.pods()} == others
+        assert await ready(world) == len(others) == 2
+        await scale(world, POD_CLIQUE, "model-0-a", 3)
+        assert await ready(world) == 5
+        assert others < {pod.metadata.uid for pod in await world.pods()}
+
+
+@on_virtual_time
 async def test_a_group_left_at_zero_is_recycled_once() -> None:
     """After the delay its replica starts over once, not again and again, and waits behind its gates for the group."""
     async with a_world() as world:

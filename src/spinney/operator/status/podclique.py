@@ -102,6 +102,9 @@ def _conditions(clique: PodClique, pods: Headcount, updating: bool) -> list[Cond
     healthy = scheduled - pods.unhealthy
     if updating:
         breach = _condition(MIN_AVAILABLE_BREACHED, "Unknown", "UpdateInProgress", "the PodClique is being updated")
+    elif clique.spec.replicas == 0 and marks.SCALING_GROUP not in clique.metadata.labels:
+        # It is at zero because it was scaled. To recycle its replica would bring it back.
+        breach = _condition(MIN_AVAILABLE_BREACHED, "Unknown", "ScaledToZero", "the PodClique is scaled to zero")
     elif not enough:
         text = f"{scheduled} of at least {least} pods are scheduled"
         breach = _condition(MIN_AVAILABLE_BREACHED, "True", "ScheduledReplicasBelowMinAvailable", text)
