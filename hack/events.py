@@ -75,7 +75,7 @@ EVENTS: Final = (
         "Warning on victims, Normal on the beneficiary",
         f"{SCHEDULER}",
         "Pod, PodGang",
-        "The pod had to go for the gang named; the beneficiary is told what its place cost.",
+        "The pod had to go for the gang named; the event on the beneficiary says what its place cost.",
     ),
     Event(
         "CheckpointRequested",

@@ -63,7 +63,7 @@ class ClusterState:
         self.on_node = PodIndex()
         self.view = ClusterView(self.ledger.table)
         self.rule_carriers = 0
-        """How many placed pods have a say about where other pods go."""
+        """How many placed pods have rules about where other pods go."""
         self.arrivals = 0
         """How often a pod came to a node, by any scheduler's decision; see :meth:`assume`."""
         self._pods: dict[PodKey, PodRecord] = {}

@@ -290,7 +290,7 @@ class SuspendedAdmission:
     def pod_coming(self, pod: Pod) -> None:
         """Count the pods of workloads that were resumed; with the last one the nodes kept for them are given back.
 
-        Said before the inventory hears of the pod, so that no cycle ever sees both gangs complete.
+        Said before the inventory gets the pod, so that no cycle ever sees both gangs complete.
         """
         if not self._expected:
             return

@@ -177,8 +177,8 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     refuse_unhonoured: bool = True
     """Jobs that require what no loaded plugin keeps wait, and say which one is missing; off: it is ignored."""
     bind_events: Literal["pods", "gangs"] = "pods"
-    """Who is told of binds: `pods`: each pod, as with kube-scheduler; `gangs`: the gang, once for the pods that are
-    bound together, which costs the API server much less. What was refused is told of each pod either way."""
+    """Which objects get events of binds: `pods`: each pod, as with kube-scheduler; `gangs`: the gang, once for the pods
+    that are bound together, which costs the API server much less. What was refused is told of each pod either way."""
     explain: bool = True
     """Refused jobs are explained as data, which conditions, events and ``spinney why`` are rendered from."""
     verbosity: int = 0

@@ -331,7 +331,7 @@ class Coscheduler:
         self._tell_freed(flight)
 
     def _tell_freed(self, flight: _BindingCycle) -> None:
-        """Have others hear of the room that became free; once for all members of a group that lost theirs together.
+        """Have others tried again because room became free; once for all members of a group that lost theirs together.
 
         It was only held for a while, so it is news to pods that were refused meanwhile. To the group itself it is
         none: what it gave up did not suffice.

@@ -17,7 +17,7 @@ def demands(pods: Sequence[PodRecord], ranking: NodeRanking) -> list[Demand]:
     for record in pods:
         by_class.setdefault(record.request.number, []).append(record)
     return [
-        # Where other pods have a say, one more pod on a node may be one too many.
+        # Where other pods have rules, one more pod on a node may be one too many.
         Demand(
             alike[0].request.requests,
             len(alike),

@@ -217,7 +217,7 @@ class Diagnosis:
         if task.request.looks_around or nodes.has_rules_about(task.pod):
             result = _ALL_FILTERS.diagnose(nodes.view, candidate)
         else:
-            # Where no pod has a say about others, what was placed in this session need not be counted first.
+            # Where no pod has rules about others, what was placed in this session need not be counted first.
             result = _NODE_FILTERS.diagnose(nodes.surroundings, candidate)
         refusals = [*result.refusals, *self._unshared(task), *self._refused_by_plugins(kind, task)]
         return FilterResult(result.mask, tuple(refusals), result.pre_filter, result.pre_filter_unresolvable)

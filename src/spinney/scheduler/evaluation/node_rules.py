@@ -57,7 +57,7 @@ class Candidates(NamedTuple):
 
 
 _Conditions = tuple[tuple[Callable[[PodInfo], bool], ...], dict[tuple[bool, ...], TaskRules]]
-"""What has to be asked about every task, and the rules that have a say, by what is answered."""
+"""What has to be asked about every task, and the rules that apply, by what is answered."""
 
 
 class NodeRules:
@@ -100,7 +100,7 @@ class NodeRules:
         return self._failures.told((PREDICATE, SCORE, GPU_SCORE), gang)
 
     def rules(self, task: PodInfo) -> TaskRules:
-        """Return the rules that have a say about ``task``."""
+        """Return the rules that apply to ``task``."""
         number = task.request.number
         known = self._conditions.get(number)
         if known is None:
@@ -113,7 +113,7 @@ class NodeRules:
         return rules
 
     def _conditions_for(self, request: RequestClass) -> _Conditions:
-        """Return the conditions of rules that may have a say about tasks which make the request, shared by many."""
+        """Return the conditions of rules that may apply to tasks which make the request, shared by many."""
         concerned = tuple([rule.for_requests is None or rule.for_requests(request) for rule in self._rules])
         asked = zip(self._rules, concerned, strict=True)
         conditions = tuple([rule.applies_to for rule, has_say in asked if has_say and rule.applies_to is not None])
@@ -160,7 +160,7 @@ class NodeRules:
     def _have_same_rules(self, task: PodInfo, other: PodInfo, rules: TaskRules) -> bool:
         """Tell whether ``rules``, those of ``other``, are those of ``task``, which makes the same request.
 
-        Rules that treat alike pods alike have a say about both, but that placed pods may have rules about their labels.
+        Rules that treat alike pods alike apply to both, but that placed pods may have rules about their labels.
         """
         if not self._particular:
             labels = task.record.pod.metadata.labels

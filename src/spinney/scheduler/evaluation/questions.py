@@ -204,7 +204,7 @@ class Questions:
     ) -> Sequence[NodeSet]:
         """Return the node sets to try in order; raises :class:`SubsettingFailed`.
 
-        Each plugin that has a say divides every set of the one before; a plugin that answers ``None`` leaves it whole.
+        Each plugin that applies divides every set of the one before; a plugin that answers ``None`` leaves it whole.
         """
         sets: Sequence[NodeSet] = [node_set]
         given = tasks if isinstance(tasks, TaskRun) else tuple(tasks)
@@ -368,7 +368,7 @@ class Questions:
                     self._handler_failed(hook.plugin, "allocate", many, error)
 
     def most_ahead(self, request: RequestClass) -> int:
-        """Return how many pods with a request may be placed, job after job, before some handler has to hear of them."""
+        """Return how many pods with a request may be placed, job after job, before a handler has to be called."""
         most = MANY
         for hook in self.hooks.events:
             handler = hook.fn

@@ -1,4 +1,4 @@
-"""The rules that have a say about a task, by how long their answers hold, and what they promise together."""
+"""The rules that apply to a task, by how long their answers hold, and what they promise together."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
@@ -15,7 +15,7 @@ class AskedRule(NamedTuple):
 
 
 class TaskRules(NamedTuple):
-    """The rules that have a say about a task, by how long their answers hold."""
+    """The rules that apply to a task, by how long their answers hold."""
 
     fixed: tuple[list[Predicate], list[Score]]
     """Hold for the session: nothing but request class and node."""

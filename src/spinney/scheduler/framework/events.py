@@ -26,7 +26,7 @@ class BatchEvent(msgspec.Struct, frozen=True):
     """Identical tasks of one job, or of several that are alike, were virtually placed, or taken off, together."""
 
     job: PodGroupInfo
-    """Their job; the first of them, for a handler that hears of several at once (:attr:`EventHandler.ahead`)."""
+    """Their job; the first of them, for a handler that is called for several at once (:attr:`EventHandler.ahead`)."""
     tasks: Sequence[PodInfo]
     """They may be made when one is read."""
     request: RequestClass
@@ -47,7 +47,7 @@ class EventHandler(msgspec.Struct, frozen=True):
     allocate_many: Callable[[BatchEvent], None] | None = None
     deallocate_many: Callable[[BatchEvent], None] | None = None
     ahead: Callable[[RequestClass], int] | None = None
-    """How many more pods that make a request may be placed before the handler has to hear of them.
+    """How many more pods that make a request may be placed before the handler has to be called for them.
 
     Where it is given, jobs that are alike and placed one after the other are announced in one call of
     ``allocate_many``: not later than with the job that brings the last of so many pods.

@@ -98,10 +98,10 @@ class Hook(msgspec.Struct, Generic[F], frozen=True):
     per_job: bool = True
     """False promises that the answer is the same for every task of a request class, whatever is placed."""
     applies_to: Callable[[Any], bool] | None = None
-    """It has a say only about tasks, or groups, for which this is true."""
+    """It applies only to tasks, or groups, for which this is true."""
 
     def applies(self, asked_about: Any) -> bool:
-        """Tell whether the function has a say about a task, or a group."""
+        """Tell whether the function applies to a task, or a group."""
         return self.applies_to is None or self.applies_to(asked_about)
 
 
@@ -166,7 +166,7 @@ class NodeRule(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
         return self.per_pod and self.per_job and not self.alike
 
     def applies(self, task: PodInfo) -> bool:
-        """Tell whether the rule has a say about ``task``."""
+        """Tell whether the rule applies to ``task``."""
         if self.for_requests is not None and not self.for_requests(task.request):
             return False
         return self.applies_to is None or self.applies_to(task)

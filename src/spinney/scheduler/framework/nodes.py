@@ -57,7 +57,7 @@ class Nodes:
         self.all = NodeSet(self, ledger.table.rows())
         self._view = view
         self.rule_carriers = rule_carriers
-        """How many placed pods have a say about where other pods go."""
+        """How many placed pods have rules about where other pods go."""
         self._last_fit: _LastFit | None = None
         self.visitors: Callable[[int], Iterable[PodRecord]] | None = None
         """Which pods are on a row besides, while it is tried what it would be like."""
@@ -89,7 +89,7 @@ class Nodes:
         return self._view
 
     def has_rules_about(self, pod: Pod) -> bool:
-        """Tell whether a placed pod has a say about where ``pod`` goes."""
+        """Tell whether a placed pod has rules about where ``pod`` goes."""
         if not self.rule_carriers:
             return False
         self._follow(self._carrier_moves)  # a question about rules need not wait for all the pods that carry none

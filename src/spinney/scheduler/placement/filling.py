@@ -340,14 +340,14 @@ def _follows_others(session: Session, tasks: Sequence[PodInfo], nodes: NodeSet, 
 
 
 def may_follow(session: Session, nodes: NodeSet, rules: TaskRules) -> bool:
-    """Tell whether tasks that ``rules`` have a say about fill ``nodes`` one after the other, gang after gang."""
+    """Tell whether tasks that ``rules`` apply to fill ``nodes`` one after the other, gang after gang."""
     if nodes is not session.nodes.all and not isinstance(nodes, FirstChoice):
         return False
     return rules.by_class and may_fill(rules)
 
 
 def may_fill(rules: TaskRules) -> bool:
-    """Tell whether alike tasks that ``rules`` have a say about fill nodes one after the other, by what is promised."""
+    """Tell whether alike tasks that ``rules`` apply to fill nodes one after the other, by what is promised."""
     return rules.only_room_limits and rules.monotone and not any(True for _ in rules.learned)
 
 

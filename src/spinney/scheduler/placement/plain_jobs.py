@@ -91,8 +91,8 @@ class PlainJobs:
     def _followers(self, first: PlainPods, leader: _Leader) -> Iterator[tuple[PodGroupInfo, PlainPods]]:
         """Yield jobs that come next, are like one with the pods ``first``, and change nothing for each other.
 
-        Nothing bounds what such jobs may be given. They end where a handler must hear of the placements, and with the
-        room on the nodes that are ranked.
+        Nothing bounds what such jobs may be given. They end where a handler must be called for the placements, and with
+        the room on the nodes that are ranked.
         """
         size = len(first.records)
         ahead = -(-self._session.ask.most_ahead(first.request) // size)
@@ -171,7 +171,7 @@ class PlainJobs:
         return True
 
     def _divided(self, job: PodGroupInfo, pods: PlainPods) -> NodeSet | None:
-        """Return the nodes to try first; ``None`` if more than one plugin has a say, or nothing fits."""
+        """Return the nodes to try first; ``None`` if more than one plugin applies, or nothing fits."""
         session, root = self._session, job.root
         asked = [group for hook in session.hooks.subset_nodes for group in (root, pods.pod_set) if hook.applies(group)]
         if not asked:

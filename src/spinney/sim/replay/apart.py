@@ -75,7 +75,7 @@ def _run_process(place: int, work: object, told: SimpleQueue[tuple[int, Progress
                 told.put((place, what))
                 if isinstance(what, History):
                     return
-    except Exception as error:  # noqa: BLE001 - who waits for the part must hear of it, whatever it is
+    except Exception as error:  # noqa: BLE001 - the process that waits for the part has to get it, whatever it is
         told.put((place, PartFailed(f"the process that replayed part {place} of the trace failed: {error!r}")))
 
 
