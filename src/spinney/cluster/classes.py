@@ -108,7 +108,7 @@ class RequestClass:
 
     @cached_property
     def carries_rules(self) -> bool:
-        """Tell whether a pod of this class, once placed, applies to where other pods go."""
+        """Tell whether a pod of this class, once placed, has rules about where other pods go."""
         affinity = self.constraints.affinity
         return affinity is not None and bool(affinity.pod_affinity or affinity.pod_anti_affinity)
 
