@@ -124,7 +124,7 @@ class Packing(Plugin):
         self._demanding: dict[int, bool] = {}
         self._needs: dict[int, Ratios] = {}
         self._free: Columns | None = None
-        self._last: tuple[Rows, int, Columns] | None = None
+        self._last: tuple[Rows, tuple[int, int], Columns] | None = None
         """Rows that were asked about last, when that was, and what was free there."""
         self._none_stranded = False
         """No GPU was stranded when they were last looked at, and nothing has happened since that could strand one."""
@@ -217,11 +217,12 @@ class Packing(Plugin):
 
     def _free_at(self, rows: Rows) -> Columns:
         """Return what is free and stranded on some rows; the scores of a pod ask about the same rows in turn."""
-        if self._nodes.visitors is not None:
-            return self._look_at(rows)  # the journal does not tell of pods that are there to try only
-        free, known = self._follow(), self._last
-        if known is None or known[0] is not rows or known[1] != self._position:
-            known = self._last = (rows, self._position, free.take(rows, axis=1))
+        known, moment = self._last, (self._table.usage.position, self._table.tries)
+        if known is None or known[0] is not rows or known[1] != moment:
+            # The journal does not tell of pods that are there to try only.
+            tried = self._nodes.visitors is not None
+            free = self._look_at(rows) if tried else self._follow().take(rows, axis=1)
+            known = self._last = (rows, moment, free)
         return known[2]
 
     def _follow(self) -> Columns:
