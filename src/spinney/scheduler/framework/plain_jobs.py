@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from spinney.scheduler.framework.session import Session
 
 _NOMINATED: Final = attrgetter("nominated_node")
+_ALL_OF_ONE: Final = (None, 1)
+"""How a group set says that its only member is needed."""
 
 
 class PlainPods(msgspec.Struct, frozen=True, gc=False, eq=False):
@@ -40,7 +42,9 @@ def plain_pods(job: "PodGroupInfo", session: "Session") -> PlainPods | None:
     """Return the pods of a job that nothing was done about yet; ``None`` if it is not plain."""
     members, root = job.members, job.gang.root
     size = len(members.pods)
-    if members.pending != size or len(members.counts) != 1 or len(root.members) != 1 or root.minimum != 1:
+    if members.pending != size or len(members.counts) != 1:
+        return None
+    if len(root.members) != 1 or root.min_groups not in _ALL_OF_ONE:
         return None
     pod_set = root.members[0]
     if not isinstance(pod_set, PodSet) or pod_set.min_member != size:
