@@ -1,5 +1,6 @@
 """The backfill plugin: who waits is given a place and a time; others pass only if they do not delay it."""
 
+import dataclasses
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
@@ -137,8 +138,8 @@ def test_the_interval_is_shown_once_forecasts_have_come_out() -> None:
     scheduler = a_scheduler(a_pair_with_a_running_job(), config=backfilling())
     memory = Memory()
     for number in range(40):
-        memory.forecasts.made(number, "uid", "default-queue", 0.0, 3600.0)
-        memory.forecasts.came_out(number, 3600.0 + 60 * number)
+        memory.forecasts.made(number, "uid", "default-queue", 86_400.0 * number, 3600.0)
+        memory.forecasts.came_out(number, 86_400.0 * number + 3600.0 + 60 * number)
     session = scheduler.open_session()
     session.memory["backfill"] = memory
     session.close()
@@ -164,8 +165,8 @@ def test_a_job_without_a_place_is_told_when_such_jobs_start() -> None:
     scheduler = a_scheduler(inventory, config=backfilling(minPods="2"))
     memory = Memory()
     for number in range(40):
-        memory.forecasts.made(number, f"uid-{number}", "default-queue", 0.0, 3600.0)
-        memory.forecasts.came_out(number, 3600.0 + 60 * number)
+        memory.forecasts.made(number, f"uid-{number}", "default-queue", 86_400.0 * number, 3600.0)
+        memory.forecasts.came_out(number, 86_400.0 * number + 3600.0 + 60 * number)
     session = scheduler.open_session()
     session.memory["backfill"] = memory
     session.close()
@@ -194,19 +195,18 @@ def test_those_behind_are_expected_later_than_those_before_them() -> None:
 
 def test_nodes_are_not_kept_where_that_would_leave_more_idle_than_the_gang_has_waited_for() -> None:
     """Beside a job that has run for days, and may run on, others pass although the gang has waited for two hours."""
-    inventory = an_inventory(a_node("left"), a_node("right"))
-    for name in ("left", "right"):
-        put_gang(inventory, a_gang(name), [a_pod(f"{name}-0", gang=name, gpus=4, node=name)])
-    a_job(inventory, "large", 2, 8, TWO_HOURS_AGO)
-    a_job(inventory, "small", 1, 4, JUST_NOW)
-    assert placed(inventory) == {}, "beside jobs that have just started they are kept"
-    scheduler = a_scheduler(inventory, config=backfilling())
-    session = scheduler.open_session()
-    session.memory["backfill"] = Memory(
-        starts={GangKey("kai", NAMESPACE, name): NOW - timedelta(days=3) for name in ("left", "right")}
-    )
-    session.close()
-    assert [bind.pod.name for bind in scheduler.run_cycle().binds] == ["small-0"]
+
+    def beside(age: timedelta) -> Mapping[str, str]:
+        inventory = an_inventory(a_node("left"), a_node("right"))
+        for name in ("left", "right"):
+            gang = dataclasses.replace(a_gang(name), last_start=NOW - age)
+            put_gang(inventory, gang, [a_pod(f"{name}-0", gang=name, gpus=4, node=name)])
+        a_job(inventory, "large", 2, 8, TWO_HOURS_AGO)
+        a_job(inventory, "small", 1, 4, JUST_NOW)
+        return placed(inventory)
+
+    assert beside(timedelta(0)) == {}, "beside jobs that have just started they are kept"
+    assert set(beside(timedelta(days=3))) == {"small-0"}
 
 
 def test_only_the_first_of_a_queue_is_given_a_place_unless_told_otherwise() -> None:

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from spinney.scheduler.plugins.backfill.forecasts import FEWEST, Forecasts
+from spinney.scheduler.plugins.backfill.forecasts import FEWEST, OCCASIONS, Forecasts
 
 
 def told(forecasts: Forecasts, number: int, expected: float, waited: float, queue: str = "team") -> None:
@@ -19,6 +19,18 @@ def test_nothing_is_claimed_on_too_little() -> None:
         told(forecasts, number, 600.0, 600.0)
         assert forecasts.interval("team", 600.0) is None
     told(forecasts, FEWEST, 600.0, 600.0)
+    assert forecasts.interval("team", 600.0) is not None
+
+
+def test_jobs_that_are_told_together_are_one_occasion() -> None:
+    """A hundred jobs that came at once are early or late together: nothing is claimed before ten such occasions."""
+    forecasts = Forecasts()
+    for occasion in range(OCCASIONS):
+        assert forecasts.interval("team", 600.0) is None
+        for number in range(100):
+            forecasts.made(number, f"{occasion}/{number}", "team", 10_000.0 * occasion + number, 600.0)
+        for number in range(100):
+            forecasts.came_out(number, 10_000.0 * occasion + 700.0)
     assert forecasts.interval("team", 600.0) is not None
 
 

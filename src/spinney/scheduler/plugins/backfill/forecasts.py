@@ -4,22 +4,28 @@ The expected start comes from the outlook. How far it was off is remembered for 
 started, and the interval is as wide as 80 % of the newest of these need. If more or fewer than 80 % start inside, the
 intervals after are made wider or narrower (adaptive conformal prediction), beyond all that was seen if need be, so that
 they hold while the load changes.
-Before enough forecasts have come out nothing is claimed.
+
+Jobs that are submitted together are early or late together: they count as one occasion. Before enough forecasts of
+enough occasions have come out nothing is claimed.
 """
 
 import heapq
 import math
 from collections import deque
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from typing import Final, NamedTuple
 
 WANTED: Final = 0.8
 """How many starts are to lie inside."""
 FEWEST: Final = 20
 """Nothing is claimed before so many forecasts have come out."""
-_KEPT: Final = 300
+OCCASIONS: Final = 10
+"""Nor before they are of so many occasions."""
+_TOGETHER: Final = 600.0
+"""Seconds: jobs of a queue that are told their start within this time of the one before are of one occasion."""
+_KEPT: Final = 1000
 _OF_QUEUE: Final = 50
-"""From so many on, a queue is judged by its own."""
+"""From so many on, of enough occasions, a queue is judged by its own."""
 _STEP: Final = 0.02
 _SAME: Final = 1.0
 """Seconds within which two moments are the same."""
@@ -47,7 +53,16 @@ class StartForecast(NamedTuple):
     uid: str
     made: float
     expected: float
+    occasion: int
     interval: Interval | None
+
+
+class _Error(NamedTuple):
+    """How far off a forecast was, in logarithms."""
+
+    queue: str
+    occasion: int
+    off: float
 
 
 class Forecasts:
@@ -55,7 +70,9 @@ class Forecasts:
 
     def __init__(self) -> None:
         self._open: dict[object, StartForecast] = {}
-        self._errors: deque[tuple[str, float]] = deque(maxlen=_KEPT)
+        self._errors: deque[_Error] = deque(maxlen=_KEPT)
+        self._occasions: dict[str, tuple[int, float]] = {}
+        """The newest of each queue, and when a job of it was told its start last."""
         self._outside = 1.0 - WANTED
         self._latest: list[tuple[float, str]] = []
         """When each interval ends that was claimed, a heap, and whose it is."""
@@ -70,10 +87,11 @@ class Forecasts:
 
     def interval(self, queue: str, expected: float) -> Interval | None:
         """Return when a job that is expected to start in so many seconds will; ``None``: too little is known."""
-        own = [error for whose, error in self._errors if whose == queue]
-        errors = sorted(own if len(own) >= _OF_QUEUE else [error for _, error in self._errors])
-        if len(errors) < FEWEST:
+        own = [error for error in self._errors if error.queue == queue]
+        known = own if _are_enough(own, _OF_QUEUE) else self._errors
+        if not _are_enough(known, FEWEST):
             return None
+        errors = sorted(error.off for error in known)
         outside = max(self._outside, _FEWEST_OUTSIDE)
         beyond = _WIDER * (outside - self._outside)
         low, high = _quantile(errors, outside / 2) - beyond, _quantile(errors, 1 - outside / 2) + beyond
@@ -86,10 +104,18 @@ class Forecasts:
         if self.of(key, uid) is None:
             if (another := self._open.get(key)) is not None:
                 self._settled(another.uid)
-            made = self._open[key] = StartForecast(queue, uid, moment, expected, self.interval(queue, expected))
+            occasion = self._occasion(queue, moment)
+            interval = self.interval(queue, expected)
+            made = self._open[key] = StartForecast(queue, uid, moment, expected, occasion, interval)
             if made.interval is not None:
                 heapq.heappush(self._latest, (moment + made.interval.high + _SAME, uid))
                 self._claimed.add(uid)
+
+    def _occasion(self, queue: str, moment: float) -> int:
+        number, last = self._occasions.get(queue, (0, -math.inf))
+        number += moment - last > _TOGETHER
+        self._occasions[queue] = (number, moment)
+        return number
 
     def of(self, key: object, uid: str) -> StartForecast | None:
         """Return what a job that waits was told first."""
@@ -102,7 +128,8 @@ class Forecasts:
         if forecast is None:
             return
         waited = max(moment - forecast.made, 0.0)
-        self._errors.append((forecast.queue, math.log((waited + _BASE) / (forecast.expected + _BASE))))
+        off = math.log((waited + _BASE) / (forecast.expected + _BASE))
+        self._errors.append(_Error(forecast.queue, forecast.occasion, off))
         if forecast.interval is not None:
             inside = forecast.interval.low - _SAME <= waited <= forecast.interval.high + _SAME
             self.judged += 1
@@ -136,6 +163,10 @@ class Forecasts:
     def coverage(self) -> float | None:
         """Return how many of the claimed intervals held the start; ``None`` before any was judged."""
         return self.inside / self.judged if self.judged else None
+
+
+def _are_enough(errors: Collection[_Error], fewest: int) -> bool:
+    return len(errors) >= fewest and len({(error.queue, error.occasion) for error in errors}) >= OCCASIONS
 
 
 def _quantile(ordered: Sequence[float], share: float) -> float:

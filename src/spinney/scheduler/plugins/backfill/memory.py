@@ -92,8 +92,6 @@ class Memory:
     sweeps: Sweeps = field(default_factory=Sweeps)
     forecasts: Forecasts = field(default_factory=Forecasts)
     running: dict[GangKey, Running] = field(default_factory=dict)
-    starts: dict[GangKey, datetime] = field(default_factory=dict)
-    """Of jobs that were placed in the session before."""
     lacking_room: int = 0
     """How many jobs found no room in the session before."""
     evicted: set[GangKey] = field(default_factory=set)
@@ -106,22 +104,17 @@ class Memory:
         """Take in what has started and ended since the session before."""
         gangs = session.snapshot.gangs
         started = {key for queue in gangs.started.values() for key in queue}
+        waiting = set(gangs.pending)
         for key in self.running.keys() - started:
             gone = self.running.pop(key)
-            ran = (session.now - gone.since).total_seconds() if key not in self.evicted else None
+            cut_short = key in self.evicted or key in waiting
+            ran = None if cut_short else (session.now - gone.since).total_seconds()
             self.sweeps.end(gone.kind, key, ran)
             if ran is not None:
                 self.past.add(gone.kind, ran)
         for key in started - self.running.keys():
-            since = self.starts.get(key) or session.job(key).last_start or session.now
-            members = gangs.gangs[key]
-            running = self.running[key] = Running(since, members, self.stated(members), kind_of(members))
-            self.sweeps.start(running.kind, key, since.timestamp())
-            self._said.pop(key, None)
-            self.forecasts.came_out(key, since.timestamp())
-        self.starts.clear()
+            self._start(key, gangs.gangs[key], session.job(key).last_start or session.now)
         self.evicted.clear()
-        waiting = set(gangs.pending)
         self.forecasts.keep(waiting)
         self.forecasts.at(session.now.timestamp())
         for key in [key for key in self.promises if key not in waiting]:
@@ -134,8 +127,16 @@ class Memory:
     def end(self, session: Session, lacking_room: int) -> None:
         """Keep what the session after this one cannot see."""
         self.lacking_room = lacking_room
-        self.starts = dict.fromkeys(session.started, session.now)
+        for key in session.started:
+            if key not in self.running:
+                self._start(key, session.job(key).members, session.now)
         self.evicted = {eviction.gang for eviction in session.evictions}
+
+    def _start(self, key: GangKey, members: GangMembers, since: datetime) -> None:
+        running = self.running[key] = Running(since, members, self.stated(members), kind_of(members))
+        self._said.pop(key, None)
+        self.sweeps.start(running.kind, key, since.timestamp())
+        self.forecasts.came_out(key, since.timestamp())
 
     def stated(self, members: GangMembers) -> float | None:
         """Return the run time that a gang states; read once for as long as its pods are the same."""
