@@ -32,7 +32,7 @@ from spinney.kube.errors import KubeError
 from spinney.kube.keys import Key
 
 READ_SECONDS: Final = 1.0
-"""How long reading the owners of a new pod may take: whoever creates it waits."""
+"""How long reading the owners of a new pod may take: the client that creates it waits."""
 
 Answer = Literal["gang", "alone", "later"]
 

@@ -152,7 +152,7 @@ class Grouper:
             self._namespaces.subscribe(self._namespace_changed)
         if self._configuration.written.admission.enabled:
             self.admission = PodAdmission(intake, self._gangs, backends, ready=self._knows_enough)
-        # Every replica answers for new pods, whoever leads.
+        # Every replica answers for new pods, leading or not.
         manager.add_runnable("owners of pods", owners.run, needs_lease=False)
         if self._default_map is not None:
             manager.add_runnable("defaults of kinds", self._default_map.run, needs_lease=False)

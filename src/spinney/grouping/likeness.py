@@ -11,7 +11,7 @@ from spinney.grouping.selecting import without_marks
 MOST_SEEN: Final = 10_000
 """How many likenesses of pods are remembered."""
 MOST_TEXT: Final = 8192
-"""How many characters of labels and annotations one may have: whoever may create pods may write any number."""
+"""How many characters of labels and annotations one may have: a user who may create pods may write any number."""
 
 T = TypeVar("T")
 

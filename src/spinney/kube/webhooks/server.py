@@ -23,7 +23,7 @@ MAX_BODY: Final = 8 * 1024 * 1024
 
 
 class Reviewer(Protocol):
-    """Whoever answers admission reviews."""
+    """What answers admission reviews."""
 
     @property
     def paths(self) -> Sequence[str]:
