@@ -10,7 +10,7 @@ from tests.grouping.world import a_world
 from tests.operators.conftest import Ground
 from tests.operators.published import for_our_nodes, published
 
-_RUNTIME = Resource(
+RUNTIME = Resource(
     "trainer.kubeflow.org", "v1alpha1", "ClusterTrainingRuntime", "clustertrainingruntimes", namespaced=False
 )
 
@@ -28,4 +28,4 @@ async def a_stage(ground: Ground, *operators: str, nodes: int, **scheduler: Any)
 async def apply_torch_runtime(stage: Stage) -> None:
     """Apply the runtime for PyTorch that Kubeflow Trainer publishes, with pods for our scheduler."""
     (runtime,) = published("trainer").documents("manifests/base/runtimes/torch_distributed.yaml")
-    await stage.world.client.apply(_RUNTIME, for_our_nodes(runtime))
+    await stage.world.client.apply(RUNTIME, for_our_nodes(runtime))
