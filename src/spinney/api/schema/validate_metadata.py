@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from spinney.api.field_error import FieldError, FieldPath, invalid, required, too_long
+from spinney.api.field_error import FieldError, FieldPath, duplicate, invalid, required, too_long
 from spinney.api.meta import ObjectMeta
 from spinney.api.names import dns_label_faults, dns_subdomain_faults, label_value_faults, qualified_name_faults
 
@@ -50,4 +50,13 @@ def validate_annotations(annotations: Mapping[str, str], path: FieldPath) -> lis
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if size > MAX_ANNOTATIONS_BYTES:
         errors.append(too_long(path, None, f"may not be more than {MAX_ANNOTATIONS_BYTES} bytes, has {size}"))
+    return errors
+
+
+def validate_own_name(name: str, taken: set[str], path: FieldPath, needed: str) -> list[FieldError]:
+    """Check that an item of a list has a name which those before it, ``taken``, have not; then it is taken, too."""
+    errors = [] if name else [required(path, needed)]
+    if name and name in taken:
+        errors.append(duplicate(path, name))
+    taken.add(name)
     return errors

@@ -7,7 +7,6 @@ from typing import Any, Final
 from spinney.api.field_error import (
     FieldError,
     FieldPath,
-    duplicate,
     forbidden,
     invalid,
     not_found,
@@ -15,6 +14,7 @@ from spinney.api.field_error import (
     required,
 )
 from spinney.api.grove import PodCliqueSetTemplateSpec, ResourceClaimTemplateConfig, ResourceSharing
+from spinney.api.schema.validate_metadata import validate_own_name
 
 SCOPES: Final = ("AllReplicas", "PerReplica")
 
@@ -46,15 +46,11 @@ def validate_resource_sharing(template: PodCliqueSetTemplateSpec, path: FieldPat
 
 
 def _templates(templates: tuple[ResourceClaimTemplateConfig, ...], path: FieldPath) -> list[FieldError]:
-    errors = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for i, template in enumerate(templates):
         where = path.index(i)
-        if not template.name:
-            errors.append(required(where.child("name"), "a claim template needs a name"))
-        elif template.name in seen:
-            errors.append(duplicate(where.child("name"), template.name))
-        seen.add(template.name)
+        errors += validate_own_name(template.name, seen, where.child("name"), "a claim template needs a name")
         if not _device_requests(template.template_spec):
             errors.append(
                 required(
@@ -76,15 +72,11 @@ def _device_requests(template_spec: Any) -> bool:
 def _entries(
     entries: tuple[ResourceSharing, ...], path: FieldPath, internal: Collection[str], level: _Level
 ) -> list[FieldError]:
-    errors = []
+    errors: list[FieldError] = []
     seen: set[str] = set()
     for i, entry in enumerate(entries):
         where = path.index(i)
-        if not entry.name:
-            errors.append(required(where.child("name"), "name the claim template to share"))
-        elif entry.name in seen:
-            errors.append(duplicate(where.child("name"), entry.name))
-        seen.add(entry.name)
+        errors += validate_own_name(entry.name, seen, where.child("name"), "name the claim template to share")
         if entry.namespace and entry.name in internal:
             errors.append(
                 invalid(

@@ -3,7 +3,7 @@
 from spinney.api.field_error import FieldError, FieldPath, duplicate, not_found, required
 from spinney.api.grove import PodCliqueScalingGroupConfig, PodCliqueSetTemplateSpec
 from spinney.api.schema.validate_cliques import validate_auto_scaling, validate_replicas
-from spinney.api.schema.validate_metadata import name_faults, validate_annotations
+from spinney.api.schema.validate_metadata import name_faults, validate_annotations, validate_own_name
 
 
 def validate_scaling_groups(template: PodCliqueSetTemplateSpec, path: FieldPath) -> list[FieldError]:
@@ -15,11 +15,7 @@ def validate_scaling_groups(template: PodCliqueSetTemplateSpec, path: FieldPath)
     taken: dict[str, str] = {}
     for i, group in enumerate(template.pod_clique_scaling_groups):
         here = where.index(i)
-        if not group.name:
-            errors.append(required(here.child("name"), "a scaling group needs a name"))
-        elif group.name in names:
-            errors.append(duplicate(here.child("name"), group.name))
-        names.add(group.name)
+        errors += validate_own_name(group.name, names, here.child("name"), "a scaling group needs a name")
         errors += _group(group, here)
         errors += _members(group, here.child("cliqueNames"), cliques, taken)
     return errors
