@@ -280,6 +280,7 @@ async def test_a_pod_does_not_join_a_gang_of_another_namespace(cluster: Cluster)
         forged = a_pod("forged", owner)
         forged["metadata"]["namespace"] = world.namespace
         assert await admission(world).changes(forged, "tenant") == {}
+        assert await admission(world).changes(a_pod("forged", {**owner, "uid": ""}), world.namespace) == {}
         stored = await world.client.create(POD, a_pod("forged", owner), "tenant")
         assert not told(stored)
 

@@ -38,7 +38,10 @@ class Metadata(Struct, frozen=True, kw_only=True):
     @property
     def controller(self) -> OwnerReference | None:
         """Return the owner that manages this object, if it has one."""
-        return next((owner for owner in self.owner_references if owner.controller), None)
+        for owner in self.owner_references:  # asked for every pod that comes and goes
+            if owner.controller:
+                return owner
+        return None
 
     @property
     def deleting(self) -> bool:

@@ -76,6 +76,7 @@ class PodAdmission:
     ready: Callable[[], bool]
     """Tells whether the caches are filled that decide what pods are told."""
     _told: Alike[_Told] = field(default_factory=Alike)
+    _is_ready: bool = False
 
     def __post_init__(self) -> None:
         self._unable = {name: joining.unable(backend) for name, backend in self.backends.items()}
@@ -89,8 +90,8 @@ class PodAdmission:
             pod = _projected(manifest, namespace)
         except (msgspec.ValidationError, AttributeError, KeyError, TypeError):
             return {}  # the API server refuses it next, with the path of every fault
-        if not self.intake.serves(pod):
-            return {}
+        if not self.intake.serves(pod) or not all(each.uid for each in pod.metadata.owner_references):
+            return {}  # no API server stores a pod with an owner by name alone, and others are told no uids
         told: _Told | None = None
         try:
             told = await self._decided(pod)
@@ -106,7 +107,9 @@ class PodAdmission:
 
     async def _decided(self, pod: Pod) -> _Told:
         """Return what a pod is told, after its owners were read where that takes no more than a moment."""
-        if not self.ready():
+        if not self._is_ready:
+            self._is_ready = self.ready()
+        if not self._is_ready:
             raise _Later("the caches are not filled yet")
         try:
             return self._found(pod)
