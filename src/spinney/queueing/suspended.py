@@ -4,10 +4,11 @@ from typing import Any, Final
 
 import msgspec
 
-from spinney.api.labels import ADMISSION, KAI_QUEUE, KUEUE_QUEUE, QUEUED
+from spinney.api.labels import ADMISSION, KAI_NODE_POOL, KAI_QUEUE, KUEUE_QUEUE, QUEUED
 from spinney.api.meta import Metadata
 from spinney.api.struct import JSON, Struct
 from spinney.gangs.sources.context import DEFAULT_QUEUE, PRIORITY_CLASS_LABEL, SourceContext
+from spinney.grouping.attributes import PROJECT
 from spinney.queueing.backlog import QueuePlace
 
 SELECTOR: Final = f"{ADMISSION}={QUEUED},!{KUEUE_QUEUE}"
@@ -30,9 +31,28 @@ class _PodTemplate(Struct, frozen=True, kw_only=True):
     spec: _PodSpec = _PodSpec()
 
 
+class _JobSpec(Struct, frozen=True, kw_only=True):
+    template: _PodTemplate = _PodTemplate()
+
+
+class _JobTemplate(Struct, frozen=True, kw_only=True):
+    spec: _JobSpec = _JobSpec()
+
+
+class _ReplicatedJob(Struct, frozen=True, kw_only=True):
+    template: _JobTemplate = _JobTemplate()
+
+
 class _Spec(Struct, frozen=True, kw_only=True):
     suspend: bool = False
-    template: _PodTemplate = _PodTemplate()
+    template: _PodTemplate | None = None
+    replicated_jobs: tuple[_ReplicatedJob, ...] = ()
+
+    @property
+    def pods(self) -> _PodTemplate:
+        """Return the template of its first pods: of a Job, or of a JobSet."""
+        made = self.template or next((each.template.spec.template for each in self.replicated_jobs), None)
+        return made or _PodTemplate()
 
 
 class _Condition(Struct, frozen=True, kw_only=True):
@@ -61,17 +81,24 @@ class SuspendedWorkload(Struct, frozen=True, kw_only=True):
 
     def place(self, context: SourceContext) -> QueuePlace:
         """Return where it stands. Its gang says the same more exactly, once it is made."""
-        template = _read(self.spec).template
+        template = _read(self.spec).pods
         labels = {**template.metadata.labels, **self.metadata.labels}
         name = labels.get(PRIORITY_CLASS_LABEL) or template.spec.priority_class_name
         priority = context.priorities.get(name, context.default_priority)
-        return QueuePlace(labels.get(KAI_QUEUE) or DEFAULT_QUEUE, priority, self.metadata.creation_timestamp)
+        pool = template.metadata.labels.get(KAI_NODE_POOL)
+        queue = labels.get(KAI_QUEUE) or _of_project(labels.get(PROJECT), pool)
+        return QueuePlace(queue, priority, self.metadata.creation_timestamp)
 
     def manifest(self) -> JSON:
         """Return the whole object."""
         found: Any = msgspec.to_builtins(self.metadata)
         spec = msgspec.json.decode(self.spec)
         return {"apiVersion": self.api_version, "kind": self.kind, "metadata": found, "spec": spec}
+
+
+def _of_project(project: str | None, pool: str | None) -> str:
+    """Return the queue of a workload that names none, as the grouper does."""
+    return (f"{project}-{pool}" if pool else project) if project else DEFAULT_QUEUE
 
 
 def _read(spec: msgspec.Raw) -> _Spec:
