@@ -1,7 +1,8 @@
 """What a scheduler decided: which pod goes where, and which pods belong together."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from spinney.api.core import POD
 from spinney.api.events import ObjectReference
@@ -10,8 +11,7 @@ from spinney.kube.errors import KubeError
 from spinney.kube.keys import Key
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenDevice:
+class ChosenDevice(msgspec.Struct, frozen=True):
     """A device that was chosen for a request of a claim."""
 
     request: str
@@ -22,8 +22,7 @@ class ChosenDevice:
     """For administrative access."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimAllocation:
+class ClaimAllocation(msgspec.Struct, frozen=True):
     """The devices a claim of a pod is to hold, with what class and claim tell their drivers."""
 
     claim: Key
@@ -31,21 +30,19 @@ class ClaimAllocation:
     config: tuple[JSON, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(msgspec.Struct, frozen=True):
     """One pod on one node. ``uid`` makes a bind of a recreated pod of the same name fail instead of succeed."""
 
     pod: Key
     uid: str
     node: str
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = {}
     claims: tuple[ClaimAllocation, ...] = ()
     gpu_groups: tuple[str, ...] = ()
     """The shared devices it was given."""
 
 
-@dataclass(frozen=True, slots=True)
-class GangPlacement:
+class GangPlacement(msgspec.Struct, frozen=True):
     """Pods that were placed in one decision and mean something only together."""
 
     gang: str
@@ -54,16 +51,14 @@ class GangPlacement:
     """What the one event about its binds is about; ``None``: each pod has its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class BindFailure:
+class BindFailure(msgspec.Struct, frozen=True):
     """A placement that did not become a bind, and why."""
 
     placement: Placement
     error: KubeError
 
 
-@dataclass(frozen=True, slots=True)
-class GangOutcome:
+class GangOutcome(msgspec.Struct, frozen=True):
     """What became of a gang's placements; every placement is in exactly one of the two."""
 
     gang: str

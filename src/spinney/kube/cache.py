@@ -24,8 +24,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+import msgspec
 import structlog
-from msgspec import StructMeta
 
 from spinney.api.resource import Resource
 from spinney.kube.backoff import Backoff
@@ -45,8 +45,7 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class Change(Generic[T]):
+class Change(msgspec.Struct, Generic[T], frozen=True):
     """An object appeared (no ``old``), changed, or went (no ``new``)."""
 
     key: Key
@@ -95,7 +94,7 @@ class WatchCache(Generic[T]):
         self._page_size = page_size
         self._times = times
         self._decoder: EventDecoder[Any] = EventDecoder(type)
-        self._sharing: Sharing | None = Sharing() if isinstance(self._type, StructMeta) else None
+        self._sharing: Sharing | None = Sharing() if isinstance(self._type, msgspec.StructMeta) else None
         self._rows: dict[Key, T] = {}
         self._known: dict[Key, ObjectIdentity] = {}
         self._indexes = {name: Index(function) for name, function in indexes.items()}

@@ -5,9 +5,10 @@ The figures are those of client-go's EventCorrelator, which Kubernetes' own comp
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, Literal, TypeVar
+
+import msgspec
 
 from spinney.api.events import ObjectReference
 from spinney.runtime import Runtime
@@ -23,8 +24,7 @@ _SIMILAR = 10
 _SIMILAR_SECONDS = 600.0
 
 
-@dataclass(frozen=True, slots=True)
-class EventContent:
+class EventContent(msgspec.Struct, frozen=True):
     """What makes two events the same."""
 
     about: ObjectReference
@@ -33,8 +33,7 @@ class EventContent:
     message: str
 
 
-@dataclass(slots=True)
-class CountedEvent:
+class CountedEvent(msgspec.Struct):
     """One event object: how often it happened, and under which name it is stored."""
 
     name: str
@@ -89,16 +88,14 @@ class EventCorrelator:
         return True
 
 
-@dataclass(slots=True)
-class _Similar:
+class _Similar(msgspec.Struct):
     """The different messages of one reason lately."""
 
     since: float
-    messages: set[str] = field(default_factory=set)
+    messages: set[str] = msgspec.field(default_factory=set)
 
 
-@dataclass(slots=True)
-class _Budget:
+class _Budget(msgspec.Struct):
     tokens: float
     at: float
 

@@ -7,7 +7,6 @@ into the embedded server. A transport knows nothing of Kubernetes objects: bytes
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from typing import Protocol
 
 import msgspec
@@ -28,12 +27,11 @@ class Request(msgspec.Struct, frozen=True):
         return f"{self.method} {self.path}"
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """A complete answer. Header names are in lower case."""
 
     status: int
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     body: bytes = b""
 
 
