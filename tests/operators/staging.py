@@ -17,11 +17,14 @@ RUNTIME = Resource(
 
 @asynccontextmanager
 async def a_stage(ground: Ground, *operators: str, nodes: int, **scheduler: Any) -> AsyncIterator[Stage]:
-    """Run our stack and these operators on a cluster with some nodes; ``scheduler`` configures our scheduler."""
+    """Run our stack and these operators on a cluster with some nodes; ``scheduler`` configures our scheduler.
+
+    On the embedded cluster pods are told their gang while they are created, on the real one afterwards.
+    """
     for name in operators:
         await ground.install(name)
     embedded = ground.cluster.embedded
-    async with a_world(ground.cluster, nodes=nodes, workloads=embedded, scheduler=scheduler) as world:
+    async with a_world(ground.cluster, nodes=nodes, workloads=embedded, scheduler=scheduler, at_creation=True) as world:
         yield Stage(world, ground.operators.logs)
 
 
