@@ -58,7 +58,7 @@ _SURE: Final = 0.9
 """A job that states no run time passes if so many like it would have ended in time."""
 _SAME: Final = 1.0
 """Seconds within which two moments are the same."""
-_WORTH: Final = 0.3
+_WORTH: Final = 0.5
 """Nodes are kept for a job if all others together wait no more than this share of its own wait for it."""
 _SINGLE: Final = 24.0
 """A single pod that is given no place waits so many times as long as a gang before a node is kept for it."""
