@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from spinney.api import kai
+from spinney.api import kai, labels
 from spinney.api.core import EVENT
+from spinney.api.podgang import POD_GANG
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.kube.manager import Manager
@@ -16,7 +17,7 @@ from spinney.runtime.tasks import end
 from spinney.scheduler.config import SuspendedWorkloads
 from spinney.scheduler.intake.inventory import Inventory
 from tests.conftest import Cluster
-from tests.grouping.world import JOB, World, a_world
+from tests.grouping.world import JOB, World, a_world, reference
 
 embedded = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
 
@@ -103,6 +104,29 @@ async def test_nodes_are_kept_until_the_pods_have_come(cluster: Cluster) -> None
         assert world.placed() == []
         await world.settle(20)
         assert world.placed() == ["other-0"]
+
+
+@embedded
+async def test_nodes_are_kept_until_the_gang_of_the_pods_is_known(cluster: Cluster) -> None:
+    """Pods of a resumed Job that name a PodGang before it exists keep the Job's nodes from a pod that comes later."""
+    async with a_world(cluster, scheduler=JOBS, grouper=False) as world:
+        await suspended_job(world, "first", 4)
+        await world.settle(2)
+        job = (await world.client.list(JOB, world.namespace)).items[0]
+        assert not job["spec"].get("suspend")
+        gang = f"pg-first-{job['metadata']['uid']}"
+        for number in range(4):
+            marks = {labels.POD_GANG: gang, labels.POD_CLIQUE: "default"}
+            await world.pod(f"first-{number}", reference(JOB, job), labels=marks)
+        await world.pod("later")
+        await world.settle(20)
+        assert world.placed() == []
+        members = [{"namespace": world.namespace, "name": f"first-{number}"} for number in range(4)]
+        spec = {"podgroups": [{"name": "default", "minReplicas": 4, "podReferences": members}]}
+        await world.client.create(POD_GANG, {"metadata": {"name": gang}, "spec": spec}, world.namespace)
+        await world.until(lambda: len(world.placed("first")) == 4)
+        await world.settle(20)
+        assert world.placed("later") == []
 
 
 @embedded

@@ -7,7 +7,7 @@ real pods are there, which then take part in the next cycle. The others stay lig
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -27,7 +27,7 @@ from spinney.kube.discovery import find_kind
 from spinney.kube.errors import KubeError
 from spinney.kube.event_series import EventType
 from spinney.kube.events import reference
-from spinney.kube.keys import Key
+from spinney.kube.keys import Key, key_of
 from spinney.kube.manager import Manager
 from spinney.queueing.backlog import Backlog, WorkloadKey
 from spinney.queueing.metrics import QueueingMetrics
@@ -87,7 +87,7 @@ class SuspendedAdmission:
         self._runtimes: dict[tuple[str, Key], JSON] = {}
         self._queued: dict[WorkloadKey, _Queued] = {}
         self._by_gang: dict[GangKey, WorkloadKey] = {}
-        self._expected: dict[tuple[str, str], tuple[GangKey, set[str]]] = {}
+        self._expected: dict[tuple[str, str], tuple[GangKey, set[Key]]] = {}
         """The pods that have come of workloads that were resumed, by namespace and name of their gang."""
         self._told: dict[WorkloadKey, str] = {}
         self._due = False
@@ -288,20 +288,29 @@ class SuspendedAdmission:
         self._events.event(reference(queued.resource, queued.workload), "Warning", SUSPENDED_AGAIN, text)
 
     def pod_coming(self, pod: Pod) -> None:
-        """Count the pods of workloads that were resumed; with the last one the nodes kept for them are given back.
-
-        Said before the inventory gets the pod, so that no cycle ever sees both gangs complete.
-        """
+        """Count the pods of workloads that were resumed."""
         if not self._expected:
             return
-        key = (pod.metadata.namespace or "", without_uid(pod.metadata.labels.get(POD_GANG, "")))
-        gang, come = self._expected.get(key, (None, set()))
-        if gang is None or pod.spec.scheduling_gates:
-            return
-        come.add(pod.metadata.name)
-        queued = self._of(gang)
-        if queued is not None and len(come) >= len(queued.virtual.pods):
-            self._drop(queued)
+        place = (pod.metadata.namespace or "", without_uid(pod.metadata.labels.get(POD_GANG, "")))
+        if place in self._expected and not pod.spec.scheduling_gates:
+            self._expected[place][1].add(key_of(pod))
+
+    def before_cycle(self) -> None:
+        """Give back the nodes of workloads whose pods have all come, once their gang is known.
+
+        Pods may name their gang before its object is there, and until then nodes given back would go to others.
+        """
+        for gang, come in list(self._expected.values()):
+            queued = self._of(gang)
+            if queued is not None and len(come) >= len(queued.virtual.pods) and self._is_known(come):
+                self._drop(queued)
+
+    def _is_known(self, pods: Iterable[Key]) -> bool:
+        """Tell whether the gang that pods name is one that a cycle would place."""
+        gangs = self._inventory.gangs
+        records = (self._inventory.cluster.pod(key) for key in pods)
+        record = next((each for each in records if each is not None), None)
+        return record is not None and gangs.members(gangs.membership(record)[0]) is not None
 
     def refused(self, gangs: Sequence[Unschedulable]) -> None:
         """Say on workloads why they wait, when that is news."""

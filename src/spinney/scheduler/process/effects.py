@@ -64,6 +64,10 @@ class Effects(Protocol):
         """Take in a change of a pod, before the inventory does."""
         ...
 
+    def before_cycle(self) -> None:
+        """Bring the inventory up to date before a cycle looks at it."""
+        ...
+
     def bind(self, binds: Sequence[Binding], *, decided_at: BookPositions) -> None:
         """Begin to bind pods, whole gangs of them, while the cycle may still be deciding; returns at once.
 
@@ -149,6 +153,10 @@ class ClusterEffects:
             record = self._inventory.cluster.pod(change.key)
             if record is not None:
                 self._releaser.pod_going(record)
+
+    def before_cycle(self) -> None:
+        """Take virtual gangs out whose real pods have come: no cycle sees both."""
+        self._virtual.before_cycle()
 
     def bind(self, binds: Sequence[Binding], *, decided_at: BookPositions) -> None:
         """Begin to bind the gangs whose decision still holds."""

@@ -358,6 +358,7 @@ class SchedulerProcess:
     async def _cycle(self) -> None:
         collect_young()  # the session of the cycle before, which nobody refers to any more
         started = self._runtime.clock.monotonic()
+        self._effects.before_cycle()
         snapshot, seen = self.inventory.snapshot(), BookPositions.of(self.inventory.cluster)
         self._releaser.look_after_cycle(snapshot.gangs.pending)
         cycle = _Cycle()

@@ -102,6 +102,9 @@ class Shadow:
                 difference=found.difference.value,
             )
 
+    def before_cycle(self) -> None:
+        """Nothing is kept for gangs that come."""
+
     def bind(self, binds: Sequence[Binding], *, decided_at: BookPositions) -> None:
         """Note what would have been bound."""
         cluster, claims = self._inventory.cluster, self._inventory.claims

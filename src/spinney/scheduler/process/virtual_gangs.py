@@ -23,7 +23,10 @@ class VirtualGangs(Protocol):
         ...
 
     def pod_coming(self, pod: Pod) -> None:
-        """Take in a real pod before the inventory does: what was kept for its gang may be given back."""
+        """Take in a real pod."""
+
+    def before_cycle(self) -> None:
+        """Give back what was kept for gangs whose real pods have come, so that the cycle gives it to these."""
 
     async def start(self, gang: GangKey, binds: Sequence[Binding]) -> None:
         """Have the real pods of a gang made; its nodes are kept, until it is said otherwise."""
@@ -46,6 +49,9 @@ class NoVirtualGangs:
         return False
 
     def pod_coming(self, pod: Pod) -> None:
+        """Nobody expects it."""
+
+    def before_cycle(self) -> None:
         """Nothing is kept."""
 
     async def start(self, gang: GangKey, binds: Sequence[Binding]) -> None:
