@@ -4,23 +4,21 @@ On a real cluster kube-controller-manager does this. A Node may come back under 
 a while first. Pods of nodes that never were stay as they are: a test may bind pods where nobody has made a Node.
 """
 
-import asyncio
 import re
-from collections import deque
 from typing import Final
 
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
+from spinney.server.background.deadlines import Deadlines
 from spinney.server.background.protection import has_ended
 from spinney.server.operations.context import Context
 from spinney.server.operations.deleting import DeleteOptions, delete_now
-from spinney.server.store import ChangeNotKept, Collection, Record, StoreEvent
+from spinney.server.store import Collection, Record, StoreEvent
 
 QUARANTINE_SECONDS: Final = 40.0
 """As long as Kubernetes waits for a Node to come back."""
 _NODES, _PODS = "nodes", "pods"
 _NODE_NAME: Final = re.compile(rb'"nodeName":"([^"]*)"')
-_PAUSE: Final = 1.0  # seconds before what could not be kept is tried again
 
 
 class OrphanedPods:
@@ -29,47 +27,25 @@ class OrphanedPods:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._gone: set[str] = set()
-        self._due: deque[tuple[float, str]] = deque()  # nodes to look at, in the order of their time
-        self._waiter: asyncio.Future[None] | None = None
+        self._due: Deadlines[str] = Deadlines(context.runtime.clock, QUARANTINE_SECONDS)  # nodes to look at
         context.store.listen(self._on_write)
 
     async def run(self) -> None:
         """Take away until cancelled."""
-        clock = self._context.runtime.clock
-        while True:
-            if not self._due:
-                self._waiter = asyncio.get_running_loop().create_future()
-                await self._waiter
-                continue
-            due, node = self._due[0]
-            wait = due - clock.monotonic()
-            if wait > 0:
-                await clock.sleep(wait)
-                continue
-            try:
-                self._collect(node)
-            except ChangeNotKept:  # the disk is full, which every write answers
-                await clock.sleep(_PAUSE)
-                continue
-            self._due.popleft()
+        await self._due.run(self._collect)
 
     def _on_write(self, collection: Collection, event: StoreEvent) -> None:
         record = event.record
         if collection.name == _NODES:
             if event.type == "DELETED":
                 self._gone.add(record.key.name)
-                self._look_later(record.key.name)
+                self._due.add(record.key.name)
             else:
                 self._gone.discard(record.key.name)
         elif collection.name == _PODS and self._gone and event.type != "DELETED":
             node = _node_of(record)
-            if node in self._gone and all(node != waiting for _, waiting in self._due):
-                self._look_later(node)  # a scheduler that did not know yet has bound it
-
-    def _look_later(self, node: str) -> None:
-        self._due.append((self._context.runtime.clock.monotonic() + QUARANTINE_SECONDS, node))
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+            if node in self._gone and node not in self._due:
+                self._due.add(node)  # a scheduler that did not know yet has bound it
 
     def _collect(self, node: str) -> None:
         pods = self._context.store.collection(_PODS)
