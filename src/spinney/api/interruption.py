@@ -29,9 +29,9 @@ def faults(annotations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
                     f"{annotations[key]!r} is less than nothing; expected a duration such as 4h30m; it is ignored",
                 )
         except InvalidDuration as error:
-            signal = f"; {SIGTERM} is the only signal that is sent" if _is_signal(annotations[key]) else ""
+            signal = f"; {SIGTERM} is the only signal that is sent" if _names_signal(key, annotations[key]) else ""
             yield key, f"{error}{signal}; it is ignored"
 
 
-def _is_signal(text: str) -> bool:
-    return text.upper().startswith("SIG")
+def _names_signal(key: str, text: str) -> bool:
+    return key == CHECKPOINT_GRACE and text.upper().startswith("SIG")

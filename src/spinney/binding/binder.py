@@ -20,6 +20,7 @@ from spinney.api.core import POD, Pod
 from spinney.api.events import ObjectReference
 from spinney.binding.placement import BindFailure, GangOutcome, GangPlacement, Placement, pod_reference
 from spinney.binding.prebind import PreBindInterrupted, PreBindRefused, Preparation
+from spinney.explain.amounts import first_few
 from spinney.kube.backoff import exponential
 from spinney.kube.client import Client
 from spinney.kube.errors import ApiError, Conflict, ConnectionFailed, KubeError
@@ -64,7 +65,7 @@ class Binder:
                 answers = await asyncio.gather(*(self._bind_one(each, gang.told_of) for each in gang.placements))
         bound = tuple(p for p, error in zip(gang.placements, answers, strict=True) if error is None)
         if bound and gang.told_of is not None:
-            where = _shown(sorted({placement.node for placement in bound}))
+            where = first_few(sorted({placement.node for placement in bound}), _SHOWN_NODES)
             self._assigned(gang.told_of, f"{len(bound)} of {len(gang.placements)} pods to {where}")
         failed = tuple(
             BindFailure(p, error) for p, error in zip(gang.placements, answers, strict=True) if error is not None
@@ -154,12 +155,6 @@ class Binder:
             pod = await self._client.get(POD, placement.pod.name, placement.pod.namespace, type=Pod)
             if pod.metadata.uid != placement.uid or pod.spec.node_name != placement.node:
                 raise
-
-
-def _shown(nodes: Sequence[str]) -> str:
-    """Return the first names of many."""
-    rest = len(nodes) - _SHOWN_NODES
-    return ", ".join(nodes[:_SHOWN_NODES]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def is_outcome_unknown(error: KubeError) -> bool:

@@ -16,6 +16,7 @@ import structlog
 from spinney.api.events import ObjectReference
 from spinney.binding.binder import is_outcome_unknown
 from spinney.binding.placement import pod_reference
+from spinney.explain.amounts import first_few
 from spinney.kube.backoff import exponential
 from spinney.kube.client import Client
 from spinney.kube.errors import KubeError, TooManyRequests
@@ -27,6 +28,8 @@ log = structlog.get_logger()
 
 EVENT_REASON: Final = "Evict"
 REFUSED: Final = "EvictRefused"
+SHOWN_PODS: Final = 5
+"""Of those that leave, in an event."""
 PARALLEL: Final = 16
 ATTEMPTS: Final = 5
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 8.0
@@ -77,7 +80,7 @@ class Evictor:
             victim, error = lost[0]
             self._say_refused(disruption, f"{len(gone)} pods were evicted, but {victim.pod} may not be: {error}")
         if gone and disruption.beneficiary is not None:
-            message = f"Evicted {len(gone)} pods to make room: {shortened([victim.pod for victim in gone])}"
+            message = f"Evicted {len(gone)} pods to make room: {first_few([victim.pod for victim in gone], SHOWN_PODS)}"
             self._events.event(disruption.beneficiary, "Normal", EVENT_REASON, message)
         return gone
 
@@ -116,9 +119,3 @@ class Evictor:
         log.warning("eviction refused", purpose=disruption.name, reason=message)
         if disruption.beneficiary is not None:
             self._events.event(disruption.beneficiary, "Warning", REFUSED, message)
-
-
-def shortened(pods: Sequence[Key]) -> str:
-    """Return the names of some pods, and how many more there are."""
-    shown = ", ".join(map(str, pods[:5]))
-    return shown if len(pods) <= 5 else f"{shown} and {len(pods) - 5} more"

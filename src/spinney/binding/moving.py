@@ -14,11 +14,11 @@ from functools import partial
 
 from spinney.api.core import POD
 from spinney.api.time import timestamp
-from spinney.binding.evicting import shortened
+from spinney.binding.evicting import SHOWN_PODS
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import ClusterState
 from spinney.cluster.statuses import PLACED
-from spinney.explain.amounts import counted
+from spinney.explain.amounts import counted, first_few
 from spinney.gangs.book import GangBook, GangMembers
 from spinney.gangs.checkpoints import EvictionRequest, grace_of, is_ready, request, time_given
 from spinney.gangs.sources import bare
@@ -177,7 +177,7 @@ class GangMover:
     def _what_is_missing(self, leaving: Leaving, remaining: list[PodKey]) -> str:
         members = self.gangs.members(leaving.gang)
         if remaining:
-            what = f"not elsewhere yet: {shortened(remaining)}"
+            what = f"not elsewhere yet: {first_few(remaining, SHOWN_PODS)}"
         elif members is None:
             what = "its object is gone"
         else:

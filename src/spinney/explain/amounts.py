@@ -3,6 +3,7 @@
 Amounts are the integers of the cluster's columns: millicores for cpu, bytes for memory and storage, units otherwise.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 _KIBI: Final = 1024
@@ -38,6 +39,12 @@ def too_large(resource: str, wanted: int, largest: int) -> str:
 def listed(parts: list[str]) -> str:
     """Join ``parts`` as an English list: ``a``, ``a and b``, ``a, b and c``."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
+
+
+def first_few(names: Sequence[object], most: int = 3) -> str:
+    """Join the first ``most`` of many names, and say how many more there are: ``a, b, c and 7 more``."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(str, names[:most])) + more
 
 
 def counted(count: int, noun: str) -> str:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from spinney.api.core import Pod
+from spinney.explain.amounts import first_few
 from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.grouping.attributes import MIN_MEMBER
 from spinney.grouping.owners import Owner
@@ -131,7 +132,7 @@ def _disagreements(subject: RuledPod, floor: int) -> Iterator[str]:
         if asked is not None and asked != floor and not pod.metadata.deleting:
             others.setdefault(asked, []).append(pod.metadata.name)
     for asked, names in sorted(others.items()):
-        few = ", ".join(sorted(names)[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        few = first_few(sorted(names))
         who = f"pod {few} says" if len(names) == 1 else f"pods {few} say"
         yield f"needs {floor} pods, as pod {subject.pod.metadata.name} says; {who} {asked}"
 

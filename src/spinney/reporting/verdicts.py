@@ -6,6 +6,7 @@ from typing import Final, NamedTuple, Protocol
 
 from spinney.api.podgang import SCHEDULED
 from spinney.cluster.statuses import PodStatus
+from spinney.explain.amounts import first_few
 from spinney.gangs.book import GangMembers
 from spinney.gangs.checkpoints import EVICTED
 from spinney.gangs.tree import GangKey, PodSet, is_satisfied
@@ -71,4 +72,9 @@ def verdict(members: GangMembers, refused: GangVerdict | None, having_nodes: fro
     placed_of_all = f"{sum(placed.values())} of {len(members.pods)} pods are placed"
     if is_satisfied(members.gang.root, count):
         return GangVerdict(scheduled=True, reason=SCHEDULED, message=placed_of_all)
-    return refused if refused is not None else GangVerdict(scheduled=False, reason=WAITING, message=placed_of_all)
+    if refused is not None:
+        return refused
+    parts = list(members.gang.root.pod_sets())
+    short = [f"{each.name} has {count(each)} of {each.minimum}" for each in parts if count(each) < each.minimum]
+    message = f"{placed_of_all}: {first_few(short)}" if len(parts) > 1 and short else placed_of_all
+    return GangVerdict(scheduled=False, reason=WAITING, message=message)

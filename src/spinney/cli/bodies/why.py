@@ -21,7 +21,7 @@ from spinney.cli.settings.session import scheduler_settings
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import coloured, echo, print_data, progress
 from spinney.explain import as_text
-from spinney.explain.amounts import counted
+from spinney.explain.amounts import counted, first_few
 from spinney.gangs.tree import GangKey
 from spinney.kube.errors import Forbidden
 from spinney.runtime import Runtime, collection_held_off
@@ -190,14 +190,10 @@ def _price(remedy: Remedy) -> str:
     price = remedy.price
     costs = []
     if price.evicted:
-        costs.append(f"evicts {counted(len(price.evicted), 'pod')}: {_few(price.evicted)}")
+        costs.append(f"evicts {counted(len(price.evicted), 'pod')}: {first_few(price.evicted)}")
     if price.delayed:
-        costs.append(f"delays {_few(price.delayed)}")
+        costs.append(f"delays {first_few(price.delayed)}")
     return f" ({'; '.join(costs)})" if costs else ""
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def _queue_lines(queue: QueueLine) -> list[str]:

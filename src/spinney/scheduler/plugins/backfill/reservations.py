@@ -7,6 +7,7 @@ from spinney.api.durations import format_duration
 from spinney.api.time import timestamp
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Matrix
+from spinney.explain.amounts import first_few
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.plugins.backfill.forecasts import StartForecast
@@ -59,8 +60,7 @@ def foreseen(now: datetime, forecast: StartForecast) -> str | None:
 def expected_start(session: Session, promise: GivenPlace) -> str:
     """Return when and where a job is expected to start, in words."""
     names = sorted(session.nodes.info(row).name for row in promise.rows.tolist())
-    where = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    when = f"it is expected to start at {timestamp(promise.at)} on {where}"
+    when = f"it is expected to start at {timestamp(promise.at)} on {first_few(names)}"
     if promise.interval is None:
         return f"a place is kept for it: {when}; too few forecasts so far to say how sure that is"
     low, high = (timestamp(promise.at + timedelta(seconds=round(each))) for each in promise.interval)
