@@ -7,6 +7,7 @@ import pytest
 
 from spinney.api.core import POD
 from spinney.api.coscheduling import POD_GROUP
+from spinney.api.documents import InvalidConfiguration
 from spinney.api.labels import (
     CHECKPOINT_BY,
     CHECKPOINT_GRACE,
@@ -16,7 +17,6 @@ from spinney.api.labels import (
     MIN_RUNTIME,
 )
 from spinney.api.time import timestamp
-from spinney.backends.documents import InvalidConfiguration
 from spinney.coscheduling.process.configuration import (
     CoschedulerConfiguration,
     parse_configuration,

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from spinney.api.core import Pod, PodResourceClaim, PodSchedulingGroup
+from spinney.api.documents import InvalidConfiguration
 from spinney.api.meta import ObjectMeta
 from spinney.api.workload_v1alpha1 import GangPolicy
 from spinney.api.workload_v1alpha2 import SchedulingConstraints, SchedulingPolicy, TopologyKey
 from spinney.api.workload_v1beta1 import PodGroup, PodGroupSpec
-from spinney.backends.documents import InvalidConfiguration
 from spinney.coscheduling.framework import (
     CycleState,
     Handle,

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 import yaml
 
+from spinney.api.documents import InvalidDocument
 from spinney.api.struct import JSON
-from spinney.backends.documents import InvalidDocument
 from spinney.grouping.configuration import check
 from spinney.grouping.loading import built_in
 from spinney.grouping.owners import projection

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from spinney.api.documents import InvalidDocument
 from spinney.backends import catalogue, every_backend
-from spinney.backends.documents import InvalidDocument
 from spinney.backends.kube import KubeSchedulerConfig
 from spinney.cli.commands.operator import operator
 from spinney.operator.configuration import LoadedOperatorConfiguration, check, effective, without_effect

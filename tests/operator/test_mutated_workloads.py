@@ -21,10 +21,10 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from spinney.api.compute_domains import compute_domain_crd
+from spinney.api.documents import steps
 from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET
 from spinney.api.struct import JSON
 from spinney.backends.builtin import every_backend
-from spinney.backends.documents import steps
 from spinney.cli import main
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 import pytest
 
-from spinney.backends.documents import InvalidConfiguration
+from spinney.api.documents import InvalidConfiguration
 from spinney.scheduler import Plugin, PluginOption, SchedulerConfig, Session, load_config, parse_config, read_arguments
 from spinney.scheduler.framework.arguments import InvalidArguments, written
 from spinney.scheduler.framework.plugin import PluginRegistry

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spinney.backends.documents import InvalidConfiguration
+from spinney.api.documents import InvalidConfiguration
 from spinney.scheduler.config import DEFAULT_PLUGINS, PluginOption, SchedulerConfig
 from spinney.scheduler.config_files import load_config, parse_config
 from spinney.scheduler.plugins import default_registry

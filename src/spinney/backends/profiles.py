@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
+from spinney.api.documents import Document, DocumentProblem, InvalidDocument, Step, decode, nearest, spelled
 from spinney.api.struct import JSON, Struct
 from spinney.backends.catalogue import Catalogue, UnusableBackend
-from spinney.backends.documents import Document, DocumentProblem, InvalidDocument, Step, decode, nearest, spelled
 
 ALWAYS_ENABLED = "default-scheduler"
 BLOCK: tuple[Step, ...] = ("scheduler",)

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Final, Literal
 
 from spinney.api import labels as marks
+from spinney.api.documents import Document, DocumentProblem, InvalidDocument, Step, decode, parse
 from spinney.api.names import label_value_faults, qualified_name_faults
 from spinney.api.struct import Struct
 from spinney.backends.builtin import every_backend
 from spinney.backends.catalogue import Catalogue
-from spinney.backends.documents import Document, DocumentProblem, InvalidDocument, Step, decode, parse
 from spinney.backends.profiles import Profiles, SchedulerConfiguration, SchedulerProfile, resolve
 from spinney.gangs.sources.context import DEFAULT_QUEUE
 from spinney.grouping import loading

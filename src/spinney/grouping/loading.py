@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
+from spinney.api.documents import Document, DocumentProblem, InvalidDocument, Step, decode, parse
 from spinney.api.struct import Struct
-from spinney.backends.documents import Document, DocumentProblem, InvalidDocument, Step, decode, parse
 from spinney.grouping.mistakes import mistakes
 from spinney.grouping.rules import Rule, RuleSet
 

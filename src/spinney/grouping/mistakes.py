@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from spinney.api.documents import Step
 from spinney.api.names import dns_subdomain_faults, qualified_name_faults
-from spinney.backends.documents import Step
 from spinney.grouping.rules import PodRole, Rule, TextTerm, places_of, role_at, term, terms_of
 from spinney.grouping.terms import InvalidTerm, Path, Sum, Term, parse_path, spelled
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Final, Literal
 
+from spinney.api.documents import Step
 from spinney.api.struct import Struct
-from spinney.backends.documents import Step
 from spinney.grouping import terms
 from spinney.grouping.terms import Path, Steps, Term
 

@@ -13,11 +13,11 @@ from typing import Any, Final, Literal
 import msgspec
 import yaml
 
+from spinney.api.documents import InvalidDocument, Step, decode, parse
 from spinney.api.durations import format_duration
 from spinney.api.schema.validate_size import DEFAULT_LIMITS
 from spinney.api.struct import JSON, Struct
 from spinney.backends.catalogue import Catalogue
-from spinney.backends.documents import InvalidDocument, Step, decode, parse
 from spinney.backends.profiles import Profiles, SchedulerConfiguration, resolve
 
 WORKERS: Final = {"pod_clique_set": 10, "pod_clique": 10, "pod_clique_scaling_group": 5, "pod_gang": 5}

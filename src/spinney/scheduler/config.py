@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
-from spinney.backends.documents import InvalidConfiguration
+from spinney.api.documents import InvalidConfiguration
 from spinney.scheduler.framework.plugin import PluginRegistry
 
 KAI_PLUGINS: Final = (

@@ -15,8 +15,7 @@ from typing import Any, Final
 import structlog
 import yaml
 
-from spinney.api.durations import parse_duration
-from spinney.backends.documents import (
+from spinney.api.documents import (
     Document,
     DocumentProblem,
     InvalidConfiguration,
@@ -26,6 +25,7 @@ from spinney.backends.documents import (
     nearest,
     parse,
 )
+from spinney.api.durations import parse_duration
 from spinney.scheduler.config import PluginOption, SchedulerConfig, VictimSearchLimits
 from spinney.scheduler.framework.plugin import PluginRegistry, UnknownPlugin
 

@@ -24,6 +24,7 @@ import yaml
 
 from spinney.api import labels as marks
 from spinney.api.core import NAMESPACE, Pod
+from spinney.api.documents import InvalidDocument, parse
 from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Condition
 from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang
@@ -39,7 +40,6 @@ from spinney.backends import (
     Rejected,
     SchedulerBackend,
 )
-from spinney.backends.documents import InvalidDocument, parse
 from spinney.backends.interface import is_compatible
 from spinney.backends.profiles import Profiles, SchedulerConfiguration, resolve
 from spinney.kube.client import Client

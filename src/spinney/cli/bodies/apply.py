@@ -6,9 +6,9 @@ from typing import Final
 
 import click
 
+from spinney.api.documents import DocumentProblem, steps
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
-from spinney.backends.documents import DocumentProblem, steps
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.coming_up import until_ready
 from spinney.cli.clusters.connecting import Connection, advice, with_cluster

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from spinney.backends.documents import InvalidConfiguration
+from spinney.api.documents import InvalidConfiguration
 from spinney.cli.manifests.offline_backends import Unreachable
 from spinney.cli.options import ProcessOptions
 from spinney.cli.processes import print_checked, run_process, until_cancelled

@@ -7,8 +7,8 @@ import msgspec
 import structlog
 import yaml
 
+from spinney.api.documents import InvalidDocument
 from spinney.backends import every_backend
-from spinney.backends.documents import InvalidDocument
 from spinney.backends.registry import InitializationFailed
 from spinney.cli.installing.rights import grouper_rights, rules
 from spinney.cli.options import ProcessOptions

@@ -8,10 +8,10 @@ import click
 import yaml
 
 import spinney
+from spinney.api.documents import InvalidConfiguration, InvalidDocument
 from spinney.api.struct import JSON
 from spinney.backends import Catalogue, every_backend
 from spinney.backends.builtin import BACKENDS
-from spinney.backends.documents import InvalidConfiguration, InvalidDocument
 from spinney.cli.installing import Installation, installation
 from spinney.cli.installing.computed import GROUPER_CONFIGURATION, operator_configuration
 from spinney.cli.installing.description import ChartSetting

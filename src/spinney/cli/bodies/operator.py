@@ -12,8 +12,8 @@ from pathlib import Path
 
 import structlog
 
+from spinney.api.documents import InvalidDocument
 from spinney.backends import InitializationFailed, every_backend
-from spinney.backends.documents import InvalidDocument
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import opened
 from spinney.cli.processes import ProcessLease, managed

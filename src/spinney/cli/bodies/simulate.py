@@ -11,10 +11,10 @@ from typing import Any
 import click
 
 from spinney.api.core import NODE
+from spinney.api.documents import InvalidConfiguration
 from spinney.api.durations import format_duration
 from spinney.api.grove import PodCliqueSet
 from spinney.api.podgang import POD_GANG, PodGang
-from spinney.backends.documents import InvalidConfiguration
 from spinney.cli.clusters.choosing import DEFAULT_NAMESPACE, ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.manifests.objects import Manifest, read

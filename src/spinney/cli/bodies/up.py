@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
+from spinney.api.documents import DocumentProblem, InvalidDocument, decode, parse, steps
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
-from spinney.backends.documents import DocumentProblem, InvalidDocument, decode, parse, steps
 from spinney.backends.registry import InitializationFailed
 from spinney.cli.clusters.owning import claimed
 from spinney.cli.running import until_interrupted

@@ -10,8 +10,8 @@ import click
 import msgspec
 import structlog
 
+from spinney.api.documents import InvalidConfiguration
 from spinney.api.events import Event
-from spinney.backends.documents import InvalidConfiguration
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.running import in_one_line

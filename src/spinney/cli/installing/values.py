@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 import yaml
 
+from spinney.api.documents import decode, parse
 from spinney.api.struct import JSON
-from spinney.backends.documents import decode, parse
 from spinney.operator.configuration import OperatorConfiguration
 
 
@@ -204,7 +204,7 @@ def default_values() -> JSON:
 
 
 def read_values(text: str, source: str) -> JSON:
-    """Return the values of a file; raises :class:`~spinney.backends.documents.InvalidDocument` with what is wrong."""
+    """Return the values of a file; raises :class:`~spinney.api.documents.InvalidDocument` with what is wrong."""
     document = parse(text, source)
     decode(Values, document)
     found: JSON = document.value or {}

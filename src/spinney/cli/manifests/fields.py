@@ -15,13 +15,13 @@ from typing import Any
 
 from spinney.api.builtin_fields import field_table
 from spinney.api.builtin_fields.misfits import UnknownField, WrongValue, misfits
+from spinney.api.documents import Document, DocumentProblem, Step, nearest, steps
 from spinney.api.field_error import FieldPath
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
 from spinney.api.resource import Resource
 from spinney.api.schema.structural import structural_schema
 from spinney.api.schema.validate_carried import NEWEST
 from spinney.api.struct import JSON
-from spinney.backends.documents import Document, DocumentProblem, Step, nearest, steps
 from spinney.server.crd.structure import fill_defaults, prune
 from spinney.server.crd.validation import SchemaValidator
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from spinney.api import coscheduling, kai
+from spinney.api.documents import Document, DocumentProblem, InvalidDocument, Step, decode, nearest, steps
 from spinney.api.field_error import FieldError, FieldPath, invalid
 from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
 from spinney.api.podgang import POD_GANG
@@ -32,7 +33,6 @@ from spinney.api.schema.validate_pod_groups import validate_coscheduling_pod_gro
 from spinney.api.schema.validate_topology_binding import validate_topology_binding
 from spinney.api.struct import convert, to_json
 from spinney.backends import Profile, Rejected, TopologyAware, every_backend
-from spinney.backends.documents import Document, DocumentProblem, InvalidDocument, Step, decode, nearest, steps
 from spinney.backends.kube import KubeScheduler, KubeSchedulerConfig
 from spinney.cli.manifests.fields import builtin_field_problems, field_problems, is_builtin, schema_faults
 from spinney.cli.manifests.objects import Manifest

@@ -9,9 +9,9 @@ import click
 import msgspec
 import yaml
 
+from spinney.api.documents import Document, InvalidDocument, nearest, parse, parse_json
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
-from spinney.backends.documents import Document, InvalidDocument, nearest, parse, parse_json
 from spinney.cli.running import in_one_line
 from spinney.kube.client import Client
 from spinney.kube.errors import NotFound

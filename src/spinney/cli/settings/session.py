@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from spinney.backends.documents import InvalidConfiguration
+from spinney.api.documents import InvalidConfiguration
 from spinney.cli.running import in_one_line
 from spinney.cli.settings.plugin_files import PluginText
 from spinney.scheduler.config import SchedulerConfig

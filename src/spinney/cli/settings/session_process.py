@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from spinney.api.documents import InvalidConfiguration
 from spinney.api.resource import Resource
 from spinney.autoscaling.provisioning import provisioning_for
-from spinney.backends.documents import InvalidConfiguration
 from spinney.cli.running import in_one_line
 from spinney.kube.manager import Manager
 from spinney.scheduler.config import PluginOption, SchedulerConfig

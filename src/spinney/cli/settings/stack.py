@@ -10,8 +10,8 @@ import msgspec
 import yaml
 
 from spinney.api import yaml_text
+from spinney.api.documents import InvalidConfiguration, InvalidDocument
 from spinney.backends import every_backend
-from spinney.backends.documents import InvalidConfiguration, InvalidDocument
 from spinney.cli.running import in_one_line
 from spinney.coscheduling.process import configuration as coscheduling
 from spinney.grouping.configuration import KIND as GROUPER_KIND

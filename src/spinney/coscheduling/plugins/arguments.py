@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from spinney.backends.documents import nearest
+from spinney.api.documents import nearest
 
 T = TypeVar("T", bound=msgspec.Struct)
 

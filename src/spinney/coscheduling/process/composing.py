@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from spinney.api.core import Pod
-from spinney.backends.documents import InvalidConfiguration
+from spinney.api.documents import InvalidConfiguration
 from spinney.coscheduling.cycle.queue import BackoffTimes, SchedulingQueue
 from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.framework import EventHint, Handle, PluginRegistry, Profile, QueuedPod, Services

@@ -25,7 +25,7 @@ import msgspec
 import yaml
 
 from spinney.api import yaml_text
-from spinney.backends.documents import InvalidConfiguration, nearest
+from spinney.api.documents import InvalidConfiguration, nearest
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import FrameworkPlugin
 from spinney.coscheduling.framework.profile import POINTS, InvalidProfile, PluginLists, Profile, serves

@@ -10,7 +10,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry
 
-from spinney.backends.documents import InvalidConfiguration
+from spinney.api.documents import InvalidConfiguration
 from spinney.gangs.tree import GangKey
 from spinney.reporting.pods import SCHEDULER_ERROR
 from spinney.runtime import Runtime, collection_held_off

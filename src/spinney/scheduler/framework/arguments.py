@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
+from spinney.api.documents import nearest
 from spinney.api.durations import format_duration, parse_duration
-from spinney.backends.documents import nearest
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 
-from spinney.backends.documents import nearest
+from spinney.api.documents import nearest
 from spinney.scheduler.framework.arguments import InvalidArguments, read_arguments
 
 if TYPE_CHECKING:

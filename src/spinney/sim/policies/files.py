@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from spinney.backends.documents import nearest
+from spinney.api.documents import nearest
 from spinney.coscheduling.framework.points import FrameworkPlugin
 from spinney.coscheduling.framework.registry import PluginRegistry as FrameworkRegistry
 from spinney.coscheduling.plugins import BUILT_IN as FRAMEWORK_PLUGINS

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 import pytest
 
-from spinney.backends.documents import LARGE, InvalidDocument, decode, parse, parse_json
+from spinney.api.documents import LARGE, InvalidDocument, decode, parse, parse_json
 from spinney.backends.kube import KubeSchedulerConfig
 
 
