@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from spinney.api.affinity import Taint
 from spinney.api.core import (
     Container,
     Node,
@@ -13,7 +14,6 @@ from spinney.api.core import (
     PodSpec,
     PodStatus,
     ResourceRequirements,
-    Taint,
 )
 from spinney.api.meta import Metadata
 

@@ -2,15 +2,8 @@
 
 import pytest
 
-from spinney.api.core import (
-    Affinity,
-    ContainerPort,
-    PersistentVolumeClaimVolume,
-    Pod,
-    PodAffinity,
-    PodAffinityTerm,
-    Volume,
-)
+from spinney.api.affinity import Affinity, PodAffinity, PodAffinityTerm
+from spinney.api.core import ContainerPort, PersistentVolumeClaimVolume, Pod, Volume
 from spinney.api.selectors import LabelSelector
 from spinney.cluster import classes
 from spinney.cluster.classes import RequestClasses

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spinney.api.core import Taint
+from spinney.api.affinity import Taint
 from spinney.cluster.resources import CPU, GPU
 from spinney.cluster.table import Holding, NodeNotInTable, NodeTable
 from tests.cluster.building import a_node

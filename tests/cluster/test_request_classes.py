@@ -2,7 +2,8 @@
 
 import pytest
 
-from spinney.api.core import Affinity, Pod, PodAffinity, PodAffinityTerm
+from spinney.api.affinity import Affinity, PodAffinity, PodAffinityTerm
+from spinney.api.core import Pod
 from spinney.cluster.classes import DeviceShare, RequestClasses
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.resources import ResourceAxis

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from spinney.api.affinity import Affinity, Taint, TopologySpreadConstraint
 from spinney.api.core import (
-    Affinity,
     Container,
     Node,
     NodeSpec,
@@ -19,8 +19,6 @@ from spinney.api.core import (
     PodSpec,
     PodStatus,
     ResourceRequirements,
-    Taint,
-    TopologySpreadConstraint,
 )
 from spinney.api.coscheduling import PodGroup, PodGroupSpec
 from spinney.api.labels import COSCHEDULING_GROUP

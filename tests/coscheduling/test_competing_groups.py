@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spinney.api.core import Affinity, PodAffinity, PodAffinityTerm
+from spinney.api.affinity import Affinity, PodAffinity, PodAffinityTerm
 from spinney.api.meta import ObjectMeta
 from spinney.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from spinney.api.selectors import LabelSelector

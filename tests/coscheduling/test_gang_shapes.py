@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spinney.api.core import Affinity, PodAffinity, PodAffinityTerm
+from spinney.api.affinity import Affinity, PodAffinity, PodAffinityTerm
 from spinney.api.selectors import LabelSelector
 from spinney.coscheduling.process.configuration import parse_configuration
 from tests.conftest import Cluster

@@ -5,7 +5,8 @@ import asyncio
 import msgspec
 import pytest
 
-from spinney.api.core import Pod, ResourceRequirements, TopologySpreadConstraint
+from spinney.api.affinity import TopologySpreadConstraint
+from spinney.api.core import Pod, ResourceRequirements
 from spinney.api.selectors import LabelSelector
 from spinney.coscheduling.framework import CycleState, Status
 from spinney.kube.cache import Change

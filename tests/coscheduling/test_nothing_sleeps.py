@@ -11,18 +11,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from spinney.api.core import (
-    Affinity,
-    Container,
-    ContainerPort,
-    Node,
-    Pod,
-    PodAffinity,
-    PodAffinityTerm,
-    ResourceRequirements,
-    Taint,
-    TopologySpreadConstraint,
-)
+from spinney.api.affinity import Affinity, PodAffinity, PodAffinityTerm, Taint, TopologySpreadConstraint
+from spinney.api.core import Container, ContainerPort, Node, Pod, ResourceRequirements
 from spinney.api.coscheduling import PodGroup
 from spinney.api.selectors import LabelSelector
 from spinney.kube.cache import Change

@@ -5,7 +5,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spinney.api.core import Node, Taint
+from spinney.api.affinity import Taint
+from spinney.api.core import Node
 from spinney.cluster.filters import FilterFramework
 from spinney.cluster.scores import ScoreFramework
 from spinney.coscheduling.feasibility.ranking import candidate_of

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spinney.api.core import Affinity, Node, Pod, PodAffinity, PodAffinityTerm, Taint
+from spinney.api.affinity import Affinity, PodAffinity, PodAffinityTerm, Taint
+from spinney.api.core import Node, Pod
 from spinney.api.selectors import LabelSelector
 from spinney.cluster.scores import Scores
 from spinney.cluster.table import Mask, NodeTable

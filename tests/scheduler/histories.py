@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from spinney.api.affinity import Taint, Toleration
 from spinney.api.core import (
     Container,
     Node,
@@ -17,8 +18,6 @@ from spinney.api.core import (
     PodSpec,
     PodStatus,
     ResourceRequirements,
-    Taint,
-    Toleration,
 )
 from spinney.api.labels import COSCHEDULING_GROUP, KAI_POD_GROUP
 from spinney.api.meta import Metadata

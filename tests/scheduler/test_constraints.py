@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from spinney.api.core import NodeSpec, PodResourceClaim, Taint
+from spinney.api.affinity import Taint
+from spinney.api.core import NodeSpec, PodResourceClaim
 from spinney.api.podgang import CONSTRAINT_NOT_HONOURED
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GroupSet, PodSet, TopologyConstraintInfo
 from spinney.scheduler import Plugin, Session

@@ -3,7 +3,8 @@
 import msgspec
 import pytest
 
-from spinney.api.core import NodeSpec, Taint
+from spinney.api.affinity import Taint
+from spinney.api.core import NodeSpec
 from spinney.explain import Explanation, as_text
 from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.scheduler.config import SchedulerConfig

@@ -17,15 +17,8 @@ from weakref import WeakValueDictionary
 import msgspec
 import numpy as np
 
-from spinney.api.core import (
-    Affinity,
-    ContainerPort,
-    Pod,
-    PodResourceClaim,
-    Toleration,
-    TopologySpreadConstraint,
-    Volume,
-)
+from spinney.api.affinity import Affinity, Toleration, TopologySpreadConstraint
+from spinney.api.core import ContainerPort, Pod, PodResourceClaim, Volume
 from spinney.api.pod_requests import LARGEST_AMOUNT
 from spinney.cluster.devices import DEVICE, share_of_memory, shares_of_memory, whole_number
 from spinney.cluster.journal import Rows

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from spinney.api.core import Taint
+from spinney.api.affinity import Taint
 
 Column = npt.NDArray[np.int32]
 """Interned values by row, ``[node]``."""

@@ -7,7 +7,8 @@ them. A filter returns its reasons, none if the node passes.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from spinney.api.core import Node, NodeSelectorRequirement, NodeSelectorTerm, Pod, PodAffinityTerm, Taint
+from spinney.api.affinity import NodeSelectorRequirement, NodeSelectorTerm, PodAffinityTerm, Taint
+from spinney.api.core import Node, Pod
 from spinney.api.quantity import milli, value
 from spinney.api.selectors import LabelSelector
 

@@ -3,7 +3,8 @@
 import math
 from fractions import Fraction
 
-from spinney.api.core import Affinity, Node, Pod, PodAffinityTerm, TopologySpreadConstraint
+from spinney.api.affinity import Affinity, PodAffinityTerm, TopologySpreadConstraint
+from spinney.api.core import Node, Pod
 from spinney.api.quantity import milli, value
 
 from .reference import (

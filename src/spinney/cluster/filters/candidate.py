@@ -6,7 +6,8 @@ from typing import Final
 
 import msgspec
 
-from spinney.api.core import Affinity, ContainerPort, NodeSelector, Pod, PodAffinityTerm, ResourceList, Toleration
+from spinney.api.affinity import Affinity, NodeSelector, PodAffinityTerm, Toleration
+from spinney.api.core import ContainerPort, Pod, ResourceList
 from spinney.api.pod_requests import amount_of
 from spinney.cluster.classes import host_ports
 from spinney.cluster.filters.pod_selectors import AffinityRule, Labels

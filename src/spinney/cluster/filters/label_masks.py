@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from spinney.api.core import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from spinney.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from spinney.api.selectors import Requirement, SelectorOperator
 from spinney.cluster.journal import Rows
 from spinney.cluster.labels import ABSENT

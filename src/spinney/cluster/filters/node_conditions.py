@@ -7,7 +7,7 @@ taint of a condition tolerates the condition.
 
 from typing import Final
 
-from spinney.api.core import Taint
+from spinney.api.affinity import Taint
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.verdict import FilterRule, Refusal
 from spinney.cluster.filters.view import ClusterView

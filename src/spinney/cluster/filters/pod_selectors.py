@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from spinney.api.core import PodAffinityTerm
+from spinney.api.affinity import PodAffinityTerm
 from spinney.api.selectors import LabelSelector, Requirement, Selector, SelectorOperator
 
 Labels = Mapping[str, str]

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from spinney.api.core import Taint, Toleration
+from spinney.api.affinity import Taint, Toleration
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.verdict import FilterRule, Refusal
 from spinney.cluster.filters.view import ClusterView

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from spinney.api.core import TopologySpreadConstraint
+from spinney.api.affinity import TopologySpreadConstraint
 from spinney.api.selectors import Selector
 from spinney.cluster.filters import node_affinity, taint_toleration
 from spinney.cluster.filters.candidate import Candidate

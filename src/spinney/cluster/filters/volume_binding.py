@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from spinney.api.core import NodeSelectorRequirement
+from spinney.api.affinity import NodeSelectorRequirement
 from spinney.api.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim, StorageClass
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.label_masks import matches_expression, matches_term

@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from spinney.api.core import NodeSelectorRequirement
+from spinney.api.affinity import NodeSelectorRequirement
 from spinney.api.storage import PersistentVolume
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.label_masks import matches_expression

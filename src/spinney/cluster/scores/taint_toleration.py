@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from spinney.api.core import Taint
+from spinney.api.affinity import Taint
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.scores.scoring import ScoreRule, Scores, normalised

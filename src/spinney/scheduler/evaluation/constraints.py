@@ -8,7 +8,8 @@ the answer is no: a job with such a constraint is not tried, and nodes that turn
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from spinney.api.core import Affinity, Pod
+from spinney.api.affinity import Affinity
+from spinney.api.core import Pod
 from spinney.cluster.classes import PodConstraints
 from spinney.cluster.filters.framework import NODE_FILTERS, FilterFramework
 from spinney.cluster.table import Mask

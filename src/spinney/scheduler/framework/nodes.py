@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 import numpy as np
 import numpy.typing as npt
 
-from spinney.api.core import Node, Pod, Taint
+from spinney.api.affinity import Taint
+from spinney.api.core import Node, Pod
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.filters.view import ClusterView

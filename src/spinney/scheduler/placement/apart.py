@@ -7,7 +7,7 @@ one pass, one on each of the best nodes.
 
 from functools import lru_cache
 
-from spinney.api.core import PodAffinityTerm
+from spinney.api.affinity import PodAffinityTerm
 from spinney.api.labels import HOSTNAME
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.filters.pod_selectors import AffinityRule

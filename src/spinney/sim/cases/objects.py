@@ -7,7 +7,7 @@ clock stands still at :data:`NOW`.
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from spinney.api import core, kai, labels, resource_claims
+from spinney.api import affinity, core, kai, labels, resource_claims
 from spinney.api.affinity import NodeSelectorRequirement, PodAffinityTerm
 from spinney.api.meta import Metadata, ObjectMeta
 from spinney.api.selectors import LabelSelector
@@ -48,7 +48,7 @@ def node_object(node: cases.Node) -> core.Node:
     return core.Node(
         metadata=Metadata(name=node.name, labels=node_labels),
         spec=core.NodeSpec(
-            taints=tuple(core.Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in node.taints)
+            taints=tuple(affinity.Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in node.taints)
         ),
         status=core.NodeStatus(
             capacity=allocatable,
@@ -220,17 +220,17 @@ def _mig_resource(profile: str) -> str:
     return profile if profile.startswith(MIG_PREFIX) else f"nvidia.com/{profile}"
 
 
-def _affinity(task: cases.Task) -> core.Affinity | None:
+def _affinity(task: cases.Task) -> affinity.Affinity | None:
     wanted, with_pods, away = task.node_affinity, task.pod_affinity, task.pod_anti_affinity
     if wanted is None and with_pods is None and away is None:
         return None
-    return core.Affinity(
+    return affinity.Affinity(
         node_affinity=None
         if wanted is None
-        else core.NodeAffinity(
-            required_during_scheduling_ignored_during_execution=core.NodeSelector(
+        else affinity.NodeAffinity(
+            required_during_scheduling_ignored_during_execution=affinity.NodeSelector(
                 node_selector_terms=(
-                    core.NodeSelectorTerm(
+                    affinity.NodeSelectorTerm(
                         match_expressions=(
                             NodeSelectorRequirement(key=wanted.key, operator="In", values=wanted.values),
                         )
@@ -243,11 +243,11 @@ def _affinity(task: cases.Task) -> core.Affinity | None:
     )
 
 
-def _pods(affinity: cases.PodAffinity) -> core.PodAffinity:
+def _pods(wanted: cases.PodAffinity) -> affinity.PodAffinity:
     term = PodAffinityTerm(
-        topology_key=affinity.topology_key, label_selector=LabelSelector(match_labels=affinity.match_labels)
+        topology_key=wanted.topology_key, label_selector=LabelSelector(match_labels=wanted.match_labels)
     )
-    return core.PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
+    return affinity.PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
 
 
 def _group(group: cases.Group, *, is_root: bool = False) -> GroupSet:

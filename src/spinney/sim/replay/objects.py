@@ -5,20 +5,8 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
-from spinney.api.core import (
-    Affinity,
-    Container,
-    Node,
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    NodeStatus,
-    Pod,
-    PodSpec,
-    PodStatus,
-    ResourceRequirements,
-)
+from spinney.api.affinity import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from spinney.api.core import Container, Node, NodeStatus, Pod, PodSpec, PodStatus, ResourceRequirements
 from spinney.api.labels import EXPECTED_DURATION, HOSTNAME, KAI_POD_GROUP, KAI_QUEUE
 from spinney.api.meta import Metadata
 from spinney.cluster.classes import FRACTION_ANNOTATION
