@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from spinney.api.field_error import FieldError
-from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.grove import PodCliqueSet
 from spinney.api.schema.defaults import default_pod_clique_set
 from spinney.api.struct import JSON, convert
+from spinney.api.topology_binding import ClusterTopologyBinding
 
 DATA = Path(__file__).parent / "data"
 

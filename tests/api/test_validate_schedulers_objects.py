@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from spinney.api import coscheduling, kai
-from spinney.api.grove import ClusterTopologyBinding
 from spinney.api.schema.validate_kai import validate_kai_topology, validate_queue
 from spinney.api.schema.validate_pod_groups import (
     validate_coscheduling_pod_group,
@@ -13,6 +12,7 @@ from spinney.api.schema.validate_pod_groups import (
 )
 from spinney.api.schema.validate_topology_binding import validate_topology_binding
 from spinney.api.struct import JSON, convert
+from spinney.api.topology_binding import ClusterTopologyBinding
 from tests.api.samples import a_binding, found
 
 S = "spec.schedulerTopologyBindings"

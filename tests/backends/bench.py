@@ -4,9 +4,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from spinney.api.core import NAMESPACE
-from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.grove import PodCliqueSet
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.schema.crd import manifests
+from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.backends import BackendContext, SchedulerBackend
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds

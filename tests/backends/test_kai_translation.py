@@ -4,14 +4,10 @@ import msgspec
 import pytest
 
 from spinney.api import labels as marks
-from spinney.api.grove import (
-    CLUSTER_TOPOLOGY_BINDING,
-    ClusterTopologyBinding,
-    PodCliqueSet,
-    SchedulerTopologyBinding,
-)
+from spinney.api.grove import PodCliqueSet
 from spinney.api.kai import POD_GROUP, TOPOLOGY, PodGroup, Topology
 from spinney.api.podgang import POD_GANG, PodGang
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding, SchedulerTopologyBinding
 from spinney.backends import Rejected
 from spinney.backends.kai import KaiScheduler
 from spinney.operator.desired import gangs

@@ -16,11 +16,12 @@ import yaml
 from spinney.api import coscheduling, kai, volcano
 from spinney.api import labels as marks
 from spinney.api.core import NAMESPACE
-from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding, PodCliqueSet
+from spinney.api.grove import PodCliqueSet
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.schema.crd import manifests
 from spinney.api.struct import JSON
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
 from spinney.backends import BackendContext, SchedulerBackend
 from spinney.backends.coscheduling import CoschedulingBackend, CoschedulingConfig
 from spinney.backends.kai import KaiScheduler

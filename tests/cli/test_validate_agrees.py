@@ -9,8 +9,8 @@ import yaml
 from click.testing import CliRunner
 
 from spinney.api.core import NAMESPACE
-from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING
 from spinney.api.struct import JSON
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.backends import Profile, Profiles
 from spinney.cli import main
 from spinney.kube.client import Client

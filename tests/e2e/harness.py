@@ -18,7 +18,6 @@ from spinney.api import volcano
 from spinney.api.core import POD, Pod
 from spinney.api.events import Event
 from spinney.api.grove import (
-    CLUSTER_TOPOLOGY_BINDING,
     POD_CLIQUE,
     POD_CLIQUE_SCALING_GROUP,
     POD_CLIQUE_SET,
@@ -29,6 +28,7 @@ from spinney.api.grove import (
 from spinney.api.podgang import PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.backends.builtin import every_backend
 from spinney.coscheduling.process.process import CoschedulerProcess
 from spinney.kube.client import Client

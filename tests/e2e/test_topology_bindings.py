@@ -7,9 +7,10 @@ import pytest
 from spinney.api import kai
 from spinney.api.conditions import find_condition
 from spinney.api.core import NODE, Node
-from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, PodCliqueSet
+from spinney.api.grove import PodCliqueSet
 from spinney.api.podgang import INITIALIZED
 from spinney.api.struct import JSON
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.kube.errors import ApiError
 from tests.e2e.backends import KAI, WITH_TOPOLOGY, Backend, on
 from tests.e2e.floor import BLOCK, HOST, RACK, ZONE, a_binding

@@ -15,10 +15,11 @@ import pytest
 from spinney.api import labels as marks
 from spinney.api.admission import VALIDATING_WEBHOOK_CONFIGURATION, AdmissionRequest
 from spinney.api.core import NAMESPACE
-from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE, POD_CLIQUE_SET, PodCliqueSet
+from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.api.rbac import CLUSTER_ROLE
 from spinney.api.struct import JSON, convert
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.backends import (
     Capabilities,
     Catalogue,

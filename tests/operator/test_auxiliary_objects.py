@@ -9,22 +9,20 @@ from spinney.api import labels as marks
 from spinney.api.autoscaling import HORIZONTAL_POD_AUTOSCALER
 from spinney.api.core import SECRET, SERVICE, SERVICE_ACCOUNT
 from spinney.api.grove import (
-    CLUSTER_TOPOLOGY_BINDING,
     EXPLICIT,
     POD_CLIQUE_SCALING_GROUP,
     POD_CLIQUE_SET,
     AutoScalingConfig,
-    ClusterTopologyBinding,
     PodCliqueSet,
     ResourceClaimTemplateConfig,
     ResourceSharing,
-    SchedulerTopologyBinding,
 )
 from spinney.api.kai import TOPOLOGY
 from spinney.api.rbac import ROLE, ROLE_BINDING
 from spinney.api.resource import Resource
 from spinney.api.resource_claims import RESOURCE_CLAIM
 from spinney.api.struct import JSON, encode
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding, SchedulerTopologyBinding
 from spinney.backends.profiles import Profile, Profiles
 from spinney.kube.transport import Request, Response
 from spinney.operator.operator import Settings

@@ -22,8 +22,9 @@ from structlog.typing import EventDict
 
 from spinney.api.compute_domains import compute_domain_crd
 from spinney.api.documents import steps
-from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET
+from spinney.api.grove import POD_CLIQUE_SET
 from spinney.api.struct import JSON
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.backends.builtin import every_backend
 from spinney.cli import main
 from spinney.kube.client import Client

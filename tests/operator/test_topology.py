@@ -6,16 +6,11 @@ import msgspec
 
 from spinney.api import labels as marks
 from spinney.api.conditions import find_condition, is_true
-from spinney.api.grove import (
-    CLUSTER_TOPOLOGY_BINDING,
-    POD_CLIQUE_SET,
-    ClusterTopologyBinding,
-    PodCliqueSet,
-    SchedulerTopologyBinding,
-)
+from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.kai import TOPOLOGY
 from spinney.api.meta import Condition
 from spinney.api.podgang import INITIALIZED, GangTopologyConstraint
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding, SchedulerTopologyBinding
 from spinney.backends import Profile, Profiles
 from spinney.operator.operator import Settings
 from spinney.operator.pod_states import has_gate

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET
+from spinney.api.grove import POD_CLIQUE_SET
 from spinney.api.struct import JSON
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.backends.builtin import every_backend
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds

@@ -14,54 +14,7 @@ from spinney.api.grove_status import PodCliqueScalingGroupStatus, PodCliqueSetSt
 from spinney.api.meta import ObjectMeta
 from spinney.api.resource import Resource
 from spinney.api.struct import Struct, constant
-from spinney.api.topology_binding import (
-    CLUSTER_TOPOLOGY_BINDING,
-    ClusterTopologyBinding,
-    ClusterTopologyBindingSpec,
-    ClusterTopologyBindingStatus,
-    SchedulerTopologyBinding,
-    SchedulerTopologyStatus,
-    TopologyLevel,
-)
-from spinney.api.topology_constraint import ConstraintField, TopologyConstraint, TopologyPack
-
-__all__ = [
-    "ANY_ORDER",
-    "CLUSTER_TOPOLOGY_BINDING",
-    "EXPLICIT",
-    "IN_ORDER",
-    "ON_DELETE",
-    "POD_CLIQUE",
-    "POD_CLIQUE_SCALING_GROUP",
-    "POD_CLIQUE_SET",
-    "ROLLING_RECREATE",
-    "AutoScalingConfig",
-    "ClusterTopologyBinding",
-    "ClusterTopologyBindingSpec",
-    "ClusterTopologyBindingStatus",
-    "HeadlessServiceConfig",
-    "PodClique",
-    "PodCliqueScalingGroup",
-    "PodCliqueScalingGroupConfig",
-    "PodCliqueScalingGroupSpec",
-    "PodCliqueScalingGroupStatus",
-    "PodCliqueSet",
-    "PodCliqueSetSpec",
-    "PodCliqueSetStatus",
-    "PodCliqueSetTemplateSpec",
-    "PodCliqueSpec",
-    "PodCliqueStatus",
-    "PodCliqueTemplateSpec",
-    "ResourceClaimTemplateConfig",
-    "ResourceSharing",
-    "ResourceSharingFilter",
-    "SchedulerTopologyBinding",
-    "SchedulerTopologyStatus",
-    "TopologyConstraint",
-    "TopologyLevel",
-    "TopologyPack",
-    "UpdateStrategy",
-]
+from spinney.api.topology_constraint import ConstraintField
 
 POD_CLIQUE_SET: Final = Resource("grove.io", "v1alpha1", "PodCliqueSet", "podcliquesets", short_names=("pcs",))
 POD_CLIQUE: Final = Resource("grove.io", "v1alpha1", "PodClique", "podcliques", short_names=("pclq",))

@@ -19,10 +19,11 @@ from typing import Any, ClassVar, Final, Protocol
 import msgspec
 
 from spinney.api.core import Pod
-from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.grove import PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
+from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.kube.client import Client
 from spinney.kube.events import EventRecorder
 from spinney.runtime import Clock

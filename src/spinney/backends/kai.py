@@ -10,7 +10,7 @@ from typing import ClassVar
 import msgspec
 
 from spinney.api import labels as marks
-from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding, PodCliqueSet
+from spinney.api.grove import PodCliqueSet
 from spinney.api.kai import (
     POD_GROUP,
     TOPOLOGY,
@@ -26,6 +26,7 @@ from spinney.api.meta import ObjectMeta, owner_reference
 from spinney.api.podgang import POD_GANG, GangTopologyConstraint, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
 from spinney.backends.ensuring import ForeignObject, ensure, find, metadata_for, served_fields
 from spinney.backends.interface import (
     BackendUnavailable,

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from spinney.api import labels as marks
-from spinney.api.grove import PodCliqueSet, PodCliqueTemplateSpec, TopologyConstraint
+from spinney.api.grove import PodCliqueSet, PodCliqueTemplateSpec
 from spinney.api.podgang import PodGang
 from spinney.api.struct import JSON
+from spinney.api.topology_constraint import TopologyConstraint
 from spinney.backends.interface import Degradation, Rejected
 
 Level = Literal["set", "group", "clique"]

@@ -7,12 +7,12 @@ from typing import Final, Literal
 import structlog
 
 from spinney.api.core import CONFIG_MAP, NAMESPACE, POD, Pod
-from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.scheduling import PRIORITY_CLASS, PriorityClass
 from spinney.api.struct import Struct
-from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
 from spinney.backends.builtin import every_backend
 from spinney.backends.interface import BackendContext, SchedulerBackend
 from spinney.backends.profiles import ALWAYS_ENABLED

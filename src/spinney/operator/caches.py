@@ -6,17 +6,16 @@ from dataclasses import dataclass, field
 from spinney.api import labels as marks
 from spinney.api.core import POD, Pod
 from spinney.api.grove import (
-    CLUSTER_TOPOLOGY_BINDING,
     POD_CLIQUE,
     POD_CLIQUE_SCALING_GROUP,
     POD_CLIQUE_SET,
-    ClusterTopologyBinding,
     PodClique,
     PodCliqueScalingGroup,
     PodCliqueSet,
 )
 from spinney.api.meta import Metadata
 from spinney.api.podgang import POD_GANG, PodGang
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.keys import Key, key_of
 from spinney.kube.manager import Manager

@@ -8,10 +8,11 @@ import msgspec
 
 from spinney.api import labels as marks
 from spinney.api.core import NAMESPACE
-from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import PodGang, PodGangSpec, PodGroup
 from spinney.api.struct import JSON
+from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.backends import SchedulerBackend
 from spinney.kube.client import Client
 from spinney.kube.transport import Request, Response, StreamingResponse, Transport

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from spinney.api.grove import (
     ANY_ORDER,
     AutoScalingConfig,
-    ClusterTopologyBinding,
-    ClusterTopologyBindingSpec,
     PodCliqueScalingGroupConfig,
     PodCliqueSet,
     PodCliqueSetSpec,
@@ -15,13 +13,12 @@ from spinney.api.grove import (
     PodCliqueTemplateSpec,
     ResourceClaimTemplateConfig,
     ResourceSharing,
-    TopologyConstraint,
-    TopologyLevel,
-    TopologyPack,
     UpdateStrategy,
 )
 from spinney.api.meta import ObjectMeta
 from spinney.api.struct import JSON
+from spinney.api.topology_binding import ClusterTopologyBinding, ClusterTopologyBindingSpec, TopologyLevel
+from spinney.api.topology_constraint import TopologyConstraint, TopologyPack
 
 
 def a_pod_spec(

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 import yaml
 
-from spinney.api import coscheduling, grove, kai, podgang, volcano
+from spinney.api import coscheduling, grove, kai, podgang, topology_binding, volcano
 from spinney.api.apiextensions import (
     CustomResourceDefinition,
     CustomResourceDefinitionSpec,
@@ -136,8 +136,8 @@ KINDS: Final = (
         _scale(".status.selector"),
     ),
     CustomKind(
-        grove.CLUSTER_TOPOLOGY_BINDING,
-        grove.ClusterTopologyBinding,
+        topology_binding.CLUSTER_TOPOLOGY_BINDING,
+        topology_binding.ClusterTopologyBinding,
         (_column("Domains", ".spec.levels[*].domain", "string"), _AGE),
     ),
     CustomKind(

@@ -18,7 +18,6 @@ from spinney.api.grove import (
     IN_ORDER,
     ON_DELETE,
     ROLLING_RECREATE,
-    ClusterTopologyBinding,
     PodCliqueSet,
     PodCliqueSetTemplateSpec,
 )
@@ -45,6 +44,7 @@ from spinney.api.schema.validate_topology import (
     validate_topology_update,
 )
 from spinney.api.schema.validate_update import kept_replicas, validate_immutability
+from spinney.api.topology_binding import ClusterTopologyBinding
 
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 MNNVL_OPT_OUT: Final = "none"

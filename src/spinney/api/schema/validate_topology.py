@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from spinney.api.field_error import FieldError, FieldPath, forbidden, invalid, required
-from spinney.api.grove import ClusterTopologyBinding, PodCliqueSetTemplateSpec
+from spinney.api.grove import PodCliqueSetTemplateSpec
+from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.api.topology_constraint import DOMAIN_PATTERN, TopologyConstraint
 
 _DOMAIN: Final = re.compile(DOMAIN_PATTERN)

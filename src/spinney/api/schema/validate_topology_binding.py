@@ -9,9 +9,9 @@ from collections.abc import Collection
 from typing import Final
 
 from spinney.api.field_error import FieldError, FieldPath, duplicate, invalid, required
-from spinney.api.grove import ClusterTopologyBinding
 from spinney.api.names import qualified_name_faults
 from spinney.api.schema.validate_metadata import validate_metadata
+from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.api.topology_constraint import DOMAIN_PATTERN
 
 _DOMAIN: Final = re.compile(DOMAIN_PATTERN)

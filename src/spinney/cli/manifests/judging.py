@@ -17,7 +17,7 @@ import msgspec
 from spinney.api import coscheduling, kai
 from spinney.api.documents import Document, DocumentProblem, InvalidDocument, Step, decode, nearest, steps
 from spinney.api.field_error import FieldError, FieldPath, invalid
-from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
+from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 from spinney.api.schema.crd import KINDS
@@ -32,6 +32,7 @@ from spinney.api.schema.validate_pod_clique_set import (
 from spinney.api.schema.validate_pod_groups import validate_coscheduling_pod_group, validate_kai_pod_group
 from spinney.api.schema.validate_topology_binding import validate_topology_binding
 from spinney.api.struct import convert, to_json
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
 from spinney.backends import Profile, Rejected, TopologyAware, every_backend
 from spinney.backends.kube import KubeScheduler, KubeSchedulerConfig
 from spinney.cli.manifests.fields import builtin_field_problems, field_problems, is_builtin, schema_faults

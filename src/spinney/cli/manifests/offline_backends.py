@@ -9,8 +9,9 @@ declares that it does not (``validates_before_init``).
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.grove import PodCliqueSet
 from spinney.api.podgang import PodGang
+from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.backends import BackendContext, BackendUnavailable, Degradation, SchedulerBackend
 from spinney.kube.client import Client
 from spinney.kube.events import EventRecorder

@@ -22,7 +22,7 @@ import structlog
 
 from spinney.api.admission import AdmissionRequest, AdmissionResponse, AdmissionReview, AdmissionStatus
 from spinney.api.field_error import FieldError, FieldPath, invalid
-from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet
+from spinney.api.grove import PodCliqueSet
 from spinney.api.pointer import pointer
 from spinney.api.schema.defaults import default_pod_clique_set
 from spinney.api.schema.validate_pod_clique_set import (
@@ -34,6 +34,7 @@ from spinney.api.schema.validate_pod_clique_set import (
 from spinney.api.schema.validate_size import DEFAULT_LIMITS, SizeLimits, validate_size
 from spinney.api.schema.validate_topology_binding import validate_topology_binding
 from spinney.api.struct import JSON, convert, decode, encode, to_json
+from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.backends.interface import Degradation, Rejected, SchedulerBackend
 from spinney.backends.registry import Registry
 from spinney.kube.keys import Key

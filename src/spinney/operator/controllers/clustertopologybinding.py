@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import structlog
 
 from spinney.api.conditions import find_condition
-from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding, ClusterTopologyBindingStatus
 from spinney.api.meta import Condition
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding, ClusterTopologyBindingStatus
 from spinney.backends.interface import TopologyState
 from spinney.backends.registry import Registry
 from spinney.kube.cache import Change

@@ -15,7 +15,8 @@ import structlog
 
 from spinney.api import labels as marks
 from spinney.api.core import POD, Pod
-from spinney.api.grove import POD_CLIQUE, PodClique, PodCliqueSet, PodCliqueStatus
+from spinney.api.grove import POD_CLIQUE, PodClique, PodCliqueSet
+from spinney.api.grove_status import PodCliqueStatus
 from spinney.api.meta import owner_reference
 from spinney.api.podgang import BACKEND_READY, INITIALIZED, PodGang
 from spinney.api.struct import JSON

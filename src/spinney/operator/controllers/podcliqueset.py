@@ -18,7 +18,6 @@ from spinney.api.grove import (
     POD_CLIQUE,
     POD_CLIQUE_SCALING_GROUP,
     POD_CLIQUE_SET,
-    ClusterTopologyBinding,
     PodClique,
     PodCliqueScalingGroup,
     PodCliqueSet,
@@ -28,6 +27,7 @@ from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.schema.validate_update import kept_replicas
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp, to_seconds
+from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.backends import additions
 from spinney.backends.interface import SchedulerBackend
 from spinney.kube.cache import Change

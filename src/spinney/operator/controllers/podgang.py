@@ -15,7 +15,7 @@ import structlog
 from spinney.api import labels as marks
 from spinney.api.conditions import find_condition, is_false, is_true
 from spinney.api.core import Pod
-from spinney.api.grove import POD_CLIQUE_SET, ClusterTopologyBinding, PodClique, PodCliqueSet
+from spinney.api.grove import POD_CLIQUE_SET, PodClique, PodCliqueSet
 from spinney.api.meta import Condition
 from spinney.api.podgang import (
     BACKEND_READY,
@@ -27,6 +27,7 @@ from spinney.api.podgang import (
     PodGangStatus,
     written,
 )
+from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.backends import additions
 from spinney.backends.interface import SchedulerBackend
 from spinney.kube.cache import Change

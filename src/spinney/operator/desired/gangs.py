@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from spinney.api import labels as marks
-from spinney.api.grove import PodCliqueScalingGroupConfig, TopologyConstraint
+from spinney.api.grove import PodCliqueScalingGroupConfig
 from spinney.api.podgang import (
     GangTopologyConstraint,
     NamespacedName,
@@ -23,6 +23,7 @@ from spinney.api.podgang import (
     PodGroup,
     TopologyConstraintGroupConfig,
 )
+from spinney.api.topology_constraint import TopologyConstraint
 from spinney.backends import additions
 from spinney.operator.desired import hashes, labels, names
 from spinney.operator.desired.layout import CliquePlace, GroupPlace, Layout, min_available

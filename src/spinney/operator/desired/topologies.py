@@ -8,8 +8,10 @@ required. A preferred domain that cannot be translated is dropped; preference is
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from spinney.api.grove import ClusterTopologyBinding, PodCliqueSet, TopologyConstraint
+from spinney.api.grove import PodCliqueSet
 from spinney.api.podgang import GangTopologyConstraint, TopologyPackConstraint
+from spinney.api.topology_binding import ClusterTopologyBinding
+from spinney.api.topology_constraint import TopologyConstraint
 
 
 @dataclass(frozen=True)

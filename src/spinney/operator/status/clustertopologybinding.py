@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from spinney.api.conditions import set_condition
-from spinney.api.grove import ClusterTopologyBinding, ClusterTopologyBindingStatus, SchedulerTopologyStatus
 from spinney.api.meta import Condition
+from spinney.api.topology_binding import ClusterTopologyBinding, ClusterTopologyBindingStatus, SchedulerTopologyStatus
 from spinney.backends.interface import TopologyState
 
 DRIFT = "SchedulerTopologyDrift"

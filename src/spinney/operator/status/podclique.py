@@ -6,8 +6,8 @@ import msgspec
 
 from spinney.api import labels as marks
 from spinney.api.conditions import find_condition, set_condition
-from spinney.api.grove import PodClique, PodCliqueStatus
-from spinney.api.grove_status import PodCliqueUpdateProgress
+from spinney.api.grove import PodClique
+from spinney.api.grove_status import PodCliqueStatus, PodCliqueUpdateProgress
 from spinney.api.meta import Condition, ConditionStatus
 from spinney.api.time import to_seconds
 from spinney.operator.desired import labels

@@ -7,8 +7,8 @@ import msgspec
 
 from spinney.api import labels as marks
 from spinney.api.conditions import find_condition, is_true, set_condition
-from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueScalingGroupStatus
-from spinney.api.grove_status import PodCliqueScalingGroupUpdateProgress
+from spinney.api.grove import PodClique, PodCliqueScalingGroup
+from spinney.api.grove_status import PodCliqueScalingGroupStatus, PodCliqueScalingGroupUpdateProgress
 from spinney.api.meta import Condition
 from spinney.operator.desired import labels
 from spinney.operator.desired.hashes import TemplateHashes

@@ -8,8 +8,8 @@ import msgspec
 
 from spinney.api import labels as marks
 from spinney.api.conditions import find_condition, set_condition
-from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSetStatus
-from spinney.api.grove_status import PodCliqueSetUpdateProgress, PodGangSummary
+from spinney.api.grove import PodClique, PodCliqueScalingGroup
+from spinney.api.grove_status import PodCliqueSetStatus, PodCliqueSetUpdateProgress, PodGangSummary
 from spinney.api.meta import Condition, ConditionStatus
 from spinney.api.podgang import BACKEND_READY, CONSTRAINT_NOT_HONOURED, SCHEDULED, PodGang
 from spinney.backends.interface import Degradation

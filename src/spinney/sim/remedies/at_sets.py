@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from spinney.api.core import Pod
-from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
+from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.labels import GROUPED, PART_OF, POD_CLIQUE
 from spinney.api.podgang import PodGang
 from spinney.api.struct import JSON, to_json
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
 from spinney.api.topology_constraint import TopologyConstraint
 from spinney.sim.remedies.at_owners import Maker
 from spinney.sim.remedies.change import Patch

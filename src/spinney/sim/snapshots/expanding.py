@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from spinney.api.core import NODE, POD, Node, Pod
-from spinney.api.grove import CLUSTER_TOPOLOGY_BINDING, POD_CLIQUE_SET, ClusterTopologyBinding, PodCliqueSet
+from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.labels import PART_OF, SCHEDULER_NAME
 from spinney.api.meta import Condition, ObjectMeta, owner_reference
 from spinney.api.podgang import INITIALIZED, POD_GANG, PodGang, PodGangStatus
@@ -24,6 +24,7 @@ from spinney.api.scheduling import PRIORITY_CLASS, PriorityClass
 from spinney.api.schema.defaults import default_pod_clique_set
 from spinney.api.schema.validate_pod_clique_set import AdmissionPolicy, validate_pod_clique_set
 from spinney.api.struct import JSON, convert
+from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
 from spinney.backends import every_backend
 from spinney.grouping import made_gangs
 from spinney.grouping.made_workloads import is_template, workload_made
