@@ -44,7 +44,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         obj = self._object()
         if current := self.collection.get(key):
             obj["metadata"]["uid"] = current.uid
-        self.store.write(self.collection, key, obj)
+        self.store.write(self.collection.name, key, obj)
         self.model[key] = self.counter
         assert self.store.revision == before + 1
         self.states[self.store.revision] = dict(self.model)
@@ -55,7 +55,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
         key = data.draw(st.sampled_from(sorted(self.model)))
         current = self.collection.get(key)
         assert current is not None
-        self.store.remove(self.collection, key, current.decode())
+        self.store.remove(self.collection.name, key, current.decode())
         del self.model[key]
         self.states[self.store.revision] = dict(self.model)
 

@@ -27,15 +27,10 @@ def give_addresses(store: Store, chance: random.Random, attributes: Attributes) 
         return
     spec = obj["spec"]
     was = (attributes.old or {}).get("spec") or {}
-    others = [record for record in _services(store) if record.key != Key(attributes.namespace, attributes.name)]
+    others = [record for record in store.records(_SERVICES) if record.key != Key(attributes.namespace, attributes.name)]
     causes = [*_give_address(spec, was, others, chance), *_give_ports(spec, was, others, chance)]
     if causes:
         raise invalid(attributes.kind.resource, attributes.name, causes)
-
-
-def _services(store: Store) -> Iterator[Record]:
-    collection = store.collection(_SERVICES)
-    return collection.records() if collection else iter(())
 
 
 def _give_address(spec: JSON, was: JSON, others: list[Record], chance: random.Random) -> Iterator[Cause]:

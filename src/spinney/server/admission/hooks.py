@@ -44,10 +44,8 @@ class Webhook:
 
 def configured(store: Store, phase: Phase) -> list[Webhook]:
     """Return the webhooks of a phase, in the order in which they are asked."""
-    collection: Collection | None = store.collection(_COLLECTIONS[phase])
-    if collection is None:
-        return []
-    return [webhook(hook) for record in collection.records() for hook in record.decode().get("webhooks") or ()]
+    records = store.records(_COLLECTIONS[phase])
+    return [webhook(hook) for record in records for hook in record.decode().get("webhooks") or ()]
 
 
 def is_configuration(collection: Collection) -> bool:

@@ -19,8 +19,7 @@ def check_namespace(store: Store, attributes: Attributes) -> None:
         return
     if attributes.operation != "CREATE" or not kind.resource.namespaced:
         return
-    namespaces = store.collection("namespaces")
-    found = namespaces.get(Key("", attributes.namespace)) if namespaces else None
+    found = store.get("namespaces", Key("", attributes.namespace))
     if found is None:
         raise not_found(NAMESPACE, attributes.namespace)
     if found.deleting:

@@ -64,8 +64,7 @@ def check_limits(store: Store, attributes: Attributes) -> None:
 
 
 def _ranges(store: Store, namespace: str) -> Iterator[JSON]:
-    collection = store.collection(_RANGES)
-    for record in collection.records(namespace) if collection and namespace else ():
+    for record in store.records(_RANGES, namespace) if namespace else ():
         yield record.decode().get("spec") or {}
 
 

@@ -67,8 +67,7 @@ class Matching:
             return any(self.namespaces.matches(state["metadata"].get("labels") or {}) for state in states)
         if not attributes.kind.resource.namespaced:
             return True
-        collection = store.collection("namespaces")
-        found = collection.get(Key("", attributes.namespace)) if collection else None
+        found = store.get("namespaces", Key("", attributes.namespace))
         return self.namespaces.matches(found.labels if found else {})
 
 

@@ -118,8 +118,7 @@ class AdmissionPolicies:
                 yield _DEFAULT_REASON, str(error)
 
     def _scope(self, attributes: Attributes, seen_as: Kind) -> JSON:
-        namespaces = self._store.collection("namespaces")
-        found = namespaces.get(Key("", attributes.namespace)) if namespaces and attributes.namespace else None
+        found = self._store.get("namespaces", Key("", attributes.namespace)) if attributes.namespace else None
         return {
             "object": shown_as(seen_as, attributes.obj),
             "oldObject": shown_as(seen_as, attributes.old),
@@ -141,15 +140,12 @@ class AdmissionPolicies:
         namespace = wanted.get("namespace") or attributes.namespace if kind.resource.namespaced else ""
         if kind.resource.namespaced and not namespace:
             raise NotEvaluated("failed to configure binding: params of this kind are in namespaces, and none is named")
-        collection = self._store.collection(kind.storage)
-        assert collection is not None, "every kind that is served has its collection"
         if wanted.get("name"):
-            named = collection.get(Key(namespace, wanted["name"]))
+            named = self._store.get(kind.storage, Key(namespace, wanted["name"]))
             found = [named] if named is not None else []
         else:
             selector = convert(LabelSelector, wanted.get("selector") or {})
-            inside = (each for each in collection.records() if each.key.namespace == namespace)
-            found = [each for each in inside if selector.matches(each.labels)]
+            found = [each for each in self._store.records(kind.storage, namespace) if selector.matches(each.labels)]
         if not found and wanted.get("parameterNotFoundAction") == "Deny":
             raise NotEvaluated(
                 "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"

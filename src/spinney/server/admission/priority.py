@@ -64,15 +64,11 @@ def _refused(attributes: Attributes, why: str) -> StatusError:
 
 
 def _named(store: Store, name: str) -> JSON | None:
-    classes = store.collection(_COLLECTION)
-    found = classes.get(Key("", name)) if classes else None
+    found = store.get(_COLLECTION, Key("", name))
     return None if found is None else found.decode()
 
 
 def _global_default(store: Store) -> JSON | None:
     """Return the default class; of several the lowest, as Kubernetes decides."""
-    classes = store.collection(_COLLECTION)
-    found = (
-        [record.decode() for record in classes.records() if b'"globalDefault":true' in record.raw] if classes else []
-    )
+    found = [record.decode() for record in store.records(_COLLECTION) if b'"globalDefault":true' in record.raw]
     return min(found, key=lambda each: (each["value"], each["metadata"]["name"]), default=None)

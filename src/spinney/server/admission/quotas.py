@@ -93,13 +93,10 @@ def _check_room(account: Account, charge: dict[str, Quantity], attributes: Attri
 
 
 def _announce(store: Store, book: Book, key: Key, used: dict[str, Quantity]) -> None:
-    quotas = store.collection(QUOTAS)
-    found = quotas.get(key) if quotas else None
-    if quotas is None or found is None:
-        return
-    updated = with_usage(found.decode(), used)
+    found = store.get(QUOTAS, key)
+    updated = with_usage(found.decode(), used) if found else None
     if updated is not None:
-        store.write(quotas, key, updated)
+        store.write(QUOTAS, key, updated)
         book.note(key)
 
 

@@ -40,8 +40,7 @@ def run_as_account(store: Store, chance: random.Random, attributes: Attributes) 
         return
     name = spec.get("serviceAccountName") or "default"
     spec["serviceAccountName"] = spec["serviceAccount"] = name
-    accounts = store.collection("serviceaccounts")
-    found = accounts.get(Key(attributes.namespace, name)) if accounts else None
+    found = store.get("serviceaccounts", Key(attributes.namespace, name))
     if found is None:
         why = f'error looking up service account {attributes.namespace}/{name}: serviceaccount "{name}" not found'
         raise forbidden(attributes.kind.resource, attributes.name, why)

@@ -66,7 +66,6 @@ class Authenticator:
         return User(account_name(namespace, account.name), account.uid, groups, extra)
 
     def _check(self, collection: str, namespace: str, bound: Bound) -> None:
-        objects = self._store.collection(collection)
-        found = objects.get(Key(namespace, bound.name)) if objects else None
+        found = self._store.get(collection, Key(namespace, bound.name))
         if found is None or found.uid != bound.uid:
             raise InvalidToken(f"{collection} {namespace}/{bound.name} of the token is gone")

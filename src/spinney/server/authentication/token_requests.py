@@ -105,16 +105,14 @@ def _about(store: Store, account: Key, serviceaccount: Bound, reference: Any) ->
     if (spec.get("serviceAccountName") or "default") != account.name:
         pod = f"pod {key.name!r} with service account {spec.get('serviceAccountName')!r}"
         raise bad_request(f"cannot bind token for serviceaccount {account.name!r} to {pod}")
-    nodes = store.collection("nodes")
-    node = nodes.get(Key("", spec.get("nodeName", ""))) if nodes else None
+    node = store.get("nodes", Key("", spec.get("nodeName", "")))
     return About(
         account.namespace, serviceaccount, pod=bound, node=Bound(node.key.name, node.uid) if node is not None else None
     )
 
 
 def _object(store: Store, resource: Resource, key: Key) -> Record:
-    objects = store.collection(str(resource))
-    found = objects.get(key) if objects else None
+    found = store.get(str(resource), key)
     if found is None:
         raise not_found(resource, key.name)
     return found

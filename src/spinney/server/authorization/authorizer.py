@@ -110,8 +110,7 @@ class Rbac:
         resource = CLUSTER_ROLE if reference.kind == CLUSTER_ROLE.kind else ROLE
         place = (str(resource), Key("" if resource is CLUSTER_ROLE else namespace, reference.name))
         if place not in self._roles:
-            collection = self._store.collection(place[0])
-            found = collection.get(place[1]) if collection else None
+            found = self._store.get(*place)
             self._roles[place] = None if found is None else decode(RuleList, found.raw).rules or ()
         rules = self._roles[place]
         if rules is None:
@@ -139,8 +138,7 @@ class Rbac:
         found = self._bindings.get(namespace)
         if found is None:
             resource = ROLE_BINDING if namespace else CLUSTER_ROLE_BINDING
-            collection = self._store.collection(str(resource))
-            records = collection.records(namespace) if collection else ()
+            records = self._store.records(str(resource), namespace)
             found = [(record.key.name, decode(Grant, record.raw)) for record in records]
             self._bindings[namespace] = found
         return found

@@ -1,36 +1,27 @@
 """Cluster roles that are the sum of others: their rules follow the roles that their selectors find."""
 
-from typing import Any
-
 from spinney.api.keys import Key
 from spinney.api.rbac import CLUSTER_ROLE
 from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert
-from spinney.server.background.notes import KeyQueue
-from spinney.server.background.working import work_off
+from spinney.server.background.worker import Worker
 from spinney.server.operations.context import Context
 from spinney.server.store import Collection, StoreEvent
 
 _COLLECTION = str(CLUSTER_ROLE)
 
 
-class Aggregation:
-    """Writes the rules of aggregated cluster roles; mutable, runs as one task."""
+class Aggregation(Worker[str]):
+    """Writes the rules of aggregated cluster roles."""
 
     def __init__(self, context: Context) -> None:
-        self._context = context
-        self._notes: KeyQueue[str] = KeyQueue()
+        super().__init__(context)
         self._aggregated: set[str] = set()
-        context.store.listen(self._on_write)
-
-    async def run(self) -> None:
-        """Aggregate until cancelled."""
-        await work_off(self._notes, self._sum, self._context.runtime.clock)
 
     def settle(self) -> None:
         """Aggregate what is noted now, at once: what the cluster begins with is complete."""
         while (name := self._notes.next()) is not None:
-            self._sum(name)
+            self._work(name)
 
     def _on_write(self, collection: Collection, event: StoreEvent) -> None:
         if collection.name != _COLLECTION:
@@ -43,10 +34,9 @@ class Aggregation:
         for each in sorted(self._aggregated):
             self._notes.note(each)
 
-    def _sum(self, name: str) -> None:
-        roles = self._context.store.collection(_COLLECTION)
-        record = roles.get(Key("", name)) if roles else None
-        if roles is None or record is None or record.deleting:
+    def _work(self, item: str) -> None:
+        record = self._store.get(_COLLECTION, Key("", item))
+        if record is None or record.deleting:
             return
         obj = record.decode()
         selectors = [
@@ -57,13 +47,9 @@ class Aggregation:
             return
         rules: list[JSON] = []
         for selector in selectors:
-            for each in roles.records():
-                if each.key.name != name and selector.matches(each.labels):
+            for each in self._store.records(_COLLECTION):
+                if each.key.name != item and selector.matches(each.labels):
                     rules += [rule for rule in each.decode().get("rules") or () if rule not in rules]
-        if rules != _rules(obj):
+        if rules != (obj.get("rules") or []):
             obj["rules"] = rules
-            self._context.store.write(roles, record.key, obj)
-
-
-def _rules(role: JSON) -> list[Any]:
-    return role.get("rules") or []
+            self._store.write(_COLLECTION, record.key, obj)

@@ -7,10 +7,8 @@ a claim, and with the last reservation the devices are given back and the claim 
 
 from spinney.api.keys import Key
 from spinney.api.struct import JSON
-from spinney.server.background.notes import KeyQueue
 from spinney.server.background.protection import has_ended
-from spinney.server.background.working import work_off
-from spinney.server.kinds import Kind
+from spinney.server.background.worker import Worker
 from spinney.server.operations.context import Context
 from spinney.server.operations.deleting import DeleteOptions, delete_now, finish_if_released, let_go
 from spinney.server.operations.metadata import begin, generated_name
@@ -26,18 +24,13 @@ _CLAIM_OF_POD = "resource.kubernetes.io/pod-claim-name"
 Place = tuple[str, Key, str]  # collection, key, uid
 
 
-class ResourceClaimController:
-    """Makes and frees the claims of pods; mutable, runs as one task."""
+class ResourceClaimController(Worker[Place]):
+    """Makes and frees the claims of pods."""
 
     def __init__(self, context: Context) -> None:
-        self._context = context
-        self._notes: KeyQueue[Place] = KeyQueue()
+        super().__init__(context)
         self._waiting: dict[Key, dict[Place, None]] = {}  # by the template that is not there
-        context.store.listen(self._on_write)
-
-    async def run(self) -> None:
-        """Make and free until cancelled."""
-        await work_off(self._notes, self._settle, self._context.runtime.clock)
+        self._claim_kind = context.registry.built_in(_CLAIMS)
 
     def _on_write(self, collection: Collection, event: StoreEvent) -> None:
         record = event.record
@@ -51,8 +44,8 @@ class ResourceClaimController:
             for place in self._waiting.pop(record.key, ()):
                 self._notes.note(place)
 
-    def _settle(self, place: Place) -> None:
-        collection, key, uid = place
+    def _work(self, item: Place) -> None:
+        collection, key, uid = item
         if collection == _CLAIMS:
             self._free(key)
             return
@@ -64,7 +57,7 @@ class ResourceClaimController:
 
     def _living(self, uid: str) -> Record | None:
         """Return the pod with this uid unless it is gone or has ended."""
-        found = self._context.store.by_uid(uid)
+        found = self._store.by_uid(uid)
         return found[1] if found is not None and not has_ended(found[1]) else None
 
     # -- claims of a pod's own -----------------------------------------------------------------------------------------
@@ -82,11 +75,10 @@ class ResourceClaimController:
                     made.append({"name": wanted["name"], "resourceClaimName": claim})
         if made:
             status["resourceClaimStatuses"] = [*(status.get("resourceClaimStatuses") or ()), *made]
-            self._context.store.write(self._context.collection(self._kind("", "v1", _PODS)), pod.key, obj)
+            self._store.write(_PODS, pod.key, obj)
 
     def _make_claim(self, pod: Record, name: str, template: Key) -> str | None:
-        templates = self._context.store.collection(_TEMPLATES)
-        found = templates.get(template) if templates else None
+        found = self._store.get(_TEMPLATES, template)
         if found is None:
             self._waiting.setdefault(template, {})[_PODS, pod.key, pod.uid] = None
             return None
@@ -108,28 +100,25 @@ class ResourceClaimController:
         }
         if metadata.get("labels"):
             claim["metadata"]["labels"] = metadata["labels"]
-        kind = self._claim_kind()
-        begin(kind, claim, pod.key.namespace, self._context.runtime)
+        begin(self._claim_kind, claim, pod.key.namespace, self._context.runtime)
         key = Key(pod.key.namespace, claim["metadata"]["name"])
-        self._context.store.write(self._context.collection(kind), key, claim)
+        self._store.write(_CLAIMS, key, claim)
         return key.name
 
     # -- what pods that are over leave ---------------------------------------------------------------------------------
 
     def _end_reservations(self, namespace: str, uid: str) -> None:
-        claims = self._context.store.collection(_CLAIMS)
-        for claim in list(claims.records(namespace)) if claims else ():
+        for claim in list(self._store.records(_CLAIMS, namespace)):
             if uid.encode() in claim.raw:
                 self._free(claim.key)
-        for collection, claim in self._context.store.dependents(uid):
+        for collection, claim in self._store.dependents(uid):
             if collection.name == _CLAIMS and not claim.deleting:
-                delete_now(self._context, self._claim_kind(), claim, DeleteOptions(uid=claim.uid))
+                delete_now(self._context, self._claim_kind, claim, DeleteOptions(uid=claim.uid))
 
     def _free(self, key: Key) -> None:
         """Take away the reservations of pods that are over, then what nobody reserves any more."""
-        claims = self._context.store.collection(_CLAIMS)
-        found = claims.get(key) if claims else None
-        if claims is None or found is None:
+        found = self._store.get(_CLAIMS, key)
+        if found is None:
             return
         claim = found.decode()
         status = claim.setdefault("status", {})
@@ -139,18 +128,10 @@ class ResourceClaimController:
             return
         if reserved:
             status["reservedFor"] = reserved
-            self._context.store.write(claims, key, claim)
+            self._store.write(_CLAIMS, key, claim)
             return
         status.pop("reservedFor", None)
         status.pop("allocation", None)
         let_go(claim, _PROTECTION)
-        if finish_if_released(self._context, self._claim_kind(), key, claim) is None and claim != found.decode():
-            self._context.store.write(claims, key, claim)
-
-    def _claim_kind(self) -> Kind:
-        return self._kind(_GROUP, "v1", "resourceclaims")
-
-    def _kind(self, group: str, version: str, plural: str) -> Kind:
-        kind = self._context.registry.find(group, version, plural)
-        assert kind is not None, f"{plural} are built in"
-        return kind
+        if finish_if_released(self._context, self._claim_kind, key, claim) is None and claim != found.decode():
+            self._store.write(_CLAIMS, key, claim)

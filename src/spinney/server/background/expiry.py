@@ -23,10 +23,9 @@ class EventExpiry:
 
     def _expire(self, written: tuple[Key, int]) -> None:
         key, revision = written
-        collection = self._context.store.collection(_EVENTS)
-        record = collection.get(key) if collection else None
-        if collection is not None and record is not None and record.revision == revision:
-            self._context.store.remove(collection, key, record.decode())
+        record = self._context.store.get(_EVENTS, key)
+        if record is not None and record.revision == revision:
+            self._context.store.remove(_EVENTS, key, record.decode())
 
     def _on_write(self, collection: Collection, event: StoreEvent) -> None:
         if collection.name == _EVENTS and event.type != "DELETED":

@@ -6,51 +6,38 @@ gone, when it names an owner that does not exist, and when its own deletion wait
 
 from spinney.api.keys import Key
 from spinney.api.struct import JSON
-from spinney.server.background.notes import KeyQueue
-from spinney.server.background.working import work_off
+from spinney.server.background.worker import Worker
 from spinney.server.kinds import Kind
-from spinney.server.operations.context import Context
 from spinney.server.operations.deleting import (
     FOREGROUND,
     ORPHAN,
     DeleteOptions,
     Propagation,
     delete_now,
-    finish_if_released,
     let_go,
+    store_released,
 )
 from spinney.server.store import Collection, Record, StoreEvent
 
 Place = tuple[str, Key]
 
 
-class GarbageCollector:
-    """Deletes dependents of owners that are gone; mutable, runs as one task."""
+class GarbageCollector(Worker[Place]):
+    """Deletes dependents of owners that are gone."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._notes: KeyQueue[Place] = KeyQueue()
-        context.store.listen(self._on_write)
-
-    async def run(self) -> None:
-        """Collect until cancelled."""
-        await work_off(self._notes, self._collect, self._context.runtime.clock)
-
-    def _collect(self, place: Place) -> None:
-        name, key = place
-        collection = self._context.store.collection(name)
-        record = collection.get(key) if collection else None
-        kind = self._context.registry.storing(name)
-        if collection is not None and record is not None and kind is not None:
-            self._look_at(collection, kind, record)
+    def _work(self, item: Place) -> None:
+        name, key = item
+        record, kind = self._store.get(name, key), self._context.registry.storing(name)
+        if record is not None and kind is not None:
+            self._look_at(kind, record)
 
     def _on_write(self, collection: Collection, event: StoreEvent) -> None:
         record = event.record
         if event.type == "DELETED":
-            for dependents, dependent in self._context.store.dependents(record.uid):
+            for dependents, dependent in self._store.dependents(record.uid):
                 self._notes.note((dependents.name, dependent.key))
             for owner in record.owners:
-                found = self._context.store.by_uid(owner)
+                found = self._store.by_uid(owner)
                 if found is not None and found[1].deleting:
                     self._notes.note((found[0].name, found[1].key))
         elif record.deleting or (record.owners and not self._is_settled(event)):
@@ -61,13 +48,13 @@ class GarbageCollector:
         record = event.record
         if event.previous is not None and event.previous.owners == record.owners:
             return True
-        owners = [self._context.store.by_uid(uid) for uid in record.owners]
+        owners = [self._store.by_uid(uid) for uid in record.owners]
         reachable = ("", record.key.namespace)
         return all(owner and not owner[1].deleting and owner[1].key.namespace in reachable for owner in owners)
 
-    def _look_at(self, collection: Collection, kind: Kind, record: Record) -> None:
+    def _look_at(self, kind: Kind, record: Record) -> None:
         if record.deleting:
-            self._advance_deletion(collection, kind, record)
+            self._advance_deletion(kind, record)
             return
         obj = record.decode()
         references = obj["metadata"].get("ownerReferences") or []
@@ -77,41 +64,48 @@ class GarbageCollector:
             return
         if present:
             obj["metadata"]["ownerReferences"] = present
-            self._context.store.write(collection, record.key, obj)
+            self._store.write(kind.storage, record.key, obj)
         else:
             delete_now(self._context, kind, record, DeleteOptions(propagation=self._policy(obj), uid=record.uid))
 
     def _follow_foreground(self, kind: Kind, record: Record, owners: list[JSON]) -> None:
         """Delete a dependent whose only remaining owners wait for their dependents to go."""
         for owner in owners:
-            found = self._context.store.by_uid(owner.get("uid", ""))
+            found = self._store.by_uid(owner.get("uid", ""))
             if found is None or not _holds(found[1], FOREGROUND):
                 return
         if owners:
-            policy: Propagation = "Foreground" if self._context.store.dependents(record.uid) else "Background"
+            policy: Propagation = "Foreground" if self._store.dependents(record.uid) else "Background"
             delete_now(self._context, kind, record, DeleteOptions(propagation=policy, uid=record.uid))
 
-    def _advance_deletion(self, collection: Collection, kind: Kind, record: Record) -> None:
-        dependents = self._context.store.dependents(record.uid)
+    def _advance_deletion(self, kind: Kind, record: Record) -> None:
+        dependents = self._store.dependents(record.uid)
         if _holds(record, ORPHAN):
             for place, dependent in dependents:
-                _disown(self._context, place, dependent, record.uid)
-            self._release(collection, kind, record, ORPHAN)
+                self._disown(place.name, dependent, record.uid)
+            self._release(kind, record, ORPHAN)
         elif _holds(record, FOREGROUND):
             for place, dependent in dependents:
                 if not dependent.deleting:
                     self._notes.note((place.name, dependent.key))
             if not any(_blocks(dependent, record.uid) for _, dependent in dependents):
-                self._release(collection, kind, record, FOREGROUND)
+                self._release(kind, record, FOREGROUND)
 
-    def _release(self, collection: Collection, kind: Kind, record: Record, finalizer: str) -> None:
+    def _release(self, kind: Kind, record: Record, finalizer: str) -> None:
         obj = record.decode()
         let_go(obj, finalizer)
-        if finish_if_released(self._context, kind, record.key, obj) is None:
-            self._context.store.write(collection, record.key, obj)
+        store_released(self._context, kind, record.key, obj)
+
+    def _disown(self, collection: str, dependent: Record, uid: str) -> None:
+        obj = dependent.decode()
+        metadata = obj["metadata"]
+        metadata["ownerReferences"] = [each for each in metadata.get("ownerReferences") or () if each.get("uid") != uid]
+        if not metadata["ownerReferences"]:
+            del metadata["ownerReferences"]
+        self._store.write(collection, dependent.key, obj)
 
     def _exists(self, reference: JSON, dependent: Record) -> bool:
-        found = self._context.store.by_uid(reference.get("uid", ""))
+        found = self._store.by_uid(reference.get("uid", ""))
         if found is not None:
             return found[1].key.namespace in {"", dependent.key.namespace}
         known = self._context.registry.find_kind(reference.get("apiVersion", ""), reference.get("kind", ""))
@@ -130,12 +124,3 @@ def _holds(record: Record, finalizer: str) -> bool:
 def _blocks(dependent: Record, uid: str) -> bool:
     references = dependent.decode()["metadata"].get("ownerReferences") or ()
     return any(each.get("uid") == uid and each.get("blockOwnerDeletion") for each in references)
-
-
-def _disown(context: Context, collection: Collection, dependent: Record, uid: str) -> None:
-    obj = dependent.decode()
-    metadata = obj["metadata"]
-    metadata["ownerReferences"] = [each for each in metadata.get("ownerReferences") or () if each.get("uid") != uid]
-    if not metadata["ownerReferences"]:
-        del metadata["ownerReferences"]
-    context.store.write(collection, dependent.key, obj)

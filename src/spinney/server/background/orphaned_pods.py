@@ -48,19 +48,13 @@ class OrphanedPods:
                 self._due.add(node)  # a scheduler that did not know yet has bound it
 
     def _collect(self, node: str) -> None:
-        pods = self._context.store.collection(_PODS)
-        if node not in self._gone or pods is None:
-            return
-        for record in [each for each in pods.records() if _node_of(each) == node]:
-            self._take_away(pods, record)
-
-    def _take_away(self, pods: Collection, record: Record) -> None:
-        if not has_ended(record):
-            now = timestamp(self._context.runtime.clock.now())
-            record = self._context.store.write(pods, record.key, _failed(record.decode(), now))
-        kind = self._context.registry.storing(_PODS)
-        assert kind is not None, "pods are built in"
-        delete_now(self._context, kind, record, DeleteOptions(grace_seconds=0, uid=record.uid))
+        store, kind = self._context.store, self._context.registry.built_in(_PODS)
+        found = store.records(_PODS) if node in self._gone else ()
+        for record in [each for each in found if _node_of(each) == node]:
+            if not has_ended(record):
+                now = timestamp(self._context.runtime.clock.now())
+                record = store.write(_PODS, record.key, _failed(record.decode(), now))  # noqa: PLW2901 - the same pod
+            delete_now(self._context, kind, record, DeleteOptions(grace_seconds=0, uid=record.uid))
 
 
 def _node_of(pod: Record) -> str:

@@ -9,28 +9,21 @@ from collections.abc import Iterator
 from spinney.api.keys import Key
 from spinney.api.struct import JSON
 from spinney.server.admission.protection import FINALIZERS, GROUPS, VOLUMES
-from spinney.server.background.notes import KeyQueue
-from spinney.server.background.working import work_off
+from spinney.server.background.worker import Worker
 from spinney.server.operations.context import Context
-from spinney.server.operations.deleting import finish_if_released, let_go
+from spinney.server.operations.deleting import let_go, store_released
 from spinney.server.store import Collection, Record, StoreEvent
 
 _PODS = "pods"
 _ENDED = (b'"phase":"Succeeded"', b'"phase":"Failed"')
 
 
-class InUseProtection:
-    """Releases protected objects that nobody uses; mutable, runs as one task."""
+class InUseProtection(Worker[tuple[str, Key]]):
+    """Releases protected objects that nobody uses."""
 
     def __init__(self, context: Context) -> None:
-        self._context = context
-        self._notes: KeyQueue[tuple[str, Key]] = KeyQueue()
+        super().__init__(context)
         self._waiting: set[tuple[str, Key]] = set()
-        context.store.listen(self._on_write)
-
-    async def run(self) -> None:
-        """Release until cancelled."""
-        await work_off(self._notes, lambda place: self._release(*place), self._context.runtime.clock)
 
     def _on_write(self, collection: Collection, event: StoreEvent) -> None:
         record = event.record
@@ -46,27 +39,24 @@ class InUseProtection:
                 if place[1].namespace == record.key.namespace:
                     self._notes.note(place)
 
-    def _release(self, name: str, key: Key) -> None:
-        collection = self._context.store.collection(name)
-        kind = self._context.registry.storing(name)
-        record = collection.get(key) if collection else None
-        if collection is None or kind is None or record is None or not record.deleting:
+    def _work(self, item: tuple[str, Key]) -> None:
+        name, key = item
+        record = self._store.get(name, key)
+        if record is None or not record.deleting:
             return
         obj = record.decode()
         if FINALIZERS[name] not in (obj["metadata"].get("finalizers") or ()) or self._is_in_use(name, key, obj):
             return
         let_go(obj, FINALIZERS[name])
-        if finish_if_released(self._context, kind, key, obj) is None:
-            self._context.store.write(collection, key, obj)
+        store_released(self._context, self._context.registry.built_in(name), key, obj)
 
     def _is_in_use(self, name: str, key: Key, obj: JSON) -> bool:
         if name == VOLUMES:
             return bool((obj.get("status") or {}).get("phase") == "Bound")
-        pods = self._context.store.collection(_PODS)
         uses = _groups_of if name == GROUPS else _claims_of
         return any(
             key.name in uses(pod.decode().get("spec") or {})
-            for pod in (pods.records(key.namespace) if pods else ())
+            for pod in self._store.records(_PODS, key.namespace)
             if not has_ended(pod) and f'"{key.name}"'.encode() in pod.raw
         )
 

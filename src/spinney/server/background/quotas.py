@@ -2,8 +2,7 @@
 
 from spinney.api.keys import Key
 from spinney.runtime import Clock
-from spinney.server.background.notes import KeyQueue
-from spinney.server.background.working import work_off
+from spinney.server.background.worker import KeyQueue
 from spinney.server.quota.book import QUOTAS, Book
 from spinney.server.quota.status import with_usage
 from spinney.server.store import Store
@@ -20,14 +19,12 @@ class QuotaKeeping:
 
     async def run(self) -> None:
         """Keep until cancelled."""
-        await work_off(self._notes, self._settle, self._clock)
+        await self._notes.work_off(self._settle, self._clock)
 
     def _settle(self, key: Key) -> None:
-        account = self.book.account(key)
-        quotas = self._store.collection(QUOTAS)
-        found = quotas.get(key) if quotas else None
-        if account is None or quotas is None or found is None or found.deleting:
+        account, found = self.book.account(key), self._store.get(QUOTAS, key)
+        if account is None or found is None or found.deleting:
             return
         updated = with_usage(found.decode(), account.used)
         if updated is not None:
-            self._store.write(quotas, key, updated)
+            self._store.write(QUOTAS, key, updated)

@@ -41,6 +41,12 @@ class KindRegistry:
         reading = [each for each in self if each.storage == collection]
         return next((each for each in reading if each.stored_as_is), reading[0] if reading else None)
 
+    def built_in(self, collection: str) -> Kind:
+        """Return the kind that reads the collection of a built-in kind in its stored version."""
+        kind = self.storing(collection)
+        assert kind is not None, f"{collection} are built in"
+        return kind
+
     def serves_version(self, group: str, version: str) -> bool:
         """Tell whether anything is served under a group and version."""
         return any(each.resource.group == group and each.resource.version == version for each in self)

@@ -57,14 +57,13 @@ def _put(context: Context, api_version: str, kind_name: str, content: JSON, name
     """Write an object that is not there; of one that is there, keep all but its ``data``."""
     kind = context.registry.find_kind(api_version, kind_name)
     assert kind is not None, f"{kind_name} is built in"
-    objects = context.collection(kind)
     key = Key(namespace, content["metadata"]["name"])
-    found = objects.get(key)
+    found = context.store.get(kind.storage, key)
     if found is None:
         obj: JSON = {"apiVersion": api_version, "kind": kind_name, **content}
         begin(kind, obj, namespace or None, context.runtime)
         kind.behaviour.fill_defaults(obj)
         kind.behaviour.prepare_create(obj, context.runtime.clock.now())
-        context.store.write(objects, key, obj)
+        context.store.write(kind.storage, key, obj)
     elif "data" in content and not found.deleting and (obj := found.decode()).get("data") != content["data"]:
-        context.store.write(objects, key, {**obj, "data": content["data"]})
+        context.store.write(kind.storage, key, {**obj, "data": content["data"]})

@@ -66,7 +66,7 @@ async def create(
         tried = record(key, context.store.revision, obj, kind.field_values(obj))
         del obj["metadata"]["resourceVersion"]  # what was not stored has none
         return msgspec.structs.replace(tried, raw=msgspec.json.encode(obj))
-    written = context.store.write(collection, key, obj)
+    written = context.store.write(kind.storage, key, obj)
     if kind.storage == "namespaces":
         bootstrap_namespace(context, key.name)
     return written

@@ -125,7 +125,7 @@ def delete_now(
             mark_deleted(obj, 0, now)
         if dry_run:
             return Deleted(found, gone=True)
-        return Deleted(context.store.remove(context.collection(kind), found.key, obj), gone=True)
+        return Deleted(context.store.remove(kind.storage, found.key, obj), gone=True)
     if found.deleting:
         sooner = grace < metadata.get("deletionGracePeriodSeconds", 0)
         if not sooner and finalizers == (metadata.get("finalizers") or []):
@@ -140,7 +140,7 @@ def delete_now(
         obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
     if dry_run:
         return Deleted(record(found.key, found.revision, obj, kind.field_values(obj)), gone=False)
-    return Deleted(context.store.write(context.collection(kind), found.key, obj), gone=False)
+    return Deleted(context.store.write(kind.storage, found.key, obj), gone=False)
 
 
 def let_go(obj: JSON, finalizer: str) -> None:
@@ -158,11 +158,15 @@ def finish_if_released(context: Context, kind: Kind, key: Key, obj: JSON) -> Rec
         return None
     if metadata.get("deletionGracePeriodSeconds") or _is_namespace_in_use(kind, obj):
         return None
-    collection = context.collection(kind)
-    last = collection.get(key)
-    assert last is not None, f"{collection.name} {key} is not there to be released"
-    removed = context.store.remove(collection, key, last.decode())  # watchers are sent what was stored last
+    last = context.store.get(kind.storage, key)
+    assert last is not None, f"{kind.storage} {key} is not there to be released"
+    removed = context.store.remove(kind.storage, key, last.decode())  # watchers are sent what was stored last
     return record(key, removed.revision, obj, kind.field_values(obj))
+
+
+def store_released(context: Context, kind: Kind, key: Key, obj: JSON) -> Record:
+    """Write an object that a finalizer was taken off, or remove it if nothing holds it any more."""
+    return finish_if_released(context, kind, key, obj) or context.store.write(kind.storage, key, obj)
 
 
 def _check_preconditions(kind: Kind, found: Record, options: DeleteOptions) -> None:

@@ -23,7 +23,7 @@ from spinney.server.exchange.status import (
 from spinney.server.kinds import Kind
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.creating import create
-from spinney.server.operations.deleting import finish_if_released
+from spinney.server.operations.deleting import store_released
 from spinney.server.operations.metadata import bump_generation, check_envelope, keep_system_fields
 from spinney.server.operations.write import WriteOptions, admit, check_may_create, check_unknown_fields
 from spinney.server.patches.ownership import own_updated
@@ -126,13 +126,11 @@ async def _update_once(
     admitted["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
     if admitted == old:
         return current
-    collection = context.collection(kind)
-    if collection.get(target.key) is not current:
+    if context.store.get(kind.storage, target.key) is not current:
         return None
     if options.dry_run:
         return record(target.key, current.revision, admitted, kind.field_values(admitted))
-    finished = finish_if_released(context, kind, target.key, admitted)
-    return finished or context.store.write(collection, target.key, admitted)
+    return store_released(context, kind, target.key, admitted)
 
 
 def _patched(kind: Kind, obj: JSON) -> JSON:

@@ -103,8 +103,7 @@ class Book:
         self._changed(key)
 
     def _opened(self, key: Key) -> Account:
-        quotas = self._store.collection(QUOTAS)
-        stored = quotas.get(key) if quotas else None
+        stored = self._store.get(QUOTAS, key)
         assert stored is not None, f"the book has an account of {key}, which is not there"
         quota = Quota.of(stored.decode())
         account = Account(quota, dict.fromkeys(quota.hard, ZERO))

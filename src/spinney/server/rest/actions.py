@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from spinney.api.core import POD
 from spinney.api.struct import JSON
 from spinney.server.authentication.token_requests import request_token, review_self, review_token
 from spinney.server.authorization.reviews import review_access, review_rules
@@ -27,8 +26,7 @@ async def serve_action(context: Context, target: Target, body: Any, options: Wri
     if not isinstance(body, dict):
         raise bad_request("the body is not an object")
     if target.resource.plural == "bindings":
-        kind = context.registry.find(POD.group, POD.version, POD.plural)
-        assert kind is not None, "pods are built in"
+        kind = context.registry.built_in("pods")
         name = (body.get("metadata") or {}).get("name")
         if not name or target.namespace is None:
             raise bad_request("metadata.name: Required value: a Binding names its pod")

@@ -6,7 +6,7 @@ lock is needed. Every write draws the next revision, appends to the collection's
 can see it; so whatever was acknowledged is there again after the process was killed.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import structlog
 
@@ -64,6 +64,16 @@ class Store:
         """Return the collection ``name`` if it was opened."""
         return self._collections.get(name)
 
+    def get(self, name: str, key: Key) -> Record | None:
+        """Return the object at ``key`` of the collection ``name``, if there is one."""
+        collection = self._collections.get(name)
+        return collection.get(key) if collection else None
+
+    def records(self, name: str, namespace: str | None = None) -> Iterator[Record]:
+        """Iterate over the objects of the collection ``name``, as :meth:`Collection.records` does."""
+        collection = self._collections.get(name)
+        return collection.records(namespace) if collection else iter(())
+
     def dependents(self, uid: str) -> list[tuple[Collection, Record]]:
         """Return the objects that name ``uid`` as an owner, oldest reference first."""
         found = []
@@ -97,20 +107,22 @@ class Store:
         for collection in self._collections.values():
             collection.history.compact(revision)
 
-    def write(self, collection: Collection, key: Key, obj: JSON) -> Record:
-        """Create or replace the object at ``key``; ``obj`` is taken over. The caller has looked at the present one."""
+    def write(self, name: str, key: Key, obj: JSON) -> Record:
+        """Create or replace an object of the collection ``name``; ``obj`` is taken over."""
+        collection = self._collections[name]
         previous = collection.get(key)
         self._revision += 1
-        written = record(key, self._revision, obj, self._field_values[collection.name](obj))
+        written = record(key, self._revision, obj, self._field_values[name](obj))
         self._commit(collection, StoreEvent("MODIFIED" if previous else "ADDED", written, previous))
         return written
 
-    def remove(self, collection: Collection, key: Key, last: JSON) -> Record:
-        """Delete the object at ``key``; ``last`` is its final state, which watchers are sent."""
+    def remove(self, name: str, key: Key, last: JSON) -> Record:
+        """Delete an object of the collection ``name``; ``last`` is its final state, which watchers are sent."""
+        collection = self._collections[name]
         previous = collection.get(key)
-        assert previous is not None, f"{collection.name} {key} is not there to be removed"
+        assert previous is not None, f"{name} {key} is not there to be removed"
         self._revision += 1
-        written = record(key, self._revision, last, self._field_values[collection.name](last))
+        written = record(key, self._revision, last, self._field_values[name](last))
         self._commit(collection, StoreEvent("DELETED", written, previous))
         return written
 

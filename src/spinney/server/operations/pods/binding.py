@@ -30,7 +30,7 @@ def bind(context: Context, target: Target, body: Any, options: WriteOptions) -> 
     now = timestamp(context.runtime.clock.now())
     pod = bound(target, found.decode(), str(node), metadata, now)
     if not options.dry_run:
-        context.store.write(context.collection(target.kind), target.key, pod)
+        context.store.write(target.kind.storage, target.key, pod)
 
 
 def bound(target: Target, pod: JSON, node: str, binding: JSON, now: str) -> JSON:

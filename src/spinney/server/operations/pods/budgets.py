@@ -36,9 +36,8 @@ def _counted(context: Context, budget: JSON) -> Allowance:
     selector = convert(LabelSelector, spec.get("selector") or {})
     disrupted = (budget.get("status") or {}).get("disruptedPods") or {}
     now = context.runtime.clock.now()
-    pods = context.store.collection("pods")
     expected = healthy = 0
-    for record in pods.records(budget["metadata"]["namespace"]) if pods else ():
+    for record in context.store.records("pods", budget["metadata"]["namespace"]):
         if not selector.matches(record.labels):
             continue
         pod = record.decode()

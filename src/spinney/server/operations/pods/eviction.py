@@ -70,9 +70,7 @@ def spend(context: Context, record: Record, budget: JSON, pod: JSON, *, dry_run:
     disrupted[pod["metadata"]["name"]] = timestamp(now)
     status["disruptedPods"] = disrupted
     status["disruptionsAllowed"] = allowed.allowed - 1
-    collection = context.store.collection(_BUDGETS)
-    assert collection is not None
-    context.store.write(collection, record.key, budget)
+    context.store.write(_BUDGETS, record.key, budget)
 
 
 def is_ready(pod: JSON) -> bool:
@@ -82,11 +80,8 @@ def is_ready(pod: JSON) -> bool:
 
 
 def _covering(context: Context, pod: Record) -> list[Record]:
-    collection = context.store.collection(_BUDGETS)
-    if collection is None:
-        return []
     covering = []
-    for record in collection.records(pod.key.namespace):
+    for record in context.store.records(_BUDGETS, pod.key.namespace):
         selector = (record.decode().get("spec") or {}).get("selector")
         if selector is not None and convert(LabelSelector, selector).matches(pod.labels):
             covering.append(record)
