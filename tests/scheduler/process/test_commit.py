@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spinney.api.core import Node, Pod
 from spinney.cluster.dra.book import ClaimBook
@@ -12,7 +14,15 @@ from spinney.cluster.state import ClusterState
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.results import Binding
-from spinney.scheduler.process.commit import BookPositions, assume_gang, by_gang, changes_since, whole_gangs
+from spinney.scheduler.process.commit import (
+    PORTION,
+    BookPositions,
+    assume_gang,
+    by_gang,
+    changes_since,
+    portion,
+    whole_gangs,
+)
 from tests.scheduler.process.world import NS
 
 GANG = GangKey("native", NS, "a")
@@ -233,3 +243,19 @@ def test_gangs_are_handed_over_whole() -> None:
     assert whole_gangs(binds, 2) == 2
     assert whole_gangs([], 0) == 0
     assert list(by_gang(binds)) == [GANG, other]
+
+
+@given(sizes=st.lists(st.integers(1, 2 * PORTION), max_size=6), complete=st.booleans())
+def test_portions_are_whole_gangs_and_together_everything(sizes: list[int], complete: bool) -> None:
+    """No gang is cut by a portion, none is larger than it must be, and when all is decided nothing is left over."""
+    gangs = [GangKey("native", NS, f"g{n}") for n in range(len(sizes))]
+    binds = [
+        a_bind(f"{gang.name}-{n}", gang=gang) for gang, size in zip(gangs, sizes, strict=True) for n in range(size)
+    ]
+    start, seen = 0, []
+    while (end := portion(binds, start, complete=complete)) > start:
+        together = by_gang(binds[start:end])
+        assert end - start - len(list(together.values())[-1]) < PORTION
+        seen += list(together)
+        start = end
+    assert seen == (gangs if complete else gangs[:-1])

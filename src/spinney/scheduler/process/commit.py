@@ -27,6 +27,8 @@ from spinney.scheduler.framework.results import Binding
 
 log = structlog.get_logger()
 
+PORTION: Final = 64
+"""Pods whose decisions are checked in one go; it takes some three milliseconds, in which nothing else is done."""
 _NODE_RULES: Final = FilterFramework(NODE_FILTERS)
 _POD_RULES: Final = FilterFramework(LIVE_FILTERS)
 
@@ -72,6 +74,18 @@ def whole_gangs(binds: Sequence[Binding], start: int) -> int:
     last = binds[end - 1].gang if end > start else None
     while end > start and binds[end - 1].gang == last:
         end -= 1
+    return end
+
+
+def portion(binds: Sequence[Binding], start: int, *, complete: bool) -> int:
+    """Return where the next portion of binds ends: whole gangs, and about so many pods as are bound at a time.
+
+    ``complete``: nothing is decided any more.
+    """
+    known = len(binds) if complete else whole_gangs(binds, start)
+    end = min(start + PORTION, known)
+    while start < end < known and binds[end].gang == binds[end - 1].gang:
+        end += 1
     return end
 
 

@@ -53,7 +53,7 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS, available, type_of
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.abandoned_claims import give_back_claims
-from spinney.scheduler.process.commit import BookPositions, whole_gangs
+from spinney.scheduler.process.commit import BookPositions, portion
 from spinney.scheduler.process.cycle_log import CycleLog
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.effects import ClusterEffects, Effects
@@ -367,17 +367,13 @@ class SchedulerProcess:
         while not deciding.done():
             try:
                 await asyncio.wait({deciding}, timeout=self._pace.hand_over)
+                self._rounds.takes(self._runtime.clock.monotonic() - started, self._scheduler.busy_with)
+                handed_over = await self._hand_over(cycle, deciding, handed_over, seen)
             except asyncio.CancelledError:
                 if cycle.abandon():
                     await asyncio.wait({deciding})
                     deciding.exception()
                 raise
-            self._rounds.takes(self._runtime.clock.monotonic() - started, self._scheduler.busy_with)
-            if cycle.session is not None:
-                binds = cycle.session.binds
-                end = len(binds) if deciding.done() else whole_gangs(binds, handed_over)
-                self._effects.bind(binds[handed_over:end], decided_at=seen)
-                handed_over = end
         result = await deciding
         self.cycles += 1
         self._moment = result.next_moment
@@ -387,6 +383,23 @@ class SchedulerProcess:
         self._last_cycle = self._runtime.clock.monotonic() - started
         self._note(snapshot, result, self._last_cycle)
         self._effects.conclude(result)
+
+    async def _hand_over(
+        self, cycle: "_Cycle", deciding: asyncio.Future[CycleResult], start: int, seen: BookPositions
+    ) -> int:
+        """Begin the binds decided from ``start`` on, and return where those end.
+
+        One portion after the other: the first pods are on their way while the last are checked against the ledger.
+        """
+        while cycle.session is not None:
+            binds = cycle.session.binds
+            end = portion(binds, start, complete=deciding.done())
+            if end == start:
+                break
+            self._effects.bind(binds[start:end], decided_at=seen)
+            start = end
+            await asyncio.sleep(0)
+        return start
 
     def _decide(self, snapshot: Snapshot, cycle: "_Cycle") -> CycleResult:
         """Open a session and decide in it; in a worker thread, to which a cycle is handed over once."""
