@@ -20,7 +20,7 @@ from prometheus_client import CollectorRegistry
 from spinney.api.schema.crd import manifests
 from spinney.backends.builtin import BACKENDS
 from spinney.cli import COMMANDS, main
-from spinney.cli.installing.alerts import ALERTS
+from spinney.cli.installing.surroundings import alerts
 from spinney.cli.options import DescribedArgument
 from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
 from spinney.coscheduling.plugins.coscheduling import CoschedulingArguments
@@ -308,8 +308,9 @@ def _metrics() -> Iterator[str]:
     yield ""
     yield "As in `deploy/prometheus/rules.yaml`, and in the chart with `metrics.prometheusRule.enabled`."
     yield ""
-    alerts = [[alert.name, f"`{alert.expression}`", alert.lasting, alert.means] for alert in ALERTS]
-    yield from _table(["alert", "expression", "for", "meaning"], alerts)
+    rules = [rule for group in alerts()["groups"] for rule in group["rules"]]
+    rows = [[rule["alert"], f"`{rule['expr']}`", rule["for"], rule["annotations"]["summary"]] for rule in rules]
+    yield from _table(["alert", "expression", "for", "meaning"], rows)
 
 
 def _registries() -> Mapping[str, CollectorRegistry]:

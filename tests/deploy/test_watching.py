@@ -20,8 +20,8 @@ from spinney.api.labels import GROUPED, KAI_POD_GROUP, KAI_QUEUE
 from spinney.api.resource import Resource
 from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.cli.bodies.grouper import configured
-from spinney.cli.installing.alerts import ALERTS
-from spinney.cli.installing.dashboard import ROWS, dashboard
+from spinney.cli.installing.dashboard import dashboard, rows
+from spinney.cli.installing.surroundings import alerts
 from spinney.cli.processes import Process, ProcessLease, managed
 from spinney.coscheduling.process.process import CoschedulerProcess
 from spinney.dashboard.prometheus import QUERIES
@@ -176,11 +176,11 @@ def exported() -> dict[str, list[dict[str, str]]]:
 
 def expressions() -> Iterator[tuple[str, str, str]]:
     """Return where an expression stands, the expression, and its legend."""
-    for alert in ALERTS:
-        yield f"alert {alert.name}", alert.expression, ""
+    for rule in (rule for group in alerts()["groups"] for rule in group["rules"]):
+        yield f"alert {rule['alert']}", rule["expr"], ""
     for name, expression in QUERIES.items():
         yield f"history of queues: {name}", expression, ""
-    for row in ROWS:
+    for row in rows():
         for panel in row.panels:
             for query in panel.queries:
                 yield f"panel {panel.title!r}", query.expression, query.legend

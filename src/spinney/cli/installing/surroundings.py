@@ -1,9 +1,12 @@
 """What stands around the processes: services, network policies, certificates, what Prometheus reads."""
 
+from importlib.resources import files
 from typing import Final
 
+import yaml
+
+from spinney.api.struct import JSON
 from spinney.cli.installing import computed
-from spinney.cli.installing.alerts import groups
 from spinney.cli.installing.computed import NAMESPACE
 from spinney.cli.installing.dashboard import DASHBOARD_FILE, dashboard_text
 from spinney.cli.installing.description import Computed, Description, Each, Value, When, every, no, text
@@ -124,6 +127,12 @@ def _monitor(process: InstalledProcess) -> Description:
     }
 
 
+def alerts() -> JSON:
+    """Return what is worth an alert in every installation, as Prometheus reads rules."""
+    found: JSON = yaml.safe_load(files("spinney.cli.installing").joinpath("alerts.yaml").read_text(encoding="utf-8"))
+    return found
+
+
 def _alerts() -> Description:
     return {
         "apiVersion": _MONITORING,
@@ -133,7 +142,7 @@ def _alerts() -> Description:
             "namespace": NAMESPACE,
             "labels": computed.with_labels("metrics.prometheusRule.labels", labels("spinney")),
         },
-        "spec": {"groups": groups()},
+        "spec": alerts(),
     }
 
 
