@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar, cast
 import click
 
 from spinney.cli.clusters import completing
+from spinney.cli.clusters.choosing import ClusterChoice
 
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 
@@ -140,8 +141,8 @@ class ProcessOptions:
     log_json: bool
     leader_elect: bool
     lease_namespace: str
-    metrics_address: str
-    metrics_port: int | None
+    endpoint: tuple[str, int] | None
+    """Address and port of metrics and probes, if they are served."""
 
 
 def process_options(*, leading: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -156,17 +157,7 @@ def process_options(*, leading: str) -> Callable[[Callable[..., None]], Callable
             "--leader-elect/--no-leader-elect", default=False, help=f"{leading} only while holding the lease."
         ),
         click.option("--lease-namespace", default="kube-system", show_default=True, help="Where the lease is."),
-        click.option(
-            "--metrics-address",
-            default="",
-            metavar="ADDRESS",
-            help="Address to serve /metrics, /livez and /readyz on; by default all.",
-        ),
-        click.option(
-            "--metrics-port",
-            type=click.IntRange(0, 65535),
-            help="Serve /metrics, /livez and /readyz on this port; 0 takes a free one.",
-        ),
+        metrics_options,
     )
     names = [field.name for field in fields(ProcessOptions)]
 
@@ -179,6 +170,27 @@ def process_options(*, leading: str) -> Callable[[Callable[..., None]], Callable
         return reduce(lambda made, option: option(made), reversed(options), run)
 
     return decorated
+
+
+def metrics_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add where metrics and probes are served; the command gets address and port as ``endpoint``, if they are."""
+
+    @click.option(
+        "--metrics-address",
+        default="",
+        metavar="ADDRESS",
+        help="Address to serve /metrics, /livez and /readyz on; by default all.",
+    )
+    @click.option(
+        "--metrics-port",
+        type=click.IntRange(0, 65535),
+        help="Serve /metrics, /livez and /readyz on this port; 0 takes a free one.",
+    )
+    @wraps(command)
+    def run(*, metrics_address: str, metrics_port: int | None, **parameters: Any) -> None:
+        command(endpoint=None if metrics_port is None else (metrics_address, metrics_port), **parameters)
+
+    return run
 
 
 def configuration_options(*, config: str, check: str) -> Callable[[_Decorated], _Decorated]:
@@ -196,81 +208,66 @@ def meant(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else "."
 
 
-def cluster_options(command: _Decorated) -> _Decorated:
-    """Add the options that choose a cluster; the command gets ``kubeconfig`` and ``context``."""
-    context = click.option(
+def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that choose a cluster; the command gets these, and ``-n`` where it has that, as ``choice``."""
+
+    @click.option(
+        "--kubeconfig",
+        type=TEXT_FILE,
+        help="Cluster to use; by default $KUBECONFIG, ~/.kube/config, or the cluster this runs in.",
+    )
+    @click.option(
         "--context",
         metavar="NAME",
         shell_complete=completing.contexts,
         help="Context of the kubeconfig; by default the current one.",
     )
-    return click.option(
-        "--kubeconfig",
-        type=TEXT_FILE,
-        help="Cluster to use; by default $KUBECONFIG, ~/.kube/config, or the cluster this runs in.",
-    )(context(command))
+    @wraps(command)
+    def run(*, kubeconfig: Path | None, context: str | None, namespace: str | None = None, **parameters: Any) -> None:
+        command(choice=ClusterChoice(kubeconfig, context, namespace), **parameters)
+
+    return run
 
 
-def namespace_option(command: _Decorated) -> _Decorated:
-    """Add ``-n``/``--namespace``."""
-    return click.option(
-        "-n",
-        "--namespace",
-        metavar="NAME",
-        shell_complete=completing.namespaces,
-        help="Namespace; by default the context's.",
-    )(command)
-
-
-def from_option(command: _Decorated) -> _Decorated:
-    """Add ``--from``, a snapshot file instead of a cluster; the command gets ``from_file``."""
-    return click.option(
-        "--from",
-        "from_file",
-        type=FILE,
-        help="Read a file instead of a cluster: of 'spinney snapshot', KAI's snapshot zip, or manifests.",
-    )(command)
-
-
-def file_option(command: _Decorated) -> _Decorated:
-    """Add ``-f``/``--file``, manifests; the command gets ``files``."""
-    return click.option(
-        "-f",
-        "--file",
-        "files",
-        multiple=True,
-        required=True,
-        type=click.Path(path_type=Path, allow_dash=True, exists=True),
-        help="File, directory, or - for standard input; may be repeated.",
-    )(command)
-
-
-def scheduler_config_option(command: _Decorated) -> _Decorated:
-    """Add ``--config``, how the scheduler in question is configured."""
-    return click.option(
-        "--config", type=TEXT_FILE, help="The scheduler's configuration, where it is not the default one."
-    )(command)
-
-
-def node_groups_option(command: _Decorated) -> _Decorated:
-    """Add ``--node-groups``, the kinds of nodes that could be added to the cluster."""
-    return click.option(
-        "--node-groups",
-        type=TEXT_FILE,
-        help="Kinds of nodes that could be added, as in 'spinney up -f'; count is how many at most.",
-    )(command)
-
-
-def plugin_option(command: _Decorated) -> _Decorated:
-    """Add ``--plugin``, policies in files; the command gets ``plugins``, each as path, class and arguments."""
-    return click.option(
-        "--plugin",
-        "plugins",
-        multiple=True,
-        type=PluginParameter(),
-        metavar="FILE[:CLASS][,KEY=VALUE]",
-        help="Python file with a plugin of yours, or directory of them, added after those configured; may be repeated.",
-    )(command)
+namespace_option: Final = click.option(
+    "-n",
+    "--namespace",
+    metavar="NAME",
+    shell_complete=completing.namespaces,
+    help="Namespace; by default the context's.",
+)
+from_option: Final = click.option(
+    "--from",
+    "from_file",
+    type=FILE,
+    help="Read a file instead of a cluster: of 'spinney snapshot', KAI's snapshot zip, or manifests.",
+)
+file_option: Final = click.option(
+    "-f",
+    "--file",
+    "files",
+    multiple=True,
+    required=True,
+    type=click.Path(path_type=Path, allow_dash=True, exists=True),
+    help="File, directory, or - for standard input; may be repeated.",
+)
+scheduler_config_option: Final = click.option(
+    "--config", type=TEXT_FILE, help="The scheduler's configuration, where it is not the default one."
+)
+node_groups_option: Final = click.option(
+    "--node-groups",
+    type=TEXT_FILE,
+    help="Kinds of nodes that could be added, as in 'spinney up -f'; count is how many at most.",
+)
+plugin_option: Final = click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    type=PluginParameter(),
+    metavar="FILE[:CLASS][,KEY=VALUE]",
+    help="Python file with a plugin of yours, or directory of them, added after those configured; may be repeated.",
+)
+"""The command gets each as path, class and arguments."""
 
 
 def output_option(*forms: str) -> Callable[[_Decorated], _Decorated]:

@@ -54,14 +54,13 @@ def run_process(
     """
     settle_garbage_collector()
     lease = ProcessLease(component, options.lease_namespace) if options.leader_elect and not read_only else None
-    endpoint = (options.metrics_address, options.metrics_port) if options.metrics_port is not None else None
     expected: tuple[type[Exception], ...] = (ComponentFailed, OSError, *failures)
 
     async def use(connection: Connection) -> None:
         client = connection.client
         if read_only:
             client = Client(ReadOnlyTransport(client.transport), client.runtime, field_manager=client.field_manager)
-        manager = managed(client, lease=lease, endpoint=endpoint)
+        manager = managed(client, lease=lease, endpoint=options.endpoint)
         try:
             await run(manager)
         finally:

@@ -24,9 +24,7 @@ _MISFIT: Final = "failed to create typed patch object"
 def apply(
     *,
     files: tuple[Path, ...],
-    namespace: str | None,
-    kubeconfig: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     dry_run: bool,
     force_conflicts: bool,
     wait: bool,
@@ -42,7 +40,7 @@ def apply(
         for manifest in manifests:
             try:
                 resource, where, done = await _apply_one(
-                    connection, manifest, namespace, dry_run=dry_run, force=force_conflicts
+                    connection, manifest, choice.namespace, dry_run=dry_run, force=force_conflicts
                 )
             except KubeError as error:
                 raise click.ClickException(_refusal(manifest, error)) from error
@@ -52,7 +50,7 @@ def apply(
             await until_ready(connection, applied, timeout=timeout)
             echo("everything is ready")
 
-    with_cluster(ClusterChoice(kubeconfig, context, namespace), use)
+    with_cluster(choice, use)
 
 
 async def _apply_one(

@@ -14,14 +14,12 @@ from spinney.cli.terminal.output import echo
 from spinney.kube.errors import AlreadyExists
 
 
-def crds(
-    *, owners: tuple[str, ...], output: Path | None, create: bool, kubeconfig: Path | None, context: str | None
-) -> None:
+def crds(*, owners: tuple[str, ...], output: Path | None, create: bool, choice: ClusterChoice) -> None:
     kinds = kinds_of(*(OWNERS.values() if "all" in owners else owners))
     if create and output is not None:
         raise click.UsageError("--create writes to a cluster and --output to a directory; give one of them")
     if create:
-        with_cluster(ClusterChoice(kubeconfig, context), lambda connection: _create(connection, kinds))
+        with_cluster(choice, lambda connection: _create(connection, kinds))
     elif output is None:
         for kind in kinds:
             echo(manifest_text(kind), nl=False)

@@ -32,8 +32,7 @@ from spinney.runtime import Runtime, ThreadExecutor
 
 def dashboard(
     *,
-    kubeconfig: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     address: str,
     port: int,
     authentication: Mode | None,
@@ -43,8 +42,7 @@ def dashboard(
     namespaces: tuple[str, ...],
     schedulers: tuple[str, ...],
     prometheus: str | None,
-    metrics_address: str,
-    metrics_port: int | None,
+    endpoint: tuple[str, int] | None,
     verbose: int,
 ) -> None:
     """Serve the page until Ctrl-C."""
@@ -53,8 +51,6 @@ def dashboard(
     tls = _tls(tls_cert_file, tls_private_key_file)
     with in_one_line(RefusedExposure):
         access = Access(host=address, mode=mode, tls=tls is not None, behind_proxy=behind_proxy)
-    endpoint = (metrics_address, metrics_port) if metrics_port is not None else None
-    choice = ClusterChoice(kubeconfig, context)
     try:
         until_interrupted(
             _serve(

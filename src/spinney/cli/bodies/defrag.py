@@ -33,9 +33,7 @@ def defrag(
     level: str | None,
     solver: str,
     execute: bool,
-    namespace: str | None,
-    kubeconfig: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     from_file: Path | None,
     output: str,
 ) -> None:
@@ -47,7 +45,6 @@ def defrag(
         raise click.ClickException("the exact solver is not installed here: pip install 'spinney[plan]'")
     if execute and from_file is not None:
         raise click.BadParameter("a file cannot be changed; leave out --from", param_hint="--execute")
-    choice = ClusterChoice(kubeconfig, context, namespace)
     snapshot, here = snapshot_of(choice, from_file)
     runtime = Runtime.system()
     try:

@@ -15,9 +15,7 @@ from spinney.kube.errors import KubeError, NotFound
 def delete(
     *,
     files: tuple[Path, ...],
-    namespace: str | None,
-    kubeconfig: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     dry_run: bool,
     ignore_not_found: bool,
 ) -> None:
@@ -41,5 +39,5 @@ def delete(
                 echo(f"{manifest.kind} {manifest.name} deleted{' (dry run)' if dry_run else ''}")
         return missing
 
-    if with_cluster(ClusterChoice(kubeconfig, context, namespace), use):
+    if with_cluster(choice, use):
         sys.exit(1)

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection
 from datetime import timedelta
-from pathlib import Path
 
 import click
 
@@ -19,8 +18,7 @@ from spinney.explain.amounts import counted
 def drain(
     *,
     nodes: tuple[str, ...],
-    kubeconfig: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     dry_run: bool,
     no_checkpoints: bool,
     force: bool,
@@ -47,7 +45,7 @@ def drain(
                 await drain.run()
             echo(f"{counted(len(nodes), 'node')} {'is' if len(nodes) == 1 else 'are'} empty")
 
-    with_cluster(ClusterChoice(kubeconfig, context), use)
+    with_cluster(choice, use)
 
 
 async def _foretell(drain: Drain, leaving: Collection[Leaving]) -> None:

@@ -68,16 +68,13 @@ def get(
     *,
     kind: str,
     name: str | None,
-    namespace: str | None,
     all_namespaces: bool,
     singles: bool,
-    kubeconfig: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     from_file: Path | None,
     output: str,
     watch: bool,
 ) -> None:
-    choice = ClusterChoice(kubeconfig, context, namespace)
     wide = output == "wide"
     if watch:
         if from_file is not None or output in ("json", "yaml"):

@@ -21,8 +21,7 @@ _FIELDS = ("quota", "limit", "fair_share", "allocated", "requested")
 def queues(
     *,
     resource: tuple[str, ...],
-    kubeconfig: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     from_file: Path | None,
     config: Path | None,
     output: str,
@@ -35,7 +34,7 @@ def queues(
                 f"{name!r} is not a resource of queues; known are gpu, cpu, memory", param_hint="--resource"
             )
     wanted = [known.get(name, name) for name in resource]
-    snapshot, _ = snapshot_of(ClusterChoice(kubeconfig, context), from_file)
+    snapshot, _ = snapshot_of(choice, from_file)
     with progress("dividing the cluster"):
         simulation = Simulation(snapshot, settings, runtime=Runtime.system())
         lines = queue_lines(simulation)

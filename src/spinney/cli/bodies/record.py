@@ -14,10 +14,9 @@ from spinney.sim.snapshots.files import write_snapshot
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 
-def record(*, directory: Path, every: str, lasting: str | None, kubeconfig: Path | None, context: str | None) -> None:
+def record(*, directory: Path, every: str, lasting: str | None, choice: ClusterChoice) -> None:
     period = _duration(every, "--every")
     end = time.monotonic() + _duration(lasting, "--for").total_seconds() if lasting is not None else None
-    choice = ClusterChoice(kubeconfig, context)
     before: ClusterSnapshot | None = None
     written = 0
     due = time.monotonic()

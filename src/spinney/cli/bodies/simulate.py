@@ -68,9 +68,7 @@ def simulate(
     plugins: tuple[PluginText, ...],
     node_groups: Path | None,
     cycles: int,
-    namespace: str | None,
-    kubeconfig: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     output: str,
 ) -> None:
     if len(configs) > 2:
@@ -78,7 +76,7 @@ def simulate(
     if len(configs) == 2 and plugins:
         raise click.BadParameter("a plugin is compared with one configuration, not with two", param_hint="--plugin")
     policies, addable = session_policies(plugins), node_groups_in(node_groups)
-    taken, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), _either(snapshot, from_file))
+    taken, here = snapshot_of(choice, _either(snapshot, from_file))
     if taken.refused(NODE):
         raise click.ClickException(
             f"nodes may not be listed in {taken.source}, so nothing could be placed; ask for get and list on nodes, or "

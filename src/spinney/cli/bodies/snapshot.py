@@ -10,8 +10,8 @@ from spinney.cli.terminal.output import echo
 from spinney.sim.snapshots.files import write_snapshot
 
 
-def snapshot(*, output: Path, kubeconfig: Path | None, context: str | None) -> None:
-    taken, _ = snapshot_of(ClusterChoice(kubeconfig, context), None)
+def snapshot(*, output: Path, choice: ClusterChoice) -> None:
+    taken, _ = snapshot_of(choice, None)
     try:
         size = write_snapshot(taken, output)
     except OSError as error:

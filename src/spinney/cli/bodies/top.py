@@ -43,13 +43,10 @@ _HEIGHT: Final = 200
 """Lines of a picture that is not for a terminal."""
 
 
-def top(
-    *, namespace: str | None, kubeconfig: Path | None, context: str | None, from_file: Path | None, once: bool
-) -> None:
-    choice = ClusterChoice(kubeconfig, context, namespace)
+def top(*, choice: ClusterChoice, from_file: Path | None, once: bool) -> None:
     if once or from_file is not None or not sys.stdout.isatty():
         snapshot, _ = snapshot_of(choice, from_file)
-        pods = [pod for pod in snapshot.pods if namespace in (None, pod.metadata.namespace)]
+        pods = [pod for pod in snapshot.pods if choice.namespace in (None, pod.metadata.namespace)]
         snapshot = replace(snapshot, objects={**snapshot.objects, POD: tuple(pods)})
         inventory = inventory_of(snapshot, {pod.spec.scheduler_name for pod in pods})
         lines = GangTable().lines(snapshot, inventory.gangs.snapshot().gangs, singles=True)
@@ -61,7 +58,7 @@ def top(
         console.print(draw(picture, height=console.height - 2 if terminal else _HEIGHT), end="")
         print_unseen(snapshot)
         return
-    with_cluster(choice, lambda connection: _follow(connection, namespace))
+    with_cluster(choice, lambda connection: _follow(connection, choice.namespace))
 
 
 class Memberships:

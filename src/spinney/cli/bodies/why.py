@@ -49,9 +49,7 @@ _DEVELOPER = 7  # the verbosity at which plugins log the node sets they made
 def why(
     *,
     subject: str,
-    namespace: str | None,
-    kubeconfig: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     from_file: Path | None,
     config: Path | None,
     plugins: tuple[PluginText, ...],
@@ -75,7 +73,7 @@ def why(
         if (asked := await suspended_workload(connection.client, subject, connection.namespace)) is not None:
             suspended.append(asked)
 
-    snapshot, here = snapshot_of(ClusterChoice(kubeconfig, context, namespace), from_file, also=read_more)
+    snapshot, here = snapshot_of(choice, from_file, also=read_more)
     snapshot = _with_gangs_of(suspended, snapshot)
     settings, registry = with_policies(settings or matching_profile(snapshot), policies)
     if verbose:

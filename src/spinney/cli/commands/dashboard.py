@@ -2,7 +2,7 @@
 
 import click
 
-from spinney.cli.options import FILE, cluster_options, with_body
+from spinney.cli.options import FILE, cluster_options, metrics_options, with_body
 
 
 @click.command()
@@ -44,17 +44,7 @@ from spinney.cli.options import FILE, cluster_options, with_body
     metavar="URL",
     help="A Prometheus that scrapes the scheduler: use of queues over days, beyond the two hours kept in memory.",
 )
-@click.option(
-    "--metrics-address",
-    default="",
-    metavar="ADDRESS",
-    help="Address to serve /metrics, /livez and /readyz on; by default all.",
-)
-@click.option(
-    "--metrics-port",
-    type=click.IntRange(0, 65535),
-    help="Serve /metrics, /livez and /readyz on this port; 0 takes a free one.",
-)
+@metrics_options
 @click.option("-v", "--verbose", count=True, help="Say more; twice for everything.")
 @with_body
 def dashboard() -> None:
