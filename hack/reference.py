@@ -257,10 +257,11 @@ _PLAIN: dict[Any, str] = {
 
 def _meanings(kind: type) -> Mapping[str, str]:
     """Return what the fields of a struct mean: the text below a field in the source, or the comment beside it."""
+    inherited = [each for each in kind.__bases__ if _is_struct(each) and each is not msgspec.Struct]
+    found: dict[str, str] = {name: text for each in inherited for name, text in _meanings(each).items()}
     lines = inspect.getsource(kind).splitlines()
     body = ast.parse(textwrap.dedent("\n".join(lines))).body[0]
     assert isinstance(body, ast.ClassDef)
-    found: dict[str, str] = {}
     for statement, after in zip(body.body, [*body.body[1:], None], strict=True):
         if not (isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)):
             continue
@@ -268,7 +269,7 @@ def _meanings(kind: type) -> Mapping[str, str]:
         text = comment if mark and not comment.startswith(("noqa", "type:")) else ""
         if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
             text = str(after.value.value)
-        found[statement.target.id] = " ".join(text.split())
+        found[statement.target.id] = " ".join(text.split()) or found.get(statement.target.id, "")
     return found
 
 

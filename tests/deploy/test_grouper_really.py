@@ -14,11 +14,12 @@ from spinney.api.struct import JSON
 from spinney.grouping.configuration import AdmissionConfiguration, GrouperConfiguration, LoadedGrouperConfiguration
 from spinney.grouping.grouper import Grouper
 from spinney.grouping.loading import built_in
-from spinney.grouping.webhook import WEBHOOK, unregister, webhook_process
+from spinney.grouping.webhook import WEBHOOK, webhook_process
 from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import Forbidden, NotFound
+from spinney.kube.webhooks.registration import unregister
 from spinney.runtime.tasks import end
 from spinney.sim.embedded.stack import OUR_BACKENDS
 from spinney.workloads.objects import STATEFUL_SET
@@ -172,7 +173,7 @@ async def test_its_account_may_register_the_webhook_and_take_it_back(cluster: Cl
             await end(serving)
         found = await cluster.client.get(MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
         assert [each["kind"] for each in found["metadata"]["ownerReferences"]] == ["ClusterRole"]
-        await unregister(client)
+        await unregister(client, MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
         with pytest.raises(NotFound):
             await cluster.client.get(MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
         with pytest.raises(Forbidden):

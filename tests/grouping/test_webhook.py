@@ -20,15 +20,15 @@ from spinney.grouping.webhook import (
     SERVICE,
     WEBHOOK,
     PodReviews,
-    configuration,
+    asking,
     register,
-    unregister,
     webhook_process,
 )
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import NotFound
 from spinney.kube.webhooks.certificates import new_certificate
+from spinney.kube.webhooks.registration import unregister
 from spinney.kube.webhooks.server import ServicePlace, WebhookServer
 from spinney.runtime import Runtime, run_virtual
 from spinney.runtime.tasks import end
@@ -170,10 +170,10 @@ def test_the_configuration_goes_with_the_role_or_when_it_is_switched_off() -> No
         async with asked(GrouperConfiguration(scheduler_names=SERVED)) as (client, _):
             found = await client.get(MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
             assert "ownerReferences" not in found["metadata"]
-            await unregister(client)
+            await unregister(client, MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
             with pytest.raises(NotFound):
                 await client.get(MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
-            await unregister(client)
+            await unregister(client, MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
 
     run_virtual(story())
 
@@ -211,7 +211,7 @@ async def really_asked(cluster: Cluster, grouper: Grouper) -> AsyncIterator[None
     certificate = new_certificate(("localhost",), cluster.runtime.clock.now())
     async with WebhookServer(PodReviews(grouper), certificate, host="127.0.0.1").serving() as port:
         written = GrouperConfiguration(namespace_labels={"kubernetes.io/metadata.name": cluster.namespace})
-        manifest = configuration(PLACE, certificate.authority, grouper.scheduler_names, written)
+        manifest = asking(PLACE, certificate.authority, grouper.scheduler_names, written)
         manifest["metadata"]["name"] = f"{WEBHOOK}-{cluster.namespace}"
         (hook,) = manifest["webhooks"]
         path = hook["clientConfig"].pop("service")["path"]

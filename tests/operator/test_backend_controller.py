@@ -13,6 +13,7 @@ from spinney.backends import Capabilities, Catalogue, PodManifest, Profile, Prof
 from spinney.backends.builtin import BACKENDS
 from spinney.backends.interface import Degradation
 from spinney.backends.kube import KubeSchedulerConfig
+from spinney.operator.configuration import WORKERS
 from spinney.operator.operator import Settings
 from spinney.operator.pod_states import has_gate
 from spinney.operator.status.podcliqueset import CAPABILITIES_MET
@@ -268,7 +269,9 @@ async def test_degradations_are_written_to_the_set() -> None:
 async def test_a_backend_that_does_not_answer_holds_up_no_other_set() -> None:
     """With one worker, sets that the backend judges come up beside many it never answers for, which come up as well."""
     chosen, catalogue = settings()
-    async with a_world(dataclasses.replace(chosen, set_workers=1), catalogue=catalogue) as world:
+    async with a_world(
+        dataclasses.replace(chosen, workers={**WORKERS, "pod_clique_set": 1}), catalogue=catalogue
+    ) as world:
         Recorder.undecided = ("slow-",)
         names = [*(f"slow-{n}" for n in range(5)), "model"]
         for name in names:

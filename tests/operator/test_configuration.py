@@ -117,13 +117,7 @@ def test_the_file_of_groves_chart_is_valid() -> None:
     loaded = load(GROVES_CHART)
     assert loaded.profiles.names() == ["default-scheduler", "kai-scheduler"]
     assert loaded.profiles.default == "default-scheduler"
-    settings = Settings.of(loaded)
-    assert (settings.set_workers, settings.clique_workers, settings.group_workers, settings.gang_workers) == (
-        3,
-        3,
-        3,
-        5,
-    )
+    assert list(Settings.of(loaded).workers.values()) == [3, 3, 3, 5]
     assert loaded.written.leader_election.enabled
     assert loaded.written.server.webhooks.port == 9443
 

@@ -23,8 +23,7 @@ from spinney.kube.webhooks.certificates import new_certificate, provision, servi
 from spinney.kube.webhooks.process import LOOK_AGAIN_SECONDS, WebhookProcess
 from spinney.kube.webhooks.server import ServicePlace
 from spinney.kube.webhooks.trust import distrust
-from spinney.operator.admission.serving import SERVICE, webhook_process
-from spinney.operator.admission.webhooks import WEBHOOK_CONFIGURATIONS, register
+from spinney.operator.admission.webhooks import SERVICE, WEBHOOK_CONFIGURATIONS, register, webhook_process
 from spinney.operator.configuration import check
 from spinney.operator.operator import Operator, Settings
 from spinney.runtime import Runtime

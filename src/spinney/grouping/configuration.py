@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from spinney.api import labels as marks
 from spinney.api.documents import Document, DocumentProblem, InvalidDocument, Step, decode, parse
@@ -17,6 +17,7 @@ from spinney.grouping import loading
 from spinney.grouping.attributes import PREEMPTIBILITIES, Conventions
 from spinney.grouping.rules import Fallback, Rule, RuleSet
 from spinney.grouping.world import KindDefault
+from spinney.kube.webhooks.configuration import WebhookServing
 
 API_VERSION: Final = "grouper.spinney.dev/v1alpha1"
 KIND: Final = "GrouperConfiguration"
@@ -33,23 +34,14 @@ class ConfigMapReference(Struct, frozen=True, kw_only=True):
     """Its name."""
 
 
-class AdmissionConfiguration(Struct, frozen=True, kw_only=True):
+class AdmissionConfiguration(WebhookServing, frozen=True, kw_only=True):
     """Telling pods their gang while they are created."""
 
     enabled: bool = True
     """Whether pods are told while they are created; otherwise each is written once more after that. The API server asks
     a webhook of the grouper, which is served where the grouper runs in the cluster."""
-    bind_address: str = ""
-    """Address on which the webhook is served; empty is all."""
-    port: int = 2750
-    """Port on which the webhook is served; the Service `spinney-grouper` points at it."""
-    secret_name: str = "spinney-grouper-webhook-cert"  # noqa: S105 - the name of a Secret
-    """The Secret that holds the certificate in mode auto."""
-    cert_provision_mode: Literal["auto", "manual"] = "auto"
-    """`auto`: the grouper makes and renews its certificate; `manual`: it is read, and registered where there is a
-    ca.crt."""
     server_cert_dir: str = "/etc/spinney-grouper/webhook-certs"
-    """Where certificate and key are, as tls.crt and tls.key, in mode manual; read again now and then."""
+    secret_name: str = "spinney-grouper-webhook-cert"  # noqa: S105 - the name of a Secret
 
 
 class GrouperConfiguration(Struct, frozen=True, kw_only=True):

@@ -2,17 +2,15 @@
 
 The answer is always that the pod may be created, with a patch or without one. An API server that gets none in time
 creates the pod as well (``failurePolicy: Ignore``). It asks only about pods of schedulers that are served and that are
-in no group of somebody else. It asks again when webhooks after this one have changed the pod.
+in no other group. It asks again when webhooks after this one have changed the pod.
 """
 
 import base64
 from collections.abc import Iterable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import msgspec
-import structlog
 
 from spinney.api import labels as marks
 from spinney.api.admission import (
@@ -25,9 +23,8 @@ from spinney.api.struct import JSON, decode, encode
 from spinney.grouping.configuration import GrouperConfiguration
 from spinney.grouping.grouper import COMPONENT, Grouper
 from spinney.kube.client import Client
-from spinney.kube.errors import Forbidden, NotFound
-from spinney.kube.webhooks.process import WebhookProcess, WebhookSettings
-from spinney.kube.webhooks.registration import owned_by_role
+from spinney.kube.webhooks.process import WebhookProcess
+from spinney.kube.webhooks.registration import configuration, owned_by_role
 from spinney.kube.webhooks.server import ServicePlace
 
 PATH: Final = "/webhooks/pods"
@@ -35,8 +32,6 @@ SERVICE: Final = COMPONENT
 WEBHOOK: Final = "spinney-grouper-pods"
 """The configuration; API servers ask in the order of names, and most of those that label pods come before it."""
 TIMEOUT_SECONDS: Final = 2
-
-log = structlog.get_logger()
 
 
 class PodReviews:
@@ -73,38 +68,25 @@ class PodReviews:
         return [{"op": "add", "path": f"/metadata/{field}", "value": whole} for field, whole in changes.items()]
 
 
-def configuration(place: ServicePlace, authority: bytes, names: Iterable[str], written: GrouperConfiguration) -> JSON:
+def asking(place: ServicePlace, authority: bytes, names: Iterable[str], written: GrouperConfiguration) -> JSON:
     """Return what tells the API server which pods to ask about, of these scheduler names, and whom to trust."""
-    service = {"name": place.name, "namespace": place.namespace, "path": PATH, "port": place.port}
-    hook = {
-        "name": "pods.grouper.spinney.dev",
-        "clientConfig": {"service": service, "caBundle": base64.b64encode(authority).decode()},
-        "rules": [
-            {
-                "apiGroups": [""],
-                "apiVersions": ["v1"],
-                "resources": ["pods"],
-                "operations": ["CREATE"],
-                "scope": "Namespaced",
-            }
-        ],
-        "matchConditions": _conditions(sorted(names)),
-        "namespaceSelector": {"matchLabels": dict(written.namespace_labels)},
-        "objectSelector": {"matchLabels": dict(written.pod_labels)},
-        "admissionReviewVersions": ["v1"],
-        "failurePolicy": "Ignore",
-        "reinvocationPolicy": "IfNeeded",
-        "matchPolicy": "Equivalent",
-        "sideEffects": "None",
-        "timeoutSeconds": TIMEOUT_SECONDS,
-    }
-    resource = MUTATING_WEBHOOK_CONFIGURATION
-    return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": {"name": WEBHOOK},
-        "webhooks": [hook],
-    }
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
+    return configuration(
+        MUTATING_WEBHOOK_CONFIGURATION,
+        WEBHOOK,
+        place,
+        PATH,
+        authority,
+        name="pods.grouper.spinney.dev",
+        rules=[{**pods, "scope": "Namespaced"}],
+        matchConditions=_conditions(sorted(names)),
+        namespaceSelector={"matchLabels": dict(written.namespace_labels)},
+        objectSelector={"matchLabels": dict(written.pod_labels)},
+        failurePolicy="Ignore",
+        reinvocationPolicy="IfNeeded",
+        matchPolicy="Equivalent",
+        timeoutSeconds=TIMEOUT_SECONDS,
+    )
 
 
 def _conditions(names: Sequence[str]) -> list[JSON]:
@@ -126,33 +108,22 @@ async def register(
     client: Client, grouper: Grouper, written: GrouperConfiguration, place: ServicePlace, authority: bytes
 ) -> None:
     """Apply the configuration; it belongs to the grouper's ClusterRole, so that it goes with it."""
-    manifest = configuration(place, authority, grouper.scheduler_names, written)
+    manifest = asking(place, authority, grouper.scheduler_names, written)
     manifest["metadata"]["ownerReferences"] = await owned_by_role(client, COMPONENT)
     await client.apply(MUTATING_WEBHOOK_CONFIGURATION, manifest, field_manager=COMPONENT)
-
-
-async def unregister(client: Client) -> None:
-    """Have the API server no longer ask, where it was told to before."""
-    try:
-        await client.delete(MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
-    except NotFound:
-        return
-    except Forbidden as error:
-        log.warning("whether the API server still asks about pods cannot be found out", error=str(error))
 
 
 def webhook_process(
     grouper: Grouper, client: Client, written: GrouperConfiguration, *, namespace: str
 ) -> WebhookProcess:
     """Return what answers the API server's reviews, as configured."""
-    admission, place = written.admission, ServicePlace(SERVICE, namespace)
-    settings = WebhookSettings(
-        place=place,
-        bind_address=admission.bind_address,
-        port=admission.port,
-        secret_name=admission.secret_name,
-        directory=Path(admission.server_cert_dir) if admission.cert_provision_mode == "manual" else None,
+    place = ServicePlace(SERVICE, namespace)
+    return WebhookProcess(
+        PodReviews(grouper),
+        client,
+        written.admission,
+        place,
         configurations={WEBHOOK: MUTATING_WEBHOOK_CONFIGURATION},
         register=partial(register, client, grouper, written, place),
+        leaving=lambda: grouper.manager.stopping,
     )
-    return WebhookProcess(PodReviews(grouper), client, settings, leaving=lambda: grouper.manager.stopping)

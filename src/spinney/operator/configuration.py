@@ -19,6 +19,7 @@ from spinney.api.schema.validate_size import DEFAULT_LIMITS
 from spinney.api.struct import JSON, Struct
 from spinney.backends.catalogue import Catalogue
 from spinney.backends.profiles import Profiles, SchedulerConfiguration, resolve
+from spinney.kube.webhooks.configuration import WebhookServing
 
 WORKERS: Final = {"pod_clique_set": 10, "pod_clique": 10, "pod_clique_scaling_group": 5, "pod_gang": 5}
 """How many objects of each kind are reconciled at the same time unless the file says otherwise, as with Grove."""
@@ -61,19 +62,11 @@ class LeaderElectionConfiguration(Struct, frozen=True, kw_only=True):
     """Where the Lease is; by default the namespace the operator runs in."""
 
 
-class WebhookServerConfiguration(Struct, frozen=True, kw_only=True):
-    """Where admission reviews are answered, and with which certificate."""
+class WebhookServerConfiguration(WebhookServing, frozen=True, kw_only=True):
+    """Where the operator answers admission reviews, and with which certificate."""
 
-    bind_address: str = ""
-    """Address to listen on; empty is all."""
-    port: int = 2750
-    """Port to listen on; the Service of the webhooks points at it."""
     server_cert_dir: str = "/etc/grove-operator/webhook-certs"
-    """Where certificate and key are, as tls.crt and tls.key, in mode manual; read again now and then."""
     secret_name: str = "grove-webhook-server-cert"  # noqa: S105 - the name of a Secret
-    """The Secret that holds the certificate in mode auto."""
-    cert_provision_mode: Literal["auto", "manual"] = "auto"
-    """`auto`: the operator makes and renews its own; `manual`: it is read, and registered where there is a ca.crt."""
 
 
 class EndpointConfiguration(Struct, frozen=True, kw_only=True):
@@ -244,15 +237,17 @@ def check(text: str, catalogue: Catalogue, *, source: str = "configuration") -> 
     return LoadedOperatorConfiguration(written, profiles)
 
 
+def workers(written: OperatorConfiguration) -> dict[str, int]:
+    """Return how many objects of each kind are reconciled at the same time."""
+    return {name: getattr(written.controllers, name).concurrent_syncs or default for name, default in WORKERS.items()}
+
+
 def effective(configuration: LoadedOperatorConfiguration) -> str:
     """Return the configuration in force as a file that says everything: defaults, enabled backends, their settings.
 
     Loading it gives the same configuration again.
     """
     written = configuration.written
-    workers = {
-        name: getattr(written.controllers, name).concurrent_syncs or default for name, default in WORKERS.items()
-    }
     profiles = [
         {
             "name": profile.name,
@@ -263,7 +258,7 @@ def effective(configuration: LoadedOperatorConfiguration) -> str:
     ]
     everything = {
         **_spelled_out(written),
-        "controllers": {_camel(name): {"concurrentSyncs": count} for name, count in workers.items()},
+        "controllers": {_camel(name): {"concurrentSyncs": count} for name, count in workers(written).items()},
         "scheduler": {"profiles": profiles},
     }
     return yaml.safe_dump(everything, sort_keys=False)

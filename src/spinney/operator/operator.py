@@ -1,5 +1,6 @@
 """The operator: caches, backends and controllers, composed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,7 +21,7 @@ from spinney.kube.manager import Manager
 from spinney.operator.admission.authorization import WriteAuthorizer
 from spinney.operator.admission.rules import Admission
 from spinney.operator.caches import Caches
-from spinney.operator.configuration import WORKERS, InitContainer, LoadedOperatorConfiguration
+from spinney.operator.configuration import WORKERS, InitContainer, LoadedOperatorConfiguration, workers
 from spinney.operator.controllers.clustertopologybinding import ClusterTopologyBindingController
 from spinney.operator.controllers.growth import Growth
 from spinney.operator.controllers.interlock import GangInterlock
@@ -49,10 +50,8 @@ class Settings:
     mnnvl_enabled: bool = False
     limits: SizeLimits = DEFAULT_LIMITS
     init_container: InitContainer = _OWN
-    set_workers: int = WORKERS["pod_clique_set"]
-    clique_workers: int = WORKERS["pod_clique"]
-    group_workers: int = WORKERS["pod_clique_scaling_group"]
-    gang_workers: int = WORKERS["pod_gang"]
+    workers: Mapping[str, int] = field(default_factory=WORKERS.copy)
+    """How many objects of each kind are reconciled at the same time."""
     operator_user: str | None = None
     """Who the operator is to the API server; with it, generated objects are protected against others."""
     exempt_users: tuple[str, ...] = ()
@@ -67,7 +66,6 @@ class Settings:
         ``user`` is who the operator is to the API server.
         """
         written = configuration.written
-        controllers = written.controllers
         return cls(
             profiles=configuration.profiles,
             topology_enabled=written.topology_aware_scheduling.enabled,
@@ -79,10 +77,7 @@ class Settings:
                 image_pull_policy=written.init_container.image_pull_policy or own.image_pull_policy,
                 image_pull_secrets=written.init_container.image_pull_secrets or own.image_pull_secrets,
             ),
-            set_workers=controllers.pod_clique_set.concurrent_syncs or cls.set_workers,
-            clique_workers=controllers.pod_clique.concurrent_syncs or cls.clique_workers,
-            group_workers=controllers.pod_clique_scaling_group.concurrent_syncs or cls.group_workers,
-            gang_workers=controllers.pod_gang.concurrent_syncs or cls.gang_workers,
+            workers=workers(written),
             operator_user=user if written.authorizer.enabled else None,
             exempt_users=(*written.authorizer.exempt_service_account_user_names, *_scheduler_beside(user)),
         )
@@ -160,10 +155,10 @@ class Operator:
         gangs = PodGangController(shared)
         bindings = ClusterTopologyBindingController(client, caches, registry, events)
         return (
-            sets.register(manager, workers=settings.set_workers),
-            cliques.register(manager, workers=settings.clique_workers),
-            groups.register(manager, workers=settings.group_workers),
-            gangs.register(manager, workers=settings.gang_workers),
+            sets.register(manager, workers=settings.workers["pod_clique_set"]),
+            cliques.register(manager, workers=settings.workers["pod_clique"]),
+            groups.register(manager, workers=settings.workers["pod_clique_scaling_group"]),
+            gangs.register(manager, workers=settings.workers["pod_gang"]),
             bindings.register(manager),
         )
 

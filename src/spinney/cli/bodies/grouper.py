@@ -7,6 +7,7 @@ import msgspec
 import structlog
 import yaml
 
+from spinney.api.admission import MUTATING_WEBHOOK_CONFIGURATION
 from spinney.api.documents import InvalidDocument
 from spinney.backends import every_backend
 from spinney.backends.registry import InitializationFailed
@@ -16,9 +17,10 @@ from spinney.cli.processes import print_checked, run_process, until_cancelled
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.grouping.configuration import GrouperConfiguration, LoadedGrouperConfiguration, check, load
 from spinney.grouping.grouper import COMPONENT, Grouper
-from spinney.grouping.webhook import unregister, webhook_process
+from spinney.grouping.webhook import WEBHOOK, webhook_process
 from spinney.kube.config import namespace_in_cluster
 from spinney.kube.manager import Manager
+from spinney.kube.webhooks.registration import unregister
 
 log = structlog.get_logger()
 
@@ -57,7 +59,7 @@ async def _tell_at_creation(running: Grouper, manager: Manager, written: Grouper
         log.info("pods are told their gang after their creation: this process does not run in a cluster")
         return
     if not written.admission.enabled:
-        await unregister(manager.unfenced)
+        await unregister(manager.unfenced, MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
         return
     webhook = webhook_process(running, manager.unfenced, written, namespace=namespace)
     manager.add_runnable("webhook", webhook.run, needs_lease=False)

@@ -25,7 +25,7 @@ from spinney.kube.errors import KubeError
 from spinney.kube.lease import LeaseTimes
 from spinney.kube.manager import ComponentFailed
 from spinney.kube.serving import HealthServer
-from spinney.operator.admission.serving import webhook_process
+from spinney.operator.admission.webhooks import webhook_process
 from spinney.operator.configuration import (
     InitContainer,
     LeaderElectionConfiguration,

@@ -8,7 +8,6 @@ former one, whose authority is still in the bundle, goes on. After each look the
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +17,7 @@ from spinney.api.resource import Resource
 from spinney.kube.client import Client
 from spinney.kube.errors import KubeError
 from spinney.kube.webhooks.certificates import provision, service_names, still_trusts
+from spinney.kube.webhooks.configuration import WebhookServing
 from spinney.kube.webhooks.server import Reviewer, ServicePlace, WebhookServer, certificate_in
 from spinney.kube.webhooks.trust import distrust
 from spinney.runtime.certificates import ServingCertificate
@@ -29,37 +29,29 @@ SOON_SECONDS: Final = 1.0
 """Between looks while the API server would not trust what is served."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class WebhookSettings:
-    """Where webhooks are served, with which certificate, and how the API server is told of them."""
-
-    place: ServicePlace
-    bind_address: str
-    port: int
-    secret_name: str
-    """The Secret with the certificate that the process makes and renews itself."""
-    directory: Path | None
-    """Where a certificate is that somebody else provides."""
-    configurations: Mapping[str, Resource]
-    """What is registered with the API server, by name."""
-    register: Callable[[bytes], Awaitable[None]]
-    """Has the API server ask, and trust the authorities of this bundle."""
-
-
 class WebhookProcess:
-    """Serves admission beside the controllers, on every replica, leading or not. Mutable: learns its port."""
+    """Serves admission beside the controllers, on every replica, leading or not. Mutable: learns its port.
+
+    ``configurations`` are registered with the API server, by name; ``register`` has it ask, and trust a bundle.
+    """
 
     def __init__(
         self,
         admission: Reviewer,
         client: Client,
-        settings: WebhookSettings,
+        serving: WebhookServing,
+        place: ServicePlace,
         *,
+        configurations: Mapping[str, Resource],
+        register: Callable[[bytes], Awaitable[None]],
         leaving: Callable[[], bool] = lambda: False,
     ) -> None:
         self._admission = admission
         self._client = client
-        self._settings = settings
+        self._serving = serving
+        self._place = place
+        self._configurations = configurations
+        self._tell = register
         self._leaving = leaving
         self.port: int | None = None
         self._problem: str | None = "webhooks are not served yet"
@@ -70,10 +62,10 @@ class WebhookProcess:
 
     async def run(self) -> None:
         """Serve until cancelled."""
-        settings = self._settings
+        serving = self._serving
         presented = await self._certificate()
         server = WebhookServer(
-            self._admission, presented, host=settings.bind_address, port=settings.port, leaving=self._leaving
+            self._admission, presented, host=serving.bind_address, port=serving.port, leaving=self._leaving
         )
         async with server.serving() as self.port:
             self._problem = "the API server was not told yet whom to trust"
@@ -90,9 +82,8 @@ class WebhookProcess:
 
     async def _prove(self, port: int) -> None:
         """Find out whether the API server, as it was told, would trust what is served; remember why not."""
-        settings = self._settings
         try:
-            self._problem = await distrust(self._client, settings.configurations, port, settings.bind_address)
+            self._problem = await distrust(self._client, self._configurations, port, self._serving.bind_address)
         except KubeError as error:
             log.warning("webhook registration not read", error=str(error))
             return
@@ -111,14 +102,13 @@ class WebhookProcess:
         return found
 
     async def _certificate(self) -> ServingCertificate:
-        settings = self._settings
-        if settings.directory is not None:
-            return certificate_in(settings.directory)
-        names = service_names(settings.place.name, settings.place.namespace)
+        if self._serving.cert_provision_mode == "manual":
+            return certificate_in(Path(self._serving.server_cert_dir))
+        names = service_names(self._place.name, self._place.namespace)
         now = self._client.runtime.clock.now()
-        return await provision(self._client, settings.secret_name, settings.place.namespace, names, now)
+        return await provision(self._client, self._serving.secret_name, self._place.namespace, names, now)
 
     async def _register(self, certificate: ServingCertificate) -> None:
         """Have the API server ask here, and trust who signed the certificate; without that, others see to it."""
         if certificate.authority:
-            await self._settings.register(certificate.authority)
+            await self._tell(certificate.authority)

@@ -1,25 +1,24 @@
-"""The registration of the operator's webhooks with the API server.
+"""The operator's webhooks: registered with the API server, and served for as long as the operator runs.
 
 The operator applies the configurations, so that they carry the authority that signed the present certificate.
 """
 
-import base64
+from collections.abc import Callable
+from functools import partial
 from typing import Final
-
-import structlog
 
 from spinney.api.admission import MUTATING_WEBHOOK_CONFIGURATION, VALIDATING_WEBHOOK_CONFIGURATION
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
-from spinney.kube.errors import Forbidden, NotFound
-from spinney.kube.webhooks.registration import owned_by_role
+from spinney.kube.webhooks.process import WebhookProcess
+from spinney.kube.webhooks.registration import configuration, owned_by_role, unregister
 from spinney.kube.webhooks.server import ServicePlace
-from spinney.operator.admission.rules import AUTHORIZE, DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY
-
-log = structlog.get_logger()
+from spinney.operator.admission.rules import AUTHORIZE, DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, Admission
+from spinney.operator.configuration import OperatorConfiguration
 
 FIELD_MANAGER: Final = "spinney-operator"
+SERVICE: Final = "grove-operator"
 DEFAULTING: Final = "podcliqueset-defaulting-webhook"
 VALIDATING: Final = "podcliqueset-validating-webhook"
 TOPOLOGIES: Final = "clustertopology-validating-webhook"
@@ -35,57 +34,59 @@ OPERATOR_ROLE: Final = "grove-operator"
 TIMEOUT_SECONDS: Final = 10
 
 
+def webhook_process(
+    admission: Admission,
+    client: Client,
+    written: OperatorConfiguration,
+    *,
+    namespace: str,
+    leaving: Callable[[], bool] = lambda: False,
+) -> WebhookProcess:
+    """Return what serves the operator's webhooks, as configured."""
+    place = ServicePlace(SERVICE, namespace)
+    return WebhookProcess(
+        admission,
+        client,
+        written.server.webhooks,
+        place,
+        configurations=WEBHOOK_CONFIGURATIONS,
+        register=partial(register, client, place, authorizer=written.authorizer.enabled),
+        leaving=leaving,
+    )
+
+
 def configurations(place: ServicePlace, authority: bytes, *, authorizer: bool) -> list[tuple[Resource, JSON]]:
     """Return what tells the API server which requests to have reviewed where."""
-    bundle = base64.b64encode(authority).decode()
 
-    def webhook(name: str, path: str, rules: list[JSON], **more: object) -> JSON:
-        service = {"name": place.name, "namespace": place.namespace, "path": path, "port": place.port}
-        return {
-            "name": name,
-            "clientConfig": {"service": service, "caBundle": bundle},
-            "rules": rules,
-            "admissionReviewVersions": ["v1"],
-            "failurePolicy": "Fail",
-            "matchPolicy": "Exact",
-            "sideEffects": "None",
-            "timeoutSeconds": TIMEOUT_SECONDS,
+    def asking(name: str, webhook: str, path: str, rules: list[JSON], **more: object) -> tuple[Resource, JSON]:
+        resource = WEBHOOK_CONFIGURATIONS[name]
+        return resource, configuration(
+            resource,
+            name,
+            place,
+            path,
+            authority,
+            name=webhook,
+            rules=rules,
+            failurePolicy="Fail",
+            matchPolicy="Exact",
+            timeoutSeconds=TIMEOUT_SECONDS,
             **more,
-        }
+        )
 
     sets = [_rule("grove.io", "v1alpha1", ["podcliquesets"], ["CREATE", "UPDATE"])]
     scales = [_rule("grove.io", "v1alpha1", ["podcliquesets/scale"], ["UPDATE"])]
     bindings = [_rule("grove.io", "v1alpha1", ["clustertopologybindings"], ["CREATE", "UPDATE"])]
-    mutating, validating = MUTATING_WEBHOOK_CONFIGURATION, VALIDATING_WEBHOOK_CONFIGURATION
     found = [
-        (mutating, DEFAULTING, webhook("pcs.defaulting.webhooks.grove.io", DEFAULT_SET, sets)),
-        (
-            validating,
-            VALIDATING,
-            webhook("pcs.validating.webhooks.grove.io", VALIDATE_SET, sets + scales),
-        ),
-        (
-            validating,
-            TOPOLOGIES,
-            webhook("clustertopology.validating.webhooks.grove.io", VALIDATE_TOPOLOGY, bindings),
-        ),
+        asking(DEFAULTING, "pcs.defaulting.webhooks.grove.io", DEFAULT_SET, sets),
+        asking(VALIDATING, "pcs.validating.webhooks.grove.io", VALIDATE_SET, sets + scales),
+        asking(TOPOLOGIES, "clustertopology.validating.webhooks.grove.io", VALIDATE_TOPOLOGY, bindings),
     ]
     if authorizer:
         selector = {"matchLabels": {"app.kubernetes.io/managed-by": "grove-operator"}}
-        hook = webhook("authorizer.webhooks.grove.io", AUTHORIZE, _protected(), objectSelector=selector)
-        found.append((validating, AUTHORIZER, hook))
-    return [
-        (
-            resource,
-            {
-                "apiVersion": resource.api_version,
-                "kind": resource.kind,
-                "metadata": {"name": name},
-                "webhooks": [hook],
-            },
-        )
-        for resource, name, hook in found
-    ]
+        hook = "authorizer.webhooks.grove.io"
+        found.append(asking(AUTHORIZER, hook, AUTHORIZE, _protected(), objectSelector=selector))
+    return found
 
 
 async def register(client: Client, place: ServicePlace, authority: bytes, *, authorizer: bool) -> None:
@@ -98,16 +99,7 @@ async def register(client: Client, place: ServicePlace, authority: bytes, *, aut
         manifest["metadata"]["ownerReferences"] = owners
         await client.apply(resource, manifest, field_manager=FIELD_MANAGER)
     if not authorizer:
-        await _unregister_authorizer(client)
-
-
-async def _unregister_authorizer(client: Client) -> None:
-    try:
-        await client.delete(VALIDATING_WEBHOOK_CONFIGURATION, AUTHORIZER)
-    except NotFound:
-        return
-    except Forbidden as error:  # rights of an older installation; where it was never on, nothing is left behind
-        log.warning("whether an authorizer is still registered cannot be found out", error=str(error))
+        await unregister(client, VALIDATING_WEBHOOK_CONFIGURATION, AUTHORIZER)
 
 
 def _rule(group: str, version: str, resources: list[str], operations: list[str]) -> JSON:
