@@ -1,7 +1,10 @@
 """The controllers of workloads in one process: caches, queues and who wakes whom."""
 
+from collections.abc import Mapping
+
 from spinney.api.core import POD, Pod
 from spinney.api.resource import Resource
+from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.kube.expectations import Expectations
 from spinney.kube.manager import Manager
@@ -25,29 +28,24 @@ class WorkloadControllers:
         pods = self.manager.cache(POD, Pod, indexes={BY_OWNER: owner})
         sets = self.manager.cache(REPLICA_SET, WorkloadObject, indexes={BY_OWNER: owner})
         deployments = self.manager.cache(DEPLOYMENT, WorkloadObject)
-        stateful_sets = self.manager.cache(STATEFUL_SET, WorkloadObject)
-        jobs = self.manager.cache(JOB, WorkloadObject)
 
-        def upkeep(resource: Resource) -> Upkeep:
+        def upkeep(resource: Resource, workloads: WatchCache[WorkloadObject]) -> Upkeep:
             expectations = Expectations(client.runtime)
             pods.subscribe(expectations.observe)
-            return Upkeep(client, resource, pods, expectations)
+            return Upkeep(client, resource, workloads, pods, expectations)
 
-        replica_sets = ReplicaSets(sets, upkeep(REPLICA_SET))
-        for name, resource, cache, reconcile in (
-            ("replicaset", REPLICA_SET, sets, replica_sets.reconcile),
-            (
-                "statefulset",
-                STATEFUL_SET,
-                stateful_sets,
-                StatefulSets(stateful_sets, client, upkeep(STATEFUL_SET)).reconcile,
-            ),
-            ("job", JOB, jobs, Jobs(jobs, client, upkeep(JOB)).reconcile),
-        ):
-            controller = a_controller(self.manager, name, reconcile, workers=WORKERS)
+        keepers: Mapping[Resource, type[ReplicaSets | StatefulSets | Jobs]] = {
+            REPLICA_SET: ReplicaSets,
+            STATEFUL_SET: StatefulSets,
+            JOB: Jobs,
+        }
+        for resource, keeper in keepers.items():
+            cache = sets if resource == REPLICA_SET else self.manager.cache(resource, WorkloadObject)
+            reconcile = keeper(upkeep(resource, cache)).reconcile
+            controller = a_controller(self.manager, resource.kind.lower(), reconcile, workers=WORKERS)
             controller.watch(cache)
             controller.watch(pods, to_controller_of(resource))
-        rollouts = Deployments(deployments, sets, client, upkeep(DEPLOYMENT))
+        rollouts = Deployments(sets, upkeep(DEPLOYMENT, deployments))
         controller = a_controller(self.manager, "deployment", rollouts.reconcile, workers=WORKERS)
         controller.watch(deployments)
         controller.watch(sets, to_controller_of(DEPLOYMENT))

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from spinney.api.struct import JSON
 from spinney.kube.cache import WatchCache
-from spinney.kube.client import Client
 from spinney.kube.controller import Requeue
 from spinney.kube.errors import AlreadyExists
 from spinney.kube.keys import Key
@@ -30,14 +29,12 @@ _HISTORY = 10
 class Deployments:
     """Keeps the ReplicaSets of Deployments."""
 
-    deployments: WatchCache[WorkloadObject]
     sets: WatchCache[WorkloadObject]
-    client: Client
     upkeep: Upkeep
 
     async def reconcile(self, key: Key) -> Requeue | None:
         """Bring the newest ReplicaSet up and the others down, within what the strategy allows."""
-        found = self.deployments.get(key)
+        found = self.upkeep.workloads.get(key)
         if found is None or found.metadata.deleting:
             return None
         owned = self.sets.index(BY_OWNER, found.metadata.uid)
@@ -51,7 +48,7 @@ class Deployments:
             chosen = next(one for one in owned if one.metadata.name == each)
             if chosen.replicas != replicas:
                 patch = {"metadata": {"uid": chosen.metadata.uid}, "spec": {"replicas": replicas}}
-                await self.client.patch(REPLICA_SET, each, patch, found.metadata.namespace, type=Unread)
+                await self.upkeep.client.patch(REPLICA_SET, each, patch, found.metadata.namespace, type=Unread)
         await self._forget(found, others)
         await self.upkeep.report(found, _status(found, newest, owned, self.upkeep.now()))
         return None
@@ -76,7 +73,7 @@ class Deployments:
             },
         }
         try:
-            await self.client.create(REPLICA_SET, manifest, found.metadata.namespace, type=Unread)
+            await self.upkeep.client.create(REPLICA_SET, manifest, found.metadata.namespace, type=Unread)
         except AlreadyExists:
             return  # the cache is about to show it
 
@@ -86,7 +83,7 @@ class Deployments:
         empty = [each for each in others if not each.replicas and not each.status.get("replicas")]
         empty.sort(key=lambda each: (str(each.metadata.creation_timestamp), each.metadata.name))
         for each in empty[: max(len(empty) - kept, 0)]:
-            await delete_exactly(self.client, REPLICA_SET, each)
+            await delete_exactly(self.upkeep.client, REPLICA_SET, each)
 
 
 def wanted(found: WorkloadObject, newest: WorkloadObject, others: list[WorkloadObject]) -> dict[str, int]:

@@ -8,8 +8,6 @@ from typing import Final
 from spinney.api.core import Pod
 from spinney.api.struct import JSON
 from spinney.api.time import parse_timestamp
-from spinney.kube.cache import WatchCache
-from spinney.kube.client import Client
 from spinney.kube.controller import Requeue
 from spinney.kube.keys import Key
 from spinney.kube.reconciling import delete_exactly
@@ -34,13 +32,11 @@ _FINISHED: Final = ("Complete", "Failed")
 class Jobs:
     """Keeps the pods of Jobs."""
 
-    jobs: WatchCache[WorkloadObject]
-    client: Client
     upkeep: Upkeep
 
     async def reconcile(self, key: Key) -> Requeue | None:
         """Start what is due, end what is over, and count."""
-        found = self.upkeep.due(self.jobs, key)
+        found = self.upkeep.due(key)
         if found is None:
             return None
         if is_finished(found):
@@ -50,7 +46,7 @@ class Jobs:
         failed = sum(pod.status.phase == "Failed" for pod in pods)
         succeeded = [pod for pod in pods if pod.status.phase == "Succeeded"]
         suspended = bool(found.spec.get("suspend"))
-        ended = _ending(found, succeeded, active, failed, self.client.runtime.clock.now())
+        ended = _ending(found, succeeded, active, failed, self.upkeep.clock.now())
         if suspended or ended is not None:
             await self.upkeep.delete(found, active)
             active = []
@@ -59,7 +55,7 @@ class Jobs:
             await self.upkeep.create(found, [_pod(found, index) for index in start])
             await self.upkeep.delete(found, surplus)
         await self.upkeep.report(found, self._status(found, active, succeeded, failed, ended, suspended=suspended))
-        return _until_deadline(found, self.client.runtime.clock.now())
+        return _until_deadline(found, self.upkeep.clock.now())
 
     def _status(
         self,
@@ -101,12 +97,10 @@ class Jobs:
         ]
         if seconds is None or not times:
             return None
-        left = (
-            parse_timestamp(times[0]) + timedelta(seconds=seconds) - self.client.runtime.clock.now()
-        ).total_seconds()
+        left = (parse_timestamp(times[0]) + timedelta(seconds=seconds) - self.upkeep.clock.now()).total_seconds()
         if left > 0:
             return Requeue(left)
-        await delete_exactly(self.client, JOB, found)
+        await delete_exactly(self.upkeep.client, JOB, found)
         return None
 
 

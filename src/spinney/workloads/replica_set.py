@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
-from spinney.kube.cache import WatchCache
 from spinney.kube.controller import Requeue
 from spinney.kube.keys import Key
-from spinney.workloads.objects import REPLICA_SET, WorkloadObject, dispensable_first, is_active, is_ready, pod_of
+from spinney.workloads.objects import REPLICA_SET, dispensable_first, is_active, is_ready, pod_of
 from spinney.workloads.upkeep import Upkeep
 
 
@@ -13,12 +12,11 @@ from spinney.workloads.upkeep import Upkeep
 class ReplicaSets:
     """Keeps the pods of ReplicaSets."""
 
-    sets: WatchCache[WorkloadObject]
     upkeep: Upkeep
 
     async def reconcile(self, key: Key) -> Requeue | None:
         """Create what is missing, delete what is too much, and count."""
-        found = self.upkeep.due(self.sets, key)
+        found = self.upkeep.due(key)
         if found is None:
             return None
         active = [pod for pod in self.upkeep.of(found) if is_active(pod)]

@@ -6,8 +6,6 @@ from typing import Any
 
 from spinney.api.core import PERSISTENT_VOLUME_CLAIM, Pod
 from spinney.api.struct import JSON
-from spinney.kube.cache import WatchCache
-from spinney.kube.client import Client
 from spinney.kube.controller import Requeue
 from spinney.kube.keys import Key
 from spinney.kube.reconciling import create_once
@@ -23,13 +21,11 @@ _INDEX = "apps.kubernetes.io/pod-index"
 class StatefulSets:
     """Keeps the pods of StatefulSets."""
 
-    sets: WatchCache[WorkloadObject]
-    client: Client
     upkeep: Upkeep
 
     async def reconcile(self, key: Key) -> Requeue | None:
         """Take the next step: one pod at a time, or all at once where the set allows it."""
-        found = self.upkeep.due(self.sets, key)
+        found = self.upkeep.due(key)
         if found is None:
             return None
         pods = {_ordinal(found, pod): pod for pod in self.upkeep.of(found)}
@@ -69,7 +65,7 @@ class StatefulSets:
                 "namespace": found.metadata.namespace,
                 "labels": {**(metadata.get("labels") or {}), **labels},
             }
-            await create_once(self.client, PERSISTENT_VOLUME_CLAIM, claim)
+            await create_once(self.upkeep.client, PERSISTENT_VOLUME_CLAIM, claim)
 
 
 def steps(found: WorkloadObject, pods: dict[int, Pod], revision: str) -> tuple[list[int], list[int]]:

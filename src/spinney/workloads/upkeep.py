@@ -14,6 +14,7 @@ from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.expectations import Expectations
 from spinney.kube.keys import Identified, Key, key_of
 from spinney.kube.reconciling import Unread, unless_gone, write_each
+from spinney.runtime import Clock
 from spinney.workloads.objects import BY_OWNER, JOB, WorkloadObject
 
 
@@ -23,16 +24,17 @@ class Upkeep:
 
     client: Client
     resource: Resource
+    workloads: WatchCache[WorkloadObject]
     pods: WatchCache[Pod]
     expectations: Expectations
 
-    def due(self, workloads: WatchCache[WorkloadObject], key: Key) -> WorkloadObject | None:
+    def due(self, key: Key) -> WorkloadObject | None:
         """Return a workload whose pods may be looked after now.
 
         ``None``: it is gone or going, or the cache has not yet shown what was written; the event of that wakes the
         controller.
         """
-        found = workloads.get(key)
+        found = self.workloads.get(key)
         if found is None:
             self.expectations.forget(key)
             return None
@@ -42,9 +44,14 @@ class Upkeep:
         """Return the pods a workload controls, in order of name."""
         return self.pods.index(BY_OWNER, found.metadata.uid)
 
+    @property
+    def clock(self) -> Clock:
+        """Return the clock of the cluster."""
+        return self.client.runtime.clock
+
     def now(self) -> str:
         """Return the time, as objects write it."""
-        return timestamp(self.client.runtime.clock.now())
+        return timestamp(self.clock.now())
 
     async def create(self, found: WorkloadObject, manifests: Iterable[JSON]) -> None:
         """Create pods for a workload."""
