@@ -39,106 +39,81 @@ def name_in_tree(part: str, gang: PodGang) -> str:
 
 def tree(gang: PodGang, priority_class: str, *, topology: bool) -> list[tuple[Resource, Struct]]:
     """Return everything a gang consists of, parents before children."""
-    builder = _Tree(gang, priority_class, topology)
-    return [builder.workload(), builder.root(), *builder.inner(), *builder.leaves()]
+    builder, whole = _Tree(gang, priority_class, topology), gang.metadata.name
+    root = builder.root()
+    inner = root.composite_pod_group_templates
+    return [
+        builder.workload(root),
+        builder.composite(whole, root, None),
+        *(builder.composite(each.name, each, whole) for each in inner),
+        *(builder.leaf(each, whole) for each in root.pod_group_templates),
+        *(builder.leaf(each, parent.name) for parent in inner for each in parent.pod_group_templates),
+    ]
 
 
 class _Tree:
-    """The parts of one tree, each as template and as object."""
+    """The parts of one tree: templates first, which the Workload lists, then an object for each."""
 
     def __init__(self, gang: PodGang, priority_class: str, topology: bool) -> None:
         self._gang = gang
         self._priority = priority_class
         self._topology = topology
-        self._configs = gang.spec.topology_constraint_group_configs
-        self._parents = {name: config.name for config in self._configs for name in config.pod_group_names}
 
-    def workload(self) -> tuple[Resource, Struct]:
-        """Return the Workload with the templates of the whole tree."""
-        gang = self._gang
+    def root(self) -> v1beta1.CompositePodGroupTemplate:
+        """Return the template that needs all its children: groups, and sets of them with a constraint of their own."""
+        spec = self._gang.spec
+        groups = {group.name: self._template(group) for group in spec.pod_groups}
         inner = tuple(
             v1beta1.CompositePodGroupTemplate(
                 name=config.name,
                 scheduling_policy=_all_of(len(config.pod_group_names)),
                 scheduling_constraints=self._constraints(config.topology_constraint),
                 priority_class_name=self._priority,
-                pod_group_templates=tuple(
-                    self._template(group) for group in gang.spec.pod_groups if self._parent(group) == config.name
-                ),
+                pod_group_templates=tuple(groups.pop(name) for name in config.pod_group_names if name in groups),
             )
-            for config in self._configs
+            for config in spec.topology_constraint_group_configs
         )
-        root = v1beta1.CompositePodGroupTemplate(
+        return v1beta1.CompositePodGroupTemplate(
             name=ROOT,
-            scheduling_policy=_all_of(self._children()),
-            scheduling_constraints=self._constraints(gang.spec.topology_constraint),
+            scheduling_policy=_all_of(len(inner) + len(groups)),
+            scheduling_constraints=self._constraints(spec.topology_constraint),
             disruption_mode=v1beta1.DisruptionMode(all=v1beta1.DisruptAll()),
             priority_class_name=self._priority,
-            pod_group_templates=tuple(
-                self._template(group) for group in gang.spec.pod_groups if self._parent(group) is None
-            ),
+            pod_group_templates=tuple(groups.values()),
             composite_pod_group_templates=inner,
         )
-        reference = v1alpha1.ControllerReference(api_group=POD_GANG.group, kind=POD_GANG.kind, name=gang.metadata.name)
+
+    def workload(self, root: v1beta1.CompositePodGroupTemplate) -> tuple[Resource, Struct]:
+        """Return the Workload with the templates of the whole tree."""
+        name, resource = self._gang.metadata.name, v1beta1.WORKLOAD_V1ALPHA3
+        reference = v1alpha1.ControllerReference(api_group=POD_GANG.group, kind=POD_GANG.kind, name=name)
         spec = v1beta1.WorkloadSpec(controller_ref=reference, composite_pod_group_templates=(root,))
-        resource = v1beta1.WORKLOAD_V1ALPHA3
-        workload = v1beta1.Workload(
-            api_version=resource.api_version, metadata=self._metadata(gang.metadata.name), spec=spec
+        return resource, v1beta1.Workload(api_version=resource.api_version, metadata=self._metadata(name), spec=spec)
+
+    def composite(
+        self, part: str, template: v1beta1.CompositePodGroupTemplate, parent: str | None
+    ) -> tuple[Resource, Struct]:
+        """Return the composite of a template."""
+        spec = v1beta1.CompositePodGroupSpec(
+            parent_composite_pod_group_name=None if parent is None else name_in_tree(parent, self._gang),
+            workload_ref=self._reference(template.name),
+            scheduling_policy=template.scheduling_policy,
+            scheduling_constraints=template.scheduling_constraints,
+            disruption_mode=template.disruption_mode,
+            priority_class_name=self._priority,
         )
-        return resource, workload
+        return v1beta1.COMPOSITE_POD_GROUP, v1beta1.CompositePodGroup(metadata=self._metadata(part), spec=spec)
 
-    def root(self) -> tuple[Resource, Struct]:
-        """Return the composite that needs all its children."""
-        return v1beta1.COMPOSITE_POD_GROUP, v1beta1.CompositePodGroup(
-            metadata=self._metadata(self._gang.metadata.name),
-            spec=v1beta1.CompositePodGroupSpec(
-                workload_ref=self._reference(ROOT),
-                scheduling_policy=_all_of(self._children()),
-                scheduling_constraints=self._constraints(self._gang.spec.topology_constraint),
-                disruption_mode=v1beta1.DisruptionMode(all=v1beta1.DisruptAll()),
-                priority_class_name=self._priority,
-            ),
+    def leaf(self, template: v1beta1.PodGroupTemplate, parent: str) -> tuple[Resource, Struct]:
+        """Return the pod group of a template."""
+        spec = v1beta1.PodGroupSpec(
+            parent_composite_pod_group_name=name_in_tree(parent, self._gang),
+            workload_ref=self._reference(template.name),
+            scheduling_policy=template.scheduling_policy,
+            scheduling_constraints=template.scheduling_constraints,
+            priority_class_name=self._priority,
         )
-
-    def inner(self) -> list[tuple[Resource, Struct]]:
-        """Return a composite for each set of groups that shares a topology constraint."""
-        return [
-            (
-                v1beta1.COMPOSITE_POD_GROUP,
-                v1beta1.CompositePodGroup(
-                    metadata=self._metadata(config.name),
-                    spec=v1beta1.CompositePodGroupSpec(
-                        parent_composite_pod_group_name=name_in_tree(self._gang.metadata.name, self._gang),
-                        workload_ref=self._reference(config.name),
-                        scheduling_policy=_all_of(len(config.pod_group_names)),
-                        scheduling_constraints=self._constraints(config.topology_constraint),
-                        priority_class_name=self._priority,
-                    ),
-                ),
-            )
-            for config in self._configs
-        ]
-
-    def leaves(self) -> list[tuple[Resource, Struct]]:
-        """Return a pod group for each group of the gang."""
-        return [
-            (
-                v1beta1.POD_GROUP,
-                v1beta1.PodGroup(
-                    metadata=self._metadata(group.name),
-                    spec=v1beta1.PodGroupSpec(
-                        parent_composite_pod_group_name=name_in_tree(
-                            self._parent(group) or self._gang.metadata.name, self._gang
-                        ),
-                        workload_ref=self._reference(group.name),
-                        scheduling_policy=_minimum(group),
-                        scheduling_constraints=self._constraints(group.topology_constraint),
-                        priority_class_name=self._priority,
-                    ),
-                ),
-            )
-            for group in self._gang.spec.pod_groups
-        ]
+        return v1beta1.POD_GROUP, v1beta1.PodGroup(metadata=self._metadata(template.name), spec=spec)
 
     def _template(self, group: PodGroup) -> v1beta1.PodGroupTemplate:
         return v1beta1.PodGroupTemplate(
@@ -147,12 +122,6 @@ class _Tree:
             scheduling_constraints=self._constraints(group.topology_constraint),
             priority_class_name=self._priority,
         )
-
-    def _children(self) -> int:
-        return len(self._configs) + sum(self._parent(group) is None for group in self._gang.spec.pod_groups)
-
-    def _parent(self, group: PodGroup) -> str | None:
-        return self._parents.get(group.name)
 
     def _metadata(self, part: str) -> ObjectMeta:
         return metadata_for(self._gang, name_in_tree(part, self._gang))

@@ -184,14 +184,14 @@ class KubeScheduler(SchedulerBackend):
         native.join(spec, "spinney-trial")
         manifest = {"metadata": {"name": "spinney-trial", "namespace": TRIAL_NAMESPACE}, "spec": spec}
         try:
-            created: JSON = await self.context.client.create(POD, manifest, dry_run=True)
+            created = await self.context.client.create(POD, manifest, dry_run=True, type=Pod)
         except AlreadyExists:
             return
         except ApiError as error:
             raise BackendUnavailable(
                 f"gangScheduling is on, and a trial pod in namespace {TRIAL_NAMESPACE!r} was refused: {error}"
             ) from error
-        if not native.has_joined(created["spec"]):
+        if native.joined(created.spec) is None:
             raise BackendUnavailable(
                 "gangScheduling is on, and the API server drops the reference from pods to their group; "
                 f"start kube-apiserver and kube-scheduler of {native.release} with {native.flags}"
@@ -273,9 +273,9 @@ class KubeScheduler(SchedulerBackend):
             return
         reject_foreign(resource, manifest, existing)
         if resource == native.resource and native.mutable_minimum:
-            minimum = native.minimum(manifest)
-            if native.minimum(existing) != minimum:
-                patch = {"spec": {"schedulingPolicy": {"gang": {"minCount": minimum}}}}
+            policy, stored = (each["spec"]["schedulingPolicy"]["gang"] for each in (manifest, existing))
+            if policy["minCount"] != stored["minCount"]:
+                patch = {"spec": {"schedulingPolicy": {"gang": {"minCount": policy["minCount"]}}}}
                 await client.patch(resource, metadata["name"], patch, metadata["namespace"])
 
     async def _delete_former(self, kind: Resource, gang: PodGang, kept: set[tuple[Resource, str]]) -> None:

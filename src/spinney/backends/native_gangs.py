@@ -72,14 +72,6 @@ class NativeGangs(ABC):
     def joined(self, pod_spec: PodSpec) -> str | None:
         """Return the group that a pod names."""
 
-    @abstractmethod
-    def has_joined(self, pod_spec: JSON) -> bool:
-        """Tell whether a pod that was sent as a member came back as one."""
-
-    @abstractmethod
-    def minimum(self, group: JSON) -> int:
-        """Return the minimum of an existing group."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class PodGroups(NativeGangs):
@@ -105,12 +97,6 @@ class PodGroups(NativeGangs):
     def joined(self, pod_spec: PodSpec) -> str | None:
         return None if pod_spec.scheduling_group is None else pod_spec.scheduling_group.pod_group_name
 
-    def has_joined(self, pod_spec: JSON) -> bool:
-        return "schedulingGroup" in pod_spec
-
-    def minimum(self, group: JSON) -> int:
-        return int(group["spec"]["schedulingPolicy"]["gang"]["minCount"])
-
 
 class Workloads(NativeGangs):
     """A group inside a Workload, which pods name in ``spec.workloadRef``: the form of 1.35."""
@@ -132,12 +118,6 @@ class Workloads(NativeGangs):
 
     def joined(self, pod_spec: PodSpec) -> str | None:
         return None if pod_spec.workload_ref is None else pod_spec.workload_ref.name
-
-    def has_joined(self, pod_spec: JSON) -> bool:
-        return "workloadRef" in pod_spec
-
-    def minimum(self, group: JSON) -> int:
-        return int(group["spec"]["podGroups"][0]["policy"]["gang"]["minCount"])
 
 
 def _policy(gang: PodGang) -> v1alpha1.GangPolicy:
