@@ -73,8 +73,8 @@ class Document:
         return 1
 
     def problem(self, path: tuple[Step, ...], message: str) -> DocumentProblem:
-        """Return a problem at ``path`` of this document."""
-        return DocumentProblem(self.source, self.line(*path), spelled(path), message)
+        """Return a problem at ``path`` of this document, which is told as it stands in the whole one."""
+        return DocumentProblem(self.source, self.line(*path), spelled(self.place + path), message)
 
     def at(self, *path: Step) -> "Document":
         """Return a part as a document of its own that keeps its lines; an absent part is an empty mapping."""
@@ -159,12 +159,12 @@ def parse(text: str, source: str) -> Document:
     return Document(source, value, lines)
 
 
-def decode(kind: type[T], document: Document, at: tuple[Step, ...] = ()) -> T:
-    """Decode a document strictly into ``kind``; ``at`` is where it stands in the file, for messages."""
+def decode(kind: type[T], document: Document) -> T:
+    """Decode a document strictly into ``kind``."""
     problems: list[DocumentProblem] = []
 
     def report(path: tuple[Step, ...], message: str) -> None:
-        problems.append(DocumentProblem(document.source, document.line(*path), spelled(at + path), message))
+        problems.append(document.problem(path, message))
 
     value = document.value if document.value is not None else {}
     if not isinstance(value, Mapping):
@@ -176,7 +176,7 @@ def decode(kind: type[T], document: Document, at: tuple[Step, ...] = ()) -> T:
     except msgspec.ValidationError as error:
         message, _, where = str(error).partition(" - at ")
         path = _path_of(where)
-        if not any(problem.path == spelled(at + path) for problem in problems):
+        if not any(problem.path == spelled(document.place + path) for problem in problems):
             report(path, message[:1].lower() + message[1:])
         raise InvalidDocument(problems) from error
     if problems:

@@ -10,13 +10,11 @@ from typing import Any
 
 import msgspec
 
-from spinney.api.documents import Document, DocumentProblem, InvalidDocument, Step, decode, nearest, spelled
+from spinney.api.documents import Document, DocumentProblem, InvalidDocument, Step, decode, nearest
 from spinney.api.struct import JSON, Struct
 from spinney.backends.catalogue import Catalogue, UnusableBackend
 
 ALWAYS_ENABLED = "default-scheduler"
-BLOCK: tuple[Step, ...] = ("scheduler",)
-"""Where the block stands in the configuration."""
 
 
 class SchedulerProfile(Struct, frozen=True, kw_only=True):
@@ -74,15 +72,10 @@ class _Findings:
     problems: list[DocumentProblem] = field(default_factory=list)
 
     def report(self, path: tuple[Step, ...], message: str) -> None:
-        line = self.document.line(*path)
-        self.problems.append(DocumentProblem(self.document.source, line, spelled((*BLOCK, *path)), message))
+        self.problems.append(self.document.problem(path, message))
 
 
-def resolve(
-    written: SchedulerConfiguration,
-    catalogue: Catalogue,
-    document: Document,
-) -> Profiles:
+def resolve(written: SchedulerConfiguration, catalogue: Catalogue, document: Document) -> Profiles:
     """Return the profiles in force, or raise :class:`InvalidDocument` with everything that is wrong.
 
     ``document`` is the scheduler block itself.
@@ -130,7 +123,7 @@ def _resolve_one(
     config: Any = None
     if backend.config_type is not None:
         try:
-            config = decode(backend.config_type, findings.document.at(*path, "config"), (*BLOCK, *path, "config"))
+            config = decode(backend.config_type, findings.document.at(*path, "config"))
         except InvalidDocument as error:
             findings.problems.extend(error.problems)
     elif profile.config:
