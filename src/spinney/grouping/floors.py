@@ -18,7 +18,15 @@ from spinney.grouping.attributes import MIN_MEMBER
 from spinney.grouping.owners import Owner
 from spinney.grouping.rules import POD_KIND, PodRole, Rule, TextTerm, term, text_value
 from spinney.grouping.segments import segmented
-from spinney.grouping.shapes import MOST_PARTS, REMEMBERED, Shape, SubGroupShape, pod_number, role_topology
+from spinney.grouping.shapes import (
+    MOST_PARTS,
+    REMEMBERED,
+    RoleInstance,
+    Shape,
+    SubGroupShape,
+    pod_number,
+    role_topology,
+)
 from spinney.grouping.terms import MOST_PODS, Path, RuleRefused, TermInput, needed, parse_path
 
 _ALWAYS_FIRST: Final[TextTerm] = f"annotation {MIN_MEMBER}"
@@ -46,41 +54,11 @@ class RuledPod:
         return TermInput(self.counts.content, annotation=self.annotation)
 
 
-@dataclass(frozen=True)
-class RoleInstance:
-    """A role of one workload: with a name, and with numbers for its terms."""
-
-    role: PodRole
-    name: str
-    labels: Mapping[str, str] | None
-    """How its pods are recognised; ``None``: they are what is left."""
-    replicas: int = 0
-    floor: int = 0
-    groups: int = 1
-    """How many equal groups it is split into."""
-    starts_later: bool = False
-    counts: bool = True
-    """Whether it is needed now."""
-    template: Mapping[str, str] | None = None
-    """The annotations of its pod template."""
-
-    @property
-    def total(self) -> int:
-        """Return how many pods it needs altogether."""
-        return self.floor * self.groups
-
-    def has(self, pod: Pod) -> bool:
-        """Tell whether a pod's labels are those of the role."""
-        return self.labels is not None and all(
-            pod.metadata.labels.get(key) == each for key, each in self.labels.items()
-        )
-
-
 def shape(subject: RuledPod) -> Shape:
     """Return what a workload needs; raises :class:`RuleRefused` if the rule cannot be applied."""
     rule, scope = subject.rule, subject.scope
     for text, values in rule.allowed.items():
-        found = next(iter(_path(text).found(scope)), None)
+        found = next(iter(parse_path(text).found(scope)), None)
         if found is not None and found not in values:
             raise RuleRefused(f"{text}: found {found!r}, expected {' or '.join(values)}")
     counts_pods = not rule.root and (rule.one_per != "pod" or bool(rule.together))
@@ -139,7 +117,7 @@ def _disagreements(subject: RuledPod, floor: int) -> Iterator[str]:
 
 def _check_required(rule: Rule, scope: TermInput) -> None:
     for text in rule.required:
-        found = _path(text).found(scope)
+        found = parse_path(text).found(scope)
         if not found:
             raise RuleRefused(f"{text}: not there, expected it to be there")
         for each in found:
@@ -154,7 +132,7 @@ def _check_required(rule: Rule, scope: TermInput) -> None:
 def role_instances(rule: Rule, scope: TermInput) -> Iterator[tuple[RoleInstance, TermInput]]:
     """Yield the roles of a workload, each with what its terms are evaluated in."""
     for role in rule.roles:
-        elements: list[Any] = [None] if not role.each else _path(role.each).found(scope)
+        elements: list[Any] = [None] if not role.each else parse_path(role.each).found(scope)
         for index, each in enumerate(elements):
             own = replace(scope, each=each)
             instance = _instance(role, own, index)
@@ -175,7 +153,7 @@ def _instances(subject: RuledPod, *, keep_empty: bool) -> list[RoleInstance]:
 
 
 def _instance(role: PodRole, scope: TermInput, index: int) -> RoleInstance | None:
-    if role.unless and any(each is True for each in _path(role.unless).found(scope)):
+    if role.unless and any(each is True for each in parse_path(role.unless).found(scope)):
         return None
     name = text_value(role.name, scope, index=index)
     if name is None:
@@ -204,7 +182,7 @@ def _template(role: PodRole, scope: TermInput) -> Mapping[str, str] | None:
     """Return the annotations of a role's pod template; ``None`` if the rule names no template."""
     if not role.template:
         return None
-    steps = (*_path(role.template).steps, "metadata", "annotations")
+    steps = (*parse_path(role.template).steps, "metadata", "annotations")
     found = next(iter(Path(steps).found(scope)), None)
     return {key: str(text) for key, text in found.items()} if isinstance(found, Mapping) else {}
 
@@ -213,7 +191,7 @@ def _starts_later(role: PodRole, scope: TermInput, index: int) -> bool:
     for after in role.after:
         waits = bool(after.role) or (after.previous and index > 0)
         if after.names:
-            waits = bool(_path(after.names).found(scope))
+            waits = bool(parse_path(after.names).found(scope))
         if waits and _holds(after.when, scope):
             return True
     return False
@@ -335,12 +313,8 @@ def _replica(role: str, index: int) -> str:
 
 
 def _holds(conditions: Mapping[str, str], scope: TermInput) -> bool:
-    return all(value in map(str, _path(text).found(scope)) for text, value in conditions.items())
+    return all(value in map(str, parse_path(text).found(scope)) for text, value in conditions.items())
 
 
 def _first(texts: Iterable[TextTerm], scope: TermInput) -> int | None:
     return next((found for text in texts if (found := term(text).value(scope)) is not None), None)
-
-
-def _path(text: str) -> Path:
-    return parse_path(text)

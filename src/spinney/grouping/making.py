@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from spinney.api.struct import JSON
-from spinney.grouping.floors import RoleInstance, role_instances
+from spinney.grouping.floors import role_instances
 from spinney.grouping.rules import Rule, term
+from spinney.grouping.shapes import RoleInstance
 from spinney.grouping.terms import RuleRefused, TermInput, needed, parse_path
 
 MOST_MADE: Final = 10_000

@@ -9,34 +9,14 @@ segments; those beyond its floor are not needed.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
 
 from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.grouping.attributes import SEGMENT_PREFERRED_LEVEL, SEGMENT_REQUIRED_LEVEL, SEGMENT_SIZE
-from spinney.grouping.rules import PodRole, Segments, term
-from spinney.grouping.shapes import MOST_PARTS, REMEMBERED, SubGroupShape, pod_number
+from spinney.grouping.rules import Segments, term
+from spinney.grouping.shapes import MOST_PARTS, REMEMBERED, RoleInstance, SubGroupShape, pod_number
 from spinney.grouping.terms import RuleRefused, TermInput, parse_path, whole_number
-
-
-class Counted(Protocol):
-    """A role with its numbers."""
-
-    @property
-    def role(self) -> PodRole: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def floor(self) -> int: ...
-
-    @property
-    def replicas(self) -> int: ...
-
-    @property
-    def template(self) -> Mapping[str, str] | None: ...
 
 
 @dataclass(frozen=True)
@@ -47,7 +27,9 @@ class Cut:
     role: str | None
 
 
-def segmented(pod: Pod, scope: TermInput, roles: Sequence[Counted], cut: Counted, own: Counted | None) -> Cut | None:
+def segmented(
+    pod: Pod, scope: TermInput, roles: Sequence[RoleInstance], cut: RoleInstance, own: RoleInstance | None
+) -> Cut | None:
     """Cut a role into segments; ``None`` if no segment size is given, or there is nothing to cut."""
     segments = cut.role.segments
     assert segments is not None
@@ -84,7 +66,7 @@ def segmented(pod: Pod, scope: TermInput, roles: Sequence[Counted], cut: Counted
 class _Cutting:
     """A role, the size of its segments and the constraint each has."""
 
-    cut: Counted
+    cut: RoleInstance
     segments: Segments
     size: int
     topology: TopologyConstraintInfo | None
@@ -96,7 +78,7 @@ class _Cutting:
     def named(self, number: int) -> str:
         return self.segments.name.format(role=self.cut.name, index=number)
 
-    def of_role(self, roles: Sequence[Counted]) -> tuple[SubGroupShape, ...]:
+    def of_role(self, roles: Sequence[RoleInstance]) -> tuple[SubGroupShape, ...]:
         """Return the sub-groups where the role becomes the parent of its segments."""
         groups: list[SubGroupShape] = []
         for each in roles:
@@ -107,7 +89,7 @@ class _Cutting:
             groups += _cut(each.name, self.segments.name, sizes, self.topology)
         return tuple(groups)
 
-    def with_leader(self, leader: Counted, *, apart: bool) -> tuple[SubGroupShape, ...]:
+    def with_leader(self, leader: RoleInstance, *, apart: bool) -> tuple[SubGroupShape, ...]:
         """Return the sub-groups where a leader belongs to the first segment, or stands beside them."""
         workers, extra = self.cut.floor, self.leader_is_extra
         if apart and not extra:

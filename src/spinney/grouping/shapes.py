@@ -8,6 +8,7 @@ from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.grouping.attributes import PREFERRED_LEVEL, REQUIRED_LEVEL
+from spinney.grouping.rules import PodRole
 from spinney.grouping.terms import RuleRefused, whole_number
 
 MOST_PARTS: Final = 10_000
@@ -47,6 +48,36 @@ class Shape:
     problems: tuple[str, ...] = ()
     finished_counted: bool = False
     """Whether pods that have finished are not in ``min_member`` any more: the workload itself counts them."""
+
+
+@dataclass(frozen=True)
+class RoleInstance:
+    """A role of one workload: with a name, and with numbers for its terms."""
+
+    role: PodRole
+    name: str
+    labels: Mapping[str, str] | None
+    """How its pods are recognised; ``None``: they are what is left."""
+    replicas: int = 0
+    floor: int = 0
+    groups: int = 1
+    """How many equal groups it is split into."""
+    starts_later: bool = False
+    counts: bool = True
+    """Whether it is needed now."""
+    template: Mapping[str, str] | None = None
+    """The annotations of its pod template."""
+
+    @property
+    def total(self) -> int:
+        """Return how many pods it needs altogether."""
+        return self.floor * self.groups
+
+    def has(self, pod: Pod) -> bool:
+        """Tell whether a pod's labels are those of the role."""
+        return self.labels is not None and all(
+            pod.metadata.labels.get(key) == each for key, each in self.labels.items()
+        )
 
 
 def role_topology(annotations: Mapping[str, str], *, named: bool) -> TopologyConstraintInfo | None:
