@@ -245,14 +245,14 @@ class ProvisioningRequests:
             await self._client.create(PROVISIONING_REQUEST, wanted)
         marks = {CONSUMES: request.name.name, PROVISIONING_CLASS: settings.class_name}
         for record in (each for alike in classes for each in alike):
-            await annotate_exactly(self._client, POD, Key(*record.key), record.uid, marks)
+            await annotate_exactly(self._client, POD, record.key, record.uid, marks)
 
     async def _let_ask(self, records: Iterable[PodRecord]) -> None:
         """Let pods ask by their condition: Cluster Autoscaler adds nothing for pods that name a request."""
         for record in records:
             try:
                 off = {CONSUMES: None, PROVISIONING_CLASS: None}
-                await annotate_exactly(self._client, POD, Key(*record.key), record.uid, off)
+                await annotate_exactly(self._client, POD, record.key, record.uid, off)
             except KubeError as error:
                 log.warning("pod still names its request", pod=str(record.key), error=str(error))
 

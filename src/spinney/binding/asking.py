@@ -21,7 +21,6 @@ from spinney.gangs.eviction_requests import EvictionRequests
 from spinney.kube.client import Client
 from spinney.kube.errors import KubeError
 from spinney.kube.events import EventRecorder
-from spinney.kube.keys import Key
 from spinney.kube.reconciling import annotate_exactly
 
 log = structlog.get_logger()
@@ -72,7 +71,7 @@ class Asking:
     async def _write(self, asked: Asked, said: EvictionRequest | None, why: str = "") -> None:
         try:
             async with self._slots:
-                is_written = await annotate_exactly(self._client, POD, Key(*asked.pod), asked.uid, annotations_of(said))
+                is_written = await annotate_exactly(self._client, POD, asked.pod, asked.uid, annotations_of(said))
         except KubeError as error:
             log.warning("request not written, tried again later", pod=str(asked.pod), error=str(error))
             asyncio.get_running_loop().call_later(_ASK_AGAIN, self._forget, asked.pod)

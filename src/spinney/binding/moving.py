@@ -26,7 +26,6 @@ from spinney.gangs.tree import GangKey, PodSet, is_satisfied
 from spinney.kube.backoff import Backoff
 from spinney.kube.client import Client
 from spinney.kube.errors import TooManyRequests
-from spinney.kube.keys import Key
 from spinney.kube.reconciling import annotate_exactly, unless_gone
 
 
@@ -153,7 +152,7 @@ class GangMover:
     async def _say(self, pods: Iterable[PodRecord], asked: EvictionRequest | None) -> None:
         """Write until when pods have time to checkpoint, or take it back."""
         for record in pods:
-            await annotate_exactly(self.client, POD, Key(*record.key), record.uid, time_given(asked))
+            await annotate_exactly(self.client, POD, record.key, record.uid, time_given(asked))
 
     async def _evict_pod(self, record: PodRecord, *, dry_run: bool) -> None:
         await unless_gone(self.client.evict(record.namespace, record.name, uid=record.uid, dry_run=dry_run))

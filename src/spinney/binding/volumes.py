@@ -18,7 +18,6 @@ from spinney.binding.placement import Placement
 from spinney.binding.prebind import PreBindInterrupted, PreBindRefused
 from spinney.cluster.filters.storage import claim_uses
 from spinney.cluster.filters.volume_binding import volumes_on_node
-from spinney.cluster.pods import PodKey
 from spinney.cluster.state import ClusterState
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
@@ -171,7 +170,7 @@ class LateVolumes:
     # -- looking up --------------------------------------------------------------------------------------------------
 
     def _pod(self, placement: Placement) -> Pod | None:
-        record = self._cluster.pod(PodKey(*placement.pod))
+        record = self._cluster.pod(placement.pod)
         return record.pod if record is not None and record.uid == placement.uid else None
 
     def _unbound(self, pod: Pod) -> Iterator[PersistentVolumeClaim]:

@@ -299,7 +299,7 @@ class GangBook:
         if entry is None:
             entry = self._entries[key] = GangEntry()
             if key.source == native.WORKLOAD_SOURCE:
-                self._of_workload.setdefault(Key(*native.workload_of(key)), {})[key] = None
+                self._of_workload.setdefault(native.workload_of(key), {})[key] = None
         return entry
 
     def _drop(self, key: GangKey) -> None:
@@ -307,7 +307,7 @@ class GangBook:
         if key not in self._views:
             self._dirty.pop(key, None)  # it came and went, and no snapshot has shown it
         if key.source == native.WORKLOAD_SOURCE:
-            workload = Key(*native.workload_of(key))
+            workload = native.workload_of(key)
             named = self._of_workload[workload]
             del named[key]
             if not named:

@@ -110,7 +110,7 @@ class GangDefinitions:
         """Return the gang that a pod names of a Workload, if the Workload is there and has such a group."""
         if key.source != native.WORKLOAD_SOURCE:
             return None
-        workload = self._workloads.get(Key(*native.workload_of(key)))
+        workload = self._workloads.get(native.workload_of(key))
         gang = native.workload_gang(workload, key, self.context) if workload is not None else None
         return with_declarations(gang, workload, self.context) if gang is not None else None
 

@@ -61,7 +61,7 @@ class ClusterIntake:
     def remove(self, kind: type[Any], key: Key) -> None:
         """Take out an object that is gone, of which only kind and name are known."""
         if kind is Pod:
-            self.cluster.delete_pod(PodKey(*key))
+            self.cluster.delete_pod(key)
         elif kind is Node:
             self._nodes.pop(key.name, None)
             self.cluster.delete_node(key.name)

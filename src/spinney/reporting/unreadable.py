@@ -14,7 +14,6 @@ import structlog
 
 from spinney.api.core import POD, Pod
 from spinney.api.resource import Resource
-from spinney.cluster.pods import PodKey
 from spinney.cluster.state import ClusterState
 from spinney.kube.cache import Change
 from spinney.kube.events import EventRecorder, reference
@@ -69,7 +68,7 @@ class UnreadableObjects:
     def _count(self, key: Key, pod: Pod) -> None:
         """Have the node of a pod that was not read take no other, for as long as the pod is there."""
         if self._cluster is not None and pod.spec.node_name and not pod.terminal:
-            self._cluster.leave_unread(PodKey(*key), pod.spec.node_name)
+            self._cluster.leave_unread(key, pod.spec.node_name)
 
     def _tell(self, resource: Resource, key: Key, found: Any, error: Exception) -> None:
         said = f"the scheduler cannot read this object, and ignores it: {type(error).__name__}: {error}"

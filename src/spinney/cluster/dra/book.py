@@ -7,7 +7,7 @@ written yet is assumed, so that no device is given out twice while its claim is 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from spinney.api.core import Pod
 from spinney.api.resource_claims import Allocation, DeviceClass, ResourceClaim, ResourceSlice
@@ -15,17 +15,15 @@ from spinney.api.struct import JSON
 from spinney.cluster.dra.allocating import GivenDevice, is_within_counters
 from spinney.cluster.dra.catalogue import DeviceCatalogue, PublishedDevice
 from spinney.cluster.dra.requests import ClaimDemand, ask_of
+from spinney.kube.keys import Key
 
 MAX_CONSUMERS: Final = 256
 """Kubernetes reserves a claim for at most that many pods."""
 QUEUE_LABEL: Final = "kai.scheduler/queue"
 
 
-class ClaimKey(NamedTuple):
-    """Namespace and name of a claim."""
-
-    namespace: str
-    name: str
+ClaimKey = Key
+"""Namespace and name of a claim."""
 
 
 @dataclass(frozen=True)

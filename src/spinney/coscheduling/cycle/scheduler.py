@@ -17,7 +17,7 @@ import structlog
 
 from spinney.api.core import Pod
 from spinney.cluster.filters import FilterResult
-from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
 from spinney.coscheduling.cycle.queue import SchedulingQueue
@@ -112,7 +112,7 @@ class Coscheduler:
         """Run cycles for at most so long and so many; tell whether pods are left that are ready to be tried."""
         clock = self.services.runtime.clock
         for group in self.services.groups.rested(clock.monotonic()):
-            self.services.activate(Key(*record.key) for record in group.pending())
+            self.services.activate(record.key for record in group.pending())
         deadline = clock.monotonic() + seconds
         for _ in range(most):
             queued = self.queue.pop()
@@ -130,7 +130,7 @@ class Coscheduler:
 
     def nominate(self, record: PodRecord, node: str) -> bool:
         """Promise a node to a pod, or none; tell whether that is news."""
-        key, nominations = Key(*record.key), self.services.nominations
+        key, nominations = record.key, self.services.nominations
         promised = nominations.node_of(key)
         if promised == node:
             return False
@@ -147,7 +147,7 @@ class Coscheduler:
         for nomination in self.services.nominations.on_node(node):
             if nomination.priority < priority_of(beneficiary):
                 self.services.nominate(nomination.record, "")
-                self.queue.activate((Key(*nomination.record.key),))
+                self.queue.activate((nomination.record.key,))
 
     async def finish_binding(self) -> None:
         """Wait for the binding cycles under way."""
@@ -156,7 +156,7 @@ class Coscheduler:
     # -- the scheduling cycle ----------------------------------------------------------------------------------------
 
     def _schedule(self, queued: QueuedPod) -> None:
-        record = self.services.cluster.pod(PodKey(*queued.key))
+        record = self.services.cluster.pod(queued.key)
         profile = self._profiles.get(queued.pod.spec.scheduler_name)
         if record is None or profile is None or record.status is not PodStatus.PENDING:
             self.queue.done(queued)
@@ -198,7 +198,7 @@ class Coscheduler:
     def _post_filter(self, profile: Profile, state: CycleState, record: PodRecord) -> tuple[bool, list[str]]:
         """Ask post-filters in order until one makes room; return whether there is room now, and what they said."""
         said: list[str] = []
-        key = Key(*record.key)
+        key = record.key
         for plugin in profile.post_filter:
             try:
                 ask = partial(plugin.post_filter, state, record.pod)
@@ -319,7 +319,7 @@ class Coscheduler:
             with suppress(FrameworkPluginFailed):  # the others give back what they hold all the same
                 undo = partial(plugin.unreserve, flight.state, flight.pod, flight.node)
                 flight.profile.faults.ask(plugin.name, "unreserve", undo, nothing)
-        key = PodKey(*flight.queued.key)
+        key = flight.queued.key
         record = self.services.cluster.pod(key)
         if record is None or record.uid != flight.pod.metadata.uid:
             self.queue.done(flight.queued)  # it is gone; a new pod of its name has a ledger entry of its own
@@ -343,7 +343,7 @@ class Coscheduler:
         found = self._freed.get(identity)
         if found is None:
             together = [each.key for each in group.members] if group is not None else [flight.queued.key]
-            own = frozenset(Key(*key) for key in together)
+            own = frozenset(together)
             self._freed[identity] = _Freed(room_freed(flight.pod, flight.node), flight.since, self.queue.moment, own)
         else:
             self._freed[identity] = replace(found, since=min(found.since, flight.since), until=self.queue.moment)

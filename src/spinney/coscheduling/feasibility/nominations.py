@@ -35,7 +35,7 @@ class Nominations:
 
     def put(self, record: PodRecord, node: str) -> None:
         """Nominate a node for a pod, in place of any earlier one."""
-        key = Key(*record.key)
+        key = record.key
         found = self._of.get(key)
         if found is None or found.node != node or found.record.uid != record.uid:
             self._of[key] = Nomination(record, node)
@@ -57,7 +57,7 @@ class Nominations:
         """Return the nominations that a pod must leave room for: of others, with at least its priority."""
         if not self._of:
             return []
-        priority, own = record.pod.spec.priority or 0, Key(*record.key)
+        priority, own = record.pod.spec.priority or 0, record.key
         return [each for key, each in self._of.items() if key != own and each.priority >= priority]
 
     def all(self) -> list[PodRecord]:

@@ -17,15 +17,14 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.cluster.table import Mask, Matrix
 from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.feasibility.room import demands, fitting
 from spinney.coscheduling.feasibility.trial import TrialState
 from spinney.coscheduling.feasibility.victims import VictimSearch, priority_of
-from spinney.coscheduling.framework.handle import Services
-from spinney.coscheduling.framework.points import CycleState
+from spinney.coscheduling.framework import CycleState, Services
 from spinney.coscheduling.groups.domains import confined, domain, value_on, values_in
 from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.groups.needs import DomainScope
@@ -51,7 +50,7 @@ class MemberStates:
     def __init__(self, ranking: NodeRanking, record: PodRecord, state: CycleState) -> None:
         self._ranking = ranking
         self._own = state
-        self._known: dict[PodKey, CycleState | None] = {record.key: state}
+        self._known: dict[Key, CycleState | None] = {record.key: state}
 
     def of(self, record: PodRecord) -> CycleState | None:
         """Return a member's state; ``None`` if a pre-filter refuses it."""
@@ -101,7 +100,7 @@ class QuorumSearch:
             for members in group.quorums(map(_without_node, self._holders.values())):
                 found = self._place_all(members) if members else None
                 if found is not None:
-                    return replace(found, giving_up=tuple(Key(*key) for key in self._holders))
+                    return replace(found, giving_up=tuple(self._holders))
         finally:
             group.domains = before
         return None
@@ -242,7 +241,7 @@ class QuorumSearch:
 
 def waiting_members(services: Services, group: Group) -> list[PodRecord]:
     """Return the members that hold a node at Permit."""
-    found = (services.cluster.pod(PodKey(*key)) for key in group.waiting)
+    found = (services.cluster.pod(key) for key in group.waiting)
     return [record for record in found if record is not None and record.status in ACTIVE_ALLOCATED]
 
 

@@ -31,7 +31,6 @@ from spinney.coscheduling.framework.faults import refusals as read_refusals
 from spinney.coscheduling.framework.faults import scores as read_scores
 from spinney.coscheduling.framework.points import ASKED_ABOUT, FILTER_FAILED
 from spinney.coscheduling.framework.status import FrameworkPluginFailed
-from spinney.kube.keys import Key
 
 _BY_ROW: Final = frozenset({"NodeResourcesFit", "NodeResourcesBalancedAllocation"})
 """Filters and scores that look at the amounts of one node and nothing else."""
@@ -347,7 +346,7 @@ class NodeRanking:
         return total
 
     def _nominated_row(self, record: PodRecord) -> int | None:
-        node = self._nominations.node_of(Key(*record.key))
+        node = self._nominations.node_of(record.key)
         return self._cluster.table.find(node) if node else None
 
 

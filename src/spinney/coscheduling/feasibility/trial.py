@@ -10,14 +10,15 @@ from contextlib import contextmanager
 from typing import Final
 
 from spinney.cluster.dra.allocating import allocate
-from spinney.cluster.dra.book import ClaimBook, ClaimKey, ClaimState, claims_of
+from spinney.cluster.dra.book import ClaimBook, ClaimState, claims_of
 from spinney.cluster.filters import ClusterView
-from spinney.cluster.pods import PodIndex, PodKey, PodRecord
+from spinney.cluster.pods import PodIndex, PodRecord
 from spinney.cluster.state import ClusterState, holding_of
 from spinney.cluster.statuses import ACTIVE_USED
 from spinney.cluster.table import Holding
 from spinney.coscheduling.feasibility.nominations import Nomination
 from spinney.coscheduling.framework.points import CycleState, StateKey
+from spinney.kube.keys import Key
 
 DEVICES: Final[StateKey[ClaimBook]] = StateKey("device claims of a trial")
 """What filters look at instead of the cluster's claims while they are asked about a trial."""
@@ -32,7 +33,7 @@ class TrialState:
         self.view: ClusterView = cluster.view.fork()
         self.on_node: PodIndex = cluster.on_node.fork()
         self.claims = claims.fork()
-        self._given_up: dict[PodKey, list[ClaimState]] = {}
+        self._given_up: dict[Key, list[ClaimState]] = {}
         for nomination in nominations:
             row = self.view.table.find(nomination.node)
             if row is not None:
@@ -48,7 +49,7 @@ class TrialState:
         with state.lending(DEVICES, self.claims):
             yield
 
-    def pods_on(self, row: int) -> Mapping[PodKey, PodRecord]:
+    def pods_on(self, row: int) -> Mapping[Key, PodRecord]:
         """Return the pods that are on a node in the cluster and were not evicted here."""
         return self.on_node.of_row(row)
 
@@ -90,10 +91,10 @@ class TrialState:
         for key in keys:
             self.claims.assign(key, node, devices.get(key, ()), record.uid)
 
-    def _claims_of(self, record: PodRecord) -> list[ClaimKey]:
+    def _claims_of(self, record: PodRecord) -> list[Key]:
         if not record.pod.spec.resource_claims:
             return []
         return [key for key in claims_of(record.pod) if key in self.claims.claims]
 
-    def _consumers(self, key: ClaimKey) -> frozenset[str]:
+    def _consumers(self, key: Key) -> frozenset[str]:
         return self.claims.claims[key].consumers

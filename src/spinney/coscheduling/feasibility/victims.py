@@ -22,7 +22,7 @@ import numpy as np
 
 from spinney.cluster.filters import FilterResult
 from spinney.cluster.ledger import fits_on
-from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import holding_of
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.cluster.table import Mask
@@ -31,9 +31,9 @@ from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.feasibility.rows import TableRows
 from spinney.coscheduling.feasibility.trial import TrialState
 from spinney.coscheduling.feasibility.unsaved_work import NOT_STARTED, UnsavedWork
-from spinney.coscheduling.framework import CycleState
-from spinney.coscheduling.framework.handle import Services
+from spinney.coscheduling.framework import CycleState, Services
 from spinney.gangs.tree import is_satisfied
+from spinney.kube.keys import Key
 
 ROOM: Final = "NodeResourcesFit"
 _FEWEST_CANDIDATES: Final = 100
@@ -122,7 +122,7 @@ class VictimSearch:
 
     def _disturbable(self, lower: list[PodRecord]) -> list[PodRecord]:
         """Leave out the pods of gangs that have not run as long as they ask for, but those they can do without."""
-        given: set[PodKey] = set()
+        given: set[Key] = set()
         for each in reversed(lower):  # the least important first
             if not self._runtimes.protects(each) or self._is_spare(each, given):
                 given.add(each.key)
@@ -145,7 +145,7 @@ class VictimSearch:
         return victims
 
     def _sacrifice(
-        self, place: "_TrialNode", row: int, victims: list[PodRecord], whole: dict[PodKey, PodRecord]
+        self, place: "_TrialNode", row: int, victims: list[PodRecord], whole: dict[Key, PodRecord]
     ) -> Sacrifice:
         """Return what is taken; where groups go whole, others may be given back for it."""
         name = self._trial.view.table.names[row]
@@ -165,7 +165,7 @@ class VictimSearch:
         violations = sum(self._budgets.violated_by(taken))
         return Sacrifice(row, name, tuple(taken), violations, min(top, default=NOT_STARTED))
 
-    def _with_groups(self, victims: list[PodRecord]) -> dict[PodKey, PodRecord]:
+    def _with_groups(self, victims: list[PodRecord]) -> dict[Key, PodRecord]:
         """Return victims together with the pods that go where they go: those of groups that cannot do without them."""
         found = {victim.key: victim for victim in victims}
         for victim in victims:
@@ -174,7 +174,7 @@ class VictimSearch:
                 found |= {each.key: each for each in group.members if self._is_there(each)}
         return found
 
-    def _breaks(self, victim: PodRecord, gone: Container[PodKey]) -> bool:
+    def _breaks(self, victim: PodRecord, gone: Container[Key]) -> bool:
         """Tell whether a victim's group cannot go on without those that are ``gone``, or is never taken in part."""
         group = self._groups.of(victim.key)
         if group is None or group.gang is None:
@@ -186,7 +186,7 @@ class VictimSearch:
         )
         return group.terms.disrupted_whole or not is_satisfied(group.gang.root, lambda part: left[part.name])
 
-    def _is_spare(self, record: PodRecord, gone: set[PodKey]) -> bool:
+    def _is_spare(self, record: PodRecord, gone: set[Key]) -> bool:
         """Tell whether a group can do without a member when others are ``gone`` already."""
         return self._groups.of(record.key) is not None and not self._breaks(record, gone | {record.key})
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from spinney.cluster.dra.book import ClaimBook
-from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import ClusterState
 from spinney.gangs.eviction_requests import EvictionRequests
 from spinney.kube.keys import Key
@@ -54,7 +54,7 @@ class Services:
     """Called when a group was rejected as a whole, with the reason."""
     background: Callable[[Coroutine[Any, Any, None]], None]
     """Run something to its end beside the scheduling cycles; the process waits for it when it stops."""
-    leaving: dict[PodKey, None] = field(default_factory=dict)
+    leaving: dict[Key, None] = field(default_factory=dict)
     """Victims that are being deleted and are still there. Mutable; written where preemption is carried out."""
     requests: EvictionRequests = field(default_factory=EvictionRequests)
     """Victims that were asked to checkpoint and go."""

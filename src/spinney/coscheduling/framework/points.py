@@ -9,7 +9,7 @@ A plugin that raises has refused: the pod is tried again later, and its conditio
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Generic, TypeVar
@@ -21,6 +21,7 @@ from spinney.cluster.filters import Refusal
 from spinney.cluster.scores import Scores
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.framework.events import EventHint
+from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.status import Code, FrameworkPluginFailed, Status
 from spinney.kube.keys import Key, key_of
 
@@ -101,6 +102,13 @@ class FrameworkPlugin(ABC):
     """What every plugin is: a name, and the events that may change its mind."""
 
     name: str
+
+    def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
+        """Be given the scheduler, and the arguments of the configuration: none, unless a subclass reads some."""
+        for name in arguments:
+            raise ValueError(f"args.{name}: the plugin takes no arguments; remove it")
+        self._handle = handle
+        self._services = handle.services
 
     def events(self) -> tuple[EventHint, ...]:
         """Return the events that may make a pod schedulable that this plugin rejected."""

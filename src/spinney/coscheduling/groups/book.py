@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from spinney.api.core import Pod
-from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PLACED, PodStatus
 from spinney.coscheduling.groups.group import Group, GroupOrder, GroupTerms, terms_of
@@ -52,7 +52,7 @@ class Groups:
     def __iter__(self) -> Iterator[Group]:
         return iter(self._groups.values())
 
-    def of(self, pod: PodKey | Key) -> Group | None:
+    def of(self, pod: Key) -> Group | None:
         """Return the group a pod belongs to; ``None`` for a pod of its own."""
         return self._of_pod.get(pod)
 

@@ -13,7 +13,7 @@ from typing import Final
 from spinney.api import coscheduling, workload_v1beta1
 from spinney.api.core import Pod
 from spinney.api.quantity import RawQuantity
-from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PLACED, PodStatus
 from spinney.coscheduling.groups.needs import DomainScope, choices, scopes_in, shortfall
 from spinney.gangs.book import GangEntry
@@ -101,7 +101,7 @@ class Group:
         """Whether members were told to let others go first, who are told when these have their nodes."""
         self._started = False
         """Whether a member was bound since the group last had none with a node."""
-        self.chosen: frozenset[PodKey] = frozenset()
+        self.chosen: frozenset[Key] = frozenset()
         """The members that were told where to go; until they have their nodes the others stay out of their way."""
 
     # -- what the book of gangs says ---------------------------------------------------------------------------------
@@ -125,9 +125,9 @@ class Group:
         """Return the members of some of its parts."""
         return [record for part, record in self._entry.pods.values() if part in parts]
 
-    def part_of(self, pod: PodKey | Key) -> str:
+    def part_of(self, pod: Key) -> str:
         """Return the pod set a member belongs to."""
-        found = self._entry.pods.get(PodKey(*pod))
+        found = self._entry.pods.get(pod)
         return found[0] if found is not None else ""
 
     # -- how far it has come -----------------------------------------------------------------------------------------
@@ -236,14 +236,14 @@ class Group:
         self._others = others if enough else []
         return self._others
 
-    def scopes_of(self, pod: PodKey | Key) -> list[DomainScope]:
+    def scopes_of(self, pod: Key) -> list[DomainScope]:
         """Return the scopes a member is in, the widest first."""
         if not self.scopes:
             return []
         part = self.part_of(pod)
         return [scope for scope in self.scopes if part in scope.parts]
 
-    def is_surplus(self, pod: PodKey | Key) -> bool:
+    def is_surplus(self, pod: Key) -> bool:
         """Tell whether a pod's part of the group has its minimum while other parts have not."""
         part = self.gang.pod_sets.get(self.part_of(pod)) if self.gang is not None else None
         return part is not None and self._placed(part) >= part.min_member and not self.satisfied
@@ -323,7 +323,7 @@ class Group:
         self._assigned_by_part = self._available_by_part = self._pending = self._others = None
 
 
-def _turn(record: PodRecord) -> tuple[int, float, PodKey]:
+def _turn(record: PodRecord) -> tuple[int, float, Key]:
     return -(record.pod.spec.priority or 0), seconds(record.created), record.key
 
 

@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
-from spinney.coscheduling.framework import SUCCESS, Code, CycleState, QueuedPod, Status
-from spinney.coscheduling.framework.points import StateKey
+from spinney.coscheduling.framework import SUCCESS, Code, CycleState, QueuedPod, StateKey, Status
 from spinney.coscheduling.groups.group import Group
 from spinney.kube.keys import Key
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from spinney.coscheduling.framework.handle import Handle
-from spinney.coscheduling.framework.points import FrameworkPlugin
+from spinney.coscheduling.framework import FrameworkPlugin, Handle
 from spinney.coscheduling.framework.registry import Builder
 from spinney.coscheduling.plugins.coscheduling import Coscheduling
 from spinney.coscheduling.plugins.default_binder import DefaultBinder

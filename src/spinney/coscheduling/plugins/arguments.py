@@ -10,12 +10,6 @@ from spinney.api.documents import nearest
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-def take_none(found: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` if a plugin that takes no arguments is given one."""
-    for name in found:
-        raise ValueError(f"args.{name}: the plugin takes no arguments; remove it")
-
-
 def read(kind: type[T], found: Mapping[str, Any]) -> T:
     """Return ``found`` as ``kind``; ``ValueError`` names the argument and what was expected."""
     known = [field.encode_name for field in msgspec.structs.fields(kind)]

@@ -22,7 +22,7 @@ import structlog
 from spinney.api.core import NODE, POD, Pod
 from spinney.api.pod_requests import amounts_of
 from spinney.binding.placement import Placement
-from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.pods import PodRecord
 from spinney.cluster.resources import padded
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.cluster.table import Mask, NodeTable
@@ -90,8 +90,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
     reason = "node(s) were kept for the pod group closest to its completion"
 
     def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
-        self._handle = handle
-        self._services = handle.services
+        super().__init__(handle, {})
         self._groups = handle.services.groups
         self.arguments = read(CoschedulingArguments, arguments)
         self._groups.fulfilled = self._release
@@ -158,7 +157,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
             return Status.unresolvable(
                 f"other parts of pod group {group.name} come first; this one has its minimum", waits=WAITING_FOR_TURN
             )
-        if group.chosen and not group.satisfied and PodKey(*key_of(pod)) not in group.chosen:
+        if group.chosen and not group.satisfied and key_of(pod) not in group.chosen:
             group.held_back = True
             return Status.unresolvable(
                 f"other pods of pod group {group.name} come first; there is room for them", waits=WAITING_FOR_TURN
@@ -247,7 +246,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
             return PostFilterResult(Status.unschedulable(why), keep=True)
         others = group.others_than(self._record(pod), self._handle.ranking.kind)
         if others:
-            self._services.activate(Key(*record.key) for record in others)
+            self._services.activate(record.key for record in others)
             return PostFilterResult(Status.unschedulable(f"other pods may make the quorum of pod group {group.name}"))
         if group.missing * 100 > self.arguments.pod_group_reject_percentage * group.minimum:
             reason = f"PodGroup {group.name} gets rejected due to Pod {pod.metadata.name} is unschedulable"
@@ -278,7 +277,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         trial = TrialState(self._services.cluster, self._services.claims)
         for other in others:
             for key in other.waiting:
-                record = self._services.cluster.pod(PodKey(*key))
+                record = self._services.cluster.pod(key)
                 if record is not None and record.status in ACTIVE_ALLOCATED:
                     trial.evict(record)
         lacking = group.lacking()
@@ -323,7 +322,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
             return SUCCESS, 0.0
         group.waiting[key] = None
         if first:
-            self._services.activate(Key(*record.key) for record in group.pending())
+            self._services.activate(record.key for record in group.pending())
         timeout = group.terms.timeout or self.arguments.permit_waiting_time_seconds
         if self._services.requests and (asked := asked_until(self._services, group.members)) is not None:
             timeout += max((asked - self._services.runtime.clock.now()).total_seconds(), 0.0)
@@ -345,10 +344,10 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
             pod.allow(self.name)
         if waiting or group.held_back:
             group.held_back = False
-            self._services.activate(Key(*record.key) for record in group.pending())
+            self._services.activate(record.key for record in group.pending())
 
     def _needs_preparing(self, key: Key) -> bool:
-        record = self._services.cluster.pod(PodKey(*key))
+        record = self._services.cluster.pod(key)
         if record is None or not (record.pod.spec.volumes or record.pod.spec.resource_claims):
             return False
         placement = Placement(key, record.uid, record.node)
@@ -402,7 +401,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         """Keep no node for the members of a group."""
         group.chosen = frozenset()
         for record in group.members:
-            if self._services.nominations.node_of(Key(*record.key)):
+            if self._services.nominations.node_of(record.key):
                 self._services.nominate(record, "")
 
     def _rejected(self, group: Group, reason: str, code: Code = Code.UNRESOLVABLE, *, again: bool = False) -> Status:
@@ -410,7 +409,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         return Status(code, (reason,))
 
     def _record(self, pod: Pod) -> PodRecord:
-        record = self._services.cluster.pod(PodKey(*key_of(pod)))
+        record = self._services.cluster.pod(key_of(pod))
         assert record is not None, "a pod in a scheduling cycle is in the ledger"
         return record
 

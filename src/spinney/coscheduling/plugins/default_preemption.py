@@ -4,18 +4,13 @@ For pods that belong to no group; members of groups are the business of GroupPre
 pod is nominated for their node, and it is tried again when they are gone.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from spinney.api.core import Pod
 from spinney.cluster.filters import FilterResult
-from spinney.cluster.pods import PodKey
 from spinney.coscheduling.feasibility.trial import TrialState
 from spinney.coscheduling.feasibility.victims import VictimSearch, priority_of
-from spinney.coscheduling.framework.handle import Handle
-from spinney.coscheduling.framework.points import CycleState, PostFilter, PostFilterResult, StateKey
-from spinney.coscheduling.framework.status import Status
-from spinney.coscheduling.plugins.arguments import take_none
+from spinney.coscheduling.framework import CycleState, PostFilter, PostFilterResult, StateKey, Status
 from spinney.coscheduling.plugins.in_flight import awaits_victims, why_kept
 from spinney.gangs.declarations import NEVER
 from spinney.kube.keys import key_of
@@ -29,17 +24,12 @@ class DefaultPreemption(PostFilter):
 
     name = "DefaultPreemption"
 
-    def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
-        take_none(arguments)
-        self._handle = handle
-        self._services = handle.services
-
     def post_filter(self, state: CycleState, pod: Pod) -> PostFilterResult:
         """Choose a node and its victims, and ask for them to go."""
         services = self._services
         key = key_of(pod)
         found = state.read(FILTERED)
-        record = services.cluster.pod(PodKey(*key))
+        record = services.cluster.pod(key)
         if found is None or record is None or services.groups.of(key) is not None:
             return PostFilterResult(Status.unschedulable())
         if pod.spec.preemption_policy == NEVER:

@@ -14,7 +14,7 @@ from spinney.api.core import NODE, POD, Pod
 from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from spinney.binding.placement import ChosenDevice, ClaimAllocation, Placement
 from spinney.cluster.dra.allocating import GivenDevice, allocate
-from spinney.cluster.dra.book import MAX_CONSUMERS, ClaimBook, ClaimKey, ClaimState, claims_of
+from spinney.cluster.dra.book import MAX_CONSUMERS, ClaimBook, ClaimState, claims_of
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.feasibility.trial import DEVICES
 from spinney.coscheduling.framework.events import Action, EventHint
@@ -29,7 +29,6 @@ from spinney.coscheduling.framework.points import (
     StateKey,
 )
 from spinney.coscheduling.framework.status import SUCCESS, Status
-from spinney.coscheduling.plugins.arguments import take_none
 from spinney.kube.errors import KubeError
 from spinney.kube.keys import Key, key_of
 from spinney.reporting.pods import INADMISSIBLE
@@ -45,8 +44,7 @@ class DynamicResources(PreFilter, Filter, Reserve, PreBind):
     reason: ClassVar[str] = "cannot allocate all claims"
 
     def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
-        take_none(arguments)
-        self._services = handle.services
+        super().__init__(handle, arguments)
         self._book = handle.services.claims
 
     def events(self) -> tuple[EventHint, ...]:
@@ -123,7 +121,7 @@ class DynamicResources(PreFilter, Filter, Reserve, PreBind):
         if held is None:
             return
         for allocation in held.claims:
-            self._book.forget(ClaimKey(*allocation.claim), held.uid)
+            self._book.forget(allocation.claim, held.uid)
         self._services.background(self._services.device_claims.release(held))
 
     async def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Status:
@@ -137,10 +135,10 @@ class DynamicResources(PreFilter, Filter, Reserve, PreBind):
             return Status.error(error)
         return SUCCESS
 
-    def _allocation(self, key: ClaimKey, devices: tuple[GivenDevice, ...]) -> ClaimAllocation:
+    def _allocation(self, key: Key, devices: tuple[GivenDevice, ...]) -> ClaimAllocation:
         chosen = tuple(ChosenDevice(*each) for each in devices)
-        return ClaimAllocation(Key(*key), chosen, self._book.config(key, devices))
+        return ClaimAllocation(key, chosen, self._book.config(key, devices))
 
 
-def _claims(book: ClaimBook, pod: Pod) -> dict[ClaimKey, ClaimState]:
+def _claims(book: ClaimBook, pod: Pod) -> dict[Key, ClaimState]:
     return {key: book.claims[key] for key in claims_of(pod) if key in book.claims}

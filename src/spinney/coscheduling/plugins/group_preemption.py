@@ -14,17 +14,14 @@ from itertools import groupby
 from typing import Any, Final
 
 from spinney.api.core import Pod
-from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.pods import PodRecord
 from spinney.coscheduling.feasibility.quorum import GroupPlan, MemberStates, QuorumSearch, waiting_members
 from spinney.coscheduling.feasibility.victims import priority_of
-from spinney.coscheduling.framework.handle import Handle
-from spinney.coscheduling.framework.points import CycleState, PostFilter, PostFilterResult, StateKey
-from spinney.coscheduling.framework.status import SUCCESS, Status
+from spinney.coscheduling.framework import SUCCESS, CycleState, Handle, PostFilter, PostFilterResult, StateKey, Status
 from spinney.coscheduling.groups.group import Group
-from spinney.coscheduling.plugins.arguments import take_none
 from spinney.coscheduling.plugins.in_flight import preempting
 from spinney.gangs.declarations import NEVER
-from spinney.kube.keys import Key, key_of
+from spinney.kube.keys import key_of
 
 NO_VICTIMS: Final[StateKey[str]] = StateKey("why nobody was taken away for the group")
 """Left for the reason that is given when the group is rejected."""
@@ -36,9 +33,7 @@ class GroupPreemption(PostFilter):
     name = "GroupPreemption"
 
     def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
-        take_none(arguments)
-        self._handle = handle
-        self._services = handle.services
+        super().__init__(handle, arguments)
         self._below: tuple[tuple[int, int], bool] | None = None
         """Whether there are pods of lower priority, for the moment and the priority it was last asked for."""
 
@@ -48,7 +43,7 @@ class GroupPreemption(PostFilter):
         group = self._services.groups.of(key)
         if group is None or group.satisfied or preempting(self._services, group):
             return PostFilterResult(Status.unschedulable())
-        record = self._services.cluster.pod(PodKey(*key))
+        record = self._services.cluster.pod(key)
         if record is None or group.others_than(record, self._handle.ranking.kind):
             return PostFilterResult(Status.unschedulable())
         if group.has_choices and not group.rearranged:
@@ -111,7 +106,7 @@ class GroupPreemption(PostFilter):
         beneficiary = plan.places[0][0]
         for node, leaving in groupby(sorted(plan.victims, key=_node), key=_node):
             self._services.preempt([victim for _, victim in leaving], beneficiary, node)
-        self._services.activate(Key(*record.key) for record, _ in plan.places)
+        self._services.activate(record.key for record, _ in plan.places)
 
 
 def _node(leaving: tuple[str, PodRecord]) -> str:

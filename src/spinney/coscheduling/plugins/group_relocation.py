@@ -7,19 +7,13 @@ and if a controller makes its pods anew. It comes before GroupPreemption: a brok
 more, and those that would make room for it do.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 from spinney.api.core import Pod
-from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PLACED
 from spinney.coscheduling.feasibility.quorum import MemberStates, QuorumSearch
-from spinney.coscheduling.framework.handle import Handle
-from spinney.coscheduling.framework.points import CycleState, PostFilter, PostFilterResult
-from spinney.coscheduling.framework.status import Status
+from spinney.coscheduling.framework import CycleState, PostFilter, PostFilterResult, Status
 from spinney.coscheduling.groups.domains import confined
 from spinney.coscheduling.groups.group import Group
-from spinney.coscheduling.plugins.arguments import take_none
 from spinney.coscheduling.plugins.in_flight import preempting
 from spinney.kube.keys import key_of
 
@@ -29,15 +23,10 @@ class GroupRelocation(PostFilter):
 
     name = "GroupRelocation"
 
-    def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
-        take_none(arguments)
-        self._handle = handle
-        self._services = handle.services
-
     def post_filter(self, state: CycleState, pod: Pod) -> PostFilterResult:
         """Have what is left of a broken group go, if all of it has room elsewhere."""
         key = key_of(pod)
-        group, record = self._services.groups.of(key), self._services.cluster.pod(PodKey(*key))
+        group, record = self._services.groups.of(key), self._services.cluster.pod(key)
         if group is None or record is None or not self._is_stranded(group, record):
             return PostFilterResult(Status.unschedulable())
         ranking = self._handle.ranking

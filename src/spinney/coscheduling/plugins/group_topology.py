@@ -9,8 +9,7 @@ all, the next one is tried at once, first the smallest such part of the group, t
 is left is the group given up.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from spinney.api.core import NODE, POD, Pod
 from spinney.cluster.pods import PodRecord
@@ -18,15 +17,13 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.feasibility.room import demands, fitting, left_over
 from spinney.coscheduling.framework.events import Action, EventHint
-from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import CycleState, Filter, PostFilter, PostFilterResult, PreFilter
 from spinney.coscheduling.framework.status import SUCCESS, Status
 from spinney.coscheduling.groups.domains import confined, domain, value_on, values_in
 from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.groups.needs import DomainScope
-from spinney.coscheduling.plugins.arguments import take_none
 from spinney.coscheduling.plugins.in_flight import preempting
-from spinney.kube.keys import Key, key_of
+from spinney.kube.keys import key_of
 
 
 class GroupTopology(PreFilter, Filter, PostFilter):
@@ -36,11 +33,6 @@ class GroupTopology(PreFilter, Filter, PostFilter):
     decides_for_group = True
     alike = True
     reason = "node(s) didn't match the topology domain of the pod group"
-
-    def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
-        take_none(arguments)
-        self._handle = handle
-        self._services = handle.services
 
     def pre_filter(self, state: CycleState, pod: Pod) -> Status:
         """Choose the domains the pod has to lie in, where there are none yet."""
@@ -125,7 +117,7 @@ class GroupTopology(PreFilter, Filter, PostFilter):
     def _is_held(self, group: Group, scope: DomainScope) -> bool:
         """Tell whether bound members hold a part of a group where it is."""
         members = group.members_of(scope.parts)
-        return any(each.status in ACTIVE_ALLOCATED and Key(*each.key) not in group.waiting for each in members)
+        return any(each.status in ACTIVE_ALLOCATED and each.key not in group.waiting for each in members)
 
     def _occupied(self, group: Group, scope: DomainScope) -> set[str]:
         return self._domains_of(
@@ -134,7 +126,7 @@ class GroupTopology(PreFilter, Filter, PostFilter):
 
     def _promised(self, group: Group, scope: DomainScope) -> set[str]:
         node_of = self._services.nominations.node_of
-        return self._domains_of(scope, (node_of(Key(*each.key)) for each in group.members_of(scope.parts)))
+        return self._domains_of(scope, (node_of(each.key) for each in group.members_of(scope.parts)))
 
     def _domains_of(self, scope: DomainScope, nodes: Iterable[str]) -> set[str]:
         table = self._services.cluster.table
@@ -161,5 +153,5 @@ class GroupTopology(PreFilter, Filter, PostFilter):
         return [
             each
             for each in group.members_of(scope.parts)
-            if each.status is PodStatus.PENDING or Key(*each.key) in group.waiting
+            if each.status is PodStatus.PENDING or each.key in group.waiting
         ]

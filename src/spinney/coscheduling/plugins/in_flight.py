@@ -9,7 +9,6 @@ from spinney.cluster.statuses import PodStatus
 from spinney.coscheduling.feasibility.victims import priority_of
 from spinney.coscheduling.framework.handle import Services
 from spinney.coscheduling.groups.group import Group
-from spinney.kube.keys import Key
 
 
 def awaits_victims(services: Services, record: PodRecord) -> bool:
@@ -38,7 +37,7 @@ def why_kept(services: Services, records: Iterable[PodRecord], otherwise: str) -
 
 def _below(services: Services, record: PodRecord) -> Iterator[PodRecord]:
     """Return the pods of lower priority on the node nominated for ``record``."""
-    node = services.nominations.node_of(Key(*record.key))
+    node = services.nominations.node_of(record.key)
     row = services.cluster.table.find(node) if node else None
     if row is None:
         return iter(())

@@ -1,23 +1,13 @@
 """SchedulingGates: a pod with gates does not enter the queue."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from spinney.api.core import POD, Pod
-from spinney.coscheduling.framework.events import Action, EventHint
-from spinney.coscheduling.framework.handle import Handle
-from spinney.coscheduling.framework.points import PreEnqueue
-from spinney.coscheduling.framework.status import SUCCESS, Status
-from spinney.coscheduling.plugins.arguments import take_none
+from spinney.coscheduling.framework import SUCCESS, Action, EventHint, PreEnqueue, Status
 
 
 class SchedulingGates(PreEnqueue):
     """Holds gated pods; the removal of the last gate is a change of the pod itself, which brings it back."""
 
     name = "SchedulingGates"
-
-    def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
-        take_none(arguments)
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Keep a pod with gates out."""

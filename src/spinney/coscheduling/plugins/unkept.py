@@ -8,9 +8,7 @@ from collections.abc import Collection
 from typing import Final
 
 from spinney.api.core import Pod
-from spinney.coscheduling.framework.handle import Handle
-from spinney.coscheduling.framework.points import CycleState, PreFilter
-from spinney.coscheduling.framework.status import SUCCESS, Status
+from spinney.coscheduling.framework import SUCCESS, CycleState, Handle, PreFilter, Status
 from spinney.coscheduling.plugins.coscheduling import Coscheduling
 from spinney.coscheduling.plugins.dynamic_resources import DynamicResources
 from spinney.coscheduling.plugins.group_topology import GroupTopology
@@ -26,7 +24,7 @@ class Unkept(PreFilter):
     name = "Unkept"
 
     def __init__(self, handle: Handle, missing: Collection[str]) -> None:
-        self._services = handle.services
+        super().__init__(handle, {})
         self._missing = frozenset(missing)
 
     def pre_filter(self, state: CycleState, pod: Pod) -> Status:

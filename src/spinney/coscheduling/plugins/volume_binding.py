@@ -14,10 +14,9 @@ from spinney.binding.prebind import PreBindInterrupted
 from spinney.cluster.filters.storage import claim_uses
 from spinney.cluster.filters.volume_binding import NAME, volumes_on_node
 from spinney.coscheduling.framework.handle import Handle
-from spinney.coscheduling.framework.points import CycleState, PreBind, Reserve, StateKey
+from spinney.coscheduling.framework.points import CycleState, FrameworkPlugin, PreBind, Reserve, StateKey
 from spinney.coscheduling.framework.profile import Rules
 from spinney.coscheduling.framework.status import SUCCESS, Status
-from spinney.coscheduling.plugins.arguments import take_none
 from spinney.coscheduling.plugins.kube_rules import KUBE_RULES
 from spinney.kube.errors import KubeError
 from spinney.kube.keys import key_of
@@ -30,10 +29,9 @@ class VolumeBinding(Rules, Reserve, PreBind):
     """Keeps volumes for placed pods and has them bound."""
 
     def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
-        take_none(arguments)
+        FrameworkPlugin.__init__(self, handle, arguments)
         rules = KUBE_RULES[NAME]
-        super().__init__(NAME, rules.filter, rules.score, rules.events())
-        self._services = handle.services
+        Rules.__init__(self, NAME, rules.filter, rules.score, rules.events())
 
     def reserve(self, state: CycleState, pod: Pod, node: str) -> Status:
         """Count the existing volumes that the pod's unbound claims take on the node as theirs."""

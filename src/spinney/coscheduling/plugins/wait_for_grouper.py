@@ -1,15 +1,8 @@
 """WaitForGrouper: a pod of a workload does not enter the queue before the grouper has named its gang."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from spinney.api.core import POD, Pod
 from spinney.api.labels import COSCHEDULING_GROUP, GANG, GROUPED, KAI_SKIP_POD_GROUPER
-from spinney.coscheduling.framework.events import Action, EventHint
-from spinney.coscheduling.framework.handle import Handle
-from spinney.coscheduling.framework.points import PreEnqueue
-from spinney.coscheduling.framework.status import SUCCESS, Status
-from spinney.coscheduling.plugins.arguments import take_none
+from spinney.coscheduling.framework import SUCCESS, Action, EventHint, PreEnqueue, Status
 from spinney.reporting.pods import WAITING_FOR_TURN
 
 
@@ -17,9 +10,6 @@ class WaitForGrouper(PreEnqueue):
     """Holds pods that may belong to a gang; not among the defaults, as without a grouper they would wait for ever."""
 
     name = "WaitForGrouper"
-
-    def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
-        take_none(arguments)
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Keep a pod out that nobody has looked at yet."""

@@ -7,8 +7,7 @@ from spinney.api.core import Pod
 from spinney.api.documents import InvalidConfiguration
 from spinney.coscheduling.cycle.queue import BackoffTimes, SchedulingQueue
 from spinney.coscheduling.feasibility.ranking import NodeRanking
-from spinney.coscheduling.framework import EventHint, Handle, PluginRegistry, Profile, QueuedPod, Services
-from spinney.coscheduling.framework.points import PreEnqueue
+from spinney.coscheduling.framework import EventHint, Handle, PluginRegistry, PreEnqueue, Profile, QueuedPod, Services
 from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.coscheduling.plugins import BUILT_IN, DEFAULT_PLUGINS
 from spinney.coscheduling.process.configuration import CoschedulerConfiguration, make_profile

@@ -26,10 +26,9 @@ import yaml
 
 from spinney.api import yaml_text
 from spinney.api.documents import InvalidConfiguration, nearest
-from spinney.coscheduling.framework.handle import Handle
-from spinney.coscheduling.framework.points import FrameworkPlugin
-from spinney.coscheduling.framework.profile import POINTS, InvalidProfile, PluginLists, Profile, serves
-from spinney.coscheduling.framework.registry import PluginRegistry, UnknownFrameworkPlugin
+from spinney.coscheduling.framework import FrameworkPlugin, Handle, InvalidProfile, PluginRegistry, Profile
+from spinney.coscheduling.framework.profile import POINTS, PluginLists, serves
+from spinney.coscheduling.framework.registry import UnknownFrameworkPlugin
 from spinney.coscheduling.plugins.unkept import KEEPERS, Unkept
 
 MULTI_POINT: Final = "multiPoint"

@@ -14,7 +14,7 @@ import structlog
 
 from spinney.api.core import POD
 from spinney.binding.placement import pod_reference
-from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.coscheduling.groups.waiting import WaitingPods
 from spinney.kube.client import Client, PatchKind
@@ -34,7 +34,7 @@ class _Victims:
     """Who goes for one pod or group, and from which node."""
 
     beneficiary: PodRecord
-    leaving: dict[PodKey, tuple[PodRecord, str]] = field(default_factory=dict)
+    leaving: dict[Key, tuple[PodRecord, str]] = field(default_factory=dict)
 
 
 class GroupEvictions:
@@ -45,7 +45,7 @@ class GroupEvictions:
         client: Client,
         events: EventRecorder,
         waiting: WaitingPods,
-        leaving: dict[PodKey, None],
+        leaving: dict[Key, None],
         background: BackgroundTasks,
         *,
         ask: Callable[[Sequence[PodRecord], PodRecord], bool],
@@ -58,7 +58,7 @@ class GroupEvictions:
         self._background = background
         self._ask = ask
         self._reckon = reckon
-        self._chosen: dict[PodKey, _Victims] = {}
+        self._chosen: dict[Key, _Victims] = {}
         self._slots = asyncio.Semaphore(PARALLEL)
 
     def preempt(self, victims: Sequence[PodRecord], beneficiary: PodRecord, node: str) -> None:
@@ -66,7 +66,7 @@ class GroupEvictions:
         names = [str(victim.key) for victim in victims]
         log.info("preempting", node=node, victims=names, beneficiary=str(beneficiary.key))
         for victim in victims:
-            waiting = self._waiting.get(Key(*victim.key))
+            waiting = self._waiting.get(victim.key)
             if waiting is not None:
                 waiting.reject("DefaultPreemption", f"preempted by {beneficiary.key} of higher priority")
             elif victim.status is not PodStatus.RELEASING:
@@ -93,7 +93,7 @@ class GroupEvictions:
                     self.evict(victim, each.beneficiary, node)
 
     async def _delete(self, victim: PodRecord, beneficiary: PodRecord, node: str, count: Callable[[], None]) -> None:
-        key = Key(*victim.key)
+        key = victim.key
         now = self._client.runtime.clock.now()
         patch = preempted(victim.uid, by=beneficiary.pod.spec.scheduler_name, now=now)
         try:

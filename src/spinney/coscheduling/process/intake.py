@@ -11,7 +11,6 @@ from typing import Any
 from spinney.api.core import NODE, POD, Node, Pod
 from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.api.resource import Resource
-from spinney.cluster.pods import PodKey
 from spinney.coscheduling.cycle.queue import SchedulingQueue
 from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.framework import Action, ClusterEvent, Services, room_freed
@@ -59,7 +58,7 @@ class CoschedulingIntake:
             self._dequeue(key, gone=new is None)
         self._take_in(Pod, change)
         if new is None:
-            self._leaving.pop(PodKey(*key), None)
+            self._leaving.pop(key, None)
         elif wants:
             self._enqueue(key, old, new)
         self._tell(old, new)
@@ -74,7 +73,7 @@ class CoschedulingIntake:
 
     def _enqueue(self, key: Key, old: Pod | None, new: Pod) -> None:
         if new.status.nominated_node_name and not self._nominations.node_of(key):
-            record = self._cluster.pod(PodKey(*key))
+            record = self._cluster.pod(key)
             if record is not None and old is None:
                 self._nominations.put(record, new.status.nominated_node_name)  # promised before a restart
         if old is None:
@@ -85,7 +84,7 @@ class CoschedulingIntake:
     def _dequeue(self, key: Key, *, gone: bool) -> None:
         waiting = self._waiting.get(key)
         self._queue.delete(key)
-        record, promised = self._cluster.pod(PodKey(*key)), self._nominations.node_of(key)
+        record, promised = self._cluster.pod(key), self._nominations.node_of(key)
         if self._nominations.remove(key) and record is not None:
             self._queue.notify(room_freed(record.pod, promised))
         if waiting is not None:
@@ -128,7 +127,7 @@ class CoschedulingIntake:
             if row is None:
                 waiting.reject("NodeResourcesFit", f"node {node} is gone")
                 continue
-            record = self._cluster.pod(PodKey(*waiting.key))
+            record = self._cluster.pod(waiting.key)
             if record is None:
                 continue
             objection = self._rankings[record.pod.spec.scheduler_name].objection(record, row)

@@ -21,17 +21,12 @@ from spinney.binding.evicting import Disruption, Evictor, Victim
 from spinney.binding.lost_work import lost_gpu_seconds
 from spinney.binding.placement import pod_reference
 from spinney.binding.volumes import LateVolumes
-from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import PodChange
 from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
 from spinney.coscheduling.cycle.scheduler import FLUSH_SECONDS, Coscheduler, UnplacedPod
 from spinney.coscheduling.feasibility.nominations import Nominations
-from spinney.coscheduling.framework import (
-    PluginRegistry,
-    QueuedPod,
-    Services,
-    Status,
-)
+from spinney.coscheduling.framework import PluginRegistry, QueuedPod, Services, Status
 from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.coscheduling.groups.book import Groups
 from spinney.coscheduling.groups.group import Group
@@ -105,7 +100,7 @@ class CoschedulerProcess:
         self._rounds = Rounds(self.manager, CYCLES)
         self._reports = Reports(self._pod_status, self.cluster)
         waiting = WaitingPods()
-        leaving: dict[PodKey, None] = {}
+        leaving: dict[Key, None] = {}
         self._background = BackgroundTasks()
         self._disruption = GroupEvictions(
             client, events, waiting, leaving, self._background, ask=self._ask, reckon=self._loss
@@ -169,7 +164,7 @@ class CoschedulerProcess:
         self._held: dict[GangKey, asyncio.TimerHandle] = {}
 
     def _could_not_ask(self, queued: QueuedPod, error: FrameworkPluginFailed) -> None:
-        record = self.cluster.pod(PodKey(*queued.key))
+        record = self.cluster.pod(queued.key)
         if record is not None:
             self._reports.put(UnplacedPod(record, Status.error(error)))
 
@@ -298,8 +293,8 @@ class CoschedulerProcess:
         self._background.begin(self._evict_whole(rest, lacking, why))
 
     async def _evict_whole(self, rest: Sequence[PodRecord], lacking: PodRecord, why: str) -> None:
-        victims = tuple(Victim(Key(*record.key), record.uid, why) for record in rest)
-        about = pod_reference(Key(*lacking.key), lacking.uid)
+        victims = tuple(Victim(record.key, record.uid, why) for record in rest)
+        about = pod_reference(lacking.key, lacking.uid)
         losses = {record.uid: self._loss(record, "relocation") for record in rest}
         gone = await self._evictor.evict(Disruption(str(lacking.key), victims, about))
         self._metrics.relocated(len(gone))
@@ -315,14 +310,14 @@ class CoschedulerProcess:
     def _nominate(self, record: PodRecord, node: str) -> None:
         if self.scheduler.nominate(record, node):
             self._woken.set()
-            self._pod_status.nominate(Key(*record.key), record.uid, node)
+            self._pod_status.nominate(record.key, record.uid, node)
 
     def _completed(self, group: Group) -> None:
-        self.queue.activate(Key(*record.key) for record in group.pending())
+        self.queue.activate(record.key for record in group.pending())
         self._woken.set()
 
     def _reordered(self, group: Group) -> None:
-        self.queue.reorder(Key(*record.key) for record in group.pending())
+        self.queue.reorder(record.key for record in group.pending())
 
     def _reached_permit(self, group: Group) -> None:
         if self._start is not None:

@@ -9,7 +9,6 @@ from spinney.coscheduling.cycle.scheduler import UnplacedPod
 from spinney.coscheduling.framework import Code, Status
 from spinney.coscheduling.groups.wording import nodes_counted
 from spinney.explain.rendering import EVENT_BYTES, bounded
-from spinney.kube.keys import Key
 from spinney.reporting.pods import (
     INADMISSIBLE,
     POD_SCHEDULED,
@@ -40,7 +39,7 @@ class Reports:
         tried = refused.found is not None or refused.status.code is Code.UNRESOLVABLE  # else it lost a node it had
         if tried and reason in (UNSCHEDULABLE, INADMISSIBLE):
             for record in others:
-                if self._writer.last_reason(Key(*record.key), record.uid) != reason:
+                if self._writer.last_reason(record.key, record.uid) != reason:
                     self._say(record, reason, f"pod {refused.record.key.name} of its gang waits: {message}")
 
     def held(self, record: PodRecord, status: Status) -> None:
@@ -66,7 +65,7 @@ class Reports:
     def _say(self, record: PodRecord, reason: str, message: str) -> None:
         condition = record.pod.condition(POD_SCHEDULED)
         verdict = PodVerdict(
-            Key(*record.key),
+            record.key,
             record.uid,
             message,
             bounded(message, EVENT_BYTES),

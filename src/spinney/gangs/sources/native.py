@@ -11,6 +11,7 @@ from spinney.api.workload_v1alpha2 import SchedulingConstraints
 from spinney.cluster.pods import PodRecord
 from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL, SourceContext, is_preemptible
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, TopologyConstraintInfo, single
+from spinney.kube.keys import Key
 
 SOURCE: Final = "native"
 WORKLOAD_SOURCE: Final = "workload"
@@ -59,9 +60,9 @@ def is_disrupted_whole(mode: str | workload_v1beta1.DisruptionMode | None) -> bo
     return mode == "PodGroup" or (isinstance(mode, workload_v1beta1.DisruptionMode) and mode.all is not None)
 
 
-def workload_of(key: GangKey) -> tuple[str, str]:
+def workload_of(key: GangKey) -> Key:
     """Return namespace and name of the Workload that a gang is a replica of a group of."""
-    return key.namespace, key.name.split("/")[0]
+    return Key(key.namespace, key.name.split("/")[0])
 
 
 def workload_gang(workload: workload_v1alpha1.Workload, key: GangKey, context: SourceContext) -> Gang | None:

@@ -14,7 +14,6 @@ from spinney.binding.device_claims import DeviceClaims
 from spinney.binding.placement import ClaimAllocation, Placement
 from spinney.cluster.dra.book import claims_of
 from spinney.cluster.statuses import PodStatus
-from spinney.kube.keys import Key
 from spinney.scheduler.intake.inventory import Inventory
 
 log = structlog.get_logger()
@@ -31,12 +30,10 @@ def abandoned(inventory: Inventory) -> list[Placement]:
             continue
         held = (inventory.claims.claims.get(key) for key in claims_of(record.pod))
         claims = tuple(
-            ClaimAllocation(Key(*claim.key), ())
-            for claim in held
-            if claim is not None and record.uid in claim.consumers
+            ClaimAllocation(claim.key, ()) for claim in held if claim is not None and record.uid in claim.consumers
         )
         if claims:
-            found.append(Placement(Key(*record.key), record.uid, "", claims=claims))
+            found.append(Placement(record.key, record.uid, "", claims=claims))
     return found
 
 

@@ -264,7 +264,7 @@ class ClusterEffects:
             return Placement(bind.pod, bind.uid, bind.node, annotations=bind.annotations, gpu_groups=bind.gpu_groups)
         book = self._inventory.claims
         claims = tuple(
-            ClaimAllocation(Key(*key), tuple(ChosenDevice(*device) for device in devices), book.config(key, devices))
+            ClaimAllocation(key, tuple(ChosenDevice(*device) for device in devices), book.config(key, devices))
             for key, devices in bind.claims.items()
         )
         return Placement(

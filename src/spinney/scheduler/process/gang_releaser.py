@@ -15,7 +15,6 @@ from spinney.binding.repair import PartGangs, placed_pods
 from spinney.cluster.pods import PodRecord
 from spinney.gangs.sources import bare
 from spinney.gangs.tree import GangKey
-from spinney.kube.keys import Key
 from spinney.runtime import Clock
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
@@ -82,7 +81,7 @@ class GangReleaser:
         log.warning("gang stayed part-bound, releasing it", gang=str(gang), bound=len(placed), pods=len(members.pods))
         self._metrics.released.inc()
         message = f"gang {gang} could not be completed and gives back what it holds"
-        victims = tuple(Victim(Key(*record.key), record.uid, message) for record in placed)
+        victims = tuple(Victim(record.key, record.uid, message) for record in placed)
         gone = await self._evictor.evict(Disruption(str(gang), victims, reason=EVENT_REASON))
         self._metrics.gangs.evicted(len(gone), queue=members.gang.queue, reason=RELEASE)
         self.gangs.postpone(gang, now=self._clock.monotonic())
