@@ -194,7 +194,7 @@ class Bench:
             elif isinstance(each, Pod):
                 self.intake.pod(change)
             else:
-                self.intake.group(type(each), change)
+                self.intake.take_in(change)
 
     def gang(self, name: str, size: int, *, minimum: int | None = None, created: float = 0, **pod: Any) -> None:
         """Have a group and its pods appear."""

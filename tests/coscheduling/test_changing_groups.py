@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from spinney.api.core import NAMESPACE, POD
-from spinney.api.coscheduling import POD_GROUP, PodGroup
+from spinney.api.coscheduling import POD_GROUP
 from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key
@@ -38,7 +38,7 @@ async def two_of_three_wait(bench: Bench, **spec: Any) -> None:
 async def test_a_group_that_is_deleted_holds_nothing(patient: Bench) -> None:
     """When the PodGroup goes, its waiting members give back their nodes; when it comes back, they are tried at once."""
     await two_of_three_wait(patient)
-    patient.intake.group(PodGroup, Change(Key(benches.NAMESPACE, "trio"), a_group("trio", 3), None, "2"))
+    patient.intake.take_in(Change(Key(benches.NAMESPACE, "trio"), a_group("trio", 3), None, "2"))
     assert patient.waiting() == []
     assert patient.rejected[-1] == ("trio", "pod group ns/trio not found")
     patient.put(a_pod("other", cpu="2"))

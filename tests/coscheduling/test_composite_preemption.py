@@ -216,13 +216,13 @@ def put_tree(bench: Bench, tree: Tree, parent: str = "", *, with_pods: bool = Tr
         return Change(Key(NAMESPACE, each["metadata"]["name"]), None, convert(kind, each), "1")
 
     composite = a_composite(tree.name, tree.needed, parent=parent, **in_one(tree.key))
-    bench.intake.group(CompositePodGroup, changed(CompositePodGroup, composite))
+    bench.intake.take_in(changed(CompositePodGroup, composite))
     for member in tree.members:
         if isinstance(member, Tree):
             put_tree(bench, member, tree.name, with_pods=with_pods)
             continue
         part = a_part(member.name, member.minimum, tree.name, **in_one(member.key))
-        bench.intake.group(PodGroup, changed(PodGroup, part))
+        bench.intake.take_in(changed(PodGroup, part))
         membership = PodSchedulingGroup(pod_group_name=member.name)
         size = member.size if with_pods else 0
         bench.put(*(a_pod(f"{member.name}-{n}", priority=10, scheduling_group=membership) for n in range(size)))

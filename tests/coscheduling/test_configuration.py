@@ -139,7 +139,7 @@ async def test_promises_that_no_plugin_keeps_are_not_broken(cluster_name: str) -
         gone = {"disabled": [{"name": plugin}]}
         bench = Bench(plugins={point: gone, **({"queueSort": sort} if plugin == "Coscheduling" else {})})
         bench.put(a_node("n1", labels={"rack": "r"}), a_pod("single"))
-        bench.intake.group(PodGroup, Change(Key(NAMESPACE, "near"), None, group, "1"))
+        bench.intake.take_in(Change(Key(NAMESPACE, "near"), None, group, "1"))
         claims = (PodResourceClaim(name="gpu", resource_claim_name="gpu"),)
         membership = PodSchedulingGroup(pod_group_name="near")
         bench.put(a_pod("member", scheduling_group=membership, resource_claims=claims))

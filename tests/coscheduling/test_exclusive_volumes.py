@@ -37,11 +37,9 @@ def put_claim(bench: Bench) -> None:
     volume = PersistentVolume(
         metadata=Metadata(name="disk"), spec=PersistentVolumeSpec(access_modes=("ReadWriteOncePod",))
     )
-    bench.intake.constraint(PERSISTENT_VOLUME, PersistentVolume, Change(Key("", "disk"), None, volume, "1"))
+    bench.intake.constraint(PERSISTENT_VOLUME, Change(Key("", "disk"), None, volume, "1"))
     claim = PersistentVolumeClaim(metadata=metadata, spec=spec)
-    bench.intake.constraint(
-        PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim, Change(Key(NAMESPACE, "data"), None, claim, "1")
-    )
+    bench.intake.constraint(PERSISTENT_VOLUME_CLAIM, Change(Key(NAMESPACE, "data"), None, claim, "1"))
 
 
 async def test_two_members_of_a_quorum_cannot_share_it(bench: Bench) -> None:

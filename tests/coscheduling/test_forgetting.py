@@ -5,15 +5,18 @@ from collections.abc import Iterator, Sized
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from spinney.api import workload_v1beta1
-from spinney.api.coscheduling import POD_GROUP, PodGroup
+from spinney.api.coscheduling import POD_GROUP
+from spinney.api.struct import convert
 from spinney.kube.cache import Change
-from spinney.kube.keys import Key
+from spinney.kube.keys import key_of
 from tests.conftest import Cluster
 
 from .bench import NAMESPACE, Bench, a_group, a_node, a_pod
 from .test_composite_preemption import Part, Tree, put_tree
+from .test_composites import a_composite, a_part
 from .world import a_node as a_cluster_node
 from .world import a_world
 
@@ -47,6 +50,12 @@ def _values(found: Any) -> Any:
     return found.values() if isinstance(found, dict) else found
 
 
+def gone(found: Any) -> Change[Any]:
+    """Return the news that an object of the bench's namespace was deleted."""
+    found = replace(found, metadata=replace(found.metadata, namespace=NAMESPACE))
+    return Change(key_of(found), found, None, "1")
+
+
 def one_life(bench: Bench, number: int) -> list[str]:
     """Have a group appear that is bound, waits, is refused, or is not wanted any more; return its pods."""
     name, kind = f"g{number}", number % 4
@@ -69,10 +78,10 @@ async def test_groups_that_came_and_went_leave_nothing_behind(bench: Bench) -> N
         await bench.run(0.1)
         bench.delete(*pods, "a-0", "b-0", "b-1")
         for number in range(first, first + 100):
-            bench.intake.group(PodGroup, Change(Key(NAMESPACE, f"g{number}"), None, None, "1"))
-        for name in ("a", "b"):
-            bench.intake.group(workload_v1beta1.PodGroup, Change(Key(NAMESPACE, name), None, None, "1"))
-        bench.intake.group(workload_v1beta1.CompositePodGroup, Change(Key(NAMESPACE, "job"), None, None, "1"))
+            bench.intake.take_in(gone(a_group(f"g{number}", 1)))
+        for part in (a_part("a", 1, "job"), a_part("b", 1, "job")):
+            bench.intake.take_in(gone(convert(workload_v1beta1.PodGroup, part)))
+        bench.intake.take_in(gone(convert(workload_v1beta1.CompositePodGroup, a_composite("job", 2))))
         await bench.run(0.1)
         if first in (0, GROUPS - 100):
             seen.append({path: size for part in parts for path, size in sizes(part, *rooms).items()})

@@ -33,8 +33,8 @@ async def live(seed: int) -> None:
                 continue
             case Gang():
                 group = a_group(found.key.name, min(found.pod_sets.values(), key=str).min_member)
-                change = Change(key_of(group), None, None if isinstance(event, Gone) else group, "1")
-                bench.intake.group(type(group), change)
+                change = Change(key_of(group), group, None if isinstance(event, Gone) else group, "1")
+                bench.intake.take_in(change)
             case Pod():
                 pod = replace(found, metadata=replace(found.metadata, namespace=NAMESPACE))
                 if not isinstance(event, Gone):
@@ -53,7 +53,7 @@ async def live(seed: int) -> None:
                 found = replace(found, metadata=metadata)
                 gone = isinstance(event, Gone)
                 news: Change[Any] = Change(key_of(found), found if gone else None, None if gone else found, "1")
-                bench.intake.constraint(resource, type(found), news)
+                bench.intake.constraint(resource, news)
     failed = bench.registry.get_sample_value("spinney_coscheduler_attempts_total", {"result": "failed"})
     assert not failed, f"seed {seed}: {[str(refused.status) for refused in bench.refused.values()]}"
 

@@ -187,7 +187,7 @@ async def test_kubernetes_1_35(bench: Bench) -> None:
     workload = workload_v1alpha1.Workload(
         metadata=ObjectMeta(name="work", namespace="ns"), spec=workload_v1alpha1.WorkloadSpec(pod_groups=(group,))
     )
-    bench.intake.group(workload_v1alpha1.Workload, Change(Key("ns", "work"), None, workload, "1"))
+    bench.intake.take_in(Change(Key("ns", "work"), None, workload, "1"))
     await bench.run(seconds=5)
     assert sorted(bench.binds) == ["a-0", "a-1"]
     bench.put(a_bench_node("n2", cpu=1))
@@ -280,7 +280,7 @@ async def test_a_group_goes_down_to_its_minimum_or_goes_whole(
             scheduling_policy=SchedulingPolicy(gang=GangPolicy(min_count=minimum)), disruption_mode=mode
         ),
     )
-    bench.intake.group(workload_v1beta1.PodGroup, Change(Key("ns", "gang"), None, group, "1"))
+    bench.intake.take_in(Change(Key("ns", "gang"), None, group, "1"))
     bench.put(a_bench_node("n1", cpu=1), a_bench_node("n2", cpu=1), a_bench_node("n3", cpu=1))
     membership = PodSchedulingGroup(pod_group_name="gang")
     bench.put(*(a_bench_pod(f"gang-{n}", node=f"n{n}", scheduling_group=membership) for n in (1, 2)))
@@ -300,7 +300,7 @@ async def test_a_group_may_say_that_it_never_preempts(bench: Bench, policy: str 
             scheduling_policy=SchedulingPolicy(gang=GangPolicy(min_count=1)), priority=9, preemption_policy=policy
         ),
     )
-    bench.intake.group(workload_v1beta1.PodGroup, Change(Key("ns", "gang"), None, group, "1"))
+    bench.intake.take_in(Change(Key("ns", "gang"), None, group, "1"))
     bench.put(a_bench_node("n1", cpu=1), a_bench_pod("low", node="n1"))
     membership = PodSchedulingGroup(pod_group_name="gang")
     bench.put(a_bench_pod("high", priority=9, scheduling_group=membership))
@@ -335,7 +335,7 @@ async def test_priorities_of_pods_and_group_must_agree(bench: Bench) -> None:
         spec=workload_v1beta1.PodGroupSpec(scheduling_policy=policy, priority=7),
     )
     bench.put(a_bench_node("n1"))
-    bench.intake.group(workload_v1beta1.PodGroup, Change(Key("ns", "gang"), None, group, "1"))
+    bench.intake.take_in(Change(Key("ns", "gang"), None, group, "1"))
     membership = PodSchedulingGroup(pod_group_name="gang")
     bench.put(a_bench_pod("wrong", scheduling_group=membership, priority=3))
     bench.put(a_bench_pod("right", scheduling_group=membership, priority=7))

@@ -208,7 +208,7 @@ class History:
             return "nothing"
         name = self.chance.choice(sorted(self.groups))
         group = self.groups[name]
-        self.bench.intake.group(PodGroup, Change(Key(NAMESPACE, name), group, None, "1"))
+        self.bench.intake.take_in(Change(Key(NAMESPACE, name), group, None, "1"))
         if self.chance.random() < 0.5:
             self._put_group(name, group.spec.min_member)
         else:

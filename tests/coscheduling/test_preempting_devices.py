@@ -49,18 +49,16 @@ def put_claim(bench: Bench, name: str, *, node: str = "", device: int = 0, users
             "allocation": {"devices": {"results": [result]}},
             "reservedFor": [{"resource": "pods", "name": user, "uid": f"uid-{user}"} for user in users],
         }
-    bench.intake.constraint(
-        RESOURCE_CLAIM, ResourceClaim, Change(Key(NAMESPACE, name), None, convert(ResourceClaim, claim), "1")
-    )
+    bench.intake.constraint(RESOURCE_CLAIM, Change(Key(NAMESPACE, name), None, convert(ResourceClaim, claim), "1"))
 
 
 def a_cluster(bench: Bench, *nodes: str) -> None:
     """Have nodes with one device each, held by a pod of low priority."""
     of_class = convert(DeviceClass, {"metadata": {"name": "gpu"}, "spec": {}})
-    bench.intake.constraint(DEVICE_CLASS, DeviceClass, Change(Key("", "gpu"), None, of_class, "1"))
+    bench.intake.constraint(DEVICE_CLASS, Change(Key("", "gpu"), None, of_class, "1"))
     for node in nodes:
         published = convert(ResourceSlice, a_slice(node, 1))
-        bench.intake.constraint(RESOURCE_SLICE, ResourceSlice, Change(Key("", node), None, published, "1"))
+        bench.intake.constraint(RESOURCE_SLICE, Change(Key("", node), None, published, "1"))
         put_claim(bench, f"low-{node}", node=node, users=(f"low-{node}",))
         bench.put(a_node(node), a_user(f"low-{node}", node=node))
 

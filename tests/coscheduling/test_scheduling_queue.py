@@ -39,12 +39,18 @@ class HandClock(Clock):
 class ByPriority(QueueSort):
     name = "ByPriority"
 
+    def __init__(self) -> None:
+        """Need no scheduler."""
+
     def sort_key(self, queued: QueuedPod) -> tuple[Any, ...]:
         return (-queued.priority, queued.first_queued, queued.key)
 
 
 class Gates(PreEnqueue):
     name = "Gates"
+
+    def __init__(self) -> None:
+        """Need no scheduler."""
 
     def pre_enqueue(self, pod: Pod) -> Status:
         return Status.unresolvable("gated") if pod.gated else SUCCESS

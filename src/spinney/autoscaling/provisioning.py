@@ -50,7 +50,7 @@ from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.framework.results import Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.gang_references import gang_reference
-from spinney.scheduler.process.node_requests import ConditionText
+from spinney.scheduler.process.node_requests import ConditionText, NodeRequests
 
 log = structlog.get_logger()
 
@@ -90,8 +90,8 @@ def provisioning_for(
     return requests, keeping_capacity(config, registry, requests.provisioned)
 
 
-class ProvisioningRequests:
-    """Asks for the nodes of gangs. Mutable; fills ``NodeRequests``."""
+class ProvisioningRequests(NodeRequests):
+    """Asks for the nodes of gangs. Mutable."""
 
     def __init__(
         self, manager: Manager, inventory: Inventory, settings: NodeProvisioning, names: Sequence[str]

@@ -15,6 +15,7 @@ from spinney.api.resource_claims import RESOURCE_CLAIM, ResourceClaim
 from spinney.api.struct import JSON
 from spinney.binding.placement import ClaimAllocation, Placement
 from spinney.binding.prebind import PreBindRefused
+from spinney.cluster.dra.book import MAX_CONSUMERS
 from spinney.kube.client import Client
 from spinney.kube.errors import Conflict, KubeError, NotFound
 from spinney.kube.finalizers import add_finalizer
@@ -22,8 +23,6 @@ from spinney.kube.keys import Key
 
 log = structlog.get_logger()
 
-MAX_CONSUMERS = 256
-"""For so many pods at most Kubernetes reserves a claim."""
 PROTECTION = "resource.kubernetes.io/delete-protection"
 """The finalizer that keeps an allocated claim until its devices are given back."""
 _ATTEMPTS = 5
@@ -89,7 +88,7 @@ class DeviceClaims:
         else:
             status = {}
             held = {(each.driver, each.pool, each.device) for each in claim.status.allocation.devices.results}
-            if held != {(each.driver, each.pool, each.device) for each in allocation.devices}:
+            if held != {each.published for each in allocation.devices}:
                 raise PreBindRefused(f"claim {allocation.claim.name} was given other devices meanwhile")
             if any(consumer.uid == placement.uid for consumer in claim.status.reserved_for):
                 return
@@ -120,7 +119,7 @@ def allocated_status(allocation: ClaimAllocation, node: str) -> JSON:
             "request": each.request,
             "driver": each.driver,
             "pool": each.pool,
-            "device": each.device,
+            "device": each.name,
             **({"adminAccess": True} if each.admin else {}),
         }
         for each in allocation.devices

@@ -7,26 +7,16 @@ import msgspec
 from spinney.api.core import POD
 from spinney.api.events import ObjectReference
 from spinney.api.struct import JSON
+from spinney.cluster.dra.allocating import GivenDevice
 from spinney.kube.errors import KubeError
 from spinney.kube.keys import Key
-
-
-class ChosenDevice(msgspec.Struct, frozen=True):
-    """A device that was chosen for a request of a claim."""
-
-    request: str
-    driver: str
-    pool: str
-    device: str
-    admin: bool = False
-    """For administrative access."""
 
 
 class ClaimAllocation(msgspec.Struct, frozen=True):
     """The devices a claim of a pod is to hold, with what class and claim tell their drivers."""
 
     claim: Key
-    devices: tuple[ChosenDevice, ...]
+    devices: tuple[GivenDevice, ...]
     config: tuple[JSON, ...] = ()
 
 

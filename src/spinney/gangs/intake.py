@@ -13,7 +13,6 @@ from spinney.api.policy import PodDisruptionBudget
 from spinney.api.resource_claims import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.cluster.budgets import Budgets
 from spinney.cluster.dra.book import ClaimBook
-from spinney.cluster.pods import PodKey
 from spinney.cluster.state import ClusterState
 from spinney.cluster.surroundings import Surroundings
 from spinney.gangs.definitions import GangDefinitions
@@ -37,7 +36,7 @@ class ClusterIntake:
         """Take in an object that appeared or changed; raises ``TypeError`` for a kind no scheduler reads."""
         match found:
             case Pod():
-                known = self.cluster.pod(PodKey(found.metadata.namespace or "", found.metadata.name))
+                known = self.cluster.pod(key_of(found))
                 if known is None or known.pod is not found:
                     self.cluster.apply_pod(found)
             case Node():
@@ -53,22 +52,19 @@ class ClusterIntake:
 
     def delete(self, found: msgspec.Struct) -> None:
         """Take out an object that is gone."""
-        if isinstance(found, ResourceClaim | ResourceSlice | DeviceClass):
-            self.claims.delete(found)
-        else:
-            self.remove(type(found), key_of(found))
-
-    def remove(self, kind: type[Any], key: Key) -> None:
-        """Take out an object that is gone, of which only kind and name are known."""
-        if kind is Pod:
-            self.cluster.delete_pod(key)
-        elif kind is Node:
-            self._nodes.pop(key.name, None)
-            self.cluster.delete_node(key.name)
-        elif kind is PodDisruptionBudget:
-            self.budgets.remove(key)
-        else:
-            self._put(kind, key, None)
+        key = key_of(found)
+        match found:
+            case Pod():
+                self.cluster.delete_pod(key)
+            case Node():
+                self._nodes.pop(key.name, None)
+                self.cluster.delete_node(key.name)
+            case ResourceClaim() | ResourceSlice() | DeviceClass():
+                self.claims.delete(found)
+            case PodDisruptionBudget():
+                self.budgets.remove(key)
+            case _:
+                self._put(type(found), key, None)
 
     def _put(self, kind: type[Any], key: Key, found: Any) -> None:
         if kind in Surroundings.KINDS:

@@ -36,6 +36,7 @@ from spinney.queueing.virtual_gang import VirtualGang, virtual_gang, without_uid
 from spinney.scheduler.config import SchedulerConfig, SuspendedWorkloads
 from spinney.scheduler.framework.results import Binding, Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
+from spinney.scheduler.process.virtual_gangs import VirtualGangs
 
 log = structlog.get_logger()
 
@@ -73,8 +74,8 @@ def admission_for(manager: Manager, inventory: Inventory, config: SchedulerConfi
     return admission
 
 
-class SuspendedAdmission:
-    """Keeps virtual gangs for suspended workloads, and resumes them. Mutable; fills ``VirtualGangs``."""
+class SuspendedAdmission(VirtualGangs):
+    """Keeps virtual gangs for suspended workloads, and resumes them. Mutable."""
 
     def __init__(self, manager: Manager, inventory: Inventory, settings: SuspendedWorkloads) -> None:
         self._manager = manager

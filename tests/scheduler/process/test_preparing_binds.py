@@ -12,7 +12,8 @@ from spinney.api.storage import SELECTED_NODE, STORAGE_CLASS
 from spinney.api.struct import JSON
 from spinney.api.workload_v1beta1 import POD_GROUP
 from spinney.binding.device_claims import DeviceClaims
-from spinney.binding.placement import ChosenDevice, ClaimAllocation, Placement
+from spinney.binding.placement import ClaimAllocation, Placement
+from spinney.cluster.dra.allocating import GivenDevice
 from spinney.kube.keys import Key
 from spinney.kube.transport import Response
 from spinney.scheduler.config import SchedulerConfig
@@ -330,7 +331,7 @@ async def test_a_restart_gives_back_what_was_prepared_for_pods_that_were_not_bou
     await a_device_claim(cluster, "gpu", of, "true")
     await a_pod(cluster, "p", **using("gpu"))
     pod = await cluster.client.get(POD, "p", cluster.namespace, type=Pod)
-    chosen = ClaimAllocation(Key(cluster.namespace, "gpu"), (ChosenDevice("r", "gpu.example.com", closed, "gpu-0"),))
+    chosen = ClaimAllocation(Key(cluster.namespace, "gpu"), (GivenDevice("r", "gpu.example.com", closed, "gpu-0"),))
     placement = Placement(Key(cluster.namespace, "p"), pod.metadata.uid or "", closed, claims=(chosen,))
     await DeviceClaims(cluster.client).prepare(placement)
     await cluster.client.patch(NODE, closed, {"spec": {"unschedulable": True}})

@@ -12,7 +12,7 @@ import numpy as np
 
 from spinney.api.core import NODE, POD, Pod
 from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
-from spinney.binding.placement import ChosenDevice, ClaimAllocation, Placement
+from spinney.binding.placement import ClaimAllocation, Placement
 from spinney.cluster.dra.allocating import GivenDevice, allocate
 from spinney.cluster.dra.book import MAX_CONSUMERS, ClaimBook, ClaimState, claims_of
 from spinney.cluster.table import Mask, NodeTable
@@ -136,8 +136,7 @@ class DynamicResources(PreFilter, Filter, Reserve, PreBind):
         return SUCCESS
 
     def _allocation(self, key: Key, devices: tuple[GivenDevice, ...]) -> ClaimAllocation:
-        chosen = tuple(ChosenDevice(*each) for each in devices)
-        return ClaimAllocation(key, chosen, self._book.config(key, devices))
+        return ClaimAllocation(key, devices, self._book.config(key, devices))
 
 
 def _claims(book: ClaimBook, pod: Pod) -> dict[Key, ClaimState]:

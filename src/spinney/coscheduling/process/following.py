@@ -63,13 +63,13 @@ async def follow_cluster(
     # Groups and what constraints refer to come first, so that pods meet them when they are taken in.
     for resource, kind in _ABOVE_GROUPS.items():
         if resource in available:
-            follow(resource, kind, partial(intake.group, kind))
+            follow(resource, kind, intake.take_in)
     for resource, group in GROUP_KINDS.items():
         if resource in available:
-            group_kind(follow(resource, group.type, partial(intake.group, group.type)))
-    follow(POD_DISRUPTION_BUDGET, PodDisruptionBudget, partial(intake.group, PodDisruptionBudget))
+            group_kind(follow(resource, group.type, intake.take_in))
+    follow(POD_DISRUPTION_BUDGET, PodDisruptionBudget, intake.take_in)
     for resource, kind in _CONSTRAINTS.items():
         if resource in available or resource not in _DEVICES:
-            follow(resource, kind, partial(intake.constraint, resource, kind))
+            follow(resource, kind, partial(intake.constraint, resource))
     follow(NODE, Node, intake.node)
     follow(POD, Pod, intake.pod)

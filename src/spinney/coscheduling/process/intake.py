@@ -56,7 +56,7 @@ class CoschedulingIntake:
         if not wants:
             # While the ledger still has it, so that its group is told that it lost a waiting member.
             self._dequeue(key, gone=new is None)
-        self._take_in(Pod, change)
+        self.take_in(change)
         if new is None:
             self._leaving.pop(key, None)
         elif wants:
@@ -110,7 +110,7 @@ class CoschedulingIntake:
     def node(self, change: Change[Node]) -> None:
         """Take in a node; pods that wait at Permit for it lose it if it no longer suits them."""
         old, new = change.old, change.new
-        self._take_in(Node, change)
+        self.take_in(change)
         action = Action.DELETE if new is None else Action.ADD if old is None else Action.UPDATE
         if old is not None and new is not None and _aspects(old) == _aspects(new):
             return
@@ -136,22 +136,17 @@ class CoschedulingIntake:
 
     # -- groups, and what constraints refer to -------------------------------------------------------------------------
 
-    def group(self, kind: type[Any], change: Change[Any]) -> None:
-        """Take in a PodGroup of any family, a composite of them, a Workload, or a disruption budget."""
-        self._take_in(kind, change)
-
-    def constraint(self, resource: Resource, kind: type[Any], change: Change[Any]) -> None:
+    def constraint(self, resource: Resource, change: Change[Any]) -> None:
         """Take in what pods refer to: a namespace, a volume, a claim, a device, or a class of these."""
-        self._take_in(kind, change)
+        self.take_in(change)
         self._queue.notify(ClusterEvent(resource, Action.UPDATE, change.old, change.new))
 
-    def _take_in(self, kind: type[Any], change: Change[Any]) -> None:
+    def take_in(self, change: Change[Any]) -> None:
+        """Take in any object: of a PodGroup, a composite, a Workload or a disruption budget that is all."""
         if change.new is not None:
             self._shared.apply(change.new)
         elif change.old is not None:
             self._shared.delete(change.old)
-        else:
-            self._shared.remove(kind, change.key)
 
 
 def _label(pod: Pod) -> str:

@@ -19,7 +19,7 @@ from spinney.api.events import ObjectReference
 from spinney.binding.asking import Asking
 from spinney.binding.binder import Binder
 from spinney.binding.evicting import Disruption, Evictor, Victim
-from spinney.binding.placement import BindFailure, ChosenDevice, ClaimAllocation, GangPlacement, Placement
+from spinney.binding.placement import BindFailure, ClaimAllocation, GangPlacement, Placement
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, TERMINAL, PodStatus
 from spinney.gangs.tree import GangKey, PodSet, is_satisfied
 from spinney.kube.backoff import exponential
@@ -260,13 +260,8 @@ class ClusterEffects:
         return None if found is None else gang_reference(found.gang)
 
     def _placement(self, bind: Binding) -> Placement:
-        if not bind.claims:
-            return Placement(bind.pod, bind.uid, bind.node, annotations=bind.annotations, gpu_groups=bind.gpu_groups)
         book = self._inventory.claims
-        claims = tuple(
-            ClaimAllocation(key, tuple(ChosenDevice(*device) for device in devices), book.config(key, devices))
-            for key, devices in bind.claims.items()
-        )
+        claims = tuple(ClaimAllocation(key, devices, book.config(key, devices)) for key, devices in bind.claims.items())
         return Placement(
             bind.pod, bind.uid, bind.node, annotations=bind.annotations, claims=claims, gpu_groups=bind.gpu_groups
         )

@@ -1,7 +1,7 @@
 """Nodes for gangs that lack them may be asked for by other means than the conditions of their pods."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.results import Unschedulable
@@ -14,23 +14,12 @@ class ConditionText(NamedTuple):
     message: str
 
 
-class NodeRequests(Protocol):
-    """What asks an autoscaler for nodes."""
+class NodeRequests:
+    """What asks an autoscaler for nodes. This one asks nobody: pods ask for themselves."""
 
     def begin(self, wake: Callable[[], None]) -> None:
         """Be told how to ask for a cycle."""
 
     def lack_nodes(self, gangs: Sequence[Unschedulable]) -> Mapping[GangKey, ConditionText]:
         """Take in which gangs lack nodes after a cycle; return what the pods of those say whose nodes are asked for."""
-        ...
-
-
-class NoNodeRequests:
-    """Pods ask for themselves."""
-
-    def begin(self, wake: Callable[[], None]) -> None:
-        """Nobody will ask for a cycle."""
-
-    def lack_nodes(self, gangs: Sequence[Unschedulable]) -> Mapping[GangKey, ConditionText]:
-        """Every pod says that it is unschedulable."""
         return {}

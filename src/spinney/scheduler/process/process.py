@@ -60,13 +60,13 @@ from spinney.scheduler.process.effects import ClusterEffects, Effects
 from spinney.scheduler.process.endpoint import SchedulerEndpoint
 from spinney.scheduler.process.gang_releaser import GangReleaser
 from spinney.scheduler.process.kept_places import KeptPlaces
-from spinney.scheduler.process.node_requests import NodeRequests, NoNodeRequests
+from spinney.scheduler.process.node_requests import NodeRequests
 from spinney.scheduler.process.own_plugins import completing_first, without_shares
 from spinney.scheduler.process.queue_books import live_books, queue_statuses
 from spinney.scheduler.process.queue_metrics import QueueMetrics
 from spinney.scheduler.process.reading import COMPONENT
 from spinney.scheduler.process.verdicts import Verdicts
-from spinney.scheduler.process.virtual_gangs import NoVirtualGangs, VirtualGangs
+from spinney.scheduler.process.virtual_gangs import VirtualGangs
 from spinney.scheduler.process.waking import Alarm, confirms, may_change_decisions, only_gives_room
 
 log = structlog.get_logger()
@@ -189,10 +189,9 @@ class SchedulerProcess:
             writer=pod_status if self._writing else None,
             events=events if self._writing else None,
         )
-        if virtual is not None:
-            virtual.begin(self._woken.set)
-        if node_requests is not None:
-            node_requests.begin(self._woken.set)
+        virtual, node_requests = virtual or VirtualGangs(), node_requests or NodeRequests()
+        virtual.begin(self._woken.set)
+        node_requests.begin(self._woken.set)
         self._effects: Effects = effects or ClusterEffects(
             client,
             self.inventory,
@@ -205,8 +204,8 @@ class SchedulerProcess:
             asking=Asking(client, events, self.inventory.requests, self._metrics.gangs, wake=self._woken.set),
             kept_places=KeptPlaces(self.inventory, pod_status),
             releaser=self._releaser,
-            virtual=virtual or NoVirtualGangs(),
-            node_requests=node_requests or NoNodeRequests(),
+            virtual=virtual,
+            node_requests=node_requests,
             metrics=self._metrics,
             tells_gangs=config.bind_events == "gangs",
             wake=self._woken.set,

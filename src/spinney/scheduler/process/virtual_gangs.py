@@ -5,22 +5,21 @@ these are kept, and the maker of the gang sees to it that real pods come.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from spinney.api.core import Pod
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.results import Binding, Unschedulable
 
 
-class VirtualGangs(Protocol):
-    """The maker of the virtual gangs of an inventory."""
+class VirtualGangs:
+    """The maker of the virtual gangs of an inventory. This one makes none; others say what they do instead."""
 
     def begin(self, wake: Callable[[], None]) -> None:
         """Be told how to ask for a cycle."""
 
     def has(self, gang: GangKey) -> bool:
         """Tell whether a gang is a virtual one."""
-        ...
+        return False
 
     def pod_coming(self, pod: Pod) -> None:
         """Take in a real pod."""
@@ -36,29 +35,3 @@ class VirtualGangs(Protocol):
 
     def refused(self, gangs: Sequence[Unschedulable]) -> None:
         """Take in which of them have no room, and why."""
-
-
-class NoVirtualGangs:
-    """There are none."""
-
-    def begin(self, wake: Callable[[], None]) -> None:
-        """Nobody will ask for a cycle."""
-
-    def has(self, gang: GangKey) -> bool:
-        """No gang is a virtual one."""
-        return False
-
-    def pod_coming(self, pod: Pod) -> None:
-        """Nobody expects it."""
-
-    def before_cycle(self) -> None:
-        """Nothing is kept."""
-
-    async def start(self, gang: GangKey, binds: Sequence[Binding]) -> None:
-        """Nothing is ever started."""
-
-    async def stop(self, gang: GangKey) -> None:
-        """Nothing is ever stopped."""
-
-    def refused(self, gangs: Sequence[Unschedulable]) -> None:
-        """Nothing is ever refused."""
