@@ -11,7 +11,6 @@ from spinney.api.kai import Queue, QueueResource, QueueResources, QueueSpec
 from spinney.api.meta import ObjectMeta
 from spinney.api.struct import to_json
 from spinney.explain.amounts import counted
-from spinney.sim.remedies.change import RemedyStep
 from spinney.sim.remedies.lever import Lever
 from spinney.sim.remedies.situation import Situation
 
@@ -37,21 +36,21 @@ class _NewQueue:
         return Queue(metadata=ObjectMeta(name=self.name), spec=spec)
 
     @property
-    def step(self) -> RemedyStep:
-        """Return what to do, with the command that does it."""
+    def text(self) -> str:
+        """Return what to do."""
         below = f" below queue {self.parent}" if self.parent else ""
         quota = f"a quota of {counted(self.quota['gpu'], 'GPU')}" if any(self.quota.values()) else "no quota"
-        manifest = json.dumps(to_json(self.manifest), separators=(",", ":"))
-        return RemedyStep(
-            lever="create queue",
-            text=f"create queue {self.name}{below}, with {quota} and no limit",
-            command=f"echo '{manifest}' | kubectl apply -f -",
-        )
+        return f"create queue {self.name}{below}, with {quota} and no limit"
+
+    @property
+    def command(self) -> str:
+        """Return the command that does it."""
+        return f"echo '{json.dumps(to_json(self.manifest), separators=(',', ':'))}' | kubectl apply -f -"
 
 
 def missing_queue_lever(
     situation: Situation, queues: Mapping[str, Queue], named: str, asked: Mapping[str, float]
-) -> Iterator[Lever]:
+) -> Iterator[Lever[_NewQueue]]:
     """Yield the lever that creates the queue that is missing, if one is; ``asked`` is what the gang asks for.
 
     The least is a queue without a quota where most queues are; then one with a quota for the gang; then at the top.
@@ -67,9 +66,10 @@ def missing_queue_lever(
         options.append(_NewQueue(name, None, enough))
     yield Lever(
         name="create queue",
-        size=len(options),
-        apply=lambda snapshot, chosen: snapshot.with_objects([options[len(chosen) - 1].manifest]),
-        describe=lambda chosen: options[len(chosen) - 1].step,
+        elements=options,
+        apply=lambda snapshot, picked: snapshot.with_objects([picked[-1].manifest]),
+        text=lambda picked: picked[-1].text,
+        command=lambda picked: picked[-1].command,
         ordered=True,
         likely=1,
     )

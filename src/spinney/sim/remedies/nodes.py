@@ -1,6 +1,6 @@
 """Levers that change nodes: uncordon, repair, untaint, label, add."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -11,8 +11,8 @@ from spinney.api.pod_requests import Amounts, amounts_of
 from spinney.api.quantity import value
 from spinney.cluster.requests import requested
 from spinney.explain.amounts import counted
-from spinney.sim.remedies.change import RemedyPrice, RemedyStep
-from spinney.sim.remedies.lever import Chosen, Lever, some
+from spinney.sim.remedies.change import RemedyPrice
+from spinney.sim.remedies.lever import Lever, some
 from spinney.sim.remedies.node_groups import GPU, AddableNodes
 from spinney.sim.remedies.situation import OF_THE_NODE, Situation, is_ready, taint_word
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
@@ -22,15 +22,29 @@ _KINDS: Final = 3
 """How many kinds of nodes are tried to be added."""
 
 
-def node_levers(situation: Situation) -> Iterator[Lever]:
+def node_levers(situation: Situation) -> Iterator[Lever[Any]]:
     """Yield the levers over nodes that could matter to the gang."""
-    yield from _uncordon(situation)
-    yield from _repair(situation)
-    yield from _untaint(situation)
+    yield from _over_nodes(
+        situation,
+        "uncordon",
+        lambda node: node.spec.unschedulable,
+        _uncordoned,
+        text=lambda names: f"uncordon {some(names)}",
+        command=lambda names: f"kubectl uncordon {' '.join(names)}",
+    )
+    yield from _over_nodes(
+        situation,
+        "repair",
+        lambda node: not is_ready(node),
+        _repaired,
+        text=lambda names: f"repair {some(names)} (not ready)",
+    )
+    for taint in situation.untolerated_taints:
+        yield from _untaint(situation, taint)
     yield from _label(situation)
 
 
-def added_node_levers(situation: Situation) -> Iterator[Lever]:
+def added_node_levers(situation: Situation) -> Iterator[Lever[Any]]:
     """Yield a lever for each kind of node that could be added, smallest first: where the gang nearly fits, or anew.
 
     The kinds are those of ``--node-groups``, else those of nodes that are there.
@@ -42,115 +56,65 @@ def added_node_levers(situation: Situation) -> Iterator[Lever]:
             yield from _adding_here_or_anew(situation, like, None)
 
 
-def _adding_here_or_anew(situation: Situation, like: Node, group: AddableNodes | None) -> Iterator[Lever]:
+def _adding_here_or_anew(situation: Situation, like: Node, group: AddableNodes | None) -> Iterator[Lever[Any]]:
     if situation.nearest is not None:
         yield _adding(situation, like, situation.nearest, group)
     yield _adding(situation, like, None, group)
 
 
-def _uncordon(situation: Situation) -> Iterator[Lever]:
-    cordoned = situation.nearest_first([node for node in situation.snapshot.nodes if node.spec.unschedulable])
-    if not cordoned:
-        return
-    names = [node.metadata.name for node in cordoned]
-
-    def describe(chosen: Chosen) -> RemedyStep:
-        picked = [names[each] for each in chosen]
-        return RemedyStep(
-            lever="uncordon",
-            text=f"uncordon {some(picked)}",
-            command=f"kubectl uncordon {' '.join(picked)}",
-        )
-
-    def uncordoned(node: Node) -> Node:
-        taints = tuple(taint for taint in node.spec.taints if taint.key != f"{OF_THE_NODE}unschedulable")
-        return _with_spec(node, unschedulable=False, taints=taints)
-
-    yield _over_nodes("uncordon", names, uncordoned, describe)
+def _uncordoned(node: Node) -> Node:
+    taints = tuple(taint for taint in node.spec.taints if taint.key != f"{OF_THE_NODE}unschedulable")
+    return _with_spec(node, unschedulable=False, taints=taints)
 
 
-def _repair(situation: Situation) -> Iterator[Lever]:
-    broken = situation.nearest_first([node for node in situation.snapshot.nodes if not is_ready(node)])
-    if not broken:
-        return
-    names = [node.metadata.name for node in broken]
-
-    def describe(chosen: Chosen) -> RemedyStep:
-        return RemedyStep(lever="repair", text=f"repair {some([names[each] for each in chosen])} (not ready)")
-
-    def repaired(node: Node) -> Node:
-        conditions = tuple(
-            msgspec.structs.replace(each, status="True" if each.type == "Ready" else "False")
-            for each in node.status.conditions
-        )
-        taints = tuple(
-            taint
-            for taint in node.spec.taints
-            if not taint.key.startswith(OF_THE_NODE) or taint.key == f"{OF_THE_NODE}unschedulable"
-        )
-        status = msgspec.structs.replace(node.status, conditions=conditions)
-        return msgspec.structs.replace(_with_spec(node, taints=taints), status=status)
-
-    yield _over_nodes("repair", names, repaired, describe)
+def _repaired(node: Node) -> Node:
+    conditions = tuple(
+        msgspec.structs.replace(each, status="True" if each.type == "Ready" else "False")
+        for each in node.status.conditions
+    )
+    taints = tuple(
+        taint
+        for taint in node.spec.taints
+        if not taint.key.startswith(OF_THE_NODE) or taint.key == f"{OF_THE_NODE}unschedulable"
+    )
+    status = msgspec.structs.replace(node.status, conditions=conditions)
+    return msgspec.structs.replace(_with_spec(node, taints=taints), status=status)
 
 
-def _untaint(situation: Situation) -> Iterator[Lever]:
-    for taint in situation.untolerated_taints:
-        tainted = situation.nearest_first([node for node in situation.snapshot.nodes if taint in node.spec.taints])
-        names = [node.metadata.name for node in tainted]
-        word = taint_word(taint)
-
-        def describe(
-            chosen: Chosen, names: Sequence[str] = names, word: str = word, taint: Taint = taint
-        ) -> RemedyStep:
-            picked = [names[each] for each in chosen]
-            return RemedyStep(
-                lever="untaint",
-                text=f"remove the taint {word} from {some(picked)}",
-                command=f"kubectl taint nodes {' '.join(picked)} {taint.key}:{taint.effect}-",
-            )
-
-        def untainted(node: Node, taint: Taint = taint) -> Node:
-            return _with_spec(node, taints=tuple(each for each in node.spec.taints if each != taint))
-
-        yield _over_nodes("untaint", names, untainted, describe)
+def _untaint(situation: Situation, taint: Taint) -> Iterator[Lever[Any]]:
+    yield from _over_nodes(
+        situation,
+        "untaint",
+        lambda node: taint in node.spec.taints,
+        lambda node: _with_spec(node, taints=tuple(each for each in node.spec.taints if each != taint)),
+        text=lambda names: f"remove the taint {taint_word(taint)} from {some(names)}",
+        command=lambda names: f"kubectl taint nodes {' '.join(names)} {taint.key}:{taint.effect}-",
+    )
 
 
-def _label(situation: Situation) -> Iterator[Lever]:
+def _label(situation: Situation) -> Iterator[Lever[Any]]:
     wanted: dict[str, str] = {}
     for pod in situation.kinds_of_pods:
         wanted |= pod.spec.node_selector
-    if not wanted:
-        return
-    lacking = situation.nearest_first(
-        [
-            node
-            for node in situation.snapshot.nodes
-            if any(node.metadata.labels.get(key) != text for key, text in wanted.items())
-        ]
-    )
-    names = [node.metadata.name for node in lacking]
-
-    def describe(chosen: Chosen) -> RemedyStep:
-        picked = [names[each] for each in chosen]
-        words = " ".join(f"{key}={text}" for key, text in wanted.items())
-        return RemedyStep(
-            lever="label",
-            text=f"label {some(picked)} with {words.replace(' ', ', ')}, or drop that from the pods' node selector",
-            command=f"kubectl label --overwrite nodes {' '.join(picked)} {words}",
-        )
+    words = [f"{key}={text}" for key, text in wanted.items()]
 
     def labelled(node: Node) -> Node:
         labels = {**node.metadata.labels, **wanted}
         return msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, labels=labels))
 
-    if lacking:
-        yield _over_nodes("label", names, labelled, describe)
+    yield from _over_nodes(
+        situation,
+        "label",
+        lambda node: any(node.metadata.labels.get(key) != text for key, text in wanted.items()),
+        labelled,
+        text=lambda names: f"label {some(names)} with {', '.join(words)}, or drop that from the pods' node selector",
+        command=lambda names: f"kubectl label --overwrite nodes {' '.join(names)} {' '.join(words)}",
+    )
 
 
 def _adding(
     situation: Situation, like: Node, near: Mapping[str, str] | None, group: AddableNodes | None = None
-) -> Lever:
+) -> Lever[Any]:
     """Return the lever that adds nodes like ``like``: with the topology labels ``near``, or in a new domain.
 
     Of a ``group`` there are no more than it has.
@@ -178,16 +142,7 @@ def _adding(
         taints = tuple(taint for taint in like.spec.taints if not taint.key.startswith(OF_THE_NODE))
         return msgspec.structs.replace(_with_spec(like, unschedulable=False, taints=taints), metadata=metadata)
 
-    def apply(snapshot: ClusterSnapshot, chosen: Chosen) -> ClusterSnapshot:
-        return snapshot.with_objects(node(each) for each in chosen)
-
-    def describe(chosen: Chosen) -> RemedyStep:
-        amount = f" ({counted(gpus, 'GPU')} each)" if gpus else ""
-        return RemedyStep(
-            lever="nodes",
-            text=f"add {counted(len(chosen), 'node')} {word}{amount}{where}",
-        )
-
+    amount = f" ({counted(gpus, 'GPU')} each)" if gpus else ""
     per_node = _per_node(situation, like)
     needed = situation.explanation.needed if situation.explanation is not None else situation.pending
     # A domain of its own has to hold the whole gang; elsewhere the new nodes hold what found no room.
@@ -195,10 +150,10 @@ def _adding(
     missing = needed if anew or situation.short_of is None else situation.short_of
     return Lever(
         name="nodes",
-        size=min(-(-situation.pending // per_node), group.most if group is not None else situation.pending),
-        apply=apply,
-        describe=describe,
-        price=lambda chosen: RemedyPrice(nodes=len(chosen), gpus=gpus * len(chosen)),
+        elements=range(min(-(-situation.pending // per_node), group.most if group is not None else situation.pending)),
+        apply=lambda snapshot, picked: snapshot.with_objects(map(node, picked)),
+        text=lambda picked: f"add {counted(len(picked), 'node')} {word}{amount}{where}",
+        price=lambda picked: RemedyPrice(nodes=len(picked), gpus=gpus * len(picked)),
         ordered=True,
         likely=-(-missing // per_node),
     )
@@ -247,14 +202,25 @@ def _is_large_enough(node: Node, wanted: Amounts) -> bool:
     return all(offered.get(name, 0) >= amount for name, amount in wanted.items())
 
 
-def _over_nodes(name: str, names: Sequence[str], change: Any, describe: Any) -> Lever:
-    """Return a lever whose elements are nodes, each changed by ``change``."""
+def _over_nodes(
+    situation: Situation,
+    name: str,
+    concerns: Callable[[Node], bool],
+    change: Callable[[Node], Node],
+    *,
+    text: Callable[[Sequence[str]], str],
+    command: Callable[[Sequence[str]], str] = lambda _: "",
+) -> Iterator[Lever[Any]]:
+    """Yield a lever over the names of the nodes that it concerns, if there are some; each is changed by ``change``."""
+    nodes = situation.nearest_first(node for node in situation.snapshot.nodes if concerns(node))
 
-    def apply(snapshot: ClusterSnapshot, chosen: Chosen) -> ClusterSnapshot:
-        picked = {names[each] for each in chosen}
-        return snapshot.with_objects(change(node) for node in snapshot.nodes if node.metadata.name in picked)
+    def apply(snapshot: ClusterSnapshot, picked: Sequence[str]) -> ClusterSnapshot:
+        names = set(picked)
+        return snapshot.with_objects(change(node) for node in snapshot.nodes if node.metadata.name in names)
 
-    return Lever(name=name, size=len(names), apply=apply, describe=describe)
+    if nodes:
+        names = [node.metadata.name for node in nodes]
+        yield Lever(name=name, elements=names, apply=apply, text=text, command=command)
 
 
 def _with_spec(node: Node, **changes: Any) -> Node:

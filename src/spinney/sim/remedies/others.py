@@ -15,8 +15,8 @@ from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.plugins.backfill.run_times import stated_by
 from spinney.sim.remedies.at_owners import Maker, maker_of, makers_of
-from spinney.sim.remedies.change import RemedyPrice, RemedyStep
-from spinney.sim.remedies.lever import Chosen, Lever, some
+from spinney.sim.remedies.change import RemedyPrice
+from spinney.sim.remedies.lever import Lever, some
 from spinney.sim.remedies.situation import Situation
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity
 from spinney.sim.whatif.simulation import made_anew
@@ -56,7 +56,7 @@ class _Workload:
         )
 
 
-def wait_lever(situation: Situation) -> Iterator[Lever]:
+def wait_lever(situation: Situation) -> Iterator[Lever[_Workload]]:
     """Yield the lever that waits for workloads whose end is known, the next to end first."""
     ending = sorted(
         (each for each in _holders(situation) if each.ends is not None), key=lambda each: (each.ends, each.key)
@@ -64,25 +64,16 @@ def wait_lever(situation: Situation) -> Iterator[Lever]:
     if not ending:
         return
 
-    def describe(chosen: Chosen) -> RemedyStep:
-        until = max(each.ends for position in chosen if (each := ending[position]).ends is not None)
-        picked = [ending[each] for each in chosen]
+    def text(picked: Sequence[_Workload]) -> str:
+        until = max(each.ends for each in picked if each.ends is not None)
         verb = "has" if len(picked) == 1 else "have"
         ended = "ended" if all(each.has_deadline for each in picked) else "ended, by the run time stated"
-        names = some([each.name for each in picked])
-        return RemedyStep(lever="wait", text=f"wait until {until:%Y-%m-%d %H:%M} UTC, when {names} {verb} {ended}")
+        return f"wait until {until:%Y-%m-%d %H:%M} UTC, when {some([each.name for each in picked])} {verb} {ended}"
 
-    yield Lever(
-        name="wait",
-        size=len(ending),
-        apply=lambda snapshot, chosen: _without(snapshot, [ending[each] for each in chosen]),
-        describe=describe,
-        ordered=True,
-        waits=True,
-    )
+    yield Lever(name="wait", elements=ending, apply=_without, text=text, ordered=True, waits=True)
 
 
-def move_lever(situation: Situation) -> Iterator[Lever]:
+def move_lever(situation: Situation) -> Iterator[Lever[_Workload]]:
     """Yield the lever that restarts other workloads, which then find room elsewhere."""
     movable = [
         each
@@ -94,32 +85,22 @@ def move_lever(situation: Situation) -> Iterator[Lever]:
     if not movable:
         return
 
-    def describe(chosen: Chosen) -> RemedyStep:
-        picked = [movable[each] for each in chosen]
+    def command(picked: Sequence[_Workload]) -> str:
         pods = [record for each in picked for record in each.pods]
-        namespaces = {record.namespace for record in pods}
-        names = " ".join(record.name for record in pods)
-        return RemedyStep(
-            lever="move",
-            text=f"restart {some([each.name for each in picked])}, which finds room on other nodes",
-            command=f"kubectl delete pods -n {pods[0].namespace} {names}"
-            if len(namespaces) == 1 and len(pods) <= _NAMED
-            else "",
-        )
-
-    def price(chosen: Chosen) -> RemedyPrice:
-        picked = [movable[each] for each in chosen]
-        return RemedyPrice(moved=tuple(each.name for each in picked), gpus=sum(each.gpus for each in picked))
+        if len({record.namespace for record in pods}) > 1 or len(pods) > _NAMED:
+            return ""
+        return f"kubectl delete pods -n {pods[0].namespace} {' '.join(record.name for record in pods)}"
 
     yield Lever(
         name="move",
-        size=len(movable),
-        apply=lambda snapshot, chosen: _restarted(
-            snapshot, [movable[each] for each in chosen], situation.simulation.runtime
+        elements=movable,
+        apply=lambda snapshot, picked: _restarted(snapshot, picked, situation.simulation.runtime),
+        text=lambda picked: f"restart {some([each.name for each in picked])}, which finds room on other nodes",
+        command=command,
+        price=lambda picked: RemedyPrice(
+            moved=tuple(each.name for each in picked), gpus=sum(each.gpus for each in picked)
         ),
-        describe=describe,
-        price=price,
-        restarts=lambda chosen: [movable[each].key for each in chosen],
+        restarts=lambda picked: [each.key for each in picked],
     )
 
 
@@ -128,34 +109,32 @@ def _restarted(snapshot: ClusterSnapshot, picked: Iterable[_Workload], runtime: 
     return snapshot.with_objects(made_anew(pod, runtime) for pod in snapshot.pods if identity(pod) in names)
 
 
-def end_lever(situation: Situation) -> Iterator[Lever]:
+def end_lever(situation: Situation) -> Iterator[Lever[_Workload]]:
     """Yield the lever that ends other workloads: where the gang nearly fits first, then lowest priority, youngest."""
     holders = _by_maker(_holders(situation))
     holders = sorted(holders, key=lambda each: (not each.near, each.priority, each.gpus, each.key))[:_AT_MOST]
     if not holders:
         return
 
-    def describe(chosen: Chosen) -> RemedyStep:
-        picked = [holders[each] for each in chosen]
+    def text(picked: Sequence[_Workload]) -> str:
         gpus = sum(each.gpus for each in picked)
         held = f" ({counted(gpus, 'GPU')})" if gpus else ""
-        makers = makers_of(record.pod for each in picked for record in each.pods)
-        return RemedyStep(
-            lever="end",
-            text=f"end {some([each.name for each in picked])}{held}",
-            command="\n".join(each.command for each in makers[:_NAMED]),
-        )
+        return f"end {some([each.name for each in picked])}{held}"
 
-    def price(chosen: Chosen) -> RemedyPrice:
-        picked = [holders[each] for each in chosen]
+    def command(picked: Sequence[_Workload]) -> str:
+        makers = makers_of(record.pod for each in picked for record in each.pods)
+        return "\n".join(each.command for each in makers[:_NAMED])
+
+    def price(picked: Sequence[_Workload]) -> RemedyPrice:
         ended = tuple(f"{each.name} in queue {each.queue}" if each.queue else each.name for each in picked)
         return RemedyPrice(ended=ended, gpus=sum(each.gpus for each in picked))
 
     yield Lever(
         name="end",
-        size=len(holders),
-        apply=lambda snapshot, chosen: _without(snapshot, [holders[each] for each in chosen]),
-        describe=describe,
+        elements=holders,
+        apply=_without,
+        text=text,
+        command=command,
         price=price,
         likely=_likely(situation, holders),
     )

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -17,8 +17,7 @@ from spinney.explain.amounts import listed
 from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.gangs.sources.volcano import SOURCE as VOLCANO
 from spinney.gangs.tree import GangKey
-from spinney.sim.remedies.change import RemedyStep
-from spinney.sim.remedies.lever import Chosen, Lever
+from spinney.sim.remedies.lever import Lever
 from spinney.sim.remedies.missing_queues import missing_queue_lever
 from spinney.sim.remedies.situation import Situation
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
@@ -61,7 +60,14 @@ class _Bound:
         return msgspec.structs.replace(queue, spec=msgspec.structs.replace(queue.spec, resources=resources))
 
 
-def queue_levers(situation: Situation) -> Iterator[Lever]:
+class _Raise(NamedTuple):
+    """A bound, and by how much it is raised."""
+
+    bound: _Bound
+    more: float
+
+
+def queue_levers(situation: Situation) -> Iterator[Lever[Any]]:
     """Yield the levers over queues that could matter to the gang."""
     queues = {each.metadata.name: each for each in situation.snapshot.of(QUEUE, Queue)}
     gang = situation.gang
@@ -77,7 +83,7 @@ def queue_levers(situation: Situation) -> Iterator[Lever]:
 
 def _raising(
     situation: Situation, which: BoundName, chain: Sequence[Queue], own: Mapping[str, float]
-) -> Iterator[Lever]:
+) -> Iterator[Lever[_Raise]]:
     """Yield the lever that raises bounds of the chain: those that are needed, by as much as is needed."""
     gang = situation.gang
     if gang is None or not chain:
@@ -96,36 +102,29 @@ def _raising(
     if not bounds:
         return
 
-    def picked(chosen: Chosen) -> list[_Bound]:
-        return [bounds[each] for each in chosen]
-
     yield Lever(
         name=which,
-        size=len(bounds),
-        apply=lambda snapshot, chosen: _raised(snapshot, [(each, each.most) for each in picked(chosen)]),
-        describe=lambda chosen: _described([(each, each.most) for each in picked(chosen)]),
-        refine=lambda chosen: [_amount_lever(bound) for bound in picked(chosen)],
+        elements=[_Raise(bound, bound.most) for bound in bounds],
+        apply=_raised,
+        text=_described,
+        refine=lambda picked: [_amount_lever(each.bound) for each in picked],
     )
 
 
-def _amount_lever(bound: _Bound) -> Lever:
+def _amount_lever(bound: _Bound) -> Lever[_Raise]:
     """Return the lever that raises one bound step by step."""
     steps = bound.steps
-
-    def taken(chosen: Chosen) -> list[tuple[_Bound, float]]:
-        return [(bound, steps[len(chosen) - 1])]
-
     return Lever(
         name=bound.which,
-        size=len(steps),
-        apply=lambda snapshot, chosen: _raised(snapshot, taken(chosen)),
-        describe=lambda chosen: _described(taken(chosen)),
+        elements=[_Raise(bound, more) for more in steps],
+        apply=lambda snapshot, picked: _raised(snapshot, picked[-1:]),
+        text=lambda picked: _described(picked[-1:]),
         ordered=True,
         likely=bisect_left(steps, bound.missing) + 1 if bound.missing > 0 else 1,
     )
 
 
-def _raised(snapshot: ClusterSnapshot, bounds: Sequence[tuple[_Bound, float]]) -> ClusterSnapshot:
+def _raised(snapshot: ClusterSnapshot, bounds: Sequence[_Raise]) -> ClusterSnapshot:
     changed = []
     for queue in snapshot.of(QUEUE, Queue):
         higher = queue
@@ -136,16 +135,15 @@ def _raised(snapshot: ClusterSnapshot, bounds: Sequence[tuple[_Bound, float]]) -
     return snapshot.with_objects(changed)
 
 
-def _described(bounds: Sequence[tuple[_Bound, float]]) -> RemedyStep:
-    which = bounds[0][0].which
+def _described(bounds: Sequence[_Raise]) -> str:
     parts = [
         f"queue {bound.queue} from {bound.amount:g} to {bound.amount + more:g} {_WORDS[bound.resource]}"
         for bound, more in bounds
     ]
-    return RemedyStep(lever=which, text=f"raise the {which} of {listed(parts)}")
+    return f"raise the {bounds[0].bound.which} of {listed(parts)}"
 
 
-def _elsewhere(situation: Situation, queues: dict[str, Queue], current: str) -> Iterator[Lever]:
+def _elsewhere(situation: Situation, queues: dict[str, Queue], current: str) -> Iterator[Lever[str]]:
     gang = situation.pod_gang
     if gang is not None and GROUPED in gang.metadata.labels and any(record.node for record in situation.members):
         return  # the grouper keeps a gang in the queue where it has begun
@@ -153,13 +151,15 @@ def _elsewhere(situation: Situation, queues: dict[str, Queue], current: str) -> 
     for name in [each for each in sorted(queues) if each not in parents and each != current][:_OTHERS]:
         yield Lever(
             name="queue",
-            size=1,
-            apply=partial(_moved, situation, name),
-            describe=partial(_in_queue, name),
+            elements=[name],
+            apply=partial(_moved, situation),
+            text=lambda picked: f"submit it to queue {picked[0]}",
         )
 
 
-def _moved(situation: Situation, name: str, snapshot: ClusterSnapshot, _: Chosen) -> ClusterSnapshot:
+def _moved(situation: Situation, snapshot: ClusterSnapshot, queues: Sequence[str]) -> ClusterSnapshot:
+    (name,) = queues
+
     def moved(found: Any) -> Any:
         if isinstance(found, PodGang) and situation.key.source == VOLCANO:
             return found  # Volcano's queue is named by an annotation
@@ -171,10 +171,6 @@ def _moved(situation: Situation, name: str, snapshot: ClusterSnapshot, _: Chosen
     if situation.definition is None:
         return snapshot.with_objects(moved(record.pod) for record in situation.members)
     return situation.redefined(snapshot, moved)
-
-
-def _in_queue(name: str, _: Chosen) -> RemedyStep:
-    return RemedyStep(lever="queue", text=f"submit it to queue {name}")
 
 
 def _chain(queues: dict[str, Queue], name: str) -> Iterator[Queue]:

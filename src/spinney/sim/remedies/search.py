@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import Any
 
 from spinney.explain import Explanation
 from spinney.gangs.tree import GangKey
@@ -12,7 +13,7 @@ from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.sim.remedies.at_sources import at_sources
 from spinney.sim.remedies.change import Remedy, RemedyPrice
 from spinney.sim.remedies.commands import with_commands
-from spinney.sim.remedies.lever import Chosen, Lever
+from spinney.sim.remedies.lever import Chosen, Lever, Pull
 from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.remedies.nodes import added_node_levers, node_levers
 from spinney.sim.remedies.others import end_lever, move_lever, wait_lever
@@ -49,8 +50,7 @@ class _Search:
     """Counts trials and remembers what was tried. Mutable."""
 
     trial: RemedyTrial
-    snapshot: ClusterSnapshot
-    may_go_on: Callable[[float], bool]
+    may_go_on: Callable[[float], bool] = lambda _: True
     say: Callable[[str], None] = lambda _: None
     base: Fate | None = None
     tried: int = 0
@@ -59,7 +59,7 @@ class _Search:
     complete: bool = True
     _known: dict[tuple[tuple[int, Chosen], ...], Fate | None] = field(default_factory=dict, init=False)
 
-    def fate(self, pulled: Sequence[tuple[Lever, Chosen]]) -> Fate | None:
+    def fate(self, pulled: Sequence[Pull]) -> Fate | None:
         """Return what becomes of the gang with these levers pulled; ``None`` once the time is over."""
         name = tuple((id(lever), chosen) for lever, chosen in pulled)
         if name not in self._known:
@@ -70,19 +70,19 @@ class _Search:
             began = self.trial.runtime.clock.monotonic()
             names = dict.fromkeys(lever.name for lever, _ in pulled)
             self.say(f"trying changes: {', and '.join(names) or 'none'} ({self.tried} tried)")
-            restarted = [gang for lever, chosen in pulled for gang in lever.restarts(chosen)]
+            restarted = [gang for pull in pulled for gang in pull.lever.restarts(pull.picked)]
             self._known[name] = self.trial.run(self.changed(pulled), restarted)
             self.longest = max(self.longest, self.trial.runtime.clock.monotonic() - began)
         return self._known[name]
 
-    def changed(self, pulled: Sequence[tuple[Lever, Chosen]]) -> ClusterSnapshot:
+    def changed(self, pulled: Sequence[Pull]) -> ClusterSnapshot:
         """Return the cluster with these levers pulled."""
-        snapshot = self.snapshot
-        for lever, chosen in pulled:
-            snapshot = lever.apply(snapshot, chosen)
+        snapshot = self.trial.snapshot
+        for pull in pulled:
+            snapshot = pull.lever.apply(snapshot, pull.picked)
         return snapshot
 
-    def holds(self, pulled: Sequence[tuple[Lever, Chosen]]) -> bool:
+    def holds(self, pulled: Sequence[Pull]) -> bool:
         """Tell whether the gang starts with these levers pulled."""
         found = self.fate(pulled)
         return found is not None and found.starts
@@ -109,7 +109,7 @@ def remedies(
     what is being tried.
     """
     trial = RemedyTrial(gang=gang, snapshot=snapshot, config=config, runtime=runtime, registry=registry)
-    search = _Search(trial=trial, snapshot=snapshot, may_go_on=may_go_on, say=say)
+    search = _Search(trial=trial, may_go_on=may_go_on, say=say)
     if base is not None:
         search.base, search.tried = base, 1
     else:
@@ -118,18 +118,11 @@ def remedies(
         if not search.base.waits:
             return Findings(starts_anyway=True, tried=search.tried)
         search = replace(search, trial=replace(trial, whole=True))
-    situation = Situation(
-        snapshot=snapshot,
-        simulation=Simulation(snapshot, config, runtime=runtime, registry=registry),
-        key=gang,
-        explanation=explanation,
-        node_groups=node_groups,
-    )
-    levers = list(_levers(situation))
-    alone = [(lever, chosen) for lever in levers if (chosen := _enough(search, lever)) is not None]
+    levers = list(_levers(_situation(trial, explanation, node_groups)))
+    alone = [pull for lever in levers if (pull := _enough(search, lever)) is not None]
     found = [_remedy(search, _smallest(search, [pulled])) for pulled in alone]
     if len(found) < best:
-        enough = [lever for lever, _ in alone]
+        enough = [pull.lever for pull in alone]
         found += _together(search, [lever for lever in levers if lever not in enough])
     ordered = sorted(found, key=lambda each: (len(each.changes), each.price.total))
     return Findings(remedies=tuple(ordered[:best]), tried=search.tried, complete=search.complete)
@@ -146,22 +139,22 @@ def nodes_to_add(
     explanation: Explanation | None = None,
 ) -> Remedy | None:
     """Return the fewest nodes of one kind with which ``gang`` starts, tried; ``None`` if no kind has enough of them."""
-    situation = Situation(
-        snapshot=snapshot,
-        simulation=Simulation(snapshot, config, runtime=runtime, registry=registry),
-        key=gang,
-        explanation=explanation,
-        node_groups=node_groups,
-    )
     trial = RemedyTrial(gang=gang, snapshot=snapshot, config=config, runtime=runtime, registry=registry)
-    search = _Search(trial=trial, snapshot=snapshot, may_go_on=lambda _: True)
-    levers = list(added_node_levers(situation)) if node_groups else []
-    enough = [(lever, chosen) for lever in levers if (chosen := _enough(search, lever)) is not None]
+    search = _Search(trial=trial)
+    levers = added_node_levers(_situation(trial, explanation, node_groups))
+    enough = [pull for lever in levers if (pull := _enough(search, lever)) is not None]
     found = [_remedy(search, _smallest(search, [pulled])) for pulled in enough]
     return min(found, key=lambda each: each.price.total, default=None)
 
 
-def _levers(situation: Situation) -> Iterator[Lever]:
+def _situation(trial: RemedyTrial, explanation: Explanation | None, node_groups: Sequence[AddableNodes]) -> Situation:
+    simulation = Simulation(trial.snapshot, trial.config, runtime=trial.runtime, registry=trial.registry)
+    return Situation(
+        simulation=simulation, key=trial.gang, explanation=explanation, node_groups=node_groups, snapshot=trial.snapshot
+    )
+
+
+def _levers(situation: Situation) -> Iterator[Lever[Any]]:
     """Yield what could be done: what costs nobody anything first."""
     yield from node_levers(situation)
     yield from queue_levers(situation)
@@ -173,45 +166,45 @@ def _levers(situation: Situation) -> Iterator[Lever]:
     yield from end_lever(situation)
 
 
-def _enough(search: _Search, lever: Lever) -> Chosen | None:
+def _enough(search: _Search, lever: Lever[Any]) -> Pull | None:
     """Return how far to pull a lever so that the gang starts, not yet the least; ``None`` if no pull is enough."""
     for chosen in (lever.guess, lever.everything):
-        if chosen is not None and search.holds([(lever, chosen)]):
-            return chosen
+        if chosen is not None and search.holds([pull := Pull(lever, chosen)]):
+            return pull
     return None
 
 
-def _together(search: _Search, levers: Sequence[Lever]) -> list[Remedy]:
+def _together(search: _Search, levers: Sequence[Lever[Any]]) -> list[Remedy]:
     """Return remedies of two levers; where no two are enough, one of as many as it takes."""
     if len(levers) < 2:
         return []
     found = []
     for pair in list(combinations(levers, 2))[:_PAIRS]:
-        pulled = [(lever, lever.everything) for lever in pair]
+        pulled = [Pull(lever, lever.everything) for lever in pair]
         if search.holds(pulled):
             found.append(_remedy(search, _smallest(search, pulled)))
     if found:
         return found
-    pulled = [(lever, lever.everything) for lever in levers]
+    pulled = [Pull(lever, lever.everything) for lever in levers]
     if not search.holds(pulled):
         return []
     for lever in levers:
-        fewer = [each for each in pulled if each[0] is not lever]
+        fewer = [each for each in pulled if each.lever is not lever]
         if search.holds(fewer):
             pulled = fewer
     return [_remedy(search, _smallest(search, pulled))]
 
 
-def _smallest(search: _Search, pulled: list[tuple[Lever, Chosen]]) -> list[tuple[Lever, Chosen]]:
+def _smallest(search: _Search, pulled: list[Pull]) -> list[Pull]:
     """Return the same levers pulled as little as is enough, one lever after the other."""
     for position in range(len(pulled)):
         pulled[position] = _less(search, pulled, position)
-    finer: list[tuple[Lever, Chosen]] = []
-    for lever, chosen in pulled:
-        refined = lever.refine(chosen) if lever.refine is not None else []
-        finer += [(each, each.everything) for each in refined] or [(lever, chosen)]
+    finer: list[Pull] = []
+    for pull in pulled:
+        refined = pull.lever.refine(pull.picked) if pull.lever.refine is not None else []
+        finer += [Pull(each, each.everything) for each in refined] or [pull]
     if finer != pulled:
-        guessed = [(lever, lever.guess or chosen) for lever, chosen in finer]
+        guessed = [Pull(lever, lever.guess or chosen) for lever, chosen in finer]
         finer = guessed if search.holds(guessed) else finer
         if not search.holds(finer):
             return pulled  # the time is over, and this was tried
@@ -220,15 +213,15 @@ def _smallest(search: _Search, pulled: list[tuple[Lever, Chosen]]) -> list[tuple
     return finer
 
 
-def _less(search: _Search, pulled: Sequence[tuple[Lever, Chosen]], position: int) -> tuple[Lever, Chosen]:
+def _less(search: _Search, pulled: Sequence[Pull], position: int) -> Pull:
     """Return one of the levers pulled as little as is enough while the others stay."""
     lever, chosen = pulled[position]
 
     def enough(fewer: Chosen) -> bool:
-        return search.holds([*pulled[:position], (lever, fewer), *pulled[position + 1 :]])
+        return search.holds([*pulled[:position], Pull(lever, fewer), *pulled[position + 1 :]])
 
     fewest = _prefix(chosen, enough, near=chosen == lever.guess)
-    return lever, fewest if lever.ordered else _without_spares(fewest, enough)
+    return Pull(lever, fewest if lever.ordered else _without_spares(fewest, enough))
 
 
 def _prefix(chosen: Chosen, enough: Callable[[Chosen], bool], *, near: bool) -> Chosen:
@@ -270,10 +263,10 @@ def _without_spares(chosen: Chosen, enough: Callable[[Chosen], bool]) -> Chosen:
     return chosen
 
 
-def _remedy(search: _Search, pulled: Sequence[tuple[Lever, Chosen]]) -> Remedy:
+def _remedy(search: _Search, pulled: Sequence[Pull]) -> Remedy:
     fate = search.fate(pulled)
     assert fate is not None, "it was tried before"
-    prices = [lever.price(chosen) for lever, chosen in pulled]
+    prices = [pull.lever.price(pull.picked) for pull in pulled]
     before = search.base
     gained = set(fate.evicted) - set(before.evicted if before is not None else ())
     delayed = (before.started - fate.started) if before is not None else frozenset()
@@ -285,9 +278,8 @@ def _remedy(search: _Search, pulled: Sequence[tuple[Lever, Chosen]]) -> Remedy:
         evicted=tuple(sorted(gained)),
         delayed=tuple(sorted(map(str, delayed))),
     )
-    made = [(lever, chosen) for lever, chosen in pulled if not lever.waits]
-    told = at_sources(search.snapshot, search.changed(made))
-    steps = [lever.describe(chosen) for lever, chosen in pulled]
+    told = at_sources(search.trial.snapshot, search.changed([pull for pull in pulled if not pull.lever.waits]))
+    steps = [pull.step for pull in pulled]
     return Remedy(
         changes=with_commands(steps, told.of_gangs, told.words), patches=told.of_gangs + told.others, price=price
     )

@@ -1,6 +1,6 @@
 """Levers that change the gang itself: tolerate a taint, relax a level, lower the minimum, let it be preempted."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heapify, heapreplace
 from typing import Any
 
@@ -13,20 +13,19 @@ from spinney.api.kai import PREEMPTIBLE
 from spinney.api.podgang import PodGang
 from spinney.explain.amounts import listed
 from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL
-from spinney.sim.remedies.change import RemedyStep
-from spinney.sim.remedies.lever import Chosen, Lever
+from spinney.sim.remedies.lever import Lever
 from spinney.sim.remedies.situation import Situation, taint_word
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 
-def gang_levers(situation: Situation) -> Iterator[Lever]:
+def gang_levers(situation: Situation) -> Iterator[Lever[Any]]:
     """Yield the levers over the gang that could matter."""
     yield from _tolerate(situation)
     yield from _relax(situation)
     yield from _preemptible(situation)
 
 
-def minimum_lever(situation: Situation) -> Iterator[Lever]:
+def minimum_lever(situation: Situation) -> Iterator[Lever[Any]]:
     """Yield the lever that lets the gang start with fewer pods."""
     if situation.definition is None:
         return
@@ -37,11 +36,11 @@ def minimum_lever(situation: Situation) -> Iterator[Lever]:
     if not steps:
         return
 
-    def describe(chosen: Chosen) -> RemedyStep:
-        now = _lowered(minimums, len(chosen))
+    def text(picked: Sequence[int]) -> str:
+        now = _lowered(minimums, len(picked))
         parts = [f"{name} {count}" for name, count in now.items() if minimums[name] != count]
         of = f" ({listed(parts)})" if len(minimums) > 1 else ""
-        return RemedyStep(lever="minimum", text=f"let it start with {sum(now.values())} of {before} pods{of}")
+        return f"let it start with {sum(now.values())} of {before} pods{of}"
 
     def lowered(it: Any, steps: int) -> Any:
         own = _minimums(it)
@@ -52,9 +51,9 @@ def minimum_lever(situation: Situation) -> Iterator[Lever]:
 
     yield Lever(
         name="minimum",
-        size=steps,
-        apply=lambda snapshot, chosen: situation.redefined(snapshot, lambda it: lowered(it, len(chosen))),
-        describe=describe,
+        elements=range(steps),
+        apply=lambda snapshot, picked: situation.redefined(snapshot, lambda it: lowered(it, len(picked))),
+        text=text,
         ordered=True,
         likely=situation.short_of,
     )
@@ -72,43 +71,32 @@ def _lowered(minimums: dict[str, int], steps: int) -> dict[str, int]:
     return lowered
 
 
-def _tolerate(situation: Situation) -> Iterator[Lever]:
-    taints = situation.untolerated_taints
-    if not taints:
-        return
+def _tolerate(situation: Situation) -> Iterator[Lever[Any]]:
+    def text(picked: Sequence[Taint]) -> str:
+        noun = "taint" if len(picked) == 1 else "taints"
+        return f"tolerate the {noun} {listed(list(map(taint_word, picked)))} in the pods"
 
-    def describe(chosen: Chosen) -> RemedyStep:
-        words = [taint_word(taints[each]) for each in chosen]
-        noun = "taint" if len(words) == 1 else "taints"
-        return RemedyStep(lever="tolerate", text=f"tolerate the {noun} {listed(words)} in the pods")
-
-    def apply(snapshot: ClusterSnapshot, chosen: Chosen) -> ClusterSnapshot:
+    def apply(snapshot: ClusterSnapshot, picked: Sequence[Taint]) -> ClusterSnapshot:
         keys = {(record.namespace, record.name) for record in situation.waiting}
         return snapshot.with_objects(
-            _tolerating(pod, taints, chosen)
+            _tolerating(pod, picked)
             for pod in snapshot.pods
             if (pod.metadata.namespace or "", pod.metadata.name) in keys
         )
 
-    yield Lever(name="tolerate", size=len(taints), apply=apply, describe=describe)
+    if situation.untolerated_taints:
+        yield Lever(name="tolerate", elements=situation.untolerated_taints, apply=apply, text=text)
 
 
-def _tolerating(pod: Pod, taints: list[Taint], chosen: Chosen) -> Pod:
-    more = tuple(
-        Toleration(
-            key=taints[each].key,
-            operator="Equal" if taints[each].value else "Exists",
-            value=taints[each].value,
-            effect=taints[each].effect,
-        )
-        for each in chosen
+def _tolerating(pod: Pod, taints: Iterable[Taint]) -> Any:
+    more = (
+        Toleration(key=each.key, operator="Equal" if each.value else "Exists", value=each.value, effect=each.effect)
+        for each in taints
     )
-    return msgspec.structs.replace(
-        pod, spec=msgspec.structs.replace(pod.spec, tolerations=(*pod.spec.tolerations, *more))
-    )
+    return _with_spec(pod, tolerations=(*pod.spec.tolerations, *more))
 
 
-def _relax(situation: Situation) -> Iterator[Lever]:
+def _relax(situation: Situation) -> Iterator[Lever[Any]]:
     topology = situation.topology
     if situation.definition is None or situation.required_key is None or topology is None:
         return
@@ -120,23 +108,22 @@ def _relax(situation: Situation) -> Iterator[Lever]:
         at = topology.depth(level)
         return level if at is None else keys[at - steps] if at >= steps else ""
 
-    def describe(chosen: Chosen) -> RemedyStep:
-        now, before = widened(keys[depth], len(chosen)), _short(keys[depth])
-        text = f"require one {_short(now)} instead of one {before}" if now else f"do not require one {before}"
-        return RemedyStep(lever="relax", text=text)
+    def text(picked: Sequence[int]) -> str:
+        now, before = widened(keys[depth], len(picked)), _short(keys[depth])
+        return f"require one {_short(now)} instead of one {before}" if now else f"do not require one {before}"
 
     yield Lever(
         name="relax",
-        size=depth + 1,
-        apply=lambda snapshot, chosen: situation.redefined(
-            snapshot, lambda it: _with_levels(it, lambda level: widened(level, len(chosen)))
+        elements=range(depth + 1),
+        apply=lambda snapshot, picked: situation.redefined(
+            snapshot, lambda it: _with_levels(it, lambda level: widened(level, len(picked)))
         ),
-        describe=describe,
+        text=text,
         ordered=True,
     )
 
 
-def _preemptible(situation: Situation) -> Iterator[Lever]:
+def _preemptible(situation: Situation) -> Iterator[Lever[Any]]:
     gang = situation.gang
     if gang is None or gang.preemptible or situation.definition is None:
         return
@@ -149,11 +136,9 @@ def _preemptible(situation: Situation) -> Iterator[Lever]:
 
     yield Lever(
         name="preemptible",
-        size=1,
+        elements=range(1),
         apply=lambda snapshot, _: situation.redefined(snapshot, preemptible),
-        describe=lambda _: RemedyStep(
-            lever="preemptible", text="let it be preempted, so that it may go beyond the quota"
-        ),
+        text=lambda _: "let it be preempted, so that it may go beyond the quota",
     )
 
 
