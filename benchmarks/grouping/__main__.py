@@ -35,8 +35,7 @@ from spinney.kube.crds import install_crds
 from spinney.runtime import InlineExecutor, Runtime, settle_garbage_collector
 from spinney.scheduler.config import SchedulerConfig
 from spinney.server import ApiServer
-from spinney.sim.embedded.joining import join_at_creation
-from spinney.sim.embedded.stack import OUR_BACKENDS, Schedulers, StackOptions
+from spinney.sim.embedded.stack import OUR_BACKENDS, Schedulers, StackOptions, join_at_creation
 from spinney.sim.embedded.transport import InProcessTransport
 
 JOB = Resource("batch", "v1", "Job", "jobs")

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from spinney.cli import main
-from spinney.cli.settings.plugin_files import policies_of
+from spinney.cli.settings.session import policies_of
 from spinney.cli.settings.stack import embedded_settings
 from spinney.nodes import ClusterSpec
 from spinney.sim import Cluster

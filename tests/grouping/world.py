@@ -20,9 +20,8 @@ from spinney.kube.client import Client
 from spinney.nodes import Fleet
 from spinney.runtime.tasks import end
 from spinney.scheduler.config import SchedulerConfig
-from spinney.sim.embedded.joining import join_at_creation
 from spinney.sim.embedded.shapes import gpu_cluster
-from spinney.sim.embedded.stack import EVERY_BACKEND, OUR_BACKENDS, Stack, StackOptions
+from spinney.sim.embedded.stack import EVERY_BACKEND, OUR_BACKENDS, Stack, StackOptions, join_at_creation
 from tests.conftest import Cluster
 
 DEFAULT = "kind: GrouperConfiguration"

@@ -13,8 +13,7 @@ from spinney.kube.errors import AlreadyExists, ConnectionRefused, ConnectionTime
 from spinney.kube.transport import Request
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
-from spinney.sim.embedded.transport import InProcessTransport
-from spinney.sim.embedded.turns import RequestTurns
+from spinney.sim.embedded.transport import InProcessTransport, RequestTurns
 from tests.server.api import CONFIG_MAPS, a_config_map, a_pod
 from tests.virtual_time import on_virtual_time
 

@@ -12,8 +12,7 @@ from spinney.sim import Cluster
 from spinney.sim.snapshots.expanding import ExpansionContext, InvalidWorkload, expand
 from spinney.sim.snapshots.files import write_snapshot
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
-from spinney.sim.whatif.differences import differences
-from spinney.sim.whatif.outcomes import Outcome
+from spinney.sim.whatif.outcomes import Outcome, differences
 from spinney.sim.whatif.simulation import Simulation
 from tests.cli.workloads import a_training_job
 

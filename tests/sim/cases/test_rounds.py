@@ -9,8 +9,7 @@ from spinney.api.struct import JSON
 from spinney.sim.cases.format import Case
 from spinney.sim.cases.outcome import JobOutcome, SessionOutcome, TaskOutcome
 from spinney.sim.cases.reporting import as_json
-from spinney.sim.cases.running import CaseReport, run_case
-from spinney.sim.cases.settling import settled
+from spinney.sim.cases.running import CaseReport, run_case, settled
 from tests.sim.cases.builders import a_case, a_job, a_task, an_expectation
 
 STARTED = JobOutcome(started_seconds_ago=60)

@@ -16,7 +16,6 @@ from spinney.sim.cases.reporting import as_json, print_reports, unreadable_as_js
 from spinney.sim.cases.running import CaseReport, run_case
 from spinney.sim.cases.scheduling import SessionScheduler, UnknownProfile
 from spinney.sim.grouping_cases import reading as grouping_reading
-from spinney.sim.grouping_cases import reporting as grouping_reporting
 from spinney.sim.grouping_cases import running as grouping_running
 
 _WIDTH = 120  # of tables that are not printed to a terminal
@@ -64,7 +63,7 @@ def cases(
     if reports:
         print_reports(console, reports)
     if groupings:
-        grouping_reporting.print_reports(console, groupings)
+        grouping_running.print_reports(console, groupings)
     for broken in unreadable:
         echo(f"cannot be read: {broken.reason}", err=True)
     failed = any(not report.passed for _, report in reports)

@@ -7,7 +7,7 @@ from spinney.cli.manifests.offline_backends import Unreachable
 from spinney.cli.options import ProcessOptions
 from spinney.cli.processes import print_checked, run_process, until_cancelled
 from spinney.cli.running import in_one_line
-from spinney.cli.settings.plugin_files import PluginText, policies_of
+from spinney.cli.settings.session import PluginText, policies_of
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.coscheduling.framework.registry import PluginRegistry
 from spinney.coscheduling.process.configuration import (

@@ -11,8 +11,7 @@ import click
 import msgspec
 
 from spinney.cli.running import in_one_line
-from spinney.cli.settings.plugin_files import PluginText, session_policies
-from spinney.cli.settings.session import contenders
+from spinney.cli.settings.session import PluginText, contenders, session_policies
 from spinney.cli.terminal.output import columns, echo, print_data, progress
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.policies.faults import watching

@@ -16,7 +16,7 @@ from spinney.runtime.tasks import in_background
 from spinney.scheduler.process.reading import COMPONENT, begin_reading
 
 if TYPE_CHECKING:
-    from spinney.cli.settings.plugin_files import PluginText
+    from spinney.cli.settings.session import PluginText
     from spinney.cli.settings.session_process import SessionSettings
     from spinney.scheduler.process.shadow import Shadow
 

@@ -18,9 +18,7 @@ from spinney.api.podgang import POD_GANG, PodGang
 from spinney.cli.clusters.choosing import DEFAULT_NAMESPACE, ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.manifests.objects import Manifest, read
-from spinney.cli.settings.node_groups import node_groups_in
-from spinney.cli.settings.plugin_files import PluginText, session_policies
-from spinney.cli.settings.session import contenders
+from spinney.cli.settings.session import PluginText, contenders, node_groups_in, session_policies
 from spinney.cli.terminal.output import columns, echo, print_data, progress, shortened
 from spinney.explain.amounts import counted
 from spinney.gangs.sources import podgang
@@ -40,8 +38,7 @@ from spinney.sim.snapshots.expanding import (
     names_scheduler,
 )
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
-from spinney.sim.whatif.differences import differences
-from spinney.sim.whatif.outcomes import Outcome, Waiting
+from spinney.sim.whatif.outcomes import Outcome, Waiting, differences
 from spinney.sim.whatif.simulation import Simulation, matching_profile
 
 _REASON_WIDTH = 100

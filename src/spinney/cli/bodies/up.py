@@ -15,7 +15,7 @@ from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.backends.registry import InitializationFailed
 from spinney.cli.clusters.owning import claimed
 from spinney.cli.running import until_interrupted
-from spinney.cli.settings.plugin_files import PluginText, policies_of
+from spinney.cli.settings.session import PluginText, policies_of
 from spinney.cli.settings.stack import embedded_settings
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo, progress

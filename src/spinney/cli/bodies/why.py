@@ -15,9 +15,7 @@ from spinney.api.events import Event
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.running import in_one_line
-from spinney.cli.settings.node_groups import node_groups_in
-from spinney.cli.settings.plugin_files import PluginText, session_policies
-from spinney.cli.settings.session import scheduler_settings
+from spinney.cli.settings.session import PluginText, node_groups_in, scheduler_settings, session_policies
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import coloured, echo, print_data, progress
 from spinney.explain import as_text

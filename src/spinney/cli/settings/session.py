@@ -1,17 +1,20 @@
-"""The configurations of session schedulers that a command is given."""
+"""What a command is given about schedulers: configurations, plugins in files, kinds of nodes that could be added."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from spinney.api.documents import InvalidConfiguration
 from spinney.cli.running import in_one_line
-from spinney.cli.settings.plugin_files import PluginText
+from spinney.nodes import ClusterSpec, InvalidClusterSpec
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.config_files import load_config
 from spinney.scheduler.framework.plugin import PluginRegistry
-from spinney.sim.policies.files import Policies, with_policies
+from spinney.sim.policies.files import InvalidPolicy, Policies, PolicyFile, policies_in, with_policies
+from spinney.sim.remedies.node_groups import AddableNodes, addable
 
+PluginText = tuple[Path, str, Mapping[str, str]]
+"""What ``--plugin`` becomes: path, class and arguments."""
 _NONE: Final = Policies()
 
 
@@ -35,3 +38,29 @@ def contenders(
             yield name, *with_policies(config, Policies())
         if policies:
             yield f"{name} + {', '.join(str(file) for file, _, _ in files)}", *with_policies(config, policies)
+
+
+def node_groups_in(path: Path | None) -> tuple[AddableNodes, ...]:
+    """Return the kinds of nodes that a file describes; none without a file."""
+    if path is None:
+        return ()
+    with in_one_line(InvalidClusterSpec):
+        return addable(ClusterSpec.load(path))
+
+
+def policies_of(plugins: Iterable[PluginText]) -> Policies:
+    """Return the plugins of all files."""
+    with in_one_line(InvalidPolicy):
+        return policies_in(
+            PolicyFile(file, name, arguments) for path, name, arguments in plugins for file in _python_files(path)
+        )
+
+
+def _python_files(path: Path) -> list[Path]:
+    return sorted(path.glob("*.py")) if path.is_dir() else [path]
+
+
+def session_policies(plugins: Iterable[PluginText]) -> Policies:
+    """Return the plugins of all files, for a command that only runs the session scheduler."""
+    with in_one_line(InvalidPolicy):
+        return policies_of(plugins).only_session()

@@ -28,7 +28,7 @@ from spinney.scheduler.process.shadow import Shadow
 from spinney.scheduler.process.virtual_gangs import VirtualGangs
 
 if TYPE_CHECKING:
-    from spinney.cli.settings.plugin_files import PluginText
+    from spinney.cli.settings.session import PluginText
 
 _LOST: Final[Mapping[str, str]] = {
     "predicates": "pods with rules about nodes wait, and no pod goes to a node that is cordoned, tainted or not ready",
@@ -122,7 +122,7 @@ def _installed(config: Path | None) -> tuple[SchedulerConfig, PluginRegistry]:
 
 def _given(config: Path | None, plugins: "tuple[PluginText, ...]") -> tuple[SchedulerConfig, PluginRegistry]:
     # A file may hold plugins of either scheduler, so this loads both; a process without files starts without it.
-    from spinney.cli.settings.plugin_files import session_policies  # noqa: PLC0415
+    from spinney.cli.settings.session import session_policies  # noqa: PLC0415
     from spinney.sim.policies.files import with_policies  # noqa: PLC0415
 
     policies = session_policies(plugins)

@@ -44,10 +44,9 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.process import SchedulerProcess
 from spinney.server import ApiServer, ServerOptions
-from spinney.sim.embedded.joining import join_at_creation
+from spinney.server.admission.attributes import Attributes
 from spinney.sim.embedded.parts import Part, running, stop
-from spinney.sim.embedded.transport import InProcessTransport
-from spinney.sim.embedded.turns import RequestTurns
+from spinney.sim.embedded.transport import InProcessTransport, RequestTurns
 from spinney.workloads import WorkloadControllers
 
 _WEBHOOKS = ServicePlace("grove-operator", "kube-system")
@@ -242,3 +241,25 @@ class EmbeddedCluster:
             self._services[f"{_WEBHOOKS.namespace}/{_WEBHOOKS.name}"] = f"127.0.0.1:{port}"
             await register(self.client, _WEBHOOKS, certificate.authority, authorizer=False)
             yield
+
+
+class JoiningAtCreation:
+    """Has the grouper of the same process asked about pods that are created; fills ``MutatingPlugin``."""
+
+    def __init__(self, grouper: Grouper) -> None:
+        self._grouper = grouper
+
+    async def admit(self, attributes: Attributes) -> None:
+        """Add to a new pod what the grouper tells it."""
+        admission, pod = self._grouper.admission, attributes.obj
+        if admission is None or pod is None or attributes.operation != "CREATE":
+            return
+        if attributes.kind.storage != "pods" or attributes.subresource:
+            return
+        pod["metadata"] |= await admission.changes(pod, attributes.namespace, dry_run=attributes.dry_run)
+
+
+def join_at_creation(server: ApiServer, grouper: Grouper | None) -> None:
+    """Have a server ask the grouper, if there is one, about pods that are created."""
+    if grouper is not None:
+        server.admit_with(JoiningAtCreation(grouper))

@@ -1,9 +1,19 @@
-"""Running grouping cases: passed, failed, answered differently on purpose, or a question that does not apply."""
+"""Running grouping cases, and how the reports read.
 
+A case has passed, failed, was answered differently on purpose, or asks a question that does not apply.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from pathlib import Path
+from typing import Final, Literal, get_args
+
+from rich.console import Console
 
 from spinney.api.struct import JSON
+from spinney.explain.amounts import counted
+from spinney.sim.cases.reporting import summary, verdict_table
 from spinney.sim.grouping_cases.answering import Unanswerable, answer
 from spinney.sim.grouping_cases.comparing import CaseDifference, differences
 from spinney.sim.grouping_cases.deviations import Reason, inapplicable, on_purpose
@@ -57,3 +67,32 @@ def as_json(report: GroupingReport) -> JSON:
         "expected": report.case.expect,
         "answer": report.answer,
     }
+
+
+_VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
+
+
+def print_reports(console: Console, reports: Sequence[tuple[Path, GroupingReport]]) -> None:
+    """Print every difference and its reason, then how many cases had which verdict, by file."""
+    for path, report in reports:
+        if report.verdict in ("failed", "differs on purpose"):
+            console.print(f"{path.name}: {report.case.id}: {report.verdict}", style="bold", highlight=False)
+            for each in report.differences:
+                console.print(f"  {each}", highlight=False, markup=False)
+            for reason in report.reasons:
+                console.print(f"  section {reason.section}: {reason.why}", highlight=False, markup=False)
+    console.print(
+        verdict_table(
+            "grouping cases by file", "file", _VERDICTS, ((path.name, report.verdict) for path, report in reports)
+        )
+    )
+    unasked = Counter(
+        f"section {each.section}: {each.why}"
+        for _, report in reports
+        if report.verdict == "does not apply"
+        for each in report.reasons
+    )
+    for why, number in unasked.most_common():
+        console.print(f"does not apply ({counted(number, 'case')}): {why}", highlight=False, markup=False)
+    counts = Counter[str](report.verdict for _, report in reports)
+    console.print(summary("grouping case", _VERDICTS, counts), style="bold", highlight=False)

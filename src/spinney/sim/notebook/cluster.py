@@ -49,8 +49,7 @@ from spinney.sim.policies.files import with_plugins
 from spinney.sim.snapshots.expanding import ExpansionContext, expand
 from spinney.sim.snapshots.files import read_manifests, read_snapshot
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
-from spinney.sim.whatif.differences import Difference, differences
-from spinney.sim.whatif.outcomes import CycleOutcome, Outcome, Waiting
+from spinney.sim.whatif.outcomes import CycleOutcome, Difference, Outcome, Waiting, differences
 from spinney.sim.whatif.simulation import MAX_CYCLES, Simulation, matching_profile
 from spinney.sim.whatif.stepping import EPOCH, SteppedClock
 

@@ -1,17 +1,21 @@
 """Every change told at what the changed object is made from: at the object itself its controller would undo it.
 
 A backend makes PodGroups from a PodGang, the operator makes that from a PodCliqueSet, the grouper from a workload.
+Steps get the commands that make such changes, and words where there is none.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from spinney.api import coscheduling, kai, volcano, workload_v1alpha2, workload_v1beta1
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.sim.remedies.at_owners import patches_at_owners
 from spinney.sim.remedies.at_sets import at_sets
 from spinney.sim.remedies.at_workloads import at_workloads, changed_in, in_words, source_of
-from spinney.sim.remedies.change import Patch
+from spinney.sim.remedies.change import Patch, RemedyStep
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity
 
 _POD_GROUPS: Final = (
@@ -56,3 +60,37 @@ def pod_gang_of(group: Any, gangs: _Gangs) -> PodGang | None:
     """Return the PodGang from which a backend made the object of a gang."""
     owner = source_of(group)
     return gangs.get((owner.namespace, owner.name)) if owner is not None and owner.kind == POD_GANG.kind else None
+
+
+OF_GANGS: Final = frozenset({"minimum", "relax", "queue", "preemptible", "tolerate"})
+"""The levers that change the object of a gang, or its pods."""
+
+
+def with_commands(
+    steps: Sequence[RemedyStep], patches: Sequence[Patch], words: Sequence[str]
+) -> tuple[RemedyStep, ...]:
+    """Return steps with the commands that make them where a gang comes from, and with words for what has no command.
+
+    They follow the last step that is made there.
+    """
+    last = max((number for number, step in enumerate(steps) if step.lever in OF_GANGS), default=None)
+    if last is None or not (patches or words):
+        return tuple(steps)
+    anew = [f"{each.kind} {each.name} has to be created anew for that" for each in patches if each.recreate]
+    told = msgspec.structs.replace(
+        steps[last], text="; ".join([steps[last].text, *anew, *words]), command="\n".join(map(_command, patches))
+    )
+    return (*steps[:last], told, *steps[last + 1 :])
+
+
+def _command(patch: Patch) -> str:
+    how, what = ("merge", patch.merge) if patch.merge is not None else ("json", patch.operations)
+    change = f"--type {how} -p '{_compact(what)}'"
+    if not patch.recreate:
+        return f"kubectl patch {patch.target} {change}"
+    changed = f"kubectl get {patch.target} -o json | kubectl patch --local -f - {change} -o json"
+    return f"{changed} | kubectl replace --force -f -"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
