@@ -4,6 +4,7 @@ import json
 
 import msgspec
 
+from spinney.api.struct import encode
 from spinney.explain import (
     DomainReport,
     Explanation,
@@ -15,7 +16,6 @@ from spinney.explain import (
     ScenarioCount,
     Shortage,
     VictimReport,
-    as_json,
     as_text,
     condition_message,
     event_message,
@@ -135,7 +135,7 @@ def test_text_tells_everything() -> None:
 
 def test_json_is_camel_case_and_complete() -> None:
     """The JSON form carries the same facts under the API's spelling."""
-    decoded = json.loads(as_json(Explanation(subject="default/g", pods=(a_report(("Insufficient cpu", 5)),))))
+    decoded = json.loads(encode(Explanation(subject="default/g", pods=(a_report(("Insufficient cpu", 5)),))))
     assert decoded["pods"][0]["filters"][0]["reasons"] == [{"reason": "Insufficient cpu", "nodes": 5}]
     assert decoded["pods"][0]["totalNodes"] == 5
 

@@ -2,11 +2,11 @@
 
 This room knows no scheduler. A scheduler hands over the masks of its filters and tables of its topology domains;
 :mod:`~spinney.explain.counting` and :mod:`~spinney.explain.domains` turn them into :mod:`~spinney.explain.reasons`, and
-:mod:`~spinney.explain.rendering` writes those as JSON, text, a condition or an event.
+:mod:`~spinney.explain.rendering` writes those as text, a condition or an event.
 """
 
 from spinney.cluster.fitting import Demand
-from spinney.explain.counting import NodeNames, RefusalCount, Room, obstacles, pod_report
+from spinney.explain.counting import NodeNames, Room, pod_report
 from spinney.explain.domains import DomainTable, domain_reports, nearest_miss
 from spinney.explain.reasons import (
     DomainReport,
@@ -21,7 +21,6 @@ from spinney.explain.reasons import (
     VictimReport,
 )
 from spinney.explain.rendering import (
-    as_json,
     as_text,
     condition_message,
     event_message,
@@ -39,18 +38,15 @@ __all__ = [
     "PodReport",
     "QueueReport",
     "ReasonCount",
-    "RefusalCount",
     "Room",
     "ScenarioCount",
     "Shortage",
     "VictimReport",
-    "as_json",
     "as_text",
     "condition_message",
     "domain_reports",
     "event_message",
     "kube_message",
     "nearest_miss",
-    "obstacles",
     "pod_report",
 ]

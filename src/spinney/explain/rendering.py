@@ -1,6 +1,6 @@
-"""How reasons read: as JSON, as text for a terminal, as a condition, as an event.
+"""How reasons read: as text for a terminal, as a condition, as an event.
 
-* :func:`as_json` and :func:`as_text` say everything that is known.
+* :func:`as_text` says everything that is known.
 * :func:`condition_message` is one bounded line for a status condition; it begins "unschedulable on cluster".
 * :func:`event_message` is the same for an event, within the 1024 bytes an event's note may have.
 * :func:`kube_message` is kube-scheduler's sentence about one pod, to the letter, for programs that parse it.
@@ -10,7 +10,6 @@ All of them are pure and depend on nothing but their argument, so equal explanat
 
 from typing import Final
 
-from spinney.api.struct import encode
 from spinney.explain.amounts import amount, counted, listed
 from spinney.explain.counting import RESOURCES_FILTER
 from spinney.explain.domains import nearest_miss
@@ -65,11 +64,6 @@ def condition_message(explanation: Explanation) -> str:
 def event_message(explanation: Explanation) -> str:
     """Return one line for an event, in at most ``EVENT_BYTES``."""
     return bounded(_line(explanation), EVENT_BYTES)
-
-
-def as_json(explanation: Explanation) -> bytes:
-    """Return the whole explanation as JSON."""
-    return encode(explanation)
 
 
 def as_text(explanation: Explanation) -> str:

@@ -24,11 +24,9 @@ from spinney.explain.amounts import counted
 from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
-from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.framework.plugin import PluginRegistry, UnknownPlugin
+from spinney.scheduler.framework.plugin import UnknownPlugin
 from spinney.sim.policies.faults import PolicyFaults, watching
 from spinney.sim.remedies import Remedy
-from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.remedies.search import nodes_to_add
 from spinney.sim.snapshots.expanding import (
     DEFAULT_SCHEDULER,
@@ -52,8 +50,8 @@ class SimulationRun:
     outcome: Outcome
     workloads: Mapping[GangKey, podgang.SourceWorkload]
     """What gangs were made for, where the grouper made them."""
-    nodes: Mapping[GangKey, Remedy]
-    """The nodes with which gangs would start that wait, where it was asked for."""
+    nodes: Mapping[GangKey, Remedy | None]
+    """The nodes with which gangs would start that wait, where it was asked for; ``None`` if none would do."""
 
 
 def simulate(
@@ -95,7 +93,18 @@ def simulate(
                 simulation = Simulation(cluster, config, runtime=runtime, registry=registry)
                 outcome = simulation.run(cycles)
                 say(f"adding nodes to {name}" if addable and outcome.waiting else f"simulating {name}")
-                nodes = _nodes_to_add(cluster, outcome, config, addable, runtime=runtime, registry=registry)
+                nodes = {
+                    each.gang: nodes_to_add(
+                        cluster,
+                        each.gang,
+                        config,
+                        addable,
+                        runtime=runtime,
+                        registry=registry,
+                        explanation=each.explanation,
+                    )
+                    for each in (outcome.waiting if addable else ())  # as the cluster is before the others have theirs
+                }
                 runs.append(SimulationRun(name, outcome, workloads, nodes))
     except (UnknownPlugin, InvalidConfiguration) as error:
         raise click.ClickException(str(error)) from error
@@ -123,32 +132,6 @@ def _either(snapshot: Path | None, from_file: Path | None) -> Path | None:
     if snapshot is not None and from_file is not None:
         raise click.UsageError(f"SNAPSHOT {snapshot} and --from {from_file} name two files; one cluster is simulated")
     return snapshot or from_file
-
-
-def _nodes_to_add(
-    cluster: ClusterSnapshot,
-    outcome: Outcome,
-    config: SchedulerConfig,
-    addable: Sequence[AddableNodes],
-    *,
-    runtime: Runtime,
-    registry: PluginRegistry | None,
-) -> dict[GangKey, Remedy]:
-    """Return the nodes with which each gang that waits would start, as the cluster is before the others have."""
-    found = {}
-    for waiting in outcome.waiting if addable else ():
-        remedy = nodes_to_add(
-            cluster,
-            waiting.gang,
-            config,
-            addable,
-            runtime=runtime,
-            registry=registry,
-            explanation=waiting.explanation,
-        )
-        if remedy is not None:
-            found[waiting.gang] = remedy
-    return found
 
 
 def _failures(faults: PolicyFaults) -> str:
@@ -217,7 +200,8 @@ def _print_run(run: SimulationRun, *, wide: bool, named: bool) -> None:
     echo(columns(["GANG", "KIND", "PLACED", "PENDING", "WHERE, OR WHY NOT"], rows))
     for gang, remedy in run.nodes.items():
         name = run.workloads[gang].name if gang in run.workloads else gang.name
-        echo(f"{name} would start: {remedy.text}")
+        if remedy is not None:
+            echo(f"{name} would start: {remedy.text}")
     for eviction in outcome.evictions:
         for_whom = f" for {eviction.beneficiary}" if eviction.beneficiary is not None else ""
         grace = outcome.graces.get(eviction.pod)

@@ -10,7 +10,7 @@ from spinney.backends import Right
 from spinney.cli.installing import computed, rights
 from spinney.cli.installing.computed import NAMESPACE
 from spinney.cli.installing.description import Description, Value, When, every, text
-from spinney.cli.installing.processes import SCHEDULER, SCHEDULER_PORT, InstalledProcess, labels
+from spinney.cli.installing.processes import SCHEDULER, SCHEDULER_PORT, InstalledProcess, labels, metadata
 from spinney.dashboard.rights import FOLLOWED
 from spinney.scheduler.process.endpoint import CYCLES, EXPLANATIONS
 
@@ -54,7 +54,7 @@ def _service() -> Description:
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": DASHBOARD.metadata(),
+        "metadata": metadata(NAME),
         "spec": {"selector": labels(NAME), "ports": [{"name": "page", "port": 443, "targetPort": "page"}]},
     }
 

@@ -25,6 +25,11 @@ def labels(name: str) -> dict[str, str]:
     return {"app.kubernetes.io/name": name, PART_OF: "spinney"}
 
 
+def metadata(name: str, **more: Description) -> Description:
+    """Return the metadata of an object in the namespace of the installation."""
+    return {"name": name, "namespace": NAMESPACE, "labels": labels(name), **more}
+
+
 @dataclass(frozen=True, kw_only=True)
 class InstalledProcess:
     """A process and what is special about it."""
@@ -50,13 +55,9 @@ class InstalledProcess:
             for each in (self._account(), *self._configuration(), self._deployment(), self._budget())
         ]
 
-    def metadata(self, **more: Any) -> Description:
-        """Return the metadata of an object that has the name of the process."""
-        return {"name": self.name, "namespace": NAMESPACE, "labels": labels(self.name), **more}
-
     def _account(self) -> Description:
         annotations = given(f"{self.command}.serviceAccountAnnotations")
-        return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": self.metadata(annotations=annotations)}
+        return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(self.name, annotations=annotations)}
 
     def _configuration(self) -> list[Description]:
         """Return the ConfigMap of the file it reads, named for its content."""
@@ -67,7 +68,7 @@ class InstalledProcess:
             {
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
-                "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels(self.name)},
+                "metadata": {**metadata(self.name), "name": name},
                 "immutable": True,
                 "data": {"config.yaml": self.configuration},
             }
@@ -86,12 +87,8 @@ class InstalledProcess:
 
     def _budget(self) -> Description:
         spec = {"maxUnavailable": Value("podDisruptionBudget.maxUnavailable"), "selector": self._selector()}
-        budget = {
-            "apiVersion": "policy/v1",
-            "kind": "PodDisruptionBudget",
-            "metadata": self.metadata(),
-            "spec": spec,
-        }
+        about = metadata(self.name)
+        budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": about, "spec": spec}
         return When(Value("podDisruptionBudget.enabled"), budget)
 
     def _selector(self) -> Description:
@@ -108,7 +105,7 @@ class InstalledProcess:
         return {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
-            "metadata": self.metadata(),
+            "metadata": metadata(self.name),
             "spec": {"replicas": self.replicas, "selector": self._selector(), "template": template},
         }
 

@@ -7,7 +7,7 @@ from spinney.backends.profiles import ALWAYS_ENABLED
 from spinney.cli.installing import computed, rights
 from spinney.cli.installing.computed import NAMESPACE
 from spinney.cli.installing.description import Condition, Description, Each, Value, When
-from spinney.cli.installing.processes import COSCHEDULER, GROUPER, OPERATOR, PROCESSES, SCHEDULER, labels
+from spinney.cli.installing.processes import COSCHEDULER, GROUPER, OPERATOR, PROCESSES, SCHEDULER, labels, metadata
 from spinney.grouping.loading import built_in
 from spinney.grouping.rules import Rule, RuleSet
 
@@ -91,7 +91,7 @@ def _one(granted: Iterable[Right], name: Description) -> list[Description]:
 
 
 def _of(name: str, cluster: list[Description], own: list[Description]) -> list[Description]:
-    here = {"name": name, "namespace": NAMESPACE, "labels": labels(name)}
+    here = metadata(name)
     everywhere = {"name": name, "labels": labels(name)}
     return [
         {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": everywhere, "rules": cluster},
@@ -101,11 +101,11 @@ def _of(name: str, cluster: list[Description], own: list[Description]) -> list[D
     ]
 
 
-def _binding(kind: str, name: str, metadata: Description) -> Description:
+def _binding(kind: str, name: str, about: Description) -> Description:
     return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": f"{kind}Binding",
-        "metadata": metadata,
+        "metadata": about,
         "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}],
     }

@@ -9,9 +9,9 @@ from spinney.api.struct import JSON
 from spinney.cli.installing import computed
 from spinney.cli.installing.computed import NAMESPACE
 from spinney.cli.installing.dashboard import DASHBOARD_FILE, dashboard_text
-from spinney.cli.installing.description import Computed, Description, Each, Value, When, every, no, text
+from spinney.cli.installing.description import Computed, Description, Each, Value, When, every, given, no, text
 from spinney.cli.installing.page import DASHBOARD
-from spinney.cli.installing.processes import GROUPER, OPERATOR, PROCESSES, InstalledProcess, labels
+from spinney.cli.installing.processes import GROUPER, OPERATOR, PROCESSES, InstalledProcess, labels, metadata
 
 _CERT_MANAGER: Final = "cert-manager.io/v1"
 _MONITORING: Final = "monitoring.coreos.com/v1"
@@ -40,7 +40,7 @@ def _webhook_service(name: str) -> Description:
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels(name)},
+        "metadata": metadata(name),
         "spec": {
             "selector": labels(name),
             "ports": [{"name": "webhooks", "port": 443, "targetPort": "webhooks"}],
@@ -50,12 +50,12 @@ def _webhook_service(name: str) -> Description:
 
 def _certificate() -> list[Description]:
     """Return a certificate by cert-manager and, where no issuer is named, one that signs for itself."""
-    metadata = {"name": OPERATOR, "namespace": NAMESPACE, "labels": labels(OPERATOR)}
-    issuer = {"apiVersion": _CERT_MANAGER, "kind": "Issuer", "metadata": metadata, "spec": {"selfSigned": {}}}
+    about = metadata(OPERATOR)
+    issuer = {"apiVersion": _CERT_MANAGER, "kind": "Issuer", "metadata": about, "spec": {"selfSigned": {}}}
     certificate = {
         "apiVersion": _CERT_MANAGER,
         "kind": "Certificate",
-        "metadata": metadata,
+        "metadata": about,
         "spec": {
             "secretName": computed.CERTIFICATE_SECRET,
             "dnsNames": [text(OPERATOR, ".", NAMESPACE, ".svc"), text(OPERATOR, ".", NAMESPACE, ".svc.cluster.local")],
@@ -83,7 +83,7 @@ def _network_policy(process: InstalledProcess) -> Description:
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": process.metadata(),
+        "metadata": metadata(process.name),
         "spec": {
             "podSelector": {"matchLabels": labels(process.name)},
             "policyTypes": ["Ingress", "Egress"],
@@ -99,10 +99,8 @@ def _metrics_service(process: InstalledProcess) -> Description:
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {
+            **metadata(process.name, annotations=given("metrics.service.annotations")),
             "name": f"{process.name}-metrics",
-            "namespace": NAMESPACE,
-            "labels": labels(process.name),
-            "annotations": When(Value("metrics.service.annotations"), Value("metrics.service.annotations")),
         },
         "spec": {
             "selector": labels(process.name),
@@ -115,11 +113,9 @@ def _monitor(process: InstalledProcess) -> Description:
     return {
         "apiVersion": _MONITORING,
         "kind": "ServiceMonitor",
-        "metadata": {
-            "name": process.name,
-            "namespace": NAMESPACE,
-            "labels": computed.with_labels("metrics.serviceMonitor.labels", labels(process.name)),
-        },
+        "metadata": metadata(
+            process.name, labels=computed.with_labels("metrics.serviceMonitor.labels", labels(process.name))
+        ),
         "spec": {
             "selector": {"matchLabels": labels(process.name)},
             "endpoints": [{"port": "metrics", "interval": Value("metrics.serviceMonitor.interval")}],
@@ -137,11 +133,9 @@ def _alerts() -> Description:
     return {
         "apiVersion": _MONITORING,
         "kind": "PrometheusRule",
-        "metadata": {
-            "name": "spinney",
-            "namespace": NAMESPACE,
-            "labels": computed.with_labels("metrics.prometheusRule.labels", labels("spinney")),
-        },
+        "metadata": metadata(
+            "spinney", labels=computed.with_labels("metrics.prometheusRule.labels", labels("spinney"))
+        ),
         "spec": alerts(),
     }
 
@@ -151,10 +145,8 @@ def _dashboard() -> Description:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {
-            "name": "spinney-dashboard",
-            "namespace": NAMESPACE,
-            "labels": computed.with_labels("metrics.dashboard.labels", labels("spinney")),
-        },
+        "metadata": metadata(
+            "spinney-dashboard", labels=computed.with_labels("metrics.dashboard.labels", labels("spinney"))
+        ),
         "data": {"spinney.json": Computed(f'.Files.Get "{DASHBOARD_FILE}"', lambda _: dashboard_text())},
     }

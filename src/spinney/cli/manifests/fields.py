@@ -8,7 +8,7 @@ misspelt there would be dropped without a word when the object is made from it.
 
 import copy
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -25,7 +25,8 @@ from spinney.api.struct import JSON
 from spinney.server.crd.structure import fill_defaults, prune
 from spinney.server.crd.validation import SchemaValidator
 
-Report = Callable[[tuple[Step, ...], str], None]
+Fault = tuple[tuple[Step, ...], str]
+"""Where something is wrong, and what."""
 
 
 @dataclass(frozen=True)
@@ -41,19 +42,11 @@ class BuiltinPart:
 
 def field_problems(resource: Resource, kind: type, document: Document) -> list[DocumentProblem]:
     """Return every unknown field, and every value of the wrong type, in the order of the file."""
-    problems: list[DocumentProblem] = []
-
-    def report(path: tuple[Step, ...], message: str) -> None:
-        problems.append(document.problem(path, message))
-
-    _unknown(document.value, _schema(kind), (), report)
-    parts = [
-        BuiltinPart(("metadata",), document.value.get("metadata"), "v1", "Pod", "metadata"),
-        *_parts(resource, document),
-    ]
-    for part in parts:
-        _check_part(part, report)
-    return problems
+    metadata = BuiltinPart(("metadata",), document.value.get("metadata"), "v1", "Pod", "metadata")
+    faults = [*_unknown(document.value, _schema(kind), ())]
+    for part in (metadata, *_parts(resource, document)):
+        faults += _faults_of(part)
+    return [document.problem(*each) for each in faults]
 
 
 def is_builtin(api_version: str, kind: str) -> bool:
@@ -66,17 +59,13 @@ def builtin_field_problems(api_version: str, kind: str, document: Document) -> l
     message = field_table(NEWEST).kind(api_version, kind)
     if message is None:
         return []
-    problems: list[DocumentProblem] = []
-
-    def report(path: tuple[Step, ...], text: str) -> None:
-        problems.append(document.problem(path, text))
-
+    faults: list[Fault] = []
     for name, value in document.value.items():
         if name in message.by_name:
-            _check_part(BuiltinPart((name,), value, api_version, kind, name), report)
+            faults += _faults_of(BuiltinPart((name,), value, api_version, kind, name))
         elif name not in {"apiVersion", "kind"}:
-            report((str(name),), f"unknown key; {nearest(str(name), list(message.by_name))}")
-    return problems
+            faults.append(((str(name),), f"unknown key; {nearest(str(name), list(message.by_name))}"))
+    return [document.problem(*each) for each in faults]
 
 
 def schema_faults(kind: type, document: Document) -> list[tuple[str, str]]:
@@ -92,17 +81,17 @@ def _schema(kind: type) -> JSON:
     return structural_schema(kind)
 
 
-def _unknown(value: Any, schema: JSON, path: tuple[Step, ...], report: Report) -> None:
+def _unknown(value: Any, schema: JSON, path: tuple[Step, ...]) -> Iterator[Fault]:
     if isinstance(value, list):
         for index, item in enumerate(value):
-            _unknown(item, schema.get("items") or {}, (*path, index), report)
+            yield from _unknown(item, schema.get("items") or {}, (*path, index))
     elif isinstance(value, dict) and "properties" in schema:
         known = schema["properties"]
         for name, item in value.items():
             if name in known:
-                _unknown(item, known[name], (*path, name), report)
+                yield from _unknown(item, known[name], (*path, name))
             else:
-                report((*path, str(name)), f"unknown key; {nearest(str(name), list(known))}")
+                yield (*path, str(name)), f"unknown key; {nearest(str(name), list(known))}"
 
 
 def _parts(resource: Resource, document: Document) -> Iterator[BuiltinPart]:
@@ -138,7 +127,7 @@ def _items(document: Document, at: tuple[Step, ...]) -> Iterator[tuple[Step, ...
         yield (*at, index)
 
 
-def _check_part(part: BuiltinPart, report: Report) -> None:
+def _faults_of(part: BuiltinPart) -> Iterator[Fault]:
     table = field_table(NEWEST)
     message = table.kind(part.api_version, part.kind)
     if message is None or not isinstance(part.value, dict):
@@ -149,9 +138,9 @@ def _check_part(part: BuiltinPart, report: Report) -> None:
             hint = nearest(found.name, list(found.known))
             # Kubernetes' own objects have too many fields to list, and another release may have more.
             hint = hint if hint.startswith("did you mean") else f"Kubernetes {NEWEST} has no such field here"
-            report(path, f"unknown key; {hint}")
+            yield path, f"unknown key; {hint}"
         else:
-            report(path, f"Invalid value: {_shown(found)}: must be {found.expected}")
+            yield path, f"Invalid value: {_shown(found)}: must be {found.expected}"
 
 
 def _shown(wrong: WrongValue) -> str:

@@ -6,7 +6,7 @@ gang start is returned, as small as it was found to be, with its price. Where no
 enough together are returned as the steps of one remedy.
 """
 
-from spinney.sim.remedies.change import Patch, Remedy, RemedyPrice, RemedyStep
+from spinney.sim.remedies.change import Remedy
 from spinney.sim.remedies.search import Findings, remedies
 
-__all__ = ["Findings", "Patch", "Remedy", "RemedyPrice", "RemedyStep", "remedies"]
+__all__ = ["Findings", "Remedy", "remedies"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from spinney.gangs.tree import GangKey
 from spinney.sim.remedies.change import RemedyPrice, RemedyStep
@@ -11,6 +11,8 @@ from spinney.sim.snapshots.snapshot import ClusterSnapshot
 T = TypeVar("T")
 Chosen = tuple[int, ...]
 """Which elements of a lever are taken, by position."""
+SHOWN: Final = 4
+"""How many elements are named; the others are counted."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,10 +69,3 @@ class Pull(NamedTuple):
         """Return what to do, with the command that does it where there is one."""
         lever, picked = self.lever, self.picked
         return RemedyStep(lever=lever.name, text=lever.text(picked), command=lever.command(picked))
-
-
-def some(names: Sequence[str], shown: int = 4) -> str:
-    """Return a few of the names, and how many more there are."""
-    if len(names) <= shown:
-        return ", ".join(names)
-    return f"{', '.join(names[:shown])} and {len(names) - shown} more"

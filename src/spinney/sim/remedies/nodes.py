@@ -10,9 +10,9 @@ from spinney.api.core import Node, Pod
 from spinney.api.pod_requests import Amounts, amounts_of
 from spinney.api.quantity import value
 from spinney.cluster.requests import requested
-from spinney.explain.amounts import counted
+from spinney.explain.amounts import counted, first_few
 from spinney.sim.remedies.change import RemedyPrice
-from spinney.sim.remedies.lever import Lever, some
+from spinney.sim.remedies.lever import SHOWN, Lever
 from spinney.sim.remedies.node_groups import GPU, AddableNodes
 from spinney.sim.remedies.situation import OF_THE_NODE, Situation, is_ready, taint_word
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
@@ -29,7 +29,7 @@ def node_levers(situation: Situation) -> Iterator[Lever[Any]]:
         "uncordon",
         lambda node: node.spec.unschedulable,
         _uncordoned,
-        text=lambda names: f"uncordon {some(names)}",
+        text=lambda names: f"uncordon {first_few(names, SHOWN)}",
         command=lambda names: f"kubectl uncordon {' '.join(names)}",
     )
     yield from _over_nodes(
@@ -37,7 +37,7 @@ def node_levers(situation: Situation) -> Iterator[Lever[Any]]:
         "repair",
         lambda node: not is_ready(node),
         _repaired,
-        text=lambda names: f"repair {some(names)} (not ready)",
+        text=lambda names: f"repair {first_few(names, SHOWN)} (not ready)",
     )
     for taint in situation.untolerated_taints:
         yield from _untaint(situation, taint)
@@ -87,7 +87,7 @@ def _untaint(situation: Situation, taint: Taint) -> Iterator[Lever[Any]]:
         "untaint",
         lambda node: taint in node.spec.taints,
         lambda node: _with_spec(node, taints=tuple(each for each in node.spec.taints if each != taint)),
-        text=lambda names: f"remove the taint {taint_word(taint)} from {some(names)}",
+        text=lambda names: f"remove the taint {taint_word(taint)} from {first_few(names, SHOWN)}",
         command=lambda names: f"kubectl taint nodes {' '.join(names)} {taint.key}:{taint.effect}-",
     )
 
@@ -107,7 +107,9 @@ def _label(situation: Situation) -> Iterator[Lever[Any]]:
         "label",
         lambda node: any(node.metadata.labels.get(key) != text for key, text in wanted.items()),
         labelled,
-        text=lambda names: f"label {some(names)} with {', '.join(words)}, or drop that from the pods' node selector",
+        text=lambda names: (
+            f"label {first_few(names, SHOWN)} with {', '.join(words)}, or drop that from the pods' node selector"
+        ),
         command=lambda names: f"kubectl label --overwrite nodes {' '.join(names)} {' '.join(words)}",
     )
 

@@ -10,13 +10,13 @@ from spinney.api.core import Pod
 from spinney.api.labels import EXPECTED_DURATION
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
-from spinney.explain.amounts import counted
+from spinney.explain.amounts import counted, first_few
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.plugins.backfill.run_times import stated_by
 from spinney.sim.remedies.at_owners import Maker, maker_of, makers_of
 from spinney.sim.remedies.change import RemedyPrice
-from spinney.sim.remedies.lever import Lever, some
+from spinney.sim.remedies.lever import SHOWN, Lever
 from spinney.sim.remedies.situation import Situation
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity
 from spinney.sim.whatif.simulation import made_anew
@@ -68,7 +68,7 @@ def wait_lever(situation: Situation) -> Iterator[Lever[_Workload]]:
         until = max(each.ends for each in picked if each.ends is not None)
         verb = "has" if len(picked) == 1 else "have"
         ended = "ended" if all(each.has_deadline for each in picked) else "ended, by the run time stated"
-        return f"wait until {until:%Y-%m-%d %H:%M} UTC, when {some([each.name for each in picked])} {verb} {ended}"
+        return f"wait until {until:%Y-%m-%d %H:%M} UTC, when {_named(picked)} {verb} {ended}"
 
     yield Lever(name="wait", elements=ending, apply=_without, text=text, ordered=True, waits=True)
 
@@ -95,13 +95,17 @@ def move_lever(situation: Situation) -> Iterator[Lever[_Workload]]:
         name="move",
         elements=movable,
         apply=lambda snapshot, picked: _restarted(snapshot, picked, situation.simulation.runtime),
-        text=lambda picked: f"restart {some([each.name for each in picked])}, which finds room on other nodes",
+        text=lambda picked: f"restart {_named(picked)}, which finds room on other nodes",
         command=command,
         price=lambda picked: RemedyPrice(
             moved=tuple(each.name for each in picked), gpus=sum(each.gpus for each in picked)
         ),
         restarts=lambda picked: [each.key for each in picked],
     )
+
+
+def _named(picked: Sequence[_Workload]) -> str:
+    return first_few([each.key for each in picked], SHOWN)
 
 
 def _restarted(snapshot: ClusterSnapshot, picked: Iterable[_Workload], runtime: Runtime) -> ClusterSnapshot:
@@ -119,7 +123,7 @@ def end_lever(situation: Situation) -> Iterator[Lever[_Workload]]:
     def text(picked: Sequence[_Workload]) -> str:
         gpus = sum(each.gpus for each in picked)
         held = f" ({counted(gpus, 'GPU')})" if gpus else ""
-        return f"end {some([each.name for each in picked])}{held}"
+        return f"end {_named(picked)}{held}"
 
     def command(picked: Sequence[_Workload]) -> str:
         makers = makers_of(record.pod for each in picked for record in each.pods)
