@@ -8,7 +8,7 @@ from spinney.api.core import Pod
 from spinney.cluster.pods import GPU_GROUP_LABEL
 from spinney.scheduler.config import KAI_PLUGINS, PluginOption, SchedulerConfig
 from spinney.scheduler.plugins.packing.leftovers import values_of_space
-from spinney.scheduler.plugins.packing.workload import LEVELS
+from spinney.scheduler.plugins.packing.workload import LEVELS, QUANTILES, DemandMix, stranded_gpus, stranded_on
 from tests.scheduler.building import a_node, a_pod, a_scheduler, an_inventory
 
 _PACKING = SchedulerConfig(actions=("allocate",), device_reservation=True)
@@ -50,6 +50,25 @@ def test_space_that_many_wait_for_is_worth_what_fits() -> None:
 
     assert scarce[19] < 0.05
     assert plenty[19] > 0.15
+
+
+# -- which GPUs stay idle ----------------------------------------------------------------------------------------------
+
+
+def test_gpus_are_stranded_by_what_is_missing_beside_them() -> None:
+    """Many nodes at once, one node, and the definition, ratio by ratio, tell the same number of idle GPUs."""
+    chance = np.random.default_rng(7)
+    for resources in (1, 2, 3):
+        ratios = np.sort(chance.uniform(0.5, 30, (resources, QUANTILES)))
+        workload = DemandMix({LEVELS: 1}, np.arange(resources), ratios)
+        gpus, others = chance.integers(0, 9, 50) + chance.random(50), chance.uniform(-2, 120, (resources, 50))
+
+        found = stranded_gpus(workload, gpus, others)
+
+        for node in range(50):
+            idle = [max(gpus[node] - min(others[:, node] / ratios[:, each]), 0) for each in range(QUANTILES)]
+            assert np.isclose(found[node], np.mean(idle))
+            assert found[node] == stranded_on(workload, gpus[node], others[:, node].tolist())
 
 
 # -- where pods go -----------------------------------------------------------------------------------------------------

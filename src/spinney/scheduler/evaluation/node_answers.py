@@ -124,21 +124,19 @@ class NodeAnswers:
         for predicate in predicates:
             with self._timings.measure(predicate.plugin, PREDICATE):
                 fits = _both(fits, self.of_predicate(predicate, task, job, nodes))
-        score: Scores | None = None
-        answers: list[tuple[Score, Scores, Sequence[int]]] = []
-        all_scored = True
+        if not scores:
+            return fits, np.zeros(len(rows))
+        answers: list[tuple[Scores, Sequence[int]]] = []
         for each in scores:
             with self._timings.measure(each.plugin, SCORE):
-                found, dropped = self._ask_score(each, task, job, nodes)
-            answers.append((each, found, dropped))
-            all_scored = all_scored and not dropped
-            score = found if score is None else score + found
-        if score is None:
-            return fits, np.zeros(len(rows))
-        if all_scored and isfinite(np.add.reduce(score)):
-            return fits, score
+                answers.append(self._ask_score(each, task, job, nodes))
+        score = answers[0][0]
+        for found, _ in answers[1:]:
+            score = score + found
+        if isfinite(score.dot(score)) and not any(dropped for _, dropped in answers):
+            return fits, score  # what is not finite makes no finite sum
         score = np.zeros(len(rows))
-        for each, found, dropped in answers:
+        for each, (found, dropped) in zip(scores, answers, strict=True):
             checked, had = self._finite(each, found, dropped, nodes)
             fits = fits if had is None else _both(fits, had)
             score += checked

@@ -42,6 +42,7 @@ class Judged:
     score: Scores
     """Minus infinity where a pod may not go."""
     now: Mask
+    """Where a pod may go, whether it may at once."""
     valid: Mask | None
     position: int
     ranked: Scores | None = None
@@ -202,7 +203,7 @@ class NodeRules:
         fixed, _ = self._class(task, rules)
         later, _ = self._nodes.resource_fit(task.request, rows)
         score = fixed.score[rows]
-        fits = (score > -np.inf) & later
+        fits = fixed.now[rows] & later
         for predicates, scores in (rules.usage, rules.job):
             if predicates or scores:
                 left, extra = self._answers.judge((predicates, scores), task, task.job, rows[fits])
@@ -259,7 +260,7 @@ class NodeRules:
     def suits(self, task: PodInfo) -> Mask:
         """Return the nodes, ``[node]``, that ``task`` may ever go to, whatever is on them."""
         rules = self.rules(task)
-        return self._class(task, rules)[0].score > -np.inf
+        return self._class(task, rules)[0].now
 
     # -- caches ------------------------------------------------------------------------------------------------------
 
@@ -301,6 +302,7 @@ class NodeRules:
             everything = self._nodes.all.rows
             fixed = self._blank()
             fixed.score[everything] = _barred(*self._answers.judge(rules.fixed, task, task.job, everything))
+            fixed.now = fixed.score > -np.inf
             self._make_room(self._classes)
             known = self._classes[key] = (fixed, self._blank())
             self._refresh(known, rules, task, everything)
@@ -309,20 +311,16 @@ class NodeRules:
     def _refresh(self, known: tuple[Judged, Judged], rules: TaskRules, task: PodInfo, rows: Rows) -> None:
         fixed, current = known
         later, now = self._nodes.resource_fit(task.request, rows)
-        score = fixed.score[rows]
-        fits = later & (score > -np.inf)
-        open_rows = self._nodes.where_fit(fits)
-        if len(open_rows) == len(rows):
-            score += _barred(*self._answers.judge(rules.usage, task, task.job, rows))
-        else:
-            score[~fits] = -np.inf
-            if len(open_rows):
-                score[fits] += _barred(*self._answers.judge(rules.usage, task, task.job, open_rows))
-        current.score[rows] = score
-        current.now[rows] = now
+        open_rows = self._nodes.where_fit(later & fixed.now[rows])
+        current.score[rows] = -np.inf
+        if len(open_rows):
+            found = _barred(*self._answers.judge(rules.usage, task, task.job, open_rows))
+            current.score[open_rows] = fixed.score[open_rows] + found
+        if now is not later:
+            current.now[rows] = now
         current.position = self._nodes.table.usage.position
         if current.ranked is not None:
-            current.ranked[self._nodes.table.rank[rows]] = score
+            current.ranked[self._nodes.table.rank[rows]] = current.score[rows]
 
     def _pod_set_verdicts(self, task: PodInfo, job: PodGroupInfo, rules: TaskRules, rows: Rows) -> Judged:
         key = (job.key, task.pod_set.name, task.request.number, rules.signature)
@@ -352,7 +350,7 @@ class NodeRules:
         capacity = self._nodes.table.capacity
         return Judged(
             score=np.full(capacity, -np.inf),
-            now=np.zeros(capacity, dtype=np.bool_),
+            now=np.ones(capacity, dtype=np.bool_),
             valid=None,
             position=self._nodes.table.usage.position,
         )

@@ -52,11 +52,14 @@ class ClaimedDevices:
             self._requests[record.request.number, keys] = known
         return known
 
+    @property
+    def are_published(self) -> bool:
+        """Tell whether a driver publishes devices of any node."""
+        return bool(self._catalogue.by_node)
+
     def published(self, nodes: NodeSet) -> Mask:
         """Return which of ``nodes`` a driver publishes devices of."""
         by_node = self._catalogue.by_node
-        if not by_node:
-            return np.zeros(len(nodes), dtype=np.bool_)
         return np.array([name in by_node for name in nodes.names], dtype=np.bool_)
 
     def can_serve(self, keys: Sequence[ClaimKey], node: str) -> bool:

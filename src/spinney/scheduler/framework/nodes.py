@@ -117,9 +117,9 @@ class Nodes:
         known = self._last_fit
         assert known is not None, "where a request fits was asked before"
         if np.count_nonzero(mask) < len(mask):
-            known = self._last_fit = _LastFit(
-                known.rows[mask], known.request, known.moment, known.later[mask], known.now[mask]
-            )
+            later = known.later[mask]
+            now = later if known.now is known.later else known.now[mask]
+            known = self._last_fit = _LastFit(known.rows[mask], known.request, known.moment, later, now)
         return known.rows
 
     def put_records(self, records: Sequence[PodRecord], rows: list[int]) -> None:

@@ -21,6 +21,7 @@ from spinney.scheduler.framework.nodes import NodeSet, Scores
 from spinney.scheduler.framework.tasks import PodInfo
 
 _NUMBERS: Final = frozenset("fiub")
+_FLOATS: Final = np.dtype(np.float64)
 _SHOWN: Final = 60
 
 
@@ -34,6 +35,8 @@ def mask_of(answer: Any, nodes: NodeSet) -> Mask:
 
 def scores_of(answer: Any, nodes: NodeSet) -> Scores:
     """Return one score per node; whether all are finite is :func:`must_be_finite`'s to say."""
+    if type(answer) is np.ndarray and answer.dtype is _FLOATS and answer.shape == nodes.rows.shape:
+        return answer
     found = _column(answer, nodes, "one number per node")
     if found.dtype.kind not in _NUMBERS:
         raise InvalidAnswer(_values(answer, found), "one number per node")

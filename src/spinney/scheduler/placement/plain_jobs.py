@@ -34,6 +34,10 @@ _MOST_AT_ONCE: Final = 256
 """Jobs that are placed together; the time of an action is looked at in between."""
 
 
+_BY_THEMSELVES: Final = -1
+"""Stands for no ranking: the best node is looked for each time."""
+
+
 class _Leader(NamedTuple):
     """The first of alike jobs: a task of it, the rules about it, and the ranking that holds for those that follow."""
 
@@ -65,16 +69,19 @@ class PlainJobs:
         pods = job.plain
         if pods is None:
             return ()
-        kind = (job.gang.queue, pods.request.number, len(pods.records))
-        leader = self._leaders.get(kind)
-        if leader is None or leader.ranking != self._kept.number or not _are_alike(job, leader.task.job):
+        leader = self._leaders.get((job.gang.queue, pods.request.number, len(pods.records)))
+        if leader is None or not _are_alike(job, leader.task.job):
             return (job,) if self._begin(job, pods) else ()
-        ask = self._session.ask
-        places = self._kept.following(len(pods.records))
-        if places is None or ask.node_rules.rules(leader.task) is not leader.rules:
+        ask, ranking = self._session.ask, leader.ranking
+        if ask.node_rules.rules(leader.task) is not leader.rules or ranking not in (self._kept.number, _BY_THEMSELVES):
             return (job,) if self._begin(job, pods) else ()
         if ask.pre_predicates.depend_on_job(leader.task):
             return ()
+        if ranking == _BY_THEMSELVES:
+            return (job,) if self._place_one(job, pods, leader.task, self._session.nodes.all, leader.rules) else ()
+        places = self._kept.following(len(pods.records))
+        if places is None:
+            return (job,) if self._begin(job, pods) else ()
         run = [(job, pods)]
         if ask.has_lasting_capacity(job):
             run += self._followers(pods, leader)
@@ -129,7 +136,9 @@ class PlainJobs:
             self._others.add((job.root, request.number))
             return False
         if not fills:
-            return self._place_one(job, pods, task, nodes, rules, unbounded=unbounded)
+            if nodes is session.nodes.all:
+                self._leaders[job.gang.queue, request.number, size] = _Leader(task, rules, _BY_THEMSELVES)
+            return self._place_one(job, pods, task, nodes, rules)
         follows = may_follow(session, nodes, rules)
         places = (next_places if follows else best_places)(session, task, size, nodes, rules)
         if places is None or not (unbounded or self._has_capacity(job, places[0][0])):
@@ -145,19 +154,17 @@ class PlainJobs:
         _, record = next(iter(job.members.pods.values()))
         return (job.root, record.request.number) in self._others
 
-    def _place_one(
-        self, job: PodGroupInfo, pods: PlainPods, task: PodInfo, nodes: NodeSet, rules: TaskRules, *, unbounded: bool
-    ) -> bool:
-        """Place the only pod of a job on the best node, if it can go there now."""
+    def _place_one(self, job: PodGroupInfo, pods: PlainPods, like: PodInfo, nodes: NodeSet, rules: TaskRules) -> bool:
+        """Place the only pod of a job on the best node, if it can go there now; ``rules`` are those about ``like``."""
         session = self._session
-        row = session.ask.node_rules.best_now(task, nodes, rules)
-        if row is None or not (unbounded or self._has_capacity(job, row)):
+        row = session.ask.node_rules.best_now(like, nodes, rules)
+        if row is None or not (session.ask.has_lasting_capacity(job) or self._has_capacity(job, row)):
             return False
         groups: tuple[str, ...] = ()
         if pods.request.share is not None:
             choice = choose_devices(
                 session.nodes,
-                task,
+                pods.first_task(job),
                 session.nodes.info(row),
                 session.hooks.gpu_order,
                 timings=session.timings,
@@ -198,21 +205,24 @@ class PlainJobs:
         groups: tuple[str, ...] = (),
     ) -> None:
         """Book jobs that are alike, each after the other, on rows that hold so many of their pods each."""
-        session, (_, first) = self._session, run[0]
-        rows = [row for row, count in places for _ in range(count)]
-        names = list(map(session.nodes.table.names.__getitem__, rows))
-        size = len(first.records)
+        session, (job, first) = self._session, run[0]
+        names, size = session.nodes.table.names, len(first.records)
         try:
-            if len(rows) == 1:
-                session.ledger.add(rows[0], first.request, Holding.ACTIVE, groups)
+            if size == len(places) == len(run) == 1:
+                ((row, _),) = places
+                rows = [row]
+                session.ledger.add(row, first.request, Holding.ACTIVE, groups)
+                placed = [(job, Places(first, rows, [names[row]], groups))]
             else:
+                rows = [row for row, count in places for _ in range(count)]
                 session.ledger.add_many(_column(places, 0), _column(places, 1), first.request)
+                hosts = list(map(names.__getitem__, rows))
+                placed = [
+                    (job, Places(pods, rows[start : start + size], hosts[start : start + size], groups))
+                    for start, (job, pods) in zip(range(0, len(rows), size), run, strict=True)
+                ]
             records = first.records if len(run) == 1 else [record for _, pods in run for record in pods.records]
             session.nodes.put_records(records, rows)
-            placed = [
-                (job, Places(pods, rows[start : start + size], names[start : start + size], groups))
-                for start, (job, pods) in zip(range(0, len(rows), size), run, strict=True)
-            ]
             for job, given in placed:
                 job.put_all(given)
             session.ask.announce_allocation(TaskRun([job for job, _ in run], first))

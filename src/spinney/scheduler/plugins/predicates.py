@@ -93,14 +93,15 @@ class Predicates(Plugin):
         share = task.request.share
         if share is not None:
             table = session.nodes.table
-            slots = table.idle[nodes.rows, PODS] + table.releasing[nodes.rows, PODS]
-            for position in np.flatnonzero(slots < 1 + share.devices).tolist():
+            slots = table.idle[:, PODS][nodes.rows] + table.releasing[:, PODS][nodes.rows]
+            for position in (slots < 1 + share.devices).nonzero()[0].tolist():
                 # Beginning to share a device takes a slot for the pod that reserves it.
                 node = nodes[position]
                 parts = share.parts_on(node.gpu_memory)
                 shared = sum(use.free_later >= parts for use in node.shared_gpus.values())
                 mask[position] = slots[position] >= 1 + max(share.devices - shared, 0)
-            mask &= ~session.devices.published(nodes)
+            if session.devices.are_published:
+                mask &= ~session.devices.published(nodes)
         return mask
 
     def _suits_pods(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:

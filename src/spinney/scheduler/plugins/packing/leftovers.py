@@ -66,9 +66,10 @@ def _best_use(
     gain = np.where(possible, profit[:, None], -np.inf)
     worth = np.zeros(left.shape[1])
     for _ in range(_MOST_ON_DEVICE):
-        use = gain + worth.take(left)
-        better = np.maximum(np.maximum.reduce(use), 0.0)
-        if (better == worth).all():
+        use = worth.take(left)
+        use += gain
+        better = np.maximum.reduce(use, initial=0.0)
+        if not np.count_nonzero(better != worth):
             break
         worth = better
     else:
@@ -80,12 +81,13 @@ def _best_use(
 def _demand(choice: npt.NDArray[np.int64], size: npt.NDArray[np.int64], supply: Values) -> Values:
     """Return how many requests of each size the devices take together."""
     taken = np.zeros(len(size))
-    spaces = supply
+    spaces, wanted = supply, choice >= 0
+    rest = np.arange(len(supply)) - size[choice]
     for _ in range(_MOST_ON_DEVICE):
-        filled = np.flatnonzero((spaces > 0) & (choice >= 0))
+        (filled,) = ((spaces > 0) & wanted).nonzero()
         if not len(filled):
             break
-        chosen, devices = choice[filled], spaces[filled]
-        taken += np.bincount(chosen, weights=devices, minlength=len(size))
-        spaces = np.bincount(filled - size[chosen], weights=devices, minlength=len(spaces)).astype(np.float64)
+        devices = spaces[filled]
+        taken += np.bincount(choice[filled], weights=devices, minlength=len(size))
+        spaces = np.bincount(rest[filled], weights=devices, minlength=len(spaces)).astype(np.float64, copy=False)
     return taken

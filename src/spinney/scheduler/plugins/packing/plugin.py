@@ -13,6 +13,7 @@ fill the fullest first.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from operator import sub
 from types import MappingProxyType
 from typing import Final
 
@@ -43,6 +44,7 @@ from spinney.scheduler.plugins.packing.workload import (
     gpus_of,
     needs_of,
     stranded_gpus,
+    stranded_on,
 )
 from spinney.scheduler.plugins.resourcetype import needs_no_gpu
 
@@ -54,6 +56,8 @@ _OPENING: Final = 0.01
 """What it counts to share a device that nobody shares yet."""
 _EQUAL: Final = 0.01
 """Nodes that differ by less than about this count as equal."""
+_FEW: Final = 12
+"""Up to so many nodes, numbers are quicker than arrays."""
 
 _GPUS, _WHOLE, _STRANDED, _OTHERS = range(4)
 """Rows of :data:`Columns`; from the last on there is one for each resource that is asked for with GPUs."""
@@ -123,6 +127,7 @@ class Packing(Plugin):
         self._losses: dict[int, Amounts] = {}
         self._demanding: dict[int, bool] = {}
         self._needs: dict[int, Ratios] = {}
+        self._columns: list[int] = known.workload.columns.tolist()
         self._free: Columns | None = None
         self._last: tuple[Rows, tuple[int, int], Columns] | None = None
         """Rows that were asked about last, when that was, and what was free there."""
@@ -176,9 +181,18 @@ class Packing(Plugin):
         return self._score(lost)
 
     def _stranding(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
-        request, free = task.request, self._free_at(nodes.rows)
-        others = free[_OTHERS:] - self._needs_of(request)[:, None]
-        after = stranded_gpus(self._known.workload, free[_GPUS] - self._gpus(request), others)
+        request, free, workload = task.request, self._free_at(nodes.rows), self._known.workload
+        asked, needs = self._gpus(request), self._needs_of(request)
+        if len(nodes.rows) <= _FEW:
+            beside = needs.tolist()
+            after = np.array(
+                [
+                    stranded_on(workload, gpus - asked, list(map(sub, others, beside)))
+                    for gpus, _, _, *others in free.T.tolist()
+                ]
+            )
+        else:
+            after = stranded_gpus(workload, free[_GPUS] - asked, free[_OTHERS:] - needs[:, None])
         return self._score(after - free[_STRANDED])
 
     def _device(self, task: PodInfo, node: NodeInfo, gpu: str) -> float:
@@ -263,12 +277,11 @@ class Packing(Plugin):
         devices = self._nodes.ledger.shared.of_row(row).values()
         parts = sum([max(use.free_later, 0) for use in devices if use.active + use.pipelined])
         whole = max(table.idle.item(row, GPU) + table.releasing.item(row, GPU), 0)
-        gpus = whole + parts / DEVICE
-        free[_WHOLE, row], free[_GPUS, row] = whole, gpus
+        gpus, stranded, others = whole + parts / DEVICE, 0.0, []
         if workload.needs_company:
-            others = table.idle[row, workload.columns] + table.releasing[row, workload.columns]
-            free[_OTHERS:, row] = others
-            free[_STRANDED, row] = stranded_gpus(workload, np.array([gpus]), others[:, None])[0]
+            others = [table.idle.item(row, each) + table.releasing.item(row, each) for each in self._columns]
+            stranded = stranded_on(workload, gpus, others)
+        free[:, row] = (gpus, whole, stranded, *others)
         self._position = table.usage.position
 
     def _losses_of(self, parts: int) -> Amounts:

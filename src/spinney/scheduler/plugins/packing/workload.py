@@ -5,9 +5,10 @@ Those that wait are not looked at unless one asks for it: where a pod goes then 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import truediv
 from typing import Final
 
 import numpy as np
@@ -47,6 +48,12 @@ class DemandMix:
     def needs_company(self) -> bool:
         """Tell whether GPUs are asked for together with anything else; if not, none can be stranded."""
         return len(self.columns) > 0
+
+    @cached_property
+    def hungriest_first(self) -> Sequence[Sequence[float]]:
+        """Return the ratios as numbers, ``[quantile][resource]``, the largest first."""
+        found: list[list[float]] = self.ratios.T[::-1].tolist()
+        return found
 
     @property
     def has_shares(self) -> bool:
@@ -121,7 +128,24 @@ def stranded_gpus(workload: DemandMix, gpus: Amounts, others: Amounts) -> Amount
 
     ``others`` is what is free of the resources of ``workload.columns``, ``[resource, node]``.
     """
-    usable = np.minimum.reduce(others[:, None, :] / workload.ratios[:, :, None])
-    idle: Amounts = np.maximum(gpus - usable, 0.0)
-    found: Amounts = np.add.reduce(idle) / len(idle)
+    (short,) = (gpus > np.minimum.reduce(others / workload.ratios[:, -1:])).nonzero()
+    found: Amounts = np.zeros(len(gpus))
+    if len(short):  # where the hungriest leave none idle, nobody does
+        usable = np.minimum.reduce(others[:, None, short] / workload.ratios[:, :, None])
+        idle = np.maximum(gpus[short] - usable, 0.0)
+        found[short] = np.add.reduce(idle) / len(idle)
     return found
+
+
+def stranded_on(workload: DemandMix, gpus: float, others: Sequence[float]) -> float:
+    """Return the same of one node: for a few nodes numbers are quicker than arrays."""
+    idle: list[float] = []
+    for ratios in workload.hungriest_first:
+        left = gpus - min(map(truediv, others, ratios))
+        if left <= 0.0:
+            break  # who asks for less with a GPU leaves none idle either
+        idle.append(left)
+    total = 0.0
+    for left in reversed(idle):  # rounded as an array of several nodes is
+        total += left
+    return total / QUANTILES
