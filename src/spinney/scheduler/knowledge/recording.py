@@ -7,7 +7,7 @@ tasks of the job or the pods on a node, can be read as well; then it is noted th
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.knowledge import facts
 from spinney.scheduler.knowledge.facts import Fact, NodeFact, PodFact
 from spinney.scheduler.knowledge.refusals import Reasons
+
+V = TypeVar("V")
 
 _DEPTH: Final = 6
 """How many calls there are at most between a function and the note of what it reads."""
@@ -88,17 +90,17 @@ class ReadingNotes:
         return False
 
 
-class Texts(Mapping[str, str]):
-    """Labels or annotations that note which are read."""
+class NotedMapping(Mapping[str, V]):
+    """Labels, annotations or amounts that note which are read: one of them, or ``everything`` there is."""
 
     __slots__ = ("_all", "_each", "_real")
 
-    def __init__(self, real: Mapping[str, str], each: Callable[[str], None], everything: Callable[[], None]) -> None:
+    def __init__(self, real: Mapping[str, V], each: Callable[[str], None], everything: Callable[[], None]) -> None:
         self._real = real
         self._each = each
         self._all = everything
 
-    def __getitem__(self, key: str) -> str:
+    def __getitem__(self, key: str) -> V:
         self._each(key)
         return self._real[key]
 
@@ -140,45 +142,60 @@ class PodReader(Protocol):
         """Note a fact about the pod or its job."""
 
 
-class TaskView:
-    """A task whose reader is watched."""
+class _View:
+    """An object whose reader is watched, also when it compares or shows the object itself."""
 
-    __slots__ = ("_notes", "_real", "job")
+    __slots__ = ("_real",)
+    shown_as: ClassVar[type]
 
-    def __init__(self, real: PodInfo, job: "JobView", notes: PodReader) -> None:
-        self._real = real
-        self._notes = notes
-        self.job = job
+    def __init__(self, real: object) -> None:
+        self._real: Any = real
 
     @property  # type: ignore[misc] # as isinstance sees it
     def __class__(self) -> type:
-        return PodInfo
+        return self.shown_as
+
+    def note_whole(self) -> None:
+        """Note that something about the object itself is read."""
+        raise NotImplementedError
 
     def __repr__(self) -> str:
-        self._notes.moves = True
+        self.note_whole()
         return repr(self._real)
 
     def __eq__(self, other: object) -> bool:
-        self._notes.moves = True
+        self.note_whole()
         return self._real is getattr(other, "_real", other)
 
     def __hash__(self) -> int:
-        self._notes.moves = True
+        self.note_whole()
         return hash(self._real)
 
-    @property
-    def labels(self) -> Texts:
-        """Return the labels."""
-        notes = self._notes
-        return Texts(self._real.labels, lambda key: notes.pod(facts.pod_label(key)), lambda: notes.pod(facts.WHOLE_POD))
+
+class TaskView(_View):
+    """A task whose reader is watched."""
+
+    __slots__ = ("_notes", "job")
+    shown_as = PodInfo
+
+    def __init__(self, real: PodInfo, job: "JobView", notes: PodReader) -> None:
+        super().__init__(real)
+        self._notes = notes
+        self.job = job
 
     @property
-    def annotations(self) -> Texts:
+    def labels(self) -> NotedMapping[str]:
+        """Return the labels."""
+        return self._texts(self._real.labels, facts.pod_label)
+
+    @property
+    def annotations(self) -> NotedMapping[str]:
         """Return the annotations."""
+        return self._texts(self._real.annotations, facts.pod_annotation)
+
+    def _texts(self, real: Mapping[str, str], fact: Callable[[str], PodFact]) -> NotedMapping[str]:
         notes = self._notes
-        return Texts(
-            self._real.annotations, lambda key: notes.pod(facts.pod_annotation(key)), lambda: notes.pod(facts.WHOLE_POD)
-        )
+        return NotedMapping(real, lambda key: notes.pod(fact(key)), lambda: notes.pod(facts.WHOLE_POD))
 
     def __getattr__(self, name: str) -> Any:
         fact = _OF_TASK.get(name)
@@ -188,36 +205,29 @@ class TaskView:
             self._notes.moves = True
         return getattr(self._real, name)
 
+    def note_whole(self) -> None:
+        """Note that something is read that may change."""
+        self._notes.moves = True
 
-class JobView:
+
+class JobView(_View):
     """A job whose reader is watched."""
 
-    __slots__ = ("_notes", "_real")
+    __slots__ = ("_notes",)
+    shown_as = PodGroupInfo
 
     def __init__(self, real: PodGroupInfo, notes: PodReader) -> None:
-        self._real = real
+        super().__init__(real)
         self._notes = notes
-
-    @property  # type: ignore[misc] # as isinstance sees it
-    def __class__(self) -> type:
-        return PodGroupInfo
 
     def __repr__(self) -> str:
         self._notes.pod(facts.pod_attribute("job", "key"))
         return repr(self._real)
 
-    def __eq__(self, other: object) -> bool:
-        self._notes.moves = True
-        return self._real is getattr(other, "_real", other)
-
-    def __hash__(self) -> int:
-        self._notes.moves = True
-        return hash(self._real)
-
     def is_preemptible_job(self, inference_preemptible: bool = False) -> bool:
         """Tell whether others may take what the job holds."""
         self._notes.pod(facts.preemptible(inference_preemptible))
-        return self._real.is_preemptible_job(inference_preemptible)
+        return bool(self._real.is_preemptible_job(inference_preemptible))
 
     def __getattr__(self, name: str) -> Any:
         fact = _OF_JOB.get(name)
@@ -227,32 +237,21 @@ class JobView:
             self._notes.moves = True
         return getattr(self._real, name)
 
+    def note_whole(self) -> None:
+        """Note that something is read that may change."""
+        self._notes.moves = True
 
-class NodeView:
+
+class NodeView(_View):
     """A node whose reader is watched."""
 
-    __slots__ = ("_nodes", "_notes", "_real")
+    __slots__ = ("_nodes", "_notes")
+    shown_as = NodeInfo
 
     def __init__(self, real: NodeInfo, nodes: Nodes, notes: ReadingNotes) -> None:
-        self._real = real
+        super().__init__(real)
         self._nodes = nodes
         self._notes = notes
-
-    @property  # type: ignore[misc] # as isinstance sees it
-    def __class__(self) -> type:
-        return NodeInfo
-
-    def __repr__(self) -> str:
-        self.note_whole()
-        return repr(self._real)
-
-    def __eq__(self, other: object) -> bool:
-        self.note_whole()
-        return self._real is getattr(other, "_real", other)
-
-    def __hash__(self) -> int:
-        self.note_whole()
-        return hash(self._real)
 
     @property
     def node(self) -> "NodeObjectView":
@@ -260,22 +259,31 @@ class NodeView:
         return NodeObjectView(self._real.node, self)
 
     @property
-    def labels(self) -> Texts:
+    def labels(self) -> NotedMapping[str]:
         """Return the labels."""
         notes, nodes = self._notes, self._nodes
-        return Texts(self._real.labels, lambda key: notes.node(facts.node_label(key), nodes), self.note_whole)
+        return NotedMapping(self._real.labels, lambda key: notes.node(facts.node_label(key), nodes), self.note_whole)
 
     def __getattr__(self, name: str) -> Any:
         fact = _OF_NODE.get(name)
         if fact is not None:
             self._notes.node(fact, self._nodes)
         elif name in _AMOUNTS:
-            return AmountsView(name, self._real, self._nodes, self._notes)
+            return self._amounts(name)
         elif name in {"pods", "shared_gpus"}:
             self._notes.moves_with_node = True
         else:
             self._notes.moves = True
         return getattr(self._real, name)
+
+    def _amounts(self, matrix: str) -> NotedMapping[int]:
+        notes, nodes = self._notes, self._nodes
+
+        def everything() -> None:
+            notes.moves_with_node = True
+
+        real: Mapping[str, int] = getattr(self._real, matrix)
+        return NotedMapping(real, lambda name: notes.node(facts.node_amount(matrix, name), nodes), everything)
 
     def note_whole(self) -> None:
         """Note that something about the node itself is read."""
@@ -292,58 +300,10 @@ class NodeObjectView:
         self._view = view
 
     @property
-    def labels(self) -> Texts:
+    def labels(self) -> NotedMapping[str]:
         """Return the labels."""
         return self._view.labels
 
     def __getattr__(self, name: str) -> Any:
         self._view.note_whole()
         return getattr(self._real, name)
-
-
-class AmountsView(Mapping[str, int]):
-    """Amounts of a node that note which resources are read."""
-
-    __slots__ = ("_matrix", "_nodes", "_notes", "_real")
-
-    def __init__(self, matrix: str, real: NodeInfo, nodes: Nodes, notes: ReadingNotes) -> None:
-        self._matrix = matrix
-        self._real = real
-        self._nodes = nodes
-        self._notes = notes
-
-    def __getitem__(self, resource: str) -> int:
-        return self._one(resource)[resource]
-
-    def get(self, resource: str, default: Any = None) -> Any:
-        """Return an amount, or the default."""
-        return self._one(resource).get(resource, default)
-
-    def __contains__(self, resource: object) -> bool:
-        return isinstance(resource, str) and resource in self._one(resource)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._everything())
-
-    def __len__(self) -> int:
-        return len(self._everything())
-
-    def __eq__(self, other: object) -> bool:
-        return self._everything() == other
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return repr(self._everything())
-
-    def _one(self, resource: str) -> dict[str, int]:
-        self._notes.node(facts.node_amount(self._matrix, resource), self._nodes)
-        return self._amounts()
-
-    def _everything(self) -> dict[str, int]:
-        self._notes.moves_with_node = True
-        return self._amounts()
-
-    def _amounts(self) -> dict[str, int]:
-        found: dict[str, int] = getattr(self._real, self._matrix)
-        return found
