@@ -24,16 +24,12 @@ class Preparation(Protocol):
 
     def needs(self, placement: Placement) -> bool:
         """Tell whether there is anything to prepare; asked for every pod, so it must cost next to nothing."""
-        ...
 
     async def prepare(self, placement: Placement) -> None:
         """Prepare what the pod needs on its node; raises a ``KubeError`` if that is not possible. May be repeated."""
-        ...
 
     async def release(self, placement: Placement) -> None:
         """Take back what :meth:`prepare` may have done for a pod that was not bound; raises nothing."""
-        ...
 
     def interrupt(self) -> None:
         """Give up waiting, because the process stops: what waits raises :class:`PreBindInterrupted`."""
-        ...

@@ -39,7 +39,7 @@ Mask = npt.NDArray[np.bool_]
 
 _FIRST_CAPACITY: Final = 64
 
-_MATRICES: Final = ("_allocatable", "_used", "_idle", "_releasing")
+_MATRICES: Final = ("allocatable", "used", "idle", "releasing")
 _FLAGS: Final = (
     "alive",
     "unschedulable",
@@ -104,10 +104,10 @@ class NodeTable:
         self.gpu_memory: Vector = self.generation.copy()
         self.gpu_count: Vector = self.generation.copy()
         self._rank: Vector = self.generation.copy()
-        self._allocatable = _matrix(_FIRST_CAPACITY, self.axis.width)
-        self._used = self._allocatable.copy(order="F")
-        self._idle = self._allocatable.copy(order="F")
-        self._releasing = self._allocatable.copy(order="F")
+        self.allocatable = _matrix(_FIRST_CAPACITY, self.axis.width)
+        self.used = self.allocatable.copy(order="F")
+        self.idle = self.allocatable.copy(order="F")
+        self.releasing = self.allocatable.copy(order="F")
         self._rows: dict[str, int] = {}
         self._free: list[int] = list(range(_FIRST_CAPACITY - 1, -1, -1))
         self._rank_is_stale = False
@@ -131,26 +131,6 @@ class NodeTable:
     def capacity(self) -> int:
         """Return the number of rows of every array."""
         return len(self.names)
-
-    @property
-    def allocatable(self) -> Matrix:
-        """Return what nodes offer, ``[node, resource]``."""
-        return self._allocatable
-
-    @property
-    def used(self) -> Matrix:
-        """Return what tasks hold or were promised, ``[node, resource]``."""
-        return self._used
-
-    @property
-    def idle(self) -> Matrix:
-        """Return what is free now, ``[node, resource]``; negative where the node is over-committed."""
-        return self._idle
-
-    @property
-    def releasing(self) -> Matrix:
-        """Return what will be given back and is not promised yet, ``[node, resource]``."""
-        return self._releasing
 
     @property
     def rank(self) -> Vector:
@@ -180,13 +160,13 @@ class NodeTable:
 
     def idle_at(self, columns: Rows, rows: Rows) -> Matrix:
         """Return what is free now of some resources on some rows, ``[resource, node]``."""
-        return self._idle.T[columns[:, None], rows]
+        return self.idle.T[columns[:, None], rows]
 
     def free_at(self, columns: Rows, rows: Rows) -> Matrix:
         """Return what is free once everything terminating is gone, ``[resource, node]``."""
         free = self.idle_at(columns, rows)
         if self.may_release:
-            free += self._releasing.T[columns[:, None], rows]
+            free += self.releasing.T[columns[:, None], rows]
         return free
 
     # -- nodes coming, changing and going ----------------------------------------------------------------------------
@@ -203,8 +183,8 @@ class NodeTable:
         self.axis.offer(amounts)
         self._widen()
         offered = self.axis.vector({name: amounts[name] for name in amounts if self.axis.find(name) is not None})
-        self._idle[row] += offered - self._allocatable[row]
-        self._allocatable[row] = offered
+        self.idle[row] += offered - self.allocatable[row]
+        self.allocatable[row] = offered
         self.nodes[row] = node
         self.labels.write(row, node.metadata.labels)
         self.taints.write(row, node.spec.taints)
@@ -248,15 +228,15 @@ class NodeTable:
     def add(self, row: int, holding: Holding, amounts: Vector) -> None:
         """Book ``amounts`` on one row as ``holding`` says."""
         # Rows are views, so that adding in place is one operation each: this runs for every event of a pod.
-        amounts = padded(amounts, self._used.shape[1])
-        used = self._used[row]
+        amounts = padded(amounts, self.used.shape[1])
+        used = self.used[row]
         used += amounts
         if holding is not Holding.PIPELINED:
-            idle = self._idle[row]
+            idle = self.idle[row]
             idle -= amounts
         if holding is not Holding.ACTIVE:
             self.may_release = True
-            releasing = self._releasing[row]
+            releasing = self.releasing[row]
             if holding is Holding.RELEASING:
                 releasing += amounts
             else:
@@ -265,15 +245,15 @@ class NodeTable:
 
     def subtract(self, row: int, holding: Holding, amounts: Vector) -> None:
         """Undo :meth:`add`."""
-        amounts = padded(amounts, self._used.shape[1])
-        used = self._used[row]
+        amounts = padded(amounts, self.used.shape[1])
+        used = self.used[row]
         used -= amounts
         if holding is not Holding.PIPELINED:
-            idle = self._idle[row]
+            idle = self.idle[row]
             idle += amounts
         if holding is not Holding.ACTIVE:
             self.may_release = True
-            releasing = self._releasing[row]
+            releasing = self.releasing[row]
             if holding is Holding.RELEASING:
                 releasing -= amounts
             else:
@@ -288,9 +268,9 @@ class NodeTable:
     def try_many(self, rows: Rows, counts: Vector, amounts: Vector) -> None:
         """Book as :meth:`add_many` does, to see what it would be like: readers of the journal must not notice."""
         self.tries += 1
-        total = counts[:, None] * padded(amounts, self._used.shape[1])
-        self._used[rows] += total
-        self._idle[rows] -= total
+        total = counts[:, None] * padded(amounts, self.used.shape[1])
+        self.used[rows] += total
+        self.idle[rows] -= total
 
     # -- copies ------------------------------------------------------------------------------------------------------
 
@@ -311,7 +291,7 @@ class NodeTable:
         copy._rows = dict(self._rows)
         copy._free = list(self._free)
         copy._rank_is_stale = False
-        copy.may_release = bool(copy._releasing.any())
+        copy.may_release = bool(copy.releasing.any())
         return copy
 
     def read_only(self) -> "NodeTable":
@@ -367,7 +347,7 @@ class NodeTable:
         self._free = list(range(capacity - 1, old - 1, -1))
 
     def _widen(self) -> None:
-        if self._used.shape[1] < self.axis.width:
+        if self.used.shape[1] < self.axis.width:
             for matrix in _MATRICES:
                 setattr(self, matrix, _enlarged(getattr(self, matrix), self.capacity, self.axis.width))
 

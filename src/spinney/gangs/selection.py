@@ -18,19 +18,15 @@ class Population(Protocol[T_co]):
 
     def active(self, pod_set: PodSet) -> int:
         """Return how many pods of the set count as placed."""
-        ...
 
     def waiting(self, pod_set: PodSet) -> Sequence[T_co]:
         """Return the pods of the set that could be placed, the most important first."""
-        ...
 
     def placed(self, pod_set: PodSet) -> Sequence[T_co]:
         """Return the pods of the set that count as placed, the most important first."""
-        ...
 
     def ordered(self, group: GroupSet) -> Sequence[Member]:
         """Return the members of a group set, the most important first."""
-        ...
 
 
 def tasks_to_allocate(member: Member, population: Population[T]) -> list[T]:

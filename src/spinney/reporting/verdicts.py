@@ -48,11 +48,9 @@ class Standings(Protocol):
 
     def standing(self, gang: GangKey, having_nodes: frozenset[PodStatus]) -> GangStanding:
         """Return how a gang stands, if pods in the statuses ``having_nodes`` count as placed."""
-        ...
 
     def parts(self, gang: GangKey) -> list[str]:
         """Return the names of the groups that a composite consists of."""
-        ...
 
 
 def is_served(members: GangMembers | None, names: Collection[str]) -> bool:

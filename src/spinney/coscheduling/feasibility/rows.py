@@ -18,10 +18,10 @@ class TableRows(NodeTable):
         self.axis = table.axis
         self.names = [""] * len(rows)
         self.alive = table.alive[rows]
-        self._allocatable = table.allocatable[rows]
-        self._used = table.used[rows]
-        self._idle = table.idle[rows]
-        self._releasing = table.releasing[rows]
+        self.allocatable = table.allocatable[rows]
+        self.used = table.used[rows]
+        self.idle = table.idle[rows]
+        self.releasing = table.releasing[rows]
         self.usage = RowJournal()
 
 

@@ -18,7 +18,6 @@ class Action(Protocol):
 
     def execute(self, session: Session) -> None:
         """Act on ``session``."""
-        ...
 
 
 BUILT_IN_ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
