@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from spinney.gangs.order import member_rank
 from spinney.gangs.selection import tasks_to_allocate, tasks_to_evict
 from spinney.gangs.tree import GroupSet, Member, PodSet, single
+from spinney.scheduler.plugins.subgrouporder import member_rank
 
 
 class Pods:

@@ -16,7 +16,7 @@ from spinney.cluster.devices import DEVICE
 from spinney.cluster.journal import Rows
 from spinney.cluster.ledger import Ledger
 from spinney.cluster.resources import GPU, Vector
-from spinney.cluster.table import Mask, Matrix
+from spinney.cluster.table import Mask, Matrix, NodeTable
 
 MANY: Final = int(np.iinfo(np.int32).max)
 """More pods than fit anywhere."""
@@ -158,3 +158,17 @@ def _sharable_devices(ledger: Ledger, share: DeviceShare, rows: Rows, *, now: bo
     found += np.add.reduce(free >= parts)
     found *= parts <= DEVICE
     return found
+
+
+def in_usable_mode(table: NodeTable, rows: Rows, request: RequestClass) -> Mask:
+    """Return which of ``rows`` may take a pod of a class, as far as the mode of their GPUs goes; ``[row]``."""
+    mask = table.alive[rows]
+    if request.gpus and not request.constraints.claims:
+        mask &= ~table.mig_mixed[rows]
+    if request.mig_slices:
+        mask &= ~table.mig_single[rows]
+    if request.share is not None:
+        mask &= ~table.mig_enabled[rows]
+        if request.share.memory:
+            mask &= table.gpu_memory_known[rows]
+    return mask

@@ -15,29 +15,90 @@ For a pod that only lacks room this is arithmetic on one row of the ledger; for 
 from collections import Counter
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
 import numpy as np
 
+from spinney.api.interruption import checkpoints_on_sigterm
+from spinney.api.labels import LAST_CHECKPOINT
+from spinney.binding.repair import started_at
 from spinney.cluster.filters import FilterResult
 from spinney.cluster.ledger import fits_on
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import holding_of
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.cluster.table import Mask
-from spinney.coscheduling.feasibility.own_runtimes import OwnRuntimes
 from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.feasibility.rows import TableRows
 from spinney.coscheduling.feasibility.trial import TrialState
-from spinney.coscheduling.feasibility.unsaved_work import NOT_STARTED, UnsavedWork
 from spinney.coscheduling.framework import CycleState, Services
-from spinney.gangs.tree import is_satisfied
+from spinney.gangs.checkpoints import min_runtime_of, saved_until
+from spinney.gangs.sources import bare
+from spinney.gangs.sources.context import timestamp_of
+from spinney.gangs.tree import GangKey, is_satisfied
 from spinney.kube.keys import Key
 
 ROOM: Final = "NodeResourcesFit"
 _FEWEST_CANDIDATES: Final = 100
 _PRIORITY_SPAN: Final = 1 << 31
+NOT_STARTED: Final = datetime.max.replace(tzinfo=UTC)
+
+
+class UnsavedWork:
+    """Since when pods have done work that is not saved, at one moment. Mutable: it remembers what gangs say."""
+
+    def __init__(self, services: Services) -> None:
+        self._groups = services.groups
+        self._checkpoints: dict[GangKey, datetime | None] = {}
+
+    def since(self, record: PodRecord) -> datetime:
+        """Return since when a pod has unsaved work; one that has none, or has not started, counts as the latest."""
+        begun = record.pod.status.start_time or NOT_STARTED
+        saved = self._saved_until(record)
+        return begun if saved is None else max(begun, saved)
+
+    def _saved_until(self, record: PodRecord) -> datetime | None:
+        key = self._groups.gang_key(record)
+        if key.source == bare.SOURCE:
+            said = record.annotations
+            return NOT_STARTED if checkpoints_on_sigterm(said) else timestamp_of(said, LAST_CHECKPOINT)
+        if key not in self._checkpoints:
+            self._checkpoints[key] = saved_until(self._groups.gang_members(record), NOT_STARTED)
+        return self._checkpoints[key]
+
+
+class OwnRuntimes:
+    """Which gangs have not run for as long as they ask for, at one moment: such a gang loses only what it can spare.
+
+    Mutable: it remembers its answers.
+    """
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._known: dict[GangKey, bool] = {}
+
+    def protects(self, record: PodRecord) -> bool:
+        """Tell whether the gang of a pod is not to be disturbed yet; pods that wait are tried again when it may be."""
+        if self._services.longest_min_runtime <= timedelta(0):
+            return False
+        key = self._services.groups.gang_key(record)
+        if key.source == bare.SOURCE:
+            return self._is_within(record)
+        if key not in self._known:
+            self._known[key] = self._is_within(record)
+        return self._known[key]
+
+    def _is_within(self, record: PodRecord) -> bool:
+        members = self._services.groups.gang_members(record)
+        asked, started = min_runtime_of(members), started_at(members)
+        if asked is None or started is None:
+            return False
+        end = started + min(asked, self._services.longest_min_runtime)
+        if self._services.runtime.clock.now() >= end:
+            return False
+        self._services.try_again_at(end)
+        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spinney.binding.device_claims import DeviceClaims
     from spinney.binding.volumes import LateVolumes
     from spinney.cluster.budgets import Budgets
-    from spinney.cluster.volumes import Volumes
+    from spinney.cluster.surroundings import Volumes
     from spinney.coscheduling.feasibility.nominations import Nominations
     from spinney.coscheduling.feasibility.ranking import NodeRanking
     from spinney.coscheduling.groups.book import Groups

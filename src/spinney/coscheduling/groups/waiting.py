@@ -7,7 +7,7 @@ rejected, what it held is free before the next pod is looked at.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from spinney.coscheduling.framework import SUCCESS, Code, CycleState, QueuedPod, StateKey, Status
@@ -104,3 +104,32 @@ class WaitingPods:
 
     def __len__(self) -> int:
         return len(self._pods)
+
+
+class JointBind:
+    """Members that leave Permit together, some of which need volumes or devices first: who is still awaited.
+
+    None is bound before all are ready. If one fails, none is. Mutable; its verdict is settled once.
+    """
+
+    def __init__(self, members: Iterable[Key]) -> None:
+        self._awaited = set(members)
+        self._verdict: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def ready(self, member: Key) -> None:
+        """Note that a member has what it needs; the last one lets all go."""
+        self._awaited.discard(member)
+        if not self._awaited:
+            self._settle("")
+
+    def fail(self, reason: str) -> None:
+        """Note that a member will not go; no other one will, unless all were let go before."""
+        self._settle(reason)
+
+    async def verdict(self) -> str:
+        """Wait for all members; return why they may not go, or the empty string."""
+        return await asyncio.shield(self._verdict)
+
+    def _settle(self, verdict: str) -> None:
+        if not self._verdict.done():
+            self._verdict.set_result(verdict)

@@ -47,8 +47,7 @@ from spinney.coscheduling.framework.points import (
 )
 from spinney.coscheduling.framework.status import SUCCESS, Code, Status
 from spinney.coscheduling.groups.group import Group, GroupOrder, seconds
-from spinney.coscheduling.groups.joint_bind import JointBind
-from spinney.coscheduling.groups.waiting import TIMED_OUT
+from spinney.coscheduling.groups.waiting import TIMED_OUT, JointBind
 from spinney.coscheduling.groups.wording import nodes_counted
 from spinney.coscheduling.plugins.arguments import read
 from spinney.coscheduling.plugins.default_preemption import FILTERED

@@ -1,7 +1,12 @@
-"""subgrouporder: members of a gang below their minimum go first, then those that have least of what they need."""
+"""subgrouporder: members of a gang below their minimum go first, then those that have least of what they need.
 
-from spinney.gangs.order import member_rank
-from spinney.gangs.tree import Member
+Among satisfied members those with a minimum come before optional ones (minimum 0); two optional ones go by how many
+pods they have, two others by how many they have for each they need. The name decides in the end.
+"""
+
+from collections.abc import Callable
+
+from spinney.gangs.tree import GroupSet, Member, PodSet, is_satisfied
 from spinney.scheduler.evaluation.ordering import three_way
 from spinney.scheduler.framework.arguments import NoArguments
 from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -23,3 +28,16 @@ class SubGroupOrder(Plugin):
 
 def _compare(job: PodGroupInfo, left: Member, right: Member) -> int:
     return three_way(member_rank(left, job.active), member_rank(right, job.active))
+
+
+def member_rank(member: Member, active: Callable[[PodSet], int]) -> tuple[int, float, str]:
+    """Return the place of a member among its siblings, the first to be served first."""
+    if isinstance(member, GroupSet):
+        have = sum(is_satisfied(child, active) for child in member.members)
+    else:
+        have = active(member)
+    if have < member.minimum:
+        return (0, 0.0, member.name)
+    if member.minimum == 0:
+        return (2, float(have), member.name)
+    return (1, have / member.minimum, member.name)

@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import structlog
 
-from spinney.cluster.device_modes import in_usable_mode
 from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.filters.framework import LIVE_FILTERS, NODE_FILTERS, FilterFramework
+from spinney.cluster.fitting import in_usable_mode
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import ClusterState
 from spinney.cluster.statuses import PodStatus

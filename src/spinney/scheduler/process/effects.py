@@ -62,26 +62,21 @@ class Effects(Protocol):
 
     def pod_changed(self, change: Change[Pod]) -> None:
         """Take in a change of a pod, before the inventory does."""
-        ...
 
     def before_cycle(self) -> None:
         """Bring the inventory up to date before a cycle looks at it."""
-        ...
 
     def bind(self, binds: Sequence[Binding], *, decided_at: BookPositions) -> None:
         """Begin to bind pods, whole gangs of them, while the cycle may still be deciding; returns at once.
 
         ``decided_at`` is when the cycle looked at the cluster.
         """
-        ...
 
     def conclude(self, result: CycleResult) -> None:
         """Begin to carry out everything but the binds of a cycle that has ended; returns at once."""
-        ...
 
     async def finish(self) -> None:
         """Complete what was begun."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
