@@ -25,7 +25,6 @@ class SharedDeviceWriter:
         self._client = client
 
     def needs(self, placement: Placement) -> bool:
-        """Tell whether the pod shares a device."""
         return bool(placement.gpu_groups)
 
     async def prepare(self, placement: Placement) -> None:

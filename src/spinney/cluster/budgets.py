@@ -28,7 +28,6 @@ class Budgets:
         self._budgets[key.namespace] = {**self._budgets.get(key.namespace, {}), key: budget}
 
     def remove(self, key: Key) -> None:
-        """Forget a budget."""
         kept = self._budgets.get(key.namespace, {})
         self._budgets[key.namespace] = {other: budget for other, budget in kept.items() if other != key}
 

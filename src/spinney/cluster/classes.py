@@ -173,7 +173,6 @@ class RequestClasses:
         return len(self._known)
 
     def of(self, pod: Pod) -> RequestClass:
-        """Return the class of ``pod``."""
         constraints = constraints_of(pod)
         sharing, legacy_mig = _device_request(pod.metadata.annotations)
         spec, status = pod.spec, pod.status

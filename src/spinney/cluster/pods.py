@@ -41,22 +41,18 @@ class PodRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False, eq=False):
 
     @property
     def namespace(self) -> str:
-        """Return the namespace of the pod."""
         return self.key.namespace
 
     @property
     def name(self) -> str:
-        """Return the name of the pod."""
         return self.key.name
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Return the labels of the pod."""
         return self.pod.metadata.labels
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """Return the annotations of the pod."""
         return self.pod.metadata.annotations
 
     @property

@@ -86,7 +86,6 @@ class ResourceAxis:
         return self._columns.get(name)
 
     def name(self, column: int) -> str:
-        """Return the resource of ``column``."""
         return self._names[column]
 
     def names(self, unoffered: Sequence[str]) -> list[str]:
@@ -98,7 +97,6 @@ class ResourceAxis:
         return names
 
     def zeros(self) -> Vector:
-        """Return an empty vector."""
         return np.zeros(self.width, dtype=np.int64)
 
     def vector(self, amounts: Amounts) -> Vector:

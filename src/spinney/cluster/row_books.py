@@ -15,7 +15,6 @@ class RowBooks(Generic[K, V]):
         self._own: set[int] = set()
 
     def rows(self) -> KeysView[int]:
-        """Return the rows that have a book."""
         return self._by_row.keys()
 
     def of_row(self, row: int) -> Mapping[K, V]:

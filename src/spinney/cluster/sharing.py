@@ -92,7 +92,6 @@ class SharedDevices(RowBooks[str, DeviceUse]):
         return type(self)(self._by_row, self._columns.copy())
 
     def drop_row(self, row: int) -> None:
-        """Forget the devices of a row."""
         super().drop_row(row)
         self._write(row)
 

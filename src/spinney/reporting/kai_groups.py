@@ -54,7 +54,6 @@ class KaiGroupStatus(StatusKind[kai.PodGroup]):
                 self._marks.setdefault(Key(gang.namespace, gang.name), {})[annotation] = timestamp(moment)
 
     def gang_of(self, found: kai.PodGroup) -> GangKey:
-        """Return its own key."""
         return source.key_of(found)
 
     def patch(self, found: kai.PodGroup, standing: GangStanding, runtime: Runtime) -> JSON | None:

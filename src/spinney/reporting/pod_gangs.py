@@ -56,7 +56,6 @@ class PodGangStatusKind(StatusKind[PodGang]):
             self._disruptions[gang] = message
 
     def gang_of(self, found: PodGang) -> GangKey:
-        """Return its own key."""
         return podgang.key_of(found)
 
     def patch(self, found: PodGang, standing: GangStanding, runtime: Runtime) -> JSON | None:

@@ -66,7 +66,6 @@ class ScheduledCondition(StatusKind[Any]):
         )
 
     def gang_of(self, found: Any) -> GangKey:
-        """Return its own key."""
         return GangKey(self._kind.source, found.metadata.namespace or "", found.metadata.name)
 
     def keys(self, gang: GangKey, standings: Standings) -> list[Key]:

@@ -35,12 +35,10 @@ class Candidate:
 
     @property
     def namespace(self) -> str:
-        """Return the pod's namespace."""
         return self.pod.metadata.namespace or ""
 
     @property
     def labels(self) -> Labels:
-        """Return the pod's labels."""
         return self.pod.metadata.labels
 
     @property

@@ -30,7 +30,6 @@ class InFlight:
         return flying[0] if flying is not None else self._held.get(key)
 
     def begin(self, queued: QueuedPod) -> None:
-        """Take a pod in."""
         self._flying[queued.key] = queued, self._number
 
     def hold(self, key: Key) -> None:

@@ -98,7 +98,6 @@ class SchedulingQueue:
             self._enqueue_after_rest(queued)
 
     def delete(self, key: Key) -> None:
-        """Forget a pod."""
         self._active.remove(key)
         self._backing_off.remove(key)
         self._in_flight.end(key)

@@ -19,7 +19,6 @@ class Nomination:
 
     @property
     def priority(self) -> int:
-        """Return the priority of the pod."""
         return self.record.pod.spec.priority or 0
 
 
@@ -65,5 +64,4 @@ class Nominations:
         return [each.record for each in self._of.values()]
 
     def on_node(self, node: str) -> list[Nomination]:
-        """Return the nominations of one node."""
         return [each for each in self._of.values() if each.node == node]

@@ -47,7 +47,6 @@ class PluginRegistry:
         return registry
 
     def register(self, name: str, builder: Builder) -> None:
-        """Add a plugin."""
         if name in self._builders or name in self._offered:
             raise ValueError(f"a plugin called {name!r} is registered already; choose another name")
         self._builders[name] = builder

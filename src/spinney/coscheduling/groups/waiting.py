@@ -36,7 +36,6 @@ class WaitingPod:
 
     @property
     def key(self) -> Key:
-        """Return the key of the pod."""
         return self.queued.key
 
     def allow(self, plugin: str) -> None:
@@ -79,7 +78,6 @@ class WaitingPods:
         self._pods: dict[Key, WaitingPod] = {}
 
     def add(self, pod: WaitingPod) -> None:
-        """Take in a pod."""
         self._pods[pod.key] = pod
 
     def remove(self, key: Key) -> None:
@@ -96,7 +94,6 @@ class WaitingPods:
         group.waiting = {key: None for key in waiting if key not in keys}
 
     def get(self, key: Key) -> WaitingPod | None:
-        """Return a waiting pod."""
         return self._pods.get(key)
 
     def __iter__(self) -> Iterator[WaitingPod]:

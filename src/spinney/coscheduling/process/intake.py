@@ -45,7 +45,6 @@ class CoschedulingIntake:
     # -- pods --------------------------------------------------------------------------------------------------------
 
     def pod(self, change: Change[Pod]) -> None:
-        """Take in a pod."""
         old, new, key = change.old, change.new, change.key
         wants = new is not None and self._wants_node(new)
         if old is not None and new is not None and _label(old) != _label(new):

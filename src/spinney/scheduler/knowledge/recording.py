@@ -105,7 +105,6 @@ class NotedMapping(Mapping[str, V]):
         return self._real[key]
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return a value, or the default."""
         self._each(key)
         return self._real.get(key, default)
 
@@ -185,12 +184,10 @@ class TaskView(_View):
 
     @property
     def labels(self) -> NotedMapping[str]:
-        """Return the labels."""
         return self._texts(self._real.labels, facts.pod_label)
 
     @property
     def annotations(self) -> NotedMapping[str]:
-        """Return the annotations."""
         return self._texts(self._real.annotations, facts.pod_annotation)
 
     def _texts(self, real: Mapping[str, str], fact: Callable[[str], PodFact]) -> NotedMapping[str]:
@@ -255,12 +252,10 @@ class NodeView(_View):
 
     @property
     def node(self) -> "NodeObjectView":
-        """Return the object of the node."""
         return NodeObjectView(self._real.node, self)
 
     @property
     def labels(self) -> NotedMapping[str]:
-        """Return the labels."""
         notes, nodes = self._notes, self._nodes
         return NotedMapping(self._real.labels, lambda key: notes.node(facts.node_label(key), nodes), self.note_whole)
 
@@ -301,7 +296,6 @@ class NodeObjectView:
 
     @property
     def labels(self) -> NotedMapping[str]:
-        """Return the labels."""
         return self._view.labels
 
     def __getattr__(self, name: str) -> Any:

@@ -19,7 +19,6 @@ class Kubeflow(Plugin):
     treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order."""
         session.add_task_order_key(_rank, labels=ROLE_LABELS)
 
 

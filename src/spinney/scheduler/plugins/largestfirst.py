@@ -21,7 +21,6 @@ class LargestFirst(Plugin):
     treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order."""
         memory = session.charges.sizes.smallest
 
         def size(request: RequestClass) -> tuple[float, int]:

@@ -19,7 +19,6 @@ class NodeAvailability(Plugin):
     treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
-        """Register the score."""
         nodes = session.nodes
 
         def score(task: PodInfo, job: PodGroupInfo, candidates: NodeSet) -> Scores:

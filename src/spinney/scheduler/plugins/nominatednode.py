@@ -19,7 +19,6 @@ class NominatedNode(Plugin):
     treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
-        """Register the score."""
         table = session.nodes.table
 
         def score(task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:

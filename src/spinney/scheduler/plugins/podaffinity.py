@@ -24,7 +24,6 @@ class PodAffinity(Plugin):
     treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
-        """Register the score."""
         nodes = session.nodes
 
         def score(task: PodInfo, job: PodGroupInfo, candidates: NodeSet) -> Scores:

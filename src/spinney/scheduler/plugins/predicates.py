@@ -35,7 +35,6 @@ class Predicates(Plugin):
     treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
-        """Register the filters."""
         self._session = session
         self._largest = session.nodes.table.allocatable[session.nodes.all.rows].max(axis=0, initial=0)
         session.add_pre_predicate_fn(self._suits_some_node, per_job=False)

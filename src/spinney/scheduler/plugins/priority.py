@@ -14,7 +14,6 @@ class Priority(Plugin):
     treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order."""
         session.add_job_order_key(_rank)
 
 

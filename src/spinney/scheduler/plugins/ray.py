@@ -18,7 +18,6 @@ class Ray(Plugin):
     treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order."""
         session.add_task_order_key(_rank, labels=(NODE_TYPE_LABEL,))
 
 

@@ -21,7 +21,6 @@ class ResourceType(Plugin):
     treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
-        """Register the score."""
         table = session.nodes.table
         columns = [GPU, *(table.axis.column(name) for name in table.axis if is_mig(name))]
         without = np.where((table.allocatable[:, columns] > 0).any(axis=1), 0.0, scores.RESOURCE_TYPE)

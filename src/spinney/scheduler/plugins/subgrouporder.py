@@ -22,7 +22,6 @@ class SubGroupOrder(Plugin):
     treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order."""
         session.add_sub_group_order_fn(_compare)
 
 

@@ -18,7 +18,6 @@ class TaskOrder(Plugin):
     treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
-        """Register the order."""
         session.add_task_order_key(_rank, labels=(TASK_PRIORITY_LABEL,))
 
 

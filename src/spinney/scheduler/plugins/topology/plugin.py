@@ -40,7 +40,6 @@ class TopologyPlugin(Plugin):
     treats_alike = True
 
     def on_session_open(self, session: Session) -> None:
-        """Register the division and the score."""
         self._session = session
         self._domains: dict[tuple[str, str, tuple[str, ...]], Domains] = {}
         self._demands: dict[tuple[tuple[int, int], ...], GroupDemand] = {}
