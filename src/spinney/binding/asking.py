@@ -6,6 +6,7 @@ that fails is forgotten, and it is decided anew.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
@@ -31,47 +32,39 @@ _ASK_AGAIN: Final = 30.0
 """Seconds after which a request that could not be written is decided anew."""
 
 
+@dataclass(frozen=True)
 class Asking:
     """Asks pods to be ready to go, and takes that back. Mutable through the requests, which know what is written."""
 
-    def __init__(
-        self,
-        client: Client,
-        events: EventRecorder,
-        requests: EvictionRequests,
-        metrics: GangMetrics,
-        *,
-        wake: Callable[[], None],
-    ) -> None:
-        self._client = client
-        self._events = events
-        self._requests = requests
-        self._metrics = metrics
-        self._wake = wake
-        self._slots = asyncio.Semaphore(PARALLEL)
+    client: Client
+    events: EventRecorder
+    requests: EvictionRequests
+    metrics: GangMetrics
+    wake: Callable[[], None]
+    _slots: asyncio.Semaphore = field(init=False, default_factory=lambda: asyncio.Semaphore(PARALLEL))
 
     def assume(self, asked: Sequence[Asked], withdrawn: Sequence[Withdrawn]) -> None:
         """Have the next decision see what is about to be written."""
         for each in asked:
-            self._requests.assume(each.pod, each.uid, each.request)
+            self.requests.assume(each.pod, each.uid, each.request)
         for taken_back in withdrawn:
-            self._requests.assume(taken_back.asked.pod, taken_back.asked.uid, None)
+            self.requests.assume(taken_back.asked.pod, taken_back.asked.uid, None)
 
     async def ask(self, asked: Sequence[Asked]) -> None:
         """Write requests on pods, and tell those that are given time."""
-        self._metrics.checkpoints.labels("asked").inc(len({each.gang for each in asked if each.request.waits}))
+        self.metrics.checkpoints.labels("asked").inc(len({each.gang for each in asked if each.request.waits}))
         await asyncio.gather(*(self._write(each, each.request) for each in asked))
 
     async def withdraw(self, withdrawn: Sequence[Withdrawn]) -> None:
         """Take requests back, and tell those that were given time."""
         gangs = {each.asked.gang for each in withdrawn if each.asked.request.waits}
-        self._metrics.checkpoints.labels("withdrawn").inc(len(gangs))
+        self.metrics.checkpoints.labels("withdrawn").inc(len(gangs))
         await asyncio.gather(*(self._write(each.asked, None, each.why) for each in withdrawn))
 
     async def _write(self, asked: Asked, said: EvictionRequest | None, why: str = "") -> None:
         try:
             async with self._slots:
-                is_written = await annotate_exactly(self._client, POD, asked.pod, asked.uid, annotations_of(said))
+                is_written = await annotate_exactly(self.client, POD, asked.pod, asked.uid, annotations_of(said))
         except KubeError as error:
             log.warning("request not written, tried again later", pod=str(asked.pod), error=str(error))
             asyncio.get_running_loop().call_later(_ASK_AGAIN, self._forget, asked.pod)
@@ -82,17 +75,17 @@ class Asking:
                 self._forget(asked.pod)
 
     def _forget(self, pod: PodKey) -> None:
-        self._requests.forget(pod)
-        self._wake()
+        self.requests.forget(pod)
+        self.wake()
 
     def _tell(self, asked: Asked, said: EvictionRequest | None, why: str) -> None:
         if not asked.request.waits:
             return
         reference = pod_reference(asked.pod, asked.uid)
         if said is None:
-            self._events.event(reference, "Normal", WITHDRAWN, f"The pod need not go: {why}")
+            self.events.event(reference, "Normal", WITHDRAWN, f"The pod need not go: {why}")
         else:
-            self._events.event(reference, "Warning", REQUESTED, _request_text(said, said.by))
+            self.events.event(reference, "Warning", REQUESTED, _request_text(said, said.by))
 
 
 def _request_text(said: EvictionRequest, by: datetime) -> str:

@@ -8,6 +8,7 @@ be read or is gone.
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
@@ -26,24 +27,17 @@ log = structlog.get_logger()
 TakeIn = Callable[[Change[Any]], None]
 
 
+@dataclass(frozen=True)
 class UnreadableObjects:
     """Guards what takes objects in.
 
     ``writer`` and ``events`` are absent where nothing is written, ``cluster`` where nothing is placed.
     """
 
-    def __init__(
-        self,
-        metrics: KubeMetrics,
-        *,
-        cluster: ClusterState | None = None,
-        writer: PodStatusWriter | None = None,
-        events: EventRecorder | None = None,
-    ) -> None:
-        self._metrics = metrics
-        self._cluster = cluster
-        self._writer = writer
-        self._events = events
+    metrics: KubeMetrics
+    cluster: ClusterState | None = None
+    writer: PodStatusWriter | None = None
+    events: EventRecorder | None = None
 
     def guarded(self, resource: Resource, take_in: TakeIn) -> TakeIn:
         """Return ``take_in`` without what it may raise."""
@@ -53,7 +47,7 @@ class UnreadableObjects:
                 take_in(change)
             except Exception as error:
                 log.exception("object not taken in", resource=str(resource), object=str(change.key))
-                self._metrics.undecodable.labels(str(resource)).inc()
+                self.metrics.undecodable.labels(str(resource)).inc()
                 if change.new is None:
                     return
                 self._tell(resource, change.key, change.new, error)
@@ -67,13 +61,13 @@ class UnreadableObjects:
 
     def _count(self, key: Key, pod: Pod) -> None:
         """Have the node of a pod that was not read take no other, for as long as the pod is there."""
-        if self._cluster is not None and pod.spec.node_name and not pod.terminal:
-            self._cluster.leave_unread(key, pod.spec.node_name)
+        if self.cluster is not None and pod.spec.node_name and not pod.terminal:
+            self.cluster.leave_unread(key, pod.spec.node_name)
 
     def _tell(self, resource: Resource, key: Key, found: Any, error: Exception) -> None:
         said = f"the scheduler cannot read this object, and ignores it: {type(error).__name__}: {error}"
         if resource is POD and not found.spec.node_name:
-            if self._writer is not None:
-                self._writer.waits(PodVerdict(key, found.metadata.uid or "", said, said, reason=SCHEDULER_ERROR))
-        elif self._events is not None:
-            self._events.event(reference(resource, found), "Warning", SCHEDULER_ERROR, said)
+            if self.writer is not None:
+                self.writer.waits(PodVerdict(key, found.metadata.uid or "", said, said, reason=SCHEDULER_ERROR))
+        elif self.events is not None:
+            self.events.event(reference(resource, found), "Warning", SCHEDULER_ERROR, said)

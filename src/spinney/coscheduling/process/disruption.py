@@ -37,27 +37,19 @@ class _Victims:
     leaving: dict[Key, tuple[PodRecord, str]] = field(default_factory=dict)
 
 
+@dataclass(eq=False)
 class GroupEvictions:
     """Carries out preemption in the background. Mutable: it knows who was chosen."""
 
-    def __init__(
-        self,
-        client: Client,
-        events: EventRecorder,
-        waiting: WaitingPods,
-        leaving: dict[Key, None],
-        background: BackgroundTasks,
-        *,
-        ask: Callable[[Sequence[PodRecord], PodRecord], bool],
-        reckon: Callable[[PodRecord], Callable[[], None]],
-    ) -> None:
-        self._client = client
-        self._events = events
-        self._waiting = waiting
-        self._leaving = leaving
-        self._background = background
-        self._ask = ask
-        self._reckon = reckon
+    client: Client
+    events: EventRecorder
+    waiting: WaitingPods
+    leaving: dict[Key, None]
+    background: BackgroundTasks
+    ask: Callable[[Sequence[PodRecord], PodRecord], bool]
+    reckon: Callable[[PodRecord], Callable[[], None]]
+
+    def __post_init__(self) -> None:
         self._chosen: dict[Key, _Victims] = {}
         self._slots = asyncio.Semaphore(PARALLEL)
 
@@ -66,11 +58,11 @@ class GroupEvictions:
         names = [str(victim.key) for victim in victims]
         log.info("preempting", node=node, victims=names, beneficiary=str(beneficiary.key))
         for victim in victims:
-            waiting = self._waiting.get(victim.key)
+            waiting = self.waiting.get(victim.key)
             if waiting is not None:
                 waiting.reject("DefaultPreemption", f"preempted by {beneficiary.key} of higher priority")
             elif victim.status is not PodStatus.RELEASING:
-                self._leaving[victim.key] = None
+                self.leaving[victim.key] = None
                 if not self._chosen:
                     asyncio.get_running_loop().call_soon(self.carry_out)
                 chosen = self._chosen.setdefault(beneficiary.key, _Victims(beneficiary))
@@ -78,37 +70,37 @@ class GroupEvictions:
 
     def evict(self, victim: PodRecord, beneficiary: PodRecord, node: str) -> None:
         """Take one victim away now."""
-        self._leaving[victim.key] = None
-        self._background.begin(self._delete(victim, beneficiary, node, self._reckon(victim)))
+        self.leaving[victim.key] = None
+        self.background.begin(self._delete(victim, beneficiary, node, self.reckon(victim)))
 
     def carry_out(self) -> None:
         """Ask the victims that were chosen since the last time, or take them away; at the latest between two bursts."""
         chosen, self._chosen = self._chosen, {}
         for each in chosen.values():
-            if self._ask([victim for victim, _ in each.leaving.values()], each.beneficiary):
+            if self.ask([victim for victim, _ in each.leaving.values()], each.beneficiary):
                 for key in each.leaving:
-                    self._leaving.pop(key, None)  # it stays for now
+                    self.leaving.pop(key, None)  # it stays for now
             else:
                 for victim, node in each.leaving.values():
                     self.evict(victim, each.beneficiary, node)
 
     async def _delete(self, victim: PodRecord, beneficiary: PodRecord, node: str, count: Callable[[], None]) -> None:
         key = victim.key
-        now = self._client.runtime.clock.now()
+        now = self.client.runtime.clock.now()
         patch = preempted(victim.uid, by=beneficiary.pod.spec.scheduler_name, now=now)
         try:
             async with self._slots:
-                await self._client.patch(
+                await self.client.patch(
                     POD, key.name, patch, key.namespace, kind=PatchKind.STRATEGIC, subresource="status"
                 )
-                await self._client.delete(POD, key.name, key.namespace, uid=victim.uid)
+                await self.client.delete(POD, key.name, key.namespace, uid=victim.uid)
         except (NotFound, Conflict):
-            self._leaving.pop(victim.key, None)  # it is gone already
+            self.leaving.pop(victim.key, None)  # it is gone already
             return
         except KubeError as error:
-            self._leaving.pop(victim.key, None)
+            self.leaving.pop(victim.key, None)
             log.warning("victim not deleted", pod=str(key), error=str(error))
             return
         count()
         message = f"Preempted by pod {beneficiary.uid} on node {node}"
-        self._events.event(pod_reference(key, victim.uid), "Normal", "Preempted", message)
+        self.events.event(pod_reference(key, victim.uid), "Normal", "Preempted", message)

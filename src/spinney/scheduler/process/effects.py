@@ -88,49 +88,31 @@ class _Wait:
     pods: int
 
 
+@dataclass(eq=False)
 class ClusterEffects:
-    """Binds, evicts and reports. Mutable: it knows what is under way. ``wake`` asks for another cycle.
+    """Binds, evicts and reports. Mutable: it knows what is under way."""
 
-    ``tells_gangs``: pods of a gang that are bound together have one event, of the gang.
-    """
+    client: Client
+    inventory: Inventory
+    binder: Binder
+    evictor: Evictor
+    pod_status: PodStatusWriter
+    verdicts: Verdicts
+    pod_gangs: PodGangStatusKind
+    kai_groups: KaiGroupStatus
+    asking: Asking
+    kept_places: KeptPlaces
+    releaser: GangReleaser
+    virtual: VirtualGangs
+    node_requests: NodeRequests
+    metrics: CycleMetrics
+    tells_gangs: bool
+    """Whether pods of a gang that are bound together have one event, of the gang."""
+    wake: Callable[[], None]
+    """Asks for another cycle."""
 
-    def __init__(
-        self,
-        client: Client,
-        inventory: Inventory,
-        *,
-        binder: Binder,
-        evictor: Evictor,
-        pod_status: PodStatusWriter,
-        verdicts: Verdicts,
-        pod_gangs: PodGangStatusKind,
-        kai_groups: KaiGroupStatus,
-        asking: Asking,
-        kept_places: KeptPlaces,
-        releaser: GangReleaser,
-        virtual: VirtualGangs,
-        node_requests: NodeRequests,
-        metrics: CycleMetrics,
-        tells_gangs: bool,
-        wake: Callable[[], None],
-    ) -> None:
-        self._client = client
-        self._inventory = inventory
-        self._binder = binder
-        self._evictor = evictor
-        self._pod_status = pod_status
-        self._verdicts = verdicts
-        self._pod_gangs = pod_gangs
-        self._kai_groups = kai_groups
-        self._asking = asking
-        self._kept_places = kept_places
-        self._releaser = releaser
-        self._virtual = virtual
-        self._node_requests = node_requests
-        self._metrics = metrics
-        self._tells_gangs = tells_gangs
-        self._losses = Losses(inventory, metrics, client.runtime.clock)
-        self._wake = wake
+    def __post_init__(self) -> None:
+        self._losses = Losses(self.inventory, self.metrics, self.client.runtime.clock)
         self._under_way = BackgroundTasks()
         self._refusals: dict[Key, int] = {}
         self._leaving: set[str] = set()
@@ -140,22 +122,22 @@ class ClusterEffects:
         """Drop what was said about a pod that is gone, and look at the gang that loses it."""
         pod = change.new
         if pod is not None:
-            self._virtual.pod_coming(pod)
+            self.virtual.pod_coming(pod)
         if pod is None:
-            self._pod_status.forget(change.key)
+            self.pod_status.forget(change.key)
             self._refusals.pop(change.key, None)
         if pod is None or pod.terminal or pod.metadata.deletion_timestamp is not None:
-            record = self._inventory.cluster.pod(change.key)
+            record = self.inventory.cluster.pod(change.key)
             if record is not None:
-                self._releaser.pod_going(record)
+                self.releaser.pod_going(record)
 
     def before_cycle(self) -> None:
         """Take virtual gangs out whose real pods have come: no cycle sees both."""
-        self._virtual.before_cycle()
+        self.virtual.before_cycle()
 
     def bind(self, binds: Sequence[Binding], *, decided_at: BookPositions) -> None:
         """Begin to bind the gangs whose decision still holds."""
-        cluster, claims = self._inventory.cluster, self._inventory.claims
+        cluster, claims = self.inventory.cluster, self.inventory.claims
         changed = changes_since(cluster, decided_at)
         for gang, together in by_gang(binds).items():
             wait = self._wait_of(gang, together)
@@ -164,50 +146,50 @@ class ClusterEffects:
             except Exception as error:  # noqa: BLE001 - one gang, one failure
                 self._set_back(gang, together, error)
                 continue
-            if problem is None and self._virtual.has(gang):
-                self._under_way.begin(self._virtual.start(gang, together), f"start {gang}")
+            if problem is None and self.virtual.has(gang):
+                self._under_way.begin(self.virtual.start(gang, together), f"start {gang}")
             elif problem is None:
                 self._under_way.begin(self._try_to_bind(gang, together, wait), f"bind {gang}")
             else:
-                self._metrics.outdated.inc()
-                self._wake()
+                self.metrics.outdated.inc()
+                self.wake()
 
     def conclude(self, result: CycleResult) -> None:
         """Begin to evict; what could not be placed is reported."""
-        for gang in dict.fromkeys(each.gang for each in result.evictions if self._virtual.has(each.gang)):
-            self._under_way.begin(self._virtual.stop(gang), f"stop {gang}")
+        for gang in dict.fromkeys(each.gang for each in result.evictions if self.virtual.has(each.gang)):
+            self._under_way.begin(self.virtual.stop(gang), f"stop {gang}")
         evictions = {
             each.pod: each
             for each in result.evictions
-            if each.uid not in self._leaving and not self._virtual.has(each.gang)
+            if each.uid not in self._leaving and not self.virtual.has(each.gang)
         }
         self._leaving.update(eviction.uid for eviction in evictions.values())
         for disruption in self._disruptions(list(evictions.values())):
             self._under_way.begin(self._try_to_evict(disruption, evictions), f"evict for {disruption.name}")
         self._ask(result)
-        self._kai_groups.started(result.started, self._client.runtime.clock.now())
+        self.kai_groups.started(result.started, self.client.runtime.clock.now())
         for gang in result.started:
-            self._verdicts.look_at(gang)
+            self.verdicts.look_at(gang)
         self._report(result)
 
     async def finish(self) -> None:
         """Wait for the binds and evictions under way, but not for volumes; they are cancelled if this is."""
-        self._binder.interrupt()
+        self.binder.interrupt()
         await self._under_way.finish()
-        await self._pod_status.close()
+        await self.pod_status.close()
 
     def _ask(self, result: CycleResult) -> None:
         """Ask victims that checkpoint, take back what nobody needs, and say which places are kept meanwhile."""
-        self._asking.assume(result.asked, result.withdrawn)
+        self.asking.assume(result.asked, result.withdrawn)
         if result.withdrawn:
-            self._under_way.begin(self._asking.withdraw(result.withdrawn), "withdraw requests")
+            self._under_way.begin(self.asking.withdraw(result.withdrawn), "withdraw requests")
         if result.asked:
-            self._under_way.begin(self._asking.ask(result.asked), "ask victims")
-        self._kept_places.follow(result)
+            self._under_way.begin(self.asking.ask(result.asked), "ask victims")
+        self.kept_places.follow(result)
 
     def _wait_of(self, gang: GangKey, binds: Sequence[Binding]) -> _Wait | None:
         """Return how a gang that has no node yet has waited; ``None`` if it has some, and only grows."""
-        found = self._inventory.gangs.members(gang)
+        found = self.inventory.gangs.members(gang)
         if found is None or any(status in ACTIVE_ALLOCATED for _, status in found.counts):
             return None
         pods = (found.pods.get(bind.pod) for bind in binds)
@@ -223,39 +205,39 @@ class ClusterEffects:
     def _set_back(self, gang: GangKey, binds: Sequence[Binding], error: Exception) -> None:
         """Say on the pods of a gang that binding them failed; what they hold is given back when that is settled."""
         log.error("gang set back", gang=str(gang), doing="binding", exc_info=error)
-        self._metrics.errors.labels("binding").inc()
+        self.metrics.errors.labels("binding").inc()
         message = f"the scheduler failed while binding it: {type(error).__name__}: {error}; it is tried again later"
-        self._pod_status.all_wait(
+        self.pod_status.all_wait(
             [PodVerdict(bind.pod, bind.uid, message, message, reason=SCHEDULER_ERROR) for bind in binds]
         )
         asyncio.get_running_loop().call_later(_LONGEST_HOLD, self._give_back, gang, binds)
 
     async def _bind(self, gang: GangKey, binds: Sequence[Binding], wait: _Wait | None) -> None:
         placements = tuple(map(self._placement, binds))
-        clock = self._client.runtime.clock
+        clock = self.client.runtime.clock
         began = clock.monotonic()
-        outcome = await self._binder.bind(GangPlacement(str(gang), placements, told_of=self._told_of(gang, binds)))
-        self._metrics.gangs.bound(clock.monotonic() - began, failed=outcome.failed)
+        outcome = await self.binder.bind(GangPlacement(str(gang), placements, told_of=self._told_of(gang, binds)))
+        self.metrics.gangs.bound(clock.monotonic() - began, failed=outcome.failed)
         if outcome.bound and wait is not None:
             waited = (clock.now() - wait.since).total_seconds()
-            self._metrics.gangs.waited(waited, queue=wait.queue, pods=wait.pods)
-        self._metrics.bound.inc(len(outcome.bound))
+            self.metrics.gangs.waited(waited, queue=wait.queue, pods=wait.pods)
+        self.metrics.bound.inc(len(outcome.bound))
         for placement in outcome.bound:
-            self._pod_status.forget(placement.pod)
+            self.pod_status.forget(placement.pod)
             self._refusals.pop(placement.pod, None)
-        self._verdicts.look_at(gang)
+        self.verdicts.look_at(gang)
         if outcome.failed:
-            self._metrics.refused.inc(len(outcome.failed))
+            self.metrics.refused.inc(len(outcome.failed))
             lost = {failure.placement.pod for failure in outcome.failed}
             self._give_back_later(gang, outcome.failed, [bind for bind in binds if bind.pod in lost])
 
     def _told_of(self, gang: GangKey, binds: Sequence[Binding]) -> ObjectReference | None:
         """Return what the one event of these binds is about; ``None`` where each pod has its own."""
-        found = self._inventory.gangs.members(gang) if self._tells_gangs and len(binds) > 1 else None
+        found = self.inventory.gangs.members(gang) if self.tells_gangs and len(binds) > 1 else None
         return None if found is None else gang_reference(found.gang)
 
     def _placement(self, bind: Binding) -> Placement:
-        book = self._inventory.claims
+        book = self.inventory.claims
         claims = tuple(ClaimAllocation(key, devices, book.config(key, devices)) for key, devices in bind.claims.items())
         return Placement(
             bind.pod, bind.uid, bind.node, annotations=bind.annotations, claims=claims, gpu_groups=bind.gpu_groups
@@ -275,9 +257,9 @@ class ClusterEffects:
 
     def _give_back(self, gang: GangKey, binds: Sequence[Binding]) -> None:
         for bind in binds:
-            forget(self._inventory.cluster, self._inventory.claims, bind)
-        self._releaser.look(gang)
-        self._wake()
+            forget(self.inventory.cluster, self.inventory.claims, bind)
+        self.releaser.look(gang)
+        self.wake()
 
     def _disruptions(self, evictions: Sequence[Eviction]) -> Iterator[Disruption]:
         """Return evictions by purpose: what one gang gains by them, or, where nobody does, the gang that loses."""
@@ -285,7 +267,7 @@ class ClusterEffects:
         for eviction in evictions:
             purposes.setdefault(eviction.beneficiary or eviction.gang, []).append(eviction)
         for purpose, together in purposes.items():
-            found = self._inventory.gangs.members(purpose)
+            found = self.inventory.gangs.members(purpose)
             for_others = found is not None and together[0].beneficiary is not None
             yield Disruption(
                 name=str(purpose),
@@ -298,68 +280,66 @@ class ClusterEffects:
             await self._evict(disruption, evictions)
         except Exception:
             log.exception("eviction failed", purpose=disruption.name)
-            self._metrics.errors.labels("evicting").inc()
-            asyncio.get_running_loop().call_later(_EVICT_AGAIN, self._wake)
+            self.metrics.errors.labels("evicting").inc()
+            asyncio.get_running_loop().call_later(_EVICT_AGAIN, self.wake)
         finally:
             self._leaving.difference_update(victim.uid for victim in disruption.victims)
 
     async def _evict(self, disruption: Disruption, evictions: Mapping[Key, Eviction]) -> None:
         losses = self._losses.reckon(evictions[victim.pod] for victim in disruption.victims)
-        gone = await self._evictor.evict(disruption)
-        now = self._client.runtime.clock.now()
+        gone = await self.evictor.evict(disruption)
+        now = self.client.runtime.clock.now()
         self._losses.count(losses[victim.pod] for victim in gone if victim.pod in losses)
         for victim in gone:
             eviction = evictions[victim.pod]
             gang = eviction.gang
-            self._metrics.gangs.evicted(1, queue=eviction.queue, reason=eviction.action)
-            self._inventory.note_eviction(gang, now)
-            self._pod_gangs.disrupted(gang, victim.message)
-            self._kai_groups.evicted([gang], now)
-            self._verdicts.look_at(gang)
+            self.metrics.gangs.evicted(1, queue=eviction.queue, reason=eviction.action)
+            self.inventory.note_eviction(gang, now)
+            self.pod_gangs.disrupted(gang, victim.message)
+            self.kai_groups.evicted([gang], now)
+            self.verdicts.look_at(gang)
         if len(gone) < len(disruption.victims):
-            asyncio.get_running_loop().call_later(_EVICT_AGAIN, self._wake)
+            asyncio.get_running_loop().call_later(_EVICT_AGAIN, self.wake)
 
     def _report(self, result: CycleResult) -> None:
-        told = [
-            each for each in result.unschedulable if not self._virtual.has(each.gang) and not self._is_opening(each)
-        ]
-        self._virtual.refused([each for each in result.unschedulable if self._virtual.has(each.gang)])
+        told = [each for each in result.unschedulable if not self.virtual.has(each.gang) and not self._is_opening(each)]
+        self.virtual.refused([each for each in result.unschedulable if self.virtual.has(each.gang)])
         promised = {each.pod: each for each in result.pipelines}
         for each in promised.values():
-            if each.pod not in self._kept_places:
+            if each.pod not in self.kept_places:
                 self._promise(each)
-        asked = self._node_requests.lack_nodes([each for each in told if each.pod_reason == UNSCHEDULABLE])
+        asked = self.node_requests.lack_nodes([each for each in told if each.pod_reason == UNSCHEDULABLE])
         for refused in told:
-            found = self._inventory.gangs.members(refused.gang)
+            found = self.inventory.gangs.members(refused.gang)
             if found is None:
                 continue
             reason, message = asked.get(refused.gang) or (refused.pod_reason, refused.message)
-            self._pod_status.all_wait(
+            self.pod_status.all_wait(
                 [
                     PodVerdict(record.key, record.uid, message, message, reason=reason)
                     for _, record in found.pods.values()
                     if record.status is PodStatus.PENDING and record.key not in promised
                 ]
             )
-        self._verdicts.refused(told)
+        self.verdicts.refused(told)
 
     def _promise(self, promised: Pipeline) -> None:
         """Take back that a pod needs a new node, if it said so: it has a node where others are leaving."""
-        record = self._inventory.cluster.pod(promised.pod)
+        record = self.inventory.cluster.pod(promised.pod)
         if record is None:
             return
         condition = record.pod.condition(POD_SCHEDULED)
         asks = condition is not None and condition.reason == UNSCHEDULABLE
-        if asks or self._pod_status.last_reason(record.key, record.uid) == UNSCHEDULABLE:
+        if asks or self.pod_status.last_reason(record.key, record.uid) == UNSCHEDULABLE:
             message = f"node {promised.node} is promised to the pod; it waits until those that leave it are gone"
-            self._pod_status.waits(PodVerdict(record.key, record.uid, message, message, reason=WAITING_FOR_ROOM))
+            self.pod_status.waits(PodVerdict(record.key, record.uid, message, message, reason=WAITING_FOR_ROOM))
 
     def _is_opening(self, refused: Unschedulable) -> bool:
         """Tell whether a gang only lacked pods whose gates are opened one by one: there is no reason to publish yet.
 
         The last gates may have been opened since the cycle began; then the next one decides about all pods.
         """
-        found = self._inventory.gangs.members(refused.gang)
+        found = self.inventory.gangs.members(refused.gang)
         if found is None or any(error.reason != NOT_READY for error in refused.errors):
             return False
         gated = any(status is PodStatus.GATED for _, status in found.counts)
