@@ -16,7 +16,7 @@ from spinney.api.core import Pod
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PLACED, PodStatus
 from spinney.gangs.book import GangMembers
-from spinney.gangs.tree import GangKey, PodSet, is_satisfied
+from spinney.gangs.tree import GangKey, is_satisfied
 
 
 class _Seen(Enum):
@@ -50,10 +50,10 @@ class PartGangs:
         elif not placed_pods(members):
             self._seen[key] = _Seen.NOTHING_PLACED
             self._since.pop(key, None)
-        elif _is_satisfied_by(members, PLACED):
+        elif members.has_minimum(PLACED):
             self._seen[key] = _Seen.COMPLETE
             self._since.pop(key, None)
-        elif not _is_satisfied_by(members, ACTIVE_ALLOCATED) and self._was_never_complete(key, members):
+        elif not members.has_minimum(ACTIVE_ALLOCATED) and self._was_never_complete(key, members):
             self._since.setdefault(key, now)
 
     def postpone(self, key: GangKey, *, now: float) -> None:
@@ -109,14 +109,3 @@ def bound_at(pod: Pod) -> datetime | None:
         if condition.type == "PodScheduled" and condition.status == "True":
             return condition.last_transition_time
     return None
-
-
-def _is_satisfied_by(members: GangMembers, statuses: frozenset[PodStatus]) -> bool:
-    counted: dict[str, int] = {}
-    for pod_set, record in members.pods.values():
-        counted[pod_set] = counted.get(pod_set, 0) + (record.status in statuses)
-
-    def count(pod_set: PodSet) -> int:
-        return counted.get(pod_set.name, 0)
-
-    return is_satisfied(members.gang.root, count)

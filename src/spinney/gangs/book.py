@@ -36,6 +36,11 @@ class GangMembers(msgspec.Struct, frozen=True, eq=False):
     counts: Mapping[tuple[str, PodStatus], int]
     """How many pods of each pod set have each status."""
 
+    def has_minimum(self, statuses: Collection[PodStatus]) -> bool:
+        """Tell whether enough pods of the gang have one of these statuses."""
+        number = number_of_pods(self.counts, statuses)
+        return is_satisfied(self.gang.root, lambda pod_set: number.get(pod_set.name, 0))
+
 
 class GangSnapshot(msgspec.Struct, frozen=True, eq=False):
     """All gangs at one moment."""

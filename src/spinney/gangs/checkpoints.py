@@ -27,9 +27,9 @@ from spinney.api.labels import (
 from spinney.api.time import timestamp, to_seconds
 from spinney.cluster.pods import PodKey
 from spinney.cluster.statuses import PLACED
-from spinney.gangs.book import GangMembers, number_of_pods
+from spinney.gangs.book import GangMembers
 from spinney.gangs.sources.context import duration_of, timestamp_of
-from spinney.gangs.tree import GangKey, is_satisfied
+from spinney.gangs.tree import GangKey
 
 REQUESTED: Final = "CheckpointRequested"
 """The word for it in events and conditions."""
@@ -191,8 +191,7 @@ def may_go(members: GangMembers, asked: EvictionRequest, *, now: datetime, most:
     """Tell whether a gang has had its time, says that it is ready, or is broken and has nothing to save."""
     if not asked.waits or now >= end_of(asked, now=now, most=most) or is_ready(members, asked):
         return True
-    placed = number_of_pods(members.counts, PLACED)
-    return not is_satisfied(members.gang.root, lambda pod_set: placed.get(pod_set.name, 0))
+    return not members.has_minimum(PLACED)
 
 
 def _said(members: GangMembers) -> list[Mapping[str, str]]:

@@ -8,12 +8,13 @@ Topology keys stay where they are in the tree: what is below lies in one domain.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, Protocol
 
 from spinney.api import workload_v1alpha2, workload_v1beta1
 from spinney.gangs.sources import native
-from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL, SourceContext, is_preemptible
-from spinney.gangs.tree import Gang, GangKey, GroupSet, PodSet, TopologyConstraintInfo
+from spinney.gangs.sources.context import SourceContext
+from spinney.gangs.tree import Gang, GangKey, GroupSet, PodSet
 from spinney.kube.keys import Key
 
 SOURCE: Final = "composite"
@@ -128,11 +129,13 @@ class NativeGroups:
                 group = self._leaves[child]
                 policy = group.spec.scheduling_policy.gang
                 minimum = policy.min_count if policy is not None else 1
-                members.append(PodSet(child.name, minimum, _topology(group)))
+                members.append(PodSet(child.name, minimum, native.constraint(group.spec.scheduling_constraints)))
         policy_of_groups = composite.spec.scheduling_policy.gang
         needed = policy_of_groups.min_group_count if policy_of_groups is not None else 1
         # A PodGroup may have the same name.
-        return GroupSet(f"composite {key.name}", tuple(members), needed, _topology(composite))
+        return GroupSet(
+            f"composite {key.name}", tuple(members), needed, native.constraint(composite.spec.scheduling_constraints)
+        )
 
     def _leaves_below(self, key: Key, above: frozenset[Key]) -> list[Key]:
         if key in above:
@@ -150,23 +153,6 @@ def _parent(found: NativeGroup | Composite) -> str:
 
 
 def _gang(key: GangKey, composite: Composite, tree: GroupSet, context: SourceContext) -> Gang:
-    metadata, spec = composite.metadata, composite.spec
-    priority = spec.priority if spec.priority is not None else context.priority(spec.priority_class_name)
-    return Gang(
-        key=key,
-        root=tree,
-        uid=metadata.uid or "",
-        queue=context.queue(metadata.labels),
-        priority=priority,
-        priority_class=spec.priority_class_name,
-        preemptible=is_preemptible(metadata.labels.get(PREEMPTIBILITY_LABEL), priority),
-        disrupted_whole=native.is_disrupted_whole(spec.disruption_mode),
-        created=metadata.creation_timestamp,
-    )
-
-
-def _topology(found: NativeGroup | Composite) -> TopologyConstraintInfo | None:
-    constraints = found.spec.scheduling_constraints
-    if constraints is None or not constraints.topology:
-        return None
-    return TopologyConstraintInfo(topology="", required=constraints.topology[0].key)
+    spec = composite.spec
+    gang = context.gang(key, tree, composite.metadata, spec.priority_class_name, spec.priority)
+    return replace(gang, disrupted_whole=native.is_disrupted_whole(spec.disruption_mode))

@@ -1,5 +1,6 @@
 """What a scheduler says of a gang, whatever kind of object it is written to."""
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
@@ -7,9 +8,9 @@ from typing import Final, NamedTuple, Protocol
 from spinney.api.podgang import SCHEDULED
 from spinney.cluster.statuses import PodStatus
 from spinney.explain.amounts import first_few
-from spinney.gangs.book import GangMembers
+from spinney.gangs.book import GangMembers, number_of_pods
 from spinney.gangs.checkpoints import EVICTED
-from spinney.gangs.tree import GangKey, PodSet, is_satisfied
+from spinney.gangs.tree import GangKey
 
 WAITING: Final = "Waiting"
 """The word for a gang that has less than it needs and was not refused."""
@@ -60,19 +61,15 @@ def is_served(members: GangMembers | None, names: Collection[str]) -> bool:
 
 def verdict(members: GangMembers, refused: GangVerdict | None, having_nodes: frozenset[PodStatus]) -> GangVerdict:
     """Tell whether a gang has what it needs on nodes, and what it waits for if not."""
-    placed: dict[str, int] = {}
-    for pod_set, record in members.pods.values():
-        placed[pod_set] = placed.get(pod_set, 0) + (record.status in having_nodes)
-
-    def count(pod_set: PodSet) -> int:
-        return placed.get(pod_set.name, 0)
-
+    placed = Counter(number_of_pods(members.counts, having_nodes))
     placed_of_all = f"{sum(placed.values())} of {len(members.pods)} pods are placed"
-    if is_satisfied(members.gang.root, count):
+    if members.has_minimum(having_nodes):
         return GangVerdict(scheduled=True, reason=SCHEDULED, message=placed_of_all)
     if refused is not None:
         return refused
     parts = list(members.gang.root.pod_sets())
-    short = [f"{each.name} has {count(each)} of {each.minimum}" for each in parts if count(each) < each.minimum]
+    short = [
+        f"{each.name} has {placed[each.name]} of {each.minimum}" for each in parts if placed[each.name] < each.minimum
+    ]
     message = f"{placed_of_all}: {first_few(short)}" if len(parts) > 1 and short else placed_of_all
     return GangVerdict(scheduled=False, reason=WAITING, message=message)

@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from spinney.api.durations import InvalidDuration, parse_duration
+from spinney.api.meta import ObjectMeta
 from spinney.api.time import parse_timestamp
-from spinney.gangs.tree import NON_PREEMPTIBLE_PRIORITY
+from spinney.gangs.tree import NON_PREEMPTIBLE_PRIORITY, Gang, GangKey, GroupSet
 
 DEFAULT_QUEUE: Final = "default-queue"
 QUEUE_LABEL: Final = "kai.scheduler/queue"
@@ -41,6 +42,22 @@ class SourceContext:
     def preempts(self, class_name: str) -> bool:
         """Tell whether others may be disturbed for gangs of a priority class; an unknown one counts as the default."""
         return (class_name if class_name in self.priorities else "") not in self.non_preempting
+
+    def gang(
+        self, key: GangKey, root: GroupSet, metadata: ObjectMeta, class_name: str | None, priority: int | None = None
+    ) -> Gang:
+        """Return the gang of an object whose labels say its queue and whether it is preemptible."""
+        priority = self.priority(class_name) if priority is None else priority
+        return Gang(
+            key=key,
+            root=root,
+            uid=metadata.uid or "",
+            queue=self.queue(metadata.labels),
+            priority=priority,
+            priority_class=class_name or "",
+            preemptible=is_preemptible(metadata.labels.get(PREEMPTIBILITY_LABEL), priority),
+            created=metadata.creation_timestamp,
+        )
 
     def queue(self, *labels: Mapping[str, str]) -> str:
         """Return the queue named by the first of ``labels`` that names one."""

@@ -5,7 +5,7 @@ from typing import Final
 from spinney.api.coscheduling import PodGroup
 from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.cluster.pods import PodRecord
-from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL, PRIORITY_CLASS_LABEL, SourceContext, is_preemptible
+from spinney.gangs.sources.context import PRIORITY_CLASS_LABEL, SourceContext
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, single
 
 SOURCE: Final = "coscheduling"
@@ -24,16 +24,5 @@ def key_of(group: PodGroup) -> GangKey:
 
 def gang(group: PodGroup, context: SourceContext) -> Gang:
     """Return the gang of a PodGroup."""
-    metadata = group.metadata
-    class_name = metadata.labels.get(PRIORITY_CLASS_LABEL)
-    priority = context.priority(class_name)
-    return Gang(
-        key=key_of(group),
-        root=single(PodSet(DEFAULT_POD_SET, group.spec.min_member)),
-        uid=metadata.uid or "",
-        queue=context.queue(metadata.labels),
-        priority=priority,
-        priority_class=class_name or "",
-        preemptible=is_preemptible(metadata.labels.get(PREEMPTIBILITY_LABEL), priority),
-        created=metadata.creation_timestamp,
-    )
+    root = single(PodSet(DEFAULT_POD_SET, group.spec.min_member))
+    return context.gang(key_of(group), root, group.metadata, group.metadata.labels.get(PRIORITY_CLASS_LABEL))

@@ -4,6 +4,7 @@ The sub-groups of a PodGroup are a flat list that describes a tree: one with chi
 pod set. Without any there is a single pod set named ``default``. Pods say which by label.
 """
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -43,7 +44,6 @@ def key_of(group: PodGroup) -> GangKey:
 def gang(group: PodGroup, context: SourceContext) -> Gang:
     """Return the gang of a PodGroup."""
     metadata, spec = group.metadata, group.spec
-    priority = context.priority(spec.priority_class_name)
     problem = ""
     grace = delay = None
     try:
@@ -51,15 +51,11 @@ def gang(group: PodGroup, context: SourceContext) -> Gang:
         grace, delay = _duration(spec.staleness_grace_period), _duration(spec.preemption_delay)
     except (InvalidTree, InvalidDuration) as error:
         root, problem = GroupSet(name=""), str(error)
-    return Gang(
-        key=key_of(group),
-        root=root,
-        uid=metadata.uid or "",
+    gang = context.gang(key_of(group), root, metadata, spec.priority_class_name)
+    return replace(
+        gang,
         queue=spec.queue or context.default_queue,
-        priority=priority,
-        priority_class=spec.priority_class_name or "",
-        preemptible=is_preemptible(spec.preemptibility, priority),
-        created=metadata.creation_timestamp,
+        preemptible=is_preemptible(spec.preemptibility, gang.priority),
         last_start=timestamp_of(metadata.annotations, LAST_START_ANNOTATION),
         last_eviction=timestamp_of(metadata.annotations, LAST_EVICTION_ANNOTATION),
         stale_since=timestamp_of(metadata.annotations, STALE_ANNOTATION),

@@ -4,12 +4,13 @@ From 1.36 on a PodGroup is an object of its own and pods name it; in 1.35 groups
 replica key makes a gang of its own under the same policy.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from spinney.api import workload_v1alpha1, workload_v1alpha2, workload_v1beta1
 from spinney.api.workload_v1alpha2 import SchedulingConstraints
 from spinney.cluster.pods import PodRecord
-from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL, SourceContext, is_preemptible
+from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, TopologyConstraintInfo, single
 from spinney.kube.keys import Key
 
@@ -38,21 +39,11 @@ def key_of(group: PodGroup) -> GangKey:
 
 def gang(group: PodGroup, context: SourceContext) -> Gang:
     """Return the gang of a PodGroup; a group without a gang policy has no minimum to wait for."""
-    metadata, spec = group.metadata, group.spec
-    policy = spec.scheduling_policy.gang
-    priority = spec.priority if spec.priority is not None else context.priority(spec.priority_class_name)
+    spec, policy = group.spec, group.spec.scheduling_policy.gang
     pod_set = PodSet(DEFAULT_POD_SET, policy.min_count if policy is not None else 1)
-    return Gang(
-        key=key_of(group),
-        root=single(pod_set, topology=_constraint(spec.scheduling_constraints)),
-        uid=metadata.uid or "",
-        queue=context.queue(metadata.labels),
-        priority=priority,
-        priority_class=spec.priority_class_name,
-        preemptible=is_preemptible(metadata.labels.get(PREEMPTIBILITY_LABEL), priority),
-        disrupted_whole=is_disrupted_whole(spec.disruption_mode),
-        created=metadata.creation_timestamp,
-    )
+    root = single(pod_set, topology=constraint(spec.scheduling_constraints))
+    gang = context.gang(key_of(group), root, group.metadata, spec.priority_class_name, spec.priority)
+    return replace(gang, disrupted_whole=is_disrupted_whole(spec.disruption_mode))
 
 
 def is_disrupted_whole(mode: str | workload_v1beta1.DisruptionMode | None) -> bool:
@@ -71,20 +62,14 @@ def workload_gang(workload: workload_v1alpha1.Workload, key: GangKey, context: S
     group = next((group for group in workload.spec.pod_groups if group.name == name), None)
     if group is None:
         return None
-    metadata = workload.metadata
-    priority = context.default_priority
-    return Gang(
-        key=key,
-        root=single(PodSet(DEFAULT_POD_SET, group.policy.gang.min_count if group.policy.gang is not None else 1)),
-        uid=f"{metadata.uid or metadata.name}/{key.name}",
-        queue=context.queue(metadata.labels),
-        priority=priority,
-        preemptible=is_preemptible(metadata.labels.get(PREEMPTIBILITY_LABEL), priority),
-        created=metadata.creation_timestamp,
-    )
+    metadata, policy = workload.metadata, group.policy.gang
+    root = single(PodSet(DEFAULT_POD_SET, policy.min_count if policy is not None else 1))
+    gang = context.gang(key, root, metadata, None, context.default_priority)
+    return replace(gang, uid=f"{metadata.uid or metadata.name}/{key.name}")
 
 
-def _constraint(found: SchedulingConstraints | None) -> TopologyConstraintInfo | None:
+def constraint(found: SchedulingConstraints | None) -> TopologyConstraintInfo | None:
+    """Return what of a group, or of a composite of groups, must lie in one domain of a topology key."""
     if found is None or not found.topology:
         return None
     return TopologyConstraintInfo(topology="", required=found.topology[0].key)

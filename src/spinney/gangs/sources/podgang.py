@@ -28,12 +28,10 @@ from spinney.api.time import parse_timestamp
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.cluster.pods import PodRecord
 from spinney.gangs.sources.context import (
-    PREEMPTIBILITY_LABEL,
     PREEMPTION_DELAY_ANNOTATION,
     STALENESS_GRACE_ANNOTATION,
     SourceContext,
     duration_of,
-    is_preemptible,
 )
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, Member, PodSet, TopologyConstraintInfo
 
@@ -91,17 +89,11 @@ def gang(pod_gang: PodGang, context: SourceContext) -> Gang:
         if inside:
             members.append(GroupSet(config.name, inside, None, _constraint(config.topology_constraint, topology)))
     members += leaves.values()
-    priority = context.priority(spec.priority_class_name)
-    word = metadata.labels.get(PREEMPTIBILITY_LABEL)
+    root = GroupSet("", tuple(members), _min_groups(pod_gang), _constraint(spec.topology_constraint, topology))
     base = metadata.labels.get(BASE_POD_GANG)
-    return Gang(
-        key=key_of(pod_gang),
-        root=GroupSet("", tuple(members), _min_groups(pod_gang), _constraint(spec.topology_constraint, topology)),
-        uid=metadata.uid or "",
+    return replace(
+        context.gang(key_of(pod_gang), root, metadata, spec.priority_class_name),
         queue=context.queue(metadata.labels, metadata.annotations),
-        priority=priority,
-        priority_class=spec.priority_class_name or "",
-        preemptible=is_preemptible(word, priority),
         created=_waiting_since(pod_gang),
         staleness_grace=duration_of(metadata.annotations, STALENESS_GRACE_ANNOTATION),
         preemption_delay=duration_of(metadata.annotations, PREEMPTION_DELAY_ANNOTATION),

@@ -5,12 +5,13 @@ pods beyond a task's minimum are interchangeable with none of another task. Sub-
 operator writes them, are pod sets likewise; a pod says by label which it is in. Without either there is one pod set.
 """
 
+from dataclasses import replace
 from typing import Final
 
 from spinney.api.labels import LEGACY_GROUP, POD_CLIQUE, VOLCANO_GROUP
 from spinney.api.volcano import DEFAULT_QUEUE, PodGroup, SubGroupPolicy
 from spinney.cluster.pods import PodRecord
-from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL, SourceContext, is_preemptible
+from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, PodSet, single
 
 SOURCE: Final = "volcano"
@@ -34,8 +35,7 @@ def key_of(group: PodGroup) -> GangKey:
 
 def gang(group: PodGroup, context: SourceContext) -> Gang:
     """Return the gang of a PodGroup."""
-    metadata, spec = group.metadata, group.spec
-    priority = context.priority(spec.priority_class_name)
+    spec = group.spec
     if spec.min_task_member:
         tasks = tuple(PodSet(task, minimum) for task, minimum in sorted(spec.min_task_member.items()))
         root = GroupSet("", tasks)
@@ -46,16 +46,8 @@ def gang(group: PodGroup, context: SourceContext) -> Gang:
         root = GroupSet("", tuple(cliques))
     else:
         root = single(PodSet(DEFAULT_POD_SET, 1 if spec.min_member is None else spec.min_member))
-    return Gang(
-        key=key_of(group),
-        root=root,
-        uid=metadata.uid or "",
-        queue=spec.queue or DEFAULT_QUEUE,
-        priority=priority,
-        priority_class=spec.priority_class_name or "",
-        preemptible=is_preemptible(metadata.labels.get(PREEMPTIBILITY_LABEL), priority),
-        created=metadata.creation_timestamp,
-    )
+    gang = context.gang(key_of(group), root, group.metadata, spec.priority_class_name)
+    return replace(gang, queue=spec.queue or DEFAULT_QUEUE)
 
 
 def _is_pod_clique(policy: SubGroupPolicy) -> bool:

@@ -9,8 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 import structlog
 
@@ -21,7 +20,7 @@ from spinney.binding.binder import Binder
 from spinney.binding.evicting import Disruption, Evictor, Victim
 from spinney.binding.placement import BindFailure, ClaimAllocation, GangPlacement, Placement
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, TERMINAL, PodStatus
-from spinney.gangs.tree import GangKey, PodSet, is_satisfied
+from spinney.gangs.tree import GangKey
 from spinney.kube.backoff import exponential
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
@@ -55,6 +54,10 @@ log = structlog.get_logger()
 _FIRST_HOLD, _LONGEST_HOLD = 1.0, 30.0
 _EVICT_AGAIN = 30.0
 """Seconds after which victims that could not be evicted are looked for anew, if nothing else happens before."""
+
+
+_WAITING_OR_PLACED: Final = frozenset(PodStatus) - TERMINAL - {PodStatus.GATED}
+"""Neither held back by a gate nor over."""
 
 
 class Effects(Protocol):
@@ -343,13 +346,4 @@ class ClusterEffects:
         if found is None or any(error.reason != NOT_READY for error in refused.errors):
             return False
         gated = any(status is PodStatus.GATED for _, status in found.counts)
-        return gated or is_satisfied(found.gang.root, partial(_waiting_or_placed, found.counts))
-
-
-def _waiting_or_placed(counts: Mapping[tuple[str, PodStatus], int], pod_set: PodSet) -> int:
-    """Return how many pods of a set are neither held back by a gate nor over."""
-    return sum(
-        count
-        for (name, status), count in counts.items()
-        if name == pod_set.name and status is not PodStatus.GATED and status not in TERMINAL
-    )
+        return gated or found.has_minimum(_WAITING_OR_PLACED)
