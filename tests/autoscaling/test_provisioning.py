@@ -312,7 +312,7 @@ async def test_schedulers_of_other_names_leave_each_others_requests_alone(world:
 
 
 @given_a_world
-async def test_a_request_that_says_no_scheduler_is_gone_on_with_by_whoever_has_its_pods(world: World) -> None:
+async def test_a_request_without_a_scheduler_belongs_to_that_of_its_pods(world: World) -> None:
     """Requests of versions that did not say it are deleted by the scheduler of the gang, and by no other."""
     await install(world.client)
     async with asking(world):

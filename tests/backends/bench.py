@@ -1,6 +1,7 @@
 """A context for asking a backend about translations, on an embedded cluster or on none."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from spinney.api.core import NAMESPACE
@@ -12,7 +13,7 @@ from spinney.backends import BackendContext, SchedulerBackend
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.events import EventRecorder
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.backends import Lookup
@@ -20,32 +21,28 @@ from spinney.testing.backends import Lookup
 B = TypeVar("B", bound=SchedulerBackend)
 
 
-def asking(
+@asynccontextmanager
+async def asking(
     make: Callable[[BackendContext], B],
-    story: Callable[[B], Awaitable[None]],
     *,
     sets: Sequence[PodCliqueSet] = (),
     bindings: Sequence[ClusterTopologyBinding] = (),
     options: ServerOptions | None = None,
-) -> None:
-    """Run a story with an initialised backend on an embedded cluster that has every CRD."""
-
-    async def whole() -> None:
-        runtime = Runtime.virtual(seed=3)
-        server = ApiServer(runtime, options)
-        client = Client(InProcessTransport(server), runtime)
-        async with server.running():
-            await client.create(NAMESPACE, {"metadata": {"name": "test"}})
-            await install_crds(client, manifests())
-            lookup = Lookup(
-                sets={pcs.metadata.name: pcs for pcs in sets},
-                bindings={binding.metadata.name: binding for binding in bindings},
-            )
-            backend = make(BackendContext(client, EventRecorder(client, "test"), runtime.clock, lookup))
-            await backend.init()
-            await story(backend)
-
-    run_virtual(whole())
+) -> AsyncIterator[B]:
+    """Give an initialised backend on an embedded cluster that has every CRD."""
+    runtime = Runtime.virtual(seed=3)
+    server = ApiServer(runtime, options)
+    client = Client(InProcessTransport(server), runtime)
+    async with server.running():
+        await client.create(NAMESPACE, {"metadata": {"name": "test"}})
+        await install_crds(client, manifests())
+        lookup = Lookup(
+            sets={pcs.metadata.name: pcs for pcs in sets},
+            bindings={binding.metadata.name: binding for binding in bindings},
+        )
+        backend = make(BackendContext(client, EventRecorder(client, "test"), runtime.clock, lookup))
+        await backend.init()
+        yield backend
 
 
 async def stored(backend: SchedulerBackend, gang: PodGang) -> PodGang:

@@ -27,6 +27,7 @@ from spinney.testing.backends import Lookup
 from spinney.testing.builders import a_pod_clique_set
 from spinney.testing.controlplane import ControlPlane
 from tests.backends.bench import asking
+from tests.virtual_time import on_virtual_time
 
 PLANES = {"1.35": "controlplane_135", "1.36": "controlplane_136", "1.37": "controlplane"}
 
@@ -79,7 +80,8 @@ async def verdict(client: Client) -> Condition:
     ("looks_at", "status", "reason"),
     [(when_complete, "True", "WaitedForQuorum"), (at_once, "False", "TriedAlone"), (never, "Unknown", "NotLookedAt")],
 )
-def test_what_a_scheduler_does_is_found_out(looks_at: Callable[..., bool], status: str, reason: str) -> None:
+@on_virtual_time
+async def test_what_a_scheduler_does_is_found_out(looks_at: Callable[..., bool], status: str, reason: str) -> None:
     """A scheduler that waits for a gang is told from one that does not, and from one that is not there."""
 
     class Accompanied(KubeScheduler):
@@ -90,25 +92,22 @@ def test_what_a_scheduler_does_is_found_out(looks_at: Callable[..., bool], statu
             finally:
                 await end(scheduler)
 
-    async def story(kube: KubeScheduler) -> None:
+    config = KubeSchedulerConfig(gang_scheduling=True, verify_gang_scheduling=True)
+    async with asking(lambda context: Accompanied(context, config)) as kube:
         condition = await verdict(kube.context.client)
         assert (condition.status, condition.reason) == (status, reason)
         degraded = [str(each) for each in await kube.validate_pod_clique_set(a_pod_clique_set(), None)]
         assert kube.capabilities.gang_scheduling == (status != "False")
         assert degraded == ([f"gang_scheduling: {NOT_KEPT}"] if status == "False" else [])
 
-    config = KubeSchedulerConfig(gang_scheduling=True, verify_gang_scheduling=True)
-    asking(lambda context: Accompanied(context, config), story)
 
-
-def test_nothing_is_probed_without_gang_scheduling() -> None:
+@on_virtual_time
+async def test_nothing_is_probed_without_gang_scheduling() -> None:
     """Asking for the probe alone stops the operator: there is nothing to verify."""
-
-    async def story(kube: KubeScheduler) -> None:
-        raise AssertionError("init should have failed")
-
+    config = KubeSchedulerConfig(verify_gang_scheduling=True)
     with pytest.raises(BackendUnavailable, match="verifyGangScheduling is on and gangScheduling is not"):
-        asking(lambda context: KubeScheduler(context, KubeSchedulerConfig(verify_gang_scheduling=True)), story)
+        async with asking(lambda context: KubeScheduler(context, config)):
+            pass
 
 
 # -- on the real kube-scheduler of each release -----------------------------------------------------------------------

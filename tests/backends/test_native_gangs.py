@@ -19,6 +19,7 @@ from spinney.server import ServerOptions
 from spinney.testing.backends import a_gang, a_pod
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group, a_topology
 from tests.backends.bench import asking, stored
+from tests.virtual_time import on_virtual_time
 
 PCS = a_pod_clique_set("model", [a_clique("leader", 1), a_clique("worker", 4, 2)])
 
@@ -29,15 +30,15 @@ def native(context: object) -> KubeScheduler:
 
 
 @pytest.mark.parametrize("release", ["1.35", "1.36", "1.37"])
-def test_each_release_gets_its_own_form(release: str) -> None:
+@on_virtual_time
+async def test_each_release_gets_its_own_form(release: str) -> None:
     """One native group per gang, with the sum of the minimums, in the kind that the release serves."""
     resource = {
         "1.35": workload_v1alpha1.WORKLOAD,
         "1.36": workload_v1alpha2.POD_GROUP,
         "1.37": workload_v1beta1.POD_GROUP,
     }[release]
-
-    async def story(kube: KubeScheduler) -> None:
+    async with asking(native, sets=[PCS], options=ServerOptions(kubernetes_version=release)) as kube:
         gang = await stored(kube, a_gang(PCS))
         await kube.sync_pod_gang(gang)
         (found,) = (await kube.context.client.list(resource, "test")).items
@@ -46,13 +47,11 @@ def test_each_release_gets_its_own_form(release: str) -> None:
         assert policy == {"gang": {"minCount": 3}}
         assert found["metadata"]["name"].startswith("model-0-")
 
-    asking(native, story, sets=[PCS], options=ServerOptions(kubernetes_version=release))
 
-
-def test_only_the_minimum_is_in_the_gang() -> None:
+@on_virtual_time
+async def test_only_the_minimum_is_in_the_gang() -> None:
     """The first pods of each group join, the others do not, and wait until the gang is scheduled."""
-
-    async def story(kube: KubeScheduler) -> None:
+    async with asking(native, sets=[PCS]) as kube:
         gang = await stored(kube, a_gang(PCS))
         (worker,) = [group for group in gang.spec.pod_groups if group.name.endswith("worker")]
         joined = []
@@ -67,13 +66,11 @@ def test_only_the_minimum_is_in_the_gang() -> None:
         placed = msgspec.structs.replace(gang.status, conditions=conditions)
         assert kube.may_release(beyond, msgspec.structs.replace(gang, status=placed))
 
-    asking(native, story, sets=[PCS])
 
-
-def test_a_recycled_gang_gets_a_new_group() -> None:
+@on_virtual_time
+async def test_a_recycled_gang_gets_a_new_group() -> None:
     """Another incarnation has another native group, and the former one is deleted."""
-
-    async def story(kube: KubeScheduler) -> None:
+    async with asking(native, sets=[PCS]) as kube:
         gang = await stored(kube, a_gang(PCS))
         await kube.sync_pod_gang(gang)
         reborn = await stored(kube, _in_life(a_gang(PCS), "x7k2p"))
@@ -82,14 +79,12 @@ def test_a_recycled_gang_gets_a_new_group() -> None:
         live = [each["metadata"]["name"] for each in listing.items if "deletionTimestamp" not in each["metadata"]]
         assert live == ["model-0-x7k2p"]
 
-    asking(native, story, sets=[PCS])
-
 
 @pytest.mark.parametrize("release", ["1.35", "1.36", "1.37"])
-def test_a_pod_of_a_former_life_is_told_from_one_of_this(release: str) -> None:
+@on_virtual_time
+async def test_a_pod_of_a_former_life_is_told_from_one_of_this(release: str) -> None:
     """A member that names the group of a former life is of no use; one of this life and one beyond the minimum are."""
-
-    async def story(kube: KubeScheduler) -> None:
+    async with asking(native, sets=[PCS], options=ServerOptions(kubernetes_version=release)) as kube:
         gang = await stored(kube, a_gang(PCS))
         reborn = _in_life(gang, "x7k2p")
         (worker,) = [group for group in gang.spec.pod_groups if group.name.endswith("worker")]
@@ -100,13 +95,11 @@ def test_a_pod_of_a_former_life_is_told_from_one_of_this(release: str) -> None:
             assert kube.is_prepared_for(pod, gang)
             assert kube.is_prepared_for(pod, reborn) is not is_member
 
-    asking(native, story, sets=[PCS], options=ServerOptions(kubernetes_version=release))
 
-
-def test_after_an_upgrade_the_new_form_is_used() -> None:
+@on_virtual_time
+async def test_after_an_upgrade_the_new_form_is_used() -> None:
     """A form of native gangs that is no longer served is exchanged for the one that is, at the next sync."""
-
-    async def story(kube: KubeScheduler) -> None:
+    async with asking(native, sets=[PCS]) as kube:
         kube._native = next(each for each in NEWEST_FIRST if each.release == "1.35")
         kube._topology = False
         gang = await stored(kube, a_gang(PCS))
@@ -117,13 +110,11 @@ def test_after_an_upgrade_the_new_form_is_used() -> None:
         assert pod["spec"]["schedulingGroup"] == {"podGroupName": found["metadata"]["name"]}
         assert kube.capabilities.required_topology
 
-    asking(native, story, sets=[PCS])
 
-
-def test_a_minimum_that_changes_is_patched() -> None:
+@on_virtual_time
+async def test_a_minimum_that_changes_is_patched() -> None:
     """Since 1.37 a group follows the sum of the minimums and stays the same object."""
-
-    async def story(kube: KubeScheduler) -> None:
+    async with asking(native, sets=[PCS]) as kube:
         gang = await stored(kube, a_gang(PCS))
         await kube.sync_pod_gang(gang)
         (before,) = (await kube.context.client.list(workload_v1beta1.POD_GROUP, "test")).items
@@ -134,14 +125,12 @@ def test_a_minimum_that_changes_is_patched() -> None:
         minimums = [each["spec"]["schedulingPolicy"]["gang"]["minCount"] for each in (before, after)]
         assert minimums == [3, 1]
 
-    asking(native, story, sets=[PCS])
 
-
-def test_the_priority_of_the_group_is_that_of_its_pods() -> None:
+@on_virtual_time
+async def test_the_priority_of_the_group_is_that_of_its_pods() -> None:
     """A priority class in the pod spec wins over the set's, as it does for the pods."""
     pcs = a_pod_clique_set("model", [a_clique("worker", 2, pod_spec=a_pod_spec(priorityClassName="own"))])
-
-    async def story(kube: KubeScheduler) -> None:
+    async with asking(native, sets=[pcs]) as kube:
         await kube.context.client.raw(
             "POST",
             "/apis/scheduling.k8s.io/v1/priorityclasses",
@@ -151,37 +140,31 @@ def test_the_priority_of_the_group_is_that_of_its_pods() -> None:
         (found,) = (await kube.context.client.list(workload_v1beta1.POD_GROUP, "test")).items
         assert found["spec"]["priorityClassName"] == "own"
 
-    asking(native, story, sets=[pcs])
 
-
-def test_mixed_priorities_are_rejected() -> None:
+@on_virtual_time
+async def test_mixed_priorities_are_rejected() -> None:
     """kube-scheduler refuses a gang whose pods differ in priority, so admission does."""
     pcs = a_pod_clique_set("model", [a_clique("a"), a_clique("b", pod_spec=a_pod_spec(priorityClassName="own"))])
-
-    async def story(kube: KubeScheduler) -> None:
+    async with asking(native) as kube:
         with pytest.raises(Rejected, match="priority class 'own'"):
             await kube.validate_pod_clique_set(pcs, None)
 
-    asking(native, story)
 
-
-def test_without_native_gangs_the_workload_is_told() -> None:
+@on_virtual_time
+async def test_without_native_gangs_the_workload_is_told() -> None:
     """kube-scheduler without gang scheduling accepts a workload and says what it loses."""
-
-    async def story(kube: KubeScheduler) -> None:
+    async with asking(KubeScheduler) as kube:
         (found,) = await kube.validate_pod_clique_set(PCS, None)
         assert found.message == NO_GANGS
         assert not kube.capabilities.gang_scheduling
         with pytest.raises(Rejected, match="rack"):
             await kube.validate_pod_clique_set(a_pod_clique_set(required="rack", topology="cluster"), None)
 
-    asking(KubeScheduler, story)
 
-
-def test_a_part_of_a_gang_cannot_be_confined() -> None:
+@on_virtual_time
+async def test_a_part_of_a_gang_cannot_be_confined() -> None:
     """A native gang has one constraint for all its pods, so one for a part of it is rejected, and so are stragglers."""
-
-    async def story(kube: KubeScheduler) -> None:
+    async with asking(native) as kube:
         assert kube.capabilities.required_topology
         whole = a_pod_clique_set("model", [a_clique("a"), a_clique("b")], required="rack", topology="cluster")
         assert await kube.validate_pod_clique_set(whole, None) == []
@@ -195,34 +178,28 @@ def test_a_part_of_a_gang_cannot_be_confined() -> None:
         with pytest.raises(Rejected, match="beyond its minAvailable"):
             await kube.validate_pod_clique_set(beyond, None)
 
-    asking(native, story)
 
-
-def test_a_gang_of_one_group_takes_the_narrowest_constraint() -> None:
+@on_virtual_time
+async def test_a_gang_of_one_group_takes_the_narrowest_constraint() -> None:
     """Of the constraints of set, scaling group and clique the narrowest holds; what is lost between gangs is said."""
     group = a_scaling_group("sg", ["worker"], 2, 1, required="rack")
     pcs = a_pod_clique_set("model", [a_clique("worker", 2)], [group], required="block", topology="cluster")
     layout, binding = Layout(pcs), a_topology("cluster")
     content = gangs.content(gangs.expected_gangs(layout, {})[0], layout, SetTopology(True, "cluster", binding), {})
-
-    async def story(kube: KubeScheduler) -> None:
+    async with asking(native, sets=[pcs], bindings=[binding]) as kube:
         (lost,) = await kube.validate_pod_clique_set(pcs, None)
         assert lost.capability == "required_topology"
         await kube.sync_pod_gang(await stored(kube, msgspec.structs.replace(a_gang(pcs), spec=content.spec)))
         (found,) = (await kube.context.client.list(workload_v1beta1.POD_GROUP, "test")).items
         assert _key(found) == "topology.example/rack"
 
-    asking(native, story, sets=[pcs], bindings=[binding])
 
-
-def test_a_cluster_without_native_gangs_stops_the_operator() -> None:
+@on_virtual_time
+async def test_a_cluster_without_native_gangs_stops_the_operator() -> None:
     """Gang scheduling on a cluster that does not serve it fails at start and says which flags are missing."""
-
-    async def story(kube: KubeScheduler) -> None:
-        raise AssertionError("init should have failed")
-
     with pytest.raises(BackendUnavailable, match="--feature-gates=GenericWorkload=true"):
-        asking(native, story, options=ServerOptions(gang_versions=()))
+        async with asking(native, options=ServerOptions(gang_versions=())):
+            pass
 
 
 def composite(context: object) -> KubeScheduler:
@@ -230,7 +207,8 @@ def composite(context: object) -> KubeScheduler:
     return KubeScheduler(context, KubeSchedulerConfig(gang_scheduling=True, composites=True))  # type: ignore[arg-type]
 
 
-def test_a_composite_has_a_group_for_each_part() -> None:
+@on_virtual_time
+async def test_a_composite_has_a_group_for_each_part() -> None:
     """Groups that share a constraint have a composite of their own; every leaf keeps its minimum and its key."""
     pcs = a_pod_clique_set(
         "model",
@@ -242,8 +220,7 @@ def test_a_composite_has_a_group_for_each_part() -> None:
     binding = a_topology("cluster")
     layout = Layout(pcs)
     content = gangs.content(gangs.expected_gangs(layout, {})[0], layout, SetTopology(True, "cluster", binding), {})
-
-    async def story(kube: KubeScheduler) -> None:
+    async with asking(composite, sets=[pcs], bindings=[binding]) as kube:
         assert kube.capabilities.group_topology
         assert [each.capability for each in await kube.validate_pod_clique_set(pcs, None)] == ["required_topology"]
         gang = await stored(kube, msgspec.structs.replace(a_gang(pcs), spec=content.spec))
@@ -273,20 +250,16 @@ def test_a_composite_has_a_group_for_each_part() -> None:
         kube.prepare_pod(pod, gang)
         assert pod["spec"]["schedulingGroup"] == {"podGroupName": f"model-0-router-{life}"}
 
-    asking(composite, story, sets=[pcs], bindings=[binding])
 
-
-def test_a_gang_too_wide_for_a_composite_stays_flat() -> None:
+@on_virtual_time
+async def test_a_gang_too_wide_for_a_composite_stays_flat() -> None:
     """More groups than a Workload has templates make one flat group, and the workload is told."""
     pcs = a_pod_clique_set("model", [a_clique(f"c{n}") for n in range(9)])
-
-    async def story(kube: KubeScheduler) -> None:
+    async with asking(composite, sets=[pcs]) as kube:
         (found,) = await kube.validate_pod_clique_set(pcs, None)
         assert "is flat" in found.message
         await kube.sync_pod_gang(await stored(kube, a_gang(pcs)))
         assert len((await kube.context.client.list(workload_v1beta1.POD_GROUP, "test")).items) == 1
-
-    asking(composite, story, sets=[pcs])
 
 
 def _key(group: JSON) -> str | None:

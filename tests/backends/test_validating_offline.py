@@ -10,7 +10,7 @@ from spinney.backends import Rejected, SchedulerBackend
 from spinney.backends.builtin import BACKENDS, every_backend
 from spinney.backends.profiles import Profile
 from spinney.cli.manifests.offline_backends import NeedsCluster, judge
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import Runtime
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
 from tests.backends.bench import asking
 from tests.virtual_time import on_virtual_time
@@ -36,25 +36,19 @@ async def verdict(backend: SchedulerBackend, pcs: PodCliqueSet) -> object:
 
 @pytest.mark.parametrize("kind", OFFLINE, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("pcs", SETS, ids=lambda pcs: pcs.metadata.name)
-def test_the_verdict_does_not_depend_on_init(kind: type[SchedulerBackend], pcs: PodCliqueSet) -> None:
+@on_virtual_time
+async def test_the_verdict_does_not_depend_on_init(kind: type[SchedulerBackend], pcs: PodCliqueSet) -> None:
     """What is said offline is what admission says, wherever the answer does not need the cluster."""
     config = kind.config_type() if kind.config_type is not None else None
-    offline: list[object] = []
-
-    async def ask_offline() -> None:
-        try:
-            offline.append(await judge(kind, config, pcs, runtime=Runtime.virtual()))
-        except Rejected as rejected:
-            offline.append((rejected.path, str(rejected)))
-        except NeedsCluster:
-            offline.append(NeedsCluster)
-
-    async def compare(backend: SchedulerBackend) -> None:
-        if offline != [NeedsCluster]:
-            assert offline == [await verdict(backend, pcs)]
-
-    run_virtual(ask_offline())
-    asking(lambda context: kind(context, config), compare)
+    offline: object
+    try:
+        offline = await judge(kind, config, pcs, runtime=Runtime.virtual())
+    except Rejected as rejected:
+        offline = (rejected.path, str(rejected))
+    except NeedsCluster:
+        return
+    async with asking(lambda context: kind(context, config)) as backend:
+        assert offline == await verdict(backend, pcs)
 
 
 @on_virtual_time

@@ -9,14 +9,15 @@ from spinney.backends.volcano import Volcano
 from spinney.testing.backends import a_gang, a_pod
 from spinney.testing.builders import a_clique, a_pod_clique_set
 from tests.backends.bench import asking, stored
+from tests.virtual_time import on_virtual_time
 
 PCS = a_pod_clique_set("model", [a_clique("a", 2), a_clique("b", 3, 1)], annotations={marks.VOLCANO_QUEUE: "research"})
 
 
-def test_each_group_of_pods_has_a_policy_with_its_minimum() -> None:
+@on_virtual_time
+async def test_each_group_of_pods_has_a_policy_with_its_minimum() -> None:
     """A PodGroup has one sub-group policy per group, selected by the PodClique label."""
-
-    async def story(volcano: Volcano) -> None:
+    async with asking(Volcano, sets=[PCS]) as volcano:
         gang = await stored(volcano, a_gang(PCS))
         await volcano.sync_pod_gang(gang)
         group = await volcano.context.client.get(POD_GROUP, "model-0", "test", type=PodGroup)
@@ -27,13 +28,11 @@ def test_each_group_of_pods_has_a_policy_with_its_minimum() -> None:
         volcano.prepare_pod(pod, gang)
         assert pod["metadata"]["annotations"]["scheduling.volcano.sh/group-name"] == "model-0"
 
-    asking(Volcano, story, sets=[PCS])
 
-
-def test_the_queue_must_exist_and_be_open() -> None:
+@on_virtual_time
+async def test_the_queue_must_exist_and_be_open() -> None:
     """A queue that is missing or closed is a reason to reject."""
-
-    async def story(volcano: Volcano) -> None:
+    async with asking(Volcano) as volcano:
         client = volcano.context.client
         with pytest.raises(Rejected, match="does not exist"):
             await volcano.validate_pod_clique_set(PCS, None)
@@ -43,5 +42,3 @@ def test_the_queue_must_exist_and_be_open() -> None:
             await volcano.validate_pod_clique_set(PCS, None)
         await client.patch(QUEUE, "research", {"status": {"state": "Open"}}, subresource="status")
         assert await volcano.validate_pod_clique_set(PCS, None) == []
-
-    asking(Volcano, story)

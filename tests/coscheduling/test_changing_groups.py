@@ -14,9 +14,9 @@ from tests.conftest import Cluster
 
 from . import bench as benches
 from .bench import Bench, a_group, a_node, a_pod
+from .world import World, a_world, configured
 from .world import a_node as a_real_node
 from .world import a_pod as a_real_pod
-from .world import a_world, configured
 
 pytestmark = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
 
@@ -154,16 +154,15 @@ async def test_the_pods_say_that_their_group_is_gone(cluster: Cluster) -> None:
         await world.until(lambda: len(world.bound("trio")) == 3)
 
 
-async def test_groups_of_two_namespaces_are_two(cluster: Cluster) -> None:
+async def test_groups_of_two_namespaces_are_two(world: World) -> None:
     """A pod of another namespace is no member, whatever its label says: it waits for a group of its own namespace."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_real_node("n1"))
-        await world.client.create(NAMESPACE, {"metadata": {"name": "elsewhere"}})
-        await world.group("pair", 2)
-        await world.create(a_real_pod("pair-0", group="pair"))
-        await world.client.create(POD, a_real_pod("pair-1", group="pair"), "elsewhere")
-        await world.until(lambda: "cannot find enough sibling pods, current pods number: 1" in world.message("pair-0"))
-        other = await world.client.get(POD, "pair-1", "elsewhere")
-        assert "pod group elsewhere/pair not found" in str(other["status"]["conditions"])
-        await world.create(a_real_pod("pair-2", group="pair"))
-        await world.until(lambda: len(world.bound("pair")) == 2)
+    await world.nodes(a_real_node("n1"))
+    await world.client.create(NAMESPACE, {"metadata": {"name": "elsewhere"}})
+    await world.group("pair", 2)
+    await world.create(a_real_pod("pair-0", group="pair"))
+    await world.client.create(POD, a_real_pod("pair-1", group="pair"), "elsewhere")
+    await world.until(lambda: "cannot find enough sibling pods, current pods number: 1" in world.message("pair-0"))
+    other = await world.client.get(POD, "pair-1", "elsewhere")
+    assert "pod group elsewhere/pair not found" in str(other["status"]["conditions"])
+    await world.create(a_real_pod("pair-2", group="pair"))
+    await world.until(lambda: len(world.bound("pair")) == 2)

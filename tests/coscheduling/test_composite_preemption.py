@@ -16,12 +16,11 @@ from spinney.api.workload_v1beta1 import CompositePodGroup, PodGroup
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key
 from spinney.runtime import run_virtual
-from tests.conftest import Cluster
 
 from .bench import NAMESPACE, Bench, a_node, a_pod
 from .test_composites import BLOCK, a_composite, a_part, a_tree
 from .test_native_gangs import RACK, a_native_pod, until_condition
-from .world import World, a_world
+from .world import World
 from .world import a_node as a_cluster_node
 from .world import a_pod as a_cluster_pod
 
@@ -60,56 +59,50 @@ async def full_racks(world: World, *racks: tuple[str, str, int, str]) -> None:
 
 
 @embedded
-async def test_room_is_made_where_every_level_fits(cluster: Cluster) -> None:
+async def test_room_is_made_where_every_level_fits(world: World) -> None:
     """Of two blocks with as many pods the one is cut right whose racks hold a group each; only there pods are taken."""
-    async with a_world(cluster) as world, world.scheduling():
-        await full_racks(world, ("a", "r1", 1, ""), ("a", "r2", 3, ""), ("b", "r3", 2, ""), ("b", "r4", 2, ""))
-        await a_job_in_a_block(world)
-        await world.until(lambda: len(world.bound("left")) + len(world.bound("right")) == 4)
-        for group in ("left", "right"):
-            assert len({world.node_of(name) for name in world.bound(group)}) == 1
-        assert {world.node_of(name) for name in world.bound("left") + world.bound("right")} == {"r3", "r4"}
-        assert sorted(name for name in world.pods if name.startswith("on-")) == [
-            "on-r1-0",
-            "on-r2-0",
-            "on-r2-1",
-            "on-r2-2",
-        ]
+    await full_racks(world, ("a", "r1", 1, ""), ("a", "r2", 3, ""), ("b", "r3", 2, ""), ("b", "r4", 2, ""))
+    await a_job_in_a_block(world)
+    await world.until(lambda: len(world.bound("left")) + len(world.bound("right")) == 4)
+    for group in ("left", "right"):
+        assert len({world.node_of(name) for name in world.bound(group)}) == 1
+    assert {world.node_of(name) for name in world.bound("left") + world.bound("right")} == {"r3", "r4"}
+    assert sorted(name for name in world.pods if name.startswith("on-")) == [
+        "on-r1-0",
+        "on-r2-0",
+        "on-r2-1",
+        "on-r2-2",
+    ]
 
 
 @embedded
-async def test_nobody_is_taken_when_no_victims_help(cluster: Cluster) -> None:
+async def test_nobody_is_taken_when_no_victims_help(world: World) -> None:
     """With four pods' worth of room in each block, but no two racks for two, nobody is taken and the group says so."""
-    async with a_world(cluster) as world, world.scheduling():
-        await full_racks(world, ("a", "r1", 1, ""), ("a", "r2", 3, ""), ("b", "r3", 2, ""), ("b", "r4", 2, "high"))
-        await a_job_in_a_block(world)
-        message = await until_condition(world, "left", "False")
-        assert "no victims would make room for all that pod group test/job lacks in its topology domains" in message
-        await world.settle(60)
-        assert len([name for name in world.pods if name.startswith("on-")]) == 8
-        assert world.bound("left") == world.bound("right") == []
+    await full_racks(world, ("a", "r1", 1, ""), ("a", "r2", 3, ""), ("b", "r3", 2, ""), ("b", "r4", 2, "high"))
+    await a_job_in_a_block(world)
+    message = await until_condition(world, "left", "False")
+    assert "no victims would make room for all that pod group test/job lacks in its topology domains" in message
+    await world.settle(60)
+    assert len([name for name in world.pods if name.startswith("on-")]) == 8
+    assert world.bound("left") == world.bound("right") == []
 
 
 @embedded
-async def test_members_that_wait_elsewhere_come_along(cluster: Cluster) -> None:
+async def test_members_that_wait_elsewhere_come_along(world: World) -> None:
     """A block with free room for one group holds it back no more than it must: both go where victims make room."""
-    async with a_world(cluster) as world, world.scheduling():
-        await full_racks(world, ("a", "r1", 2, "-"), ("a", "r2", 1, ""), ("b", "r3", 2, ""), ("b", "r4", 2, ""))
-        await a_job_in_a_block(world)
-        await world.until(lambda: len(world.bound("left")) + len(world.bound("right")) == 4)
-        assert {world.node_of(name) for name in world.bound("left") + world.bound("right")} == {"r3", "r4"}
-        assert "on-r2-0" in world.pods
+    await full_racks(world, ("a", "r1", 2, "-"), ("a", "r2", 1, ""), ("b", "r3", 2, ""), ("b", "r4", 2, ""))
+    await a_job_in_a_block(world)
+    await world.until(lambda: len(world.bound("left")) + len(world.bound("right")) == 4)
+    assert {world.node_of(name) for name in world.bound("left") + world.bound("right")} == {"r3", "r4"}
+    assert "on-r2-0" in world.pods
 
 
 @embedded
-async def test_the_group_that_fits_is_found_among_those_that_suffice(cluster: Cluster) -> None:
+async def test_the_group_that_fits_is_found_among_those_that_suffice(world: World) -> None:
     """A composite that needs one of two groups runs with the one that fits, though the other was tried first."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_cluster_node("n1", cpu="2"))
-        await a_tree(
-            world, a_composite("job", 1), a_part("large", 3, "job"), a_part("small", 2, "job"), large=3, small=2
-        )
-        await world.until(lambda: world.bound() == ["small-0", "small-1"])
+    await world.nodes(a_cluster_node("n1", cpu="2"))
+    await a_tree(world, a_composite("job", 1), a_part("large", 3, "job"), a_part("small", 2, "job"), large=3, small=2)
+    await world.until(lambda: world.bound() == ["small-0", "small-1"])
 
 
 # -- random clusters --------------------------------------------------------------------------------------------------

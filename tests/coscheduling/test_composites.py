@@ -51,168 +51,154 @@ async def a_tree(world: World, *objects: JSON, **sizes: int) -> None:
 
 
 @embedded
-async def test_groups_of_a_composite_are_placed_together_or_not_at_all(cluster: Cluster) -> None:
+async def test_groups_of_a_composite_are_placed_together_or_not_at_all(world: World) -> None:
     """While there is room for one of the groups nobody is bound; with room for both all are, and each group says so."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_node("n1", cpu="3"))
-        await a_tree(world, a_composite("job", 2), a_part("head", 1, "job"), a_part("work", 3, "job"), head=1, work=3)
-        await until_condition(world, "head", "False", "Insufficient cpu")
-        await until_condition(world, "work", "False", "Insufficient cpu")
-        await world.settle(30)
-        assert world.bound() == []
-        await world.nodes(a_node("n2", cpu="1"))
-        await world.until(lambda: len(world.bound()) == 4)
-        await until_condition(world, "head", "True")
-        await until_condition(world, "work", "True")
+    await world.nodes(a_node("n1", cpu="3"))
+    await a_tree(world, a_composite("job", 2), a_part("head", 1, "job"), a_part("work", 3, "job"), head=1, work=3)
+    await until_condition(world, "head", "False", "Insufficient cpu")
+    await until_condition(world, "work", "False", "Insufficient cpu")
+    await world.settle(30)
+    assert world.bound() == []
+    await world.nodes(a_node("n2", cpu="1"))
+    await world.until(lambda: len(world.bound()) == 4)
+    await until_condition(world, "head", "True")
+    await until_condition(world, "work", "True")
 
 
 @embedded
-async def test_some_of_the_groups_may_suffice(cluster: Cluster) -> None:
+async def test_some_of_the_groups_may_suffice(world: World) -> None:
     """A composite that needs one of two groups runs with the one that fits; the other follows when there is room."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_node("n1", cpu="2"))
-        await a_tree(
-            world, a_composite("job", 1), a_part("large", 3, "job"), a_part("small", 2, "job"), large=3, small=2
-        )
-        await world.settle(60)
-        assert world.bound() in ([], ["small-0", "small-1"])
-        await world.nodes(a_node("n2", cpu="3"))
-        await world.until(lambda: len(world.bound()) == 5)
+    await world.nodes(a_node("n1", cpu="2"))
+    await a_tree(world, a_composite("job", 1), a_part("large", 3, "job"), a_part("small", 2, "job"), large=3, small=2)
+    await world.settle(60)
+    assert world.bound() in ([], ["small-0", "small-1"])
+    await world.nodes(a_node("n2", cpu="3"))
+    await world.until(lambda: len(world.bound()) == 5)
 
 
 @embedded
-async def test_no_group_takes_more_than_its_minimum_before_all_have_theirs(cluster: Cluster) -> None:
+async def test_no_group_takes_more_than_its_minimum_before_all_have_theirs(world: World) -> None:
     """A group with spare pods leaves the room that another one needs; the spare ones follow."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_node("n1", cpu="2"))
-        await a_tree(world, a_composite("job", 2), a_part("a", 1, "job"), a_part("b", 1, "job"), a=3, b=1)
-        await world.until(lambda: len(world.bound()) == 2)
-        assert [name[0] for name in world.bound()] == ["a", "b"]
-        await world.nodes(a_node("n2", cpu="2"))
-        await world.until(lambda: len(world.bound()) == 4)
+    await world.nodes(a_node("n1", cpu="2"))
+    await a_tree(world, a_composite("job", 2), a_part("a", 1, "job"), a_part("b", 1, "job"), a=3, b=1)
+    await world.until(lambda: len(world.bound()) == 2)
+    assert [name[0] for name in world.bound()] == ["a", "b"]
+    await world.nodes(a_node("n2", cpu="2"))
+    await world.until(lambda: len(world.bound()) == 4)
 
 
 @embedded
-async def test_objects_come_in_any_order(cluster: Cluster) -> None:
+async def test_objects_come_in_any_order(world: World) -> None:
     """Pods wait for their group, groups for the composites above them, whichever is there first."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_node("n1"))
-        await a_tree(world, head=1, work=2)
-        await world.until(lambda: "pod group test/head not found" in world.message("head-0"))
-        await a_tree(world, a_part("head", 1, "inner"), a_part("work", 2, "job"))
-        await a_tree(world, a_composite("inner", 1, parent="job"))
-        await world.until(lambda: "pod group test/job not found" in world.message("work-0"))
-        assert world.bound() == []
-        await a_tree(world, a_composite("job", 2))
-        await world.until(lambda: len(world.bound()) == 3)
+    await world.nodes(a_node("n1"))
+    await a_tree(world, head=1, work=2)
+    await world.until(lambda: "pod group test/head not found" in world.message("head-0"))
+    await a_tree(world, a_part("head", 1, "inner"), a_part("work", 2, "job"))
+    await a_tree(world, a_composite("inner", 1, parent="job"))
+    await world.until(lambda: "pod group test/job not found" in world.message("work-0"))
+    assert world.bound() == []
+    await a_tree(world, a_composite("job", 2))
+    await world.until(lambda: len(world.bound()) == 3)
 
 
 @embedded
-async def test_a_group_that_is_deleted_is_missed(cluster: Cluster) -> None:
+async def test_a_group_that_is_deleted_is_missed(world: World) -> None:
     """When one of the groups a composite needs is deleted, the others wait for it, and run when it is back."""
-    async with a_world(cluster) as world, world.scheduling():
-        await a_tree(world, a_composite("job", 2), a_part("a", 1, "job"), a_part("b", 1, "job"), a=1, b=1)
-        await world.until(lambda: bool(world.message("a-0")))
-        await world.client.patch(POD_GROUP, "b", {"metadata": {"finalizers": None}}, world.namespace)
-        await world.client.delete(POD_GROUP, "b", world.namespace)
-        await world.nodes(a_node("n1"))
-        await world.settle(30)
-        assert world.bound() == []
-        await a_tree(world, a_part("b", 1, "job"))
-        await world.until(lambda: len(world.bound()) == 2)
+    await a_tree(world, a_composite("job", 2), a_part("a", 1, "job"), a_part("b", 1, "job"), a=1, b=1)
+    await world.until(lambda: bool(world.message("a-0")))
+    await world.client.patch(POD_GROUP, "b", {"metadata": {"finalizers": None}}, world.namespace)
+    await world.client.delete(POD_GROUP, "b", world.namespace)
+    await world.nodes(a_node("n1"))
+    await world.settle(30)
+    assert world.bound() == []
+    await a_tree(world, a_part("b", 1, "job"))
+    await world.until(lambda: len(world.bound()) == 2)
 
 
 @embedded
-async def test_a_topology_key_of_the_root_holds_for_all(cluster: Cluster) -> None:
+async def test_a_topology_key_of_the_root_holds_for_all(world: World) -> None:
     """All groups of a composite with a topology key lie in one domain."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(*(a_node(f"n{n}", cpu="2", labels={RACK: f"r{n}"}) for n in range(2)))
-        await world.nodes(*(a_node(f"m{n}", cpu="1", labels={RACK: "r2"}) for n in range(3)))
-        key: JSON = {"schedulingConstraints": {"topology": [{"key": RACK}]}}
-        await a_tree(world, a_composite("job", 2, **key), a_part("a", 1, "job"), a_part("b", 2, "job"), a=1, b=2)
-        await world.until(lambda: len(world.bound()) == 3)
-        assert {world.node_of(name)[0] for name in world.bound()} == {"m"}
+    await world.nodes(*(a_node(f"n{n}", cpu="2", labels={RACK: f"r{n}"}) for n in range(2)))
+    await world.nodes(*(a_node(f"m{n}", cpu="1", labels={RACK: "r2"}) for n in range(3)))
+    key: JSON = {"schedulingConstraints": {"topology": [{"key": RACK}]}}
+    await a_tree(world, a_composite("job", 2, **key), a_part("a", 1, "job"), a_part("b", 2, "job"), a=1, b=2)
+    await world.until(lambda: len(world.bound()) == 3)
+    assert {world.node_of(name)[0] for name in world.bound()} == {"m"}
 
 
 @embedded
-async def test_groups_lie_in_domains_of_the_domain_of_the_whole(cluster: Cluster) -> None:
+async def test_groups_lie_in_domains_of_the_domain_of_the_whole(world: World) -> None:
     """A job in one block, each of its groups in one rack: a block whose racks are cut badly is tried and left."""
-    async with a_world(cluster) as world, world.scheduling():
-        for block, rack, cpu in (("a", "r1", 1), ("a", "r2", 3), ("b", "r3", 2), ("b", "r4", 2)):
-            await world.nodes(a_node(f"{block}-{rack}", cpu=str(cpu), labels={BLOCK: block, RACK: rack}))
-        in_block: JSON = {"schedulingConstraints": {"topology": [{"key": BLOCK}]}}
-        in_rack: JSON = {"schedulingConstraints": {"topology": [{"key": RACK}]}}
-        parts = a_part("left", 2, "job", **in_rack), a_part("right", 2, "job", **in_rack)
-        await a_tree(world, a_composite("job", 2, **in_block), *parts, left=2, right=2)
-        await world.until(lambda: len(world.bound()) == 4)
-        assert {world.node_of(name)[0] for name in world.bound()} == {"b"}
-        for group in ("left", "right"):
-            assert len({world.node_of(name) for name in world.bound(group)}) == 1
+    for block, rack, cpu in (("a", "r1", 1), ("a", "r2", 3), ("b", "r3", 2), ("b", "r4", 2)):
+        await world.nodes(a_node(f"{block}-{rack}", cpu=str(cpu), labels={BLOCK: block, RACK: rack}))
+    in_block: JSON = {"schedulingConstraints": {"topology": [{"key": BLOCK}]}}
+    in_rack: JSON = {"schedulingConstraints": {"topology": [{"key": RACK}]}}
+    parts = a_part("left", 2, "job", **in_rack), a_part("right", 2, "job", **in_rack)
+    await a_tree(world, a_composite("job", 2, **in_block), *parts, left=2, right=2)
+    await world.until(lambda: len(world.bound()) == 4)
+    assert {world.node_of(name)[0] for name in world.bound()} == {"b"}
+    for group in ("left", "right"):
+        assert len({world.node_of(name) for name in world.bound(group)}) == 1
 
 
 @embedded
-async def test_a_composite_whose_groups_fit_no_domain_waits(cluster: Cluster) -> None:
+async def test_a_composite_whose_groups_fit_no_domain_waits(world: World) -> None:
     """If no block has racks for all groups nobody is bound, and it is said how many blocks there are."""
-    async with a_world(cluster) as world, world.scheduling():
-        for block, rack, cpu in (("a", "r1", 1), ("a", "r2", 3), ("b", "r3", 1), ("b", "r4", 3)):
-            await world.nodes(a_node(f"{block}-{rack}", cpu=str(cpu), labels={BLOCK: block, RACK: rack}))
-        in_block: JSON = {"schedulingConstraints": {"topology": [{"key": BLOCK}]}}
-        in_rack: JSON = {"schedulingConstraints": {"topology": [{"key": RACK}]}}
-        parts = a_part("left", 2, "job", **in_rack), a_part("right", 2, "job", **in_rack)
-        await a_tree(world, a_composite("job", 2, **in_block), *parts, left=2, right=2)
-        await world.until(lambda: any("0/2 placements are available" in world.message(name) for name in world.pods))
-        await world.settle(60)
-        assert world.bound() == []
-        await world.nodes(a_node("b-r3-more", cpu="1", labels={BLOCK: "b", RACK: "r3"}))
-        await world.until(lambda: len(world.bound()) == 4)
+    for block, rack, cpu in (("a", "r1", 1), ("a", "r2", 3), ("b", "r3", 1), ("b", "r4", 3)):
+        await world.nodes(a_node(f"{block}-{rack}", cpu=str(cpu), labels={BLOCK: block, RACK: rack}))
+    in_block: JSON = {"schedulingConstraints": {"topology": [{"key": BLOCK}]}}
+    in_rack: JSON = {"schedulingConstraints": {"topology": [{"key": RACK}]}}
+    parts = a_part("left", 2, "job", **in_rack), a_part("right", 2, "job", **in_rack)
+    await a_tree(world, a_composite("job", 2, **in_block), *parts, left=2, right=2)
+    await world.until(lambda: any("0/2 placements are available" in world.message(name) for name in world.pods))
+    await world.settle(60)
+    assert world.bound() == []
+    await world.nodes(a_node("b-r3-more", cpu="1", labels={BLOCK: "b", RACK: "r3"}))
+    await world.until(lambda: len(world.bound()) == 4)
 
 
 @embedded
 @pytest.mark.parametrize(("size", "taken"), [(3, 0), (2, 1)])
-async def test_victims_are_taken_for_all_groups_or_for_none(cluster: Cluster, size: int, taken: int) -> None:
+async def test_victims_are_taken_for_all_groups_or_for_none(world: World, size: int, taken: int) -> None:
     """Preemption makes room for what all groups need together, and for no composite that would still not fit."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.priority("high", 1000)
-        await world.nodes(a_node("n1", cpu="3"))
-        await world.create(a_pod("low"))
-        await world.until(lambda: bool(world.node_of("low")))
-        high = {"priorityClassName": "high"}
-        await a_tree(
-            world, a_composite("job", 2, **high), a_part("a", 1, "job", **high), a_part("b", size, "job", **high)
-        )
-        await world.create(a_native_pod("a-0", "a", **high))
-        await world.create(*(a_native_pod(f"b-{number}", "b", **high) for number in range(size)))
-        if taken:
-            await world.until(lambda: len(world.bound("a")) + len(world.bound("b")) == 3)
-        else:
-            await world.settle(60)
-        assert ("low" in world.pods) is not bool(taken)
+    await world.priority("high", 1000)
+    await world.nodes(a_node("n1", cpu="3"))
+    await world.create(a_pod("low"))
+    await world.until(lambda: bool(world.node_of("low")))
+    high = {"priorityClassName": "high"}
+    await a_tree(world, a_composite("job", 2, **high), a_part("a", 1, "job", **high), a_part("b", size, "job", **high))
+    await world.create(a_native_pod("a-0", "a", **high))
+    await world.create(*(a_native_pod(f"b-{number}", "b", **high) for number in range(size)))
+    if taken:
+        await world.until(lambda: len(world.bound("a")) + len(world.bound("b")) == 3)
+    else:
+        await world.settle(60)
+    assert ("low" in world.pods) is not bool(taken)
 
 
-async def test_a_tree_on_a_cluster(cluster: Cluster) -> None:
+async def test_a_tree_on_a_cluster(world: World) -> None:
     """On a real API server as on the embedded one: three levels, bound whole once there is room."""
-    async with a_world(cluster) as world, world.scheduling():
-        leaf: JSON = {"name": "any", "schedulingPolicy": {"gang": {"minCount": 1}}}
-        root = {"name": "root", "schedulingPolicy": {"gang": {"minGroupCount": 1}}, "podGroupTemplates": [leaf]}
-        workload = {"metadata": {"name": "work"}, "spec": {"compositePodGroupTemplates": [root]}}
-        await world.client.create(WORKLOAD_V1ALPHA3, workload, world.namespace)
-        await world.nodes(a_node("n1", cpu="2"))
-        await a_tree(
-            world,
-            a_composite("job", 2),
-            a_composite("inner", 2, parent="job"),
-            a_part("a", 1, "job"),
-            a_part("b", 1, "inner"),
-            a_part("c", 1, "inner"),
-            a=1,
-            b=1,
-            c=1,
-        )
-        await until_condition(world, "c", "False", "Insufficient cpu")
-        assert world.bound() == []
-        await world.nodes(a_node("n2", cpu="1"))
-        await world.until(lambda: len(world.bound()) == 3)
-        await until_condition(world, "a", "True")
+    leaf: JSON = {"name": "any", "schedulingPolicy": {"gang": {"minCount": 1}}}
+    root = {"name": "root", "schedulingPolicy": {"gang": {"minGroupCount": 1}}, "podGroupTemplates": [leaf]}
+    workload = {"metadata": {"name": "work"}, "spec": {"compositePodGroupTemplates": [root]}}
+    await world.client.create(WORKLOAD_V1ALPHA3, workload, world.namespace)
+    await world.nodes(a_node("n1", cpu="2"))
+    await a_tree(
+        world,
+        a_composite("job", 2),
+        a_composite("inner", 2, parent="job"),
+        a_part("a", 1, "job"),
+        a_part("b", 1, "inner"),
+        a_part("c", 1, "inner"),
+        a=1,
+        b=1,
+        c=1,
+    )
+    await until_condition(world, "c", "False", "Insufficient cpu")
+    assert world.bound() == []
+    await world.nodes(a_node("n2", cpu="1"))
+    await world.until(lambda: len(world.bound()) == 3)
+    await until_condition(world, "a", "True")
 
 
 @embedded

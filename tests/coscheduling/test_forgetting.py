@@ -12,13 +12,12 @@ from spinney.api.coscheduling import POD_GROUP
 from spinney.api.struct import convert
 from spinney.kube.cache import Change
 from spinney.kube.keys import key_of
-from tests.conftest import Cluster
 
 from .bench import NAMESPACE, Bench, a_group, a_node, a_pod
 from .test_composite_preemption import Part, Tree, put_tree
 from .test_composites import a_composite, a_part
+from .world import World
 from .world import a_node as a_cluster_node
-from .world import a_world
 
 pytestmark = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
 GROUPS = int(os.environ.get("SPINNEY_GROUPS", "600"))
@@ -93,21 +92,20 @@ async def test_groups_that_came_and_went_leave_nothing_behind(bench: Bench) -> N
     assert set(bench.queue.counts.values()) == {0}
 
 
-async def test_a_process_forgets_what_it_said(cluster: Cluster) -> None:
+async def test_a_process_forgets_what_it_said(world: World) -> None:
     """Groups that were refused, and said so, leave nothing in the process when they are deleted with their pods."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_cluster_node("n1", cpu="1"))
-        process = world.process
-        assert process is not None
-        seen = []
-        for number in range(3):
-            for group in range(5):
-                await world.gang(f"g{number}-{group}", 2)
-            await world.until(lambda: all(world.message(name) for name in world.pods) and len(world.pods) == 10)
-            await world.settle(30)
-            await world.delete(*world.pods)
-            for group in range(5):
-                await world.client.delete(POD_GROUP, f"g{number}-{group}", world.namespace)
-            await world.settle(30)
-            seen.append(sizes(process, "spinney.coscheduling", "spinney.binding"))
-        assert seen[1] == seen[2]
+    await world.nodes(a_cluster_node("n1", cpu="1"))
+    process = world.process
+    assert process is not None
+    seen = []
+    for number in range(3):
+        for group in range(5):
+            await world.gang(f"g{number}-{group}", 2)
+        await world.until(lambda: all(world.message(name) for name in world.pods) and len(world.pods) == 10)
+        await world.settle(30)
+        await world.delete(*world.pods)
+        for group in range(5):
+            await world.client.delete(POD_GROUP, f"g{number}-{group}", world.namespace)
+        await world.settle(30)
+        seen.append(sizes(process, "spinney.coscheduling", "spinney.binding"))
+    assert seen[1] == seen[2]

@@ -11,9 +11,9 @@ from tests.conftest import Cluster
 from tests.virtual_time import on_virtual_time
 
 from .bench import Bench, a_group, a_node, a_pod
+from .world import World, a_world
 from .world import a_node as a_real_node
 from .world import a_pod as a_real_pod
-from .world import a_world
 
 pytestmark = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
 
@@ -112,14 +112,13 @@ async def test_a_gang_and_a_single_pod_do_not_chase_each_other(bench: Bench) -> 
     assert len(bench.binds) == 4
 
 
-async def test_members_of_two_scheduler_names(cluster: Cluster) -> None:
+async def test_members_of_two_scheduler_names(world: World) -> None:
     """Members served by different profiles make one quorum."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_real_node("n1"))
-        await world.group("pair", 2)
-        await world.create(a_real_pod("pair-0", group="pair"))
-        await world.create(a_real_pod("pair-1", group="pair", scheduler="default-scheduler"))
-        await world.until(lambda: len(world.bound("pair")) == 2)
+    await world.nodes(a_real_node("n1"))
+    await world.group("pair", 2)
+    await world.create(a_real_pod("pair-0", group="pair"))
+    await world.create(a_real_pod("pair-1", group="pair", scheduler="default-scheduler"))
+    await world.until(lambda: len(world.bound("pair")) == 2)
 
 
 async def test_profiles_differ_by_scheduler_name(cluster: Cluster) -> None:

@@ -22,7 +22,7 @@ from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.controlplane import ControlPlane
-from tests.conftest import Cluster, real_cluster
+from tests.conftest import real_cluster
 
 from .bench import Bench
 from .bench import a_node as a_bench_node
@@ -76,85 +76,79 @@ async def until_condition(world: World, name: str, status: str, said: str = "") 
             await asyncio.sleep(0.2)  # of a kind nobody here watches
 
 
-async def test_a_native_gang_waits_for_room_and_is_then_scheduled_whole(cluster: Cluster) -> None:
+async def test_a_native_gang_waits_for_room_and_is_then_scheduled_whole(world: World) -> None:
     """A 1.37 gang that does not fit says so in its condition; with room it is bound whole and says that, for good."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_node("n1", cpu="2"))
-        await world.client.create(workload_v1beta1.POD_GROUP, a_native_group("gang", 3), world.namespace)
-        await world.create(*(a_native_pod(f"gang-{number}", "gang") for number in range(3)))
-        await until_condition(world, "gang", "False", "gets rejected")
-        assert world.bound() == []
+    await world.nodes(a_node("n1", cpu="2"))
+    await world.client.create(workload_v1beta1.POD_GROUP, a_native_group("gang", 3), world.namespace)
+    await world.create(*(a_native_pod(f"gang-{number}", "gang") for number in range(3)))
+    await until_condition(world, "gang", "False", "gets rejected")
+    assert world.bound() == []
 
-        await world.nodes(a_node("n2", cpu="2"))
-        await world.until(lambda: len(world.bound("gang")) == 3)
-        await until_condition(world, "gang", "True")
+    await world.nodes(a_node("n2", cpu="2"))
+    await world.until(lambda: len(world.bound("gang")) == 3)
+    await until_condition(world, "gang", "True")
 
 
 @embedded
-async def test_pods_wait_for_their_group(cluster: Cluster) -> None:
+async def test_pods_wait_for_their_group(world: World) -> None:
     """Pods that name a group which is not there wait for it; a basic group has no quorum."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_node("n1", cpu="1"))
-        await world.create(*(a_native_pod(f"basic-{number}", "basic") for number in range(2)))
-        await world.until(lambda: "pod group test/basic not found" in world.message("basic-0"))
-        await world.client.create(workload_v1beta1.POD_GROUP, a_native_group("basic", None), world.namespace)
-        await world.until(lambda: len(world.bound("basic")) == 1)
+    await world.nodes(a_node("n1", cpu="1"))
+    await world.create(*(a_native_pod(f"basic-{number}", "basic") for number in range(2)))
+    await world.until(lambda: "pod group test/basic not found" in world.message("basic-0"))
+    await world.client.create(workload_v1beta1.POD_GROUP, a_native_group("basic", None), world.namespace)
+    await world.until(lambda: len(world.bound("basic")) == 1)
 
 
 @embedded
-async def test_surplus_members_follow(cluster: Cluster) -> None:
+async def test_surplus_members_follow(world: World) -> None:
     """At least minCount members are bound together; one beyond it waits for room without holding anybody up."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_node("n1", cpu="3"))
-        await world.client.create(workload_v1beta1.POD_GROUP, a_native_group("gang", 3), world.namespace)
-        await world.create(*(a_native_pod(f"gang-{number}", "gang") for number in range(4)))
-        await world.until(lambda: len(world.bound("gang")) == 3)
-        await world.nodes(a_node("n2", cpu="1"))
-        await world.until(lambda: len(world.bound("gang")) == 4)
+    await world.nodes(a_node("n1", cpu="3"))
+    await world.client.create(workload_v1beta1.POD_GROUP, a_native_group("gang", 3), world.namespace)
+    await world.create(*(a_native_pod(f"gang-{number}", "gang") for number in range(4)))
+    await world.until(lambda: len(world.bound("gang")) == 3)
+    await world.nodes(a_node("n2", cpu="1"))
+    await world.until(lambda: len(world.bound("gang")) == 4)
 
 
 @embedded
-async def test_a_smaller_quorum_unblocks(cluster: Cluster) -> None:
+async def test_a_smaller_quorum_unblocks(world: World) -> None:
     """When minCount is lowered to what fits, the gang is scheduled; raising it again changes nothing."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_node("n1", cpu="2"))
-        await world.client.create(workload_v1beta1.POD_GROUP, a_native_group("gang", 3), world.namespace)
-        await world.create(*(a_native_pod(f"gang-{number}", "gang") for number in range(3)))
-        await until_condition(world, "gang", "False")
-        patch = {"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
-        await world.client.patch(workload_v1beta1.POD_GROUP, "gang", patch, world.namespace)
-        await world.until(lambda: len(world.bound("gang")) == 2, seconds=5)
+    await world.nodes(a_node("n1", cpu="2"))
+    await world.client.create(workload_v1beta1.POD_GROUP, a_native_group("gang", 3), world.namespace)
+    await world.create(*(a_native_pod(f"gang-{number}", "gang") for number in range(3)))
+    await until_condition(world, "gang", "False")
+    patch = {"spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
+    await world.client.patch(workload_v1beta1.POD_GROUP, "gang", patch, world.namespace)
+    await world.until(lambda: len(world.bound("gang")) == 2, seconds=5)
 
 
 @embedded
-async def test_all_members_lie_in_one_domain(cluster: Cluster) -> None:
+async def test_all_members_lie_in_one_domain(world: World) -> None:
     """A gang with a topology key goes to one domain: the tightest that holds it, not one it would be split over."""
-    async with a_world(cluster) as world, world.scheduling():
-        for rack, cpu in (("a", "2"), ("b", "6"), ("c", "3")):
-            await world.nodes(a_node(f"n-{rack}", cpu=cpu, labels={RACK: rack}))
-        await world.nodes(a_node("unlabelled", cpu="9"))
-        group = a_native_group("gang", 3, topology=RACK)
-        await world.client.create(workload_v1beta1.POD_GROUP, group, world.namespace)
-        await world.create(*(a_native_pod(f"gang-{number}", "gang") for number in range(3)))
-        await world.until(lambda: len(world.bound("gang")) == 3)
-        assert {world.node_of(name) for name in world.bound("gang")} == {"n-c"}
+    for rack, cpu in (("a", "2"), ("b", "6"), ("c", "3")):
+        await world.nodes(a_node(f"n-{rack}", cpu=cpu, labels={RACK: rack}))
+    await world.nodes(a_node("unlabelled", cpu="9"))
+    group = a_native_group("gang", 3, topology=RACK)
+    await world.client.create(workload_v1beta1.POD_GROUP, group, world.namespace)
+    await world.create(*(a_native_pod(f"gang-{number}", "gang") for number in range(3)))
+    await world.until(lambda: len(world.bound("gang")) == 3)
+    assert {world.node_of(name) for name in world.bound("gang")} == {"n-c"}
 
 
 @embedded
-async def test_a_gang_that_fits_no_domain_waits(cluster: Cluster) -> None:
+async def test_a_gang_that_fits_no_domain_waits(world: World) -> None:
     """A gang that fits the cluster but no single domain is not split; a domain that grows takes it."""
-    async with a_world(cluster) as world, world.scheduling():
-        for number in range(3):
-            await world.nodes(a_node(f"n{number}", cpu="2", labels={RACK: str(number)}))
-        group = a_native_group("gang", 3, topology=RACK)
-        await world.client.create(workload_v1beta1.POD_GROUP, group, world.namespace)
-        await world.create(*(a_native_pod(f"gang-{number}", "gang") for number in range(3)))
-        await until_condition(world, "gang", "False")
-        await world.settle(30)
-        assert world.bound() == []
-        await world.nodes(a_node("n3", cpu="2", labels={RACK: "1"}))
-        await world.until(lambda: len(world.bound("gang")) == 3)
-        assert {world.node_of(name) for name in world.bound("gang")} == {"n1", "n3"}
+    for number in range(3):
+        await world.nodes(a_node(f"n{number}", cpu="2", labels={RACK: str(number)}))
+    group = a_native_group("gang", 3, topology=RACK)
+    await world.client.create(workload_v1beta1.POD_GROUP, group, world.namespace)
+    await world.create(*(a_native_pod(f"gang-{number}", "gang") for number in range(3)))
+    await until_condition(world, "gang", "False")
+    await world.settle(30)
+    assert world.bound() == []
+    await world.nodes(a_node("n3", cpu="2", labels={RACK: "1"}))
+    await world.until(lambda: len(world.bound("gang")) == 3)
+    assert {world.node_of(name) for name in world.bound("gang")} == {"n1", "n3"}
 
 
 @embedded
@@ -309,21 +303,20 @@ async def test_a_group_may_say_that_it_never_preempts(bench: Bench, policy: str 
 
 
 @embedded
-async def test_the_priority_class_of_a_group_may_say_that_it_never_preempts(cluster: Cluster) -> None:
+async def test_the_priority_class_of_a_group_may_say_that_it_never_preempts(world: World) -> None:
     """The coscheduler reads priority classes: a group that names such a one takes nobody's place."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_node("n1", cpu="1"))
-        await world.priority("high", 1000)
-        polite = {"metadata": {"name": "polite"}, "value": 1000, "preemptionPolicy": "Never"}
-        await world.client.create(PRIORITY_CLASS, polite)
-        await world.create(a_pod("low"))
-        await world.until(lambda: world.bound() == ["low"])
-        group = a_native_group("gang", 1)
-        group["spec"]["priorityClassName"] = "polite"
-        await world.client.create(workload_v1beta1.POD_GROUP, group, world.namespace)
-        await world.create(a_native_pod("gang-0", "gang", priorityClassName="high"))
-        await world.until(lambda: "preemptionPolicy=Never" in world.message("gang-0"))
-        assert world.bound() == ["low"]
+    await world.nodes(a_node("n1", cpu="1"))
+    await world.priority("high", 1000)
+    polite = {"metadata": {"name": "polite"}, "value": 1000, "preemptionPolicy": "Never"}
+    await world.client.create(PRIORITY_CLASS, polite)
+    await world.create(a_pod("low"))
+    await world.until(lambda: world.bound() == ["low"])
+    group = a_native_group("gang", 1)
+    group["spec"]["priorityClassName"] = "polite"
+    await world.client.create(workload_v1beta1.POD_GROUP, group, world.namespace)
+    await world.create(a_native_pod("gang-0", "gang", priorityClassName="high"))
+    await world.until(lambda: "preemptionPolicy=Never" in world.message("gang-0"))
+    assert world.bound() == ["low"]
 
 
 @embedded

@@ -12,7 +12,7 @@ from spinney.coscheduling.process.pod_group_controller import PodGroupController
 from spinney.kube.manager import Manager
 from tests.conftest import Cluster
 
-from .world import a_node, a_pod, a_world
+from .world import World, a_node, a_pod, a_world
 
 
 def a_group(minimum: int = 2, phase: str = "", **status: Any) -> PodGroup:
@@ -87,29 +87,28 @@ def test_a_status_that_is_right_is_not_changed() -> None:
     assert next_status(again, pods(Running=2)) == status
 
 
-async def test_the_life_of_a_group(cluster: Cluster) -> None:
+async def test_the_life_of_a_group(world: World) -> None:
     """Controller 1 and 2: Pending, Scheduling, Running, Failed and back, Finished, as the pods go through it."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.group("life", 2)
-        await world.until(lambda: world.status("life").phase == "Pending")
-        await world.create(a_pod("life-0", group="life"), a_pod("life-1", group="life"), a_pod("other"))
-        await world.until(lambda: world.status("life").phase == "Scheduling")
-        await world.nodes(a_node("n1"))
-        await world.until(lambda: world.status("life").scheduled == 2)
-        for name in ("life-0", "life-1"):
-            await world.phase(name, "Running")
-        await world.until(lambda: world.status("life").phase == "Running")
-        await world.phase("life-1", "Failed")
-        await world.until(lambda: world.status("life").phase == "Failed")
-        await world.delete("life-1")
-        await world.create(a_pod("life-2", group="life"))
-        await world.until(lambda: bool(world.node_of("life-2")))
-        await world.phase("life-2", "Running")
-        await world.until(lambda: world.status("life").phase == "Running")
-        for name in ("life-0", "life-2"):
-            await world.phase(name, "Succeeded")
-        await world.until(lambda: world.status("life").phase == "Finished")
-        assert world.status("life").succeeded == 2
+    await world.group("life", 2)
+    await world.until(lambda: world.status("life").phase == "Pending")
+    await world.create(a_pod("life-0", group="life"), a_pod("life-1", group="life"), a_pod("other"))
+    await world.until(lambda: world.status("life").phase == "Scheduling")
+    await world.nodes(a_node("n1"))
+    await world.until(lambda: world.status("life").scheduled == 2)
+    for name in ("life-0", "life-1"):
+        await world.phase(name, "Running")
+    await world.until(lambda: world.status("life").phase == "Running")
+    await world.phase("life-1", "Failed")
+    await world.until(lambda: world.status("life").phase == "Failed")
+    await world.delete("life-1")
+    await world.create(a_pod("life-2", group="life"))
+    await world.until(lambda: bool(world.node_of("life-2")))
+    await world.phase("life-2", "Running")
+    await world.until(lambda: world.status("life").phase == "Running")
+    for name in ("life-0", "life-2"):
+        await world.phase(name, "Succeeded")
+    await world.until(lambda: world.status("life").phase == "Finished")
+    assert world.status("life").succeeded == 2
 
 
 @pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)

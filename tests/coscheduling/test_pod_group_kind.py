@@ -117,18 +117,17 @@ async def test_describe_tells_the_story(tmp_path: Path) -> None:
         assert (await row(kubectl, "train", "Running"))[:7] == ["train", "Running", "2", "2", "2", "0", "0"]
 
 
-async def test_the_condition_is_written_where_the_kind_has_it(cluster: Cluster) -> None:
+async def test_the_condition_is_written_where_the_kind_has_it(world: World) -> None:
     """A group that waits says why in its condition; when it is placed the condition turns."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.gang("gang", 3)
-        await world.nodes(a_node("n1", cpu="2"))
-        await world.until(lambda: "Insufficient cpu" in condition(world, "gang")[1])
-        assert condition(world, "gang")[0] == "False"
-        await world.nodes(a_node("n2", cpu="2"))
-        await world.until(lambda: condition(world, "gang")[0] == "True")
-        assert await world.events("FailedScheduling", "PodGroup", least=1, saying="Insufficient cpu")
-        told = await world.events("Scheduled", "PodGroup", least=1)
-        assert told == ["3 pods, as many as must run together, have their nodes"]
+    await world.gang("gang", 3)
+    await world.nodes(a_node("n1", cpu="2"))
+    await world.until(lambda: "Insufficient cpu" in condition(world, "gang")[1])
+    assert condition(world, "gang")[0] == "False"
+    await world.nodes(a_node("n2", cpu="2"))
+    await world.until(lambda: condition(world, "gang")[0] == "True")
+    assert await world.events("FailedScheduling", "PodGroup", least=1, saying="Insufficient cpu")
+    told = await world.events("Scheduled", "PodGroup", least=1)
+    assert told == ["3 pods, as many as must run together, have their nodes"]
 
 
 def condition(world: World, group: str) -> tuple[str, str]:

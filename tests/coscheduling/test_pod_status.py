@@ -15,7 +15,7 @@ from tests.conftest import Cluster
 from .bench import Bench
 from .bench import a_node as a_bench_node
 from .bench import a_pod as a_bench_pod
-from .world import SCHEDULER, a_node, a_pod, a_world
+from .world import SCHEDULER, World, a_node, a_pod, a_world
 
 pytestmark = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
 
@@ -102,19 +102,18 @@ async def test_what_is_overtaken_is_not_written(cluster: Cluster) -> None:
         assert slow.writes == ["PATCH status"] * 2
 
 
-async def test_the_time_of_the_condition_is_that_of_its_turn(cluster: Cluster) -> None:
+async def test_the_time_of_the_condition_is_that_of_its_turn(world: World) -> None:
     """A new message does not move the time since which the pod has been unschedulable."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.create(a_pod("p", cpu="64"))
-        await world.until(lambda: bool(world.message("p")))
-        first = world.pods["p"].condition("PodScheduled")
-        await world.settle(10)
-        await world.nodes(a_node("n1"))
-        await world.until(lambda: world.message("p").startswith("0/1 nodes"))
-        second = world.pods["p"].condition("PodScheduled")
-        assert first is not None
-        assert second is not None
-        assert first.last_transition_time == second.last_transition_time is not None
+    await world.create(a_pod("p", cpu="64"))
+    await world.until(lambda: bool(world.message("p")))
+    first = world.pods["p"].condition("PodScheduled")
+    await world.settle(10)
+    await world.nodes(a_node("n1"))
+    await world.until(lambda: world.message("p").startswith("0/1 nodes"))
+    second = world.pods["p"].condition("PodScheduled")
+    assert first is not None
+    assert second is not None
+    assert first.last_transition_time == second.last_transition_time is not None
 
 
 async def test_a_failure_is_no_verdict_on_the_pod(cluster: Cluster) -> None:
@@ -146,21 +145,20 @@ class _RefusesBinds(SlowPatches):
         return await super().request(request)
 
 
-async def test_a_promise_is_written_and_taken_back(cluster: Cluster) -> None:
+async def test_a_promise_is_written_and_taken_back(world: World) -> None:
     """A pod that waits for victims to go names its node; when it is bound the API server has cleared that."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_node("n1", cpu="1"))
-        await world.priority("high", 1000)
-        victim = a_pod("victim")
-        victim["spec"]["terminationGracePeriodSeconds"] = 5
-        await world.create(victim)
-        await world.until(lambda: bool(world.node_of("victim")))
-        await world.create(a_pod("important", priority_class="high"))
-        await world.until(lambda: world.nominated("important") == "n1")
-        await world.client.delete(POD, "victim", world.namespace, grace_period_seconds=0)
-        await world.until(lambda: world.node_of("important") == "n1")
-        await world.settle(5)
-        assert world.nominated("important") == ""
+    await world.nodes(a_node("n1", cpu="1"))
+    await world.priority("high", 1000)
+    victim = a_pod("victim")
+    victim["spec"]["terminationGracePeriodSeconds"] = 5
+    await world.create(victim)
+    await world.until(lambda: bool(world.node_of("victim")))
+    await world.create(a_pod("important", priority_class="high"))
+    await world.until(lambda: world.nominated("important") == "n1")
+    await world.client.delete(POD, "victim", world.namespace, grace_period_seconds=0)
+    await world.until(lambda: world.node_of("important") == "n1")
+    await world.settle(5)
+    assert world.nominated("important") == ""
 
 
 async def test_waiting_groups_cost_nothing(bench: Bench) -> None:

@@ -34,16 +34,15 @@ async def test_equal_priority_and_only_the_first_fits(cluster: Cluster, interlea
             assert world.bound("pg2") == []
 
 
-async def test_a_group_short_of_members_leaves_room_to_others(cluster: Cluster) -> None:
+async def test_a_group_short_of_members_leaves_room_to_others(world: World) -> None:
     """Pods of an incomplete group do not run; pods without a group do."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_node("n1", cpu="4"))
-        await world.group("short", 4)
-        await created(world, ["short"], interleaved=False, size=3)
-        await world.create(*(a_pod(f"single-{number}") for number in range(3)))
-        await world.until(lambda: len(world.bound("single")) == 3)
-        await world.settle(10)
-        assert world.bound("short") == []
+    await world.nodes(a_node("n1", cpu="4"))
+    await world.group("short", 4)
+    await created(world, ["short"], interleaved=False, size=3)
+    await world.create(*(a_pod(f"single-{number}") for number in range(3)))
+    await world.until(lambda: len(world.bound("single")) == 3)
+    await world.settle(10)
+    assert world.bound("short") == []
 
 
 @pytest.mark.parametrize("interleaved", INTERLEAVED)
@@ -81,47 +80,44 @@ async def test_single_pods_of_higher_priority_beat_a_gang(cluster: Cluster) -> N
 
 
 @pytest.mark.parametrize("resources", [{}, {"minResources": {"cpu": "4"}}], ids=["", "min-resources"])
-async def test_three_interleaved_groups_of_which_one_fits(cluster: Cluster, resources: dict[str, object]) -> None:
+async def test_three_interleaved_groups_of_which_one_fits(world: World, resources: dict[str, object]) -> None:
     """Of three groups whose pods arrive in turn, exactly one runs, with and without minimum resources."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_node("n1", cpu="5"))
-        names = ["pg1", "pg2", "pg3"]
-        for name in names:
-            await world.group(name, 4, **resources)
-        await created(world, names, interleaved=True)
-        await world.until(lambda: len(world.bound()) == 4)
-        await world.settle(60)
-        assert [len(world.bound(name)) for name in names].count(4) == 1
-        assert len(world.bound()) == 4
+    await world.nodes(a_node("n1", cpu="5"))
+    names = ["pg1", "pg2", "pg3"]
+    for name in names:
+        await world.group(name, 4, **resources)
+    await created(world, names, interleaved=True)
+    await world.until(lambda: len(world.bound()) == 4)
+    await world.settle(60)
+    assert [len(world.bound(name)) for name in names].count(4) == 1
+    assert len(world.bound()) == 4
 
 
-async def test_two_groups_with_minimum_resources_of_which_one_fits(cluster: Cluster) -> None:
+async def test_two_groups_with_minimum_resources_of_which_one_fits(world: World) -> None:
     """Of two groups that name what they need in total, the one that does not fit beside the other does not start."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_node("n1", cpu="5"))
-        await world.group("first", 3, minResources={"cpu": "3"})
-        await created(world, ["first"], interleaved=False, size=3)
-        await world.until(lambda: len(world.bound("first")) == 3)
-        await world.group("second", 3, minResources={"cpu": "3"})
-        await created(world, ["second"], interleaved=False, size=3)
-        await world.until(lambda: "resource gap of pod group" in world.message("second-0"))
-        assert world.bound("second") == []
+    await world.nodes(a_node("n1", cpu="5"))
+    await world.group("first", 3, minResources={"cpu": "3"})
+    await created(world, ["first"], interleaved=False, size=3)
+    await world.until(lambda: len(world.bound("first")) == 3)
+    await world.group("second", 3, minResources={"cpu": "3"})
+    await created(world, ["second"], interleaved=False, size=3)
+    await world.until(lambda: "resource gap of pod group" in world.message("second-0"))
+    assert world.bound("second") == []
 
 
-async def test_completed_pods_do_not_count(cluster: Cluster) -> None:
+async def test_completed_pods_do_not_count(world: World) -> None:
     """A member that has ended is not part of the quorum: the rest waits for a replacement."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_node("n1", cpu="4"))
-        await world.group("pair", 2)
-        ended = a_pod("pair-0", group="pair")
-        ended["spec"]["nodeName"] = "n1"
-        await world.create(ended)
-        await world.phase("pair-0", "Succeeded")
-        await world.create(a_pod("pair-1", group="pair"))
-        await world.settle(10)
-        assert not world.node_of("pair-1")
-        await world.create(a_pod("pair-2", group="pair"))
-        await world.until(lambda: bool(world.node_of("pair-1")) and bool(world.node_of("pair-2")))
+    await world.nodes(a_node("n1", cpu="4"))
+    await world.group("pair", 2)
+    ended = a_pod("pair-0", group="pair")
+    ended["spec"]["nodeName"] = "n1"
+    await world.create(ended)
+    await world.phase("pair-0", "Succeeded")
+    await world.create(a_pod("pair-1", group="pair"))
+    await world.settle(10)
+    assert not world.node_of("pair-1")
+    await world.create(a_pod("pair-2", group="pair"))
+    await world.until(lambda: bool(world.node_of("pair-1")) and bool(world.node_of("pair-2")))
 
 
 async def test_back_off_lets_a_smaller_group_run(cluster: Cluster) -> None:
@@ -136,17 +132,16 @@ async def test_back_off_lets_a_smaller_group_run(cluster: Cluster) -> None:
         assert world.bound("large") == []
 
 
-async def test_gated_members_count_when_their_gates_are_gone(cluster: Cluster) -> None:
+async def test_gated_members_count_when_their_gates_are_gone(world: World) -> None:
     """A group whose members are gated is not tried until enough of them are free."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_node("n1", cpu="4"))
-        await world.group("gated", 3)
-        await world.create(*(a_pod(f"gated-{number}", group="gated") for number in range(2)))
-        await world.create(a_pod("gated-2", group="gated", schedulingGates=[{"name": "later"}]))
-        await world.until(lambda: "1 of them gated" in world.message("gated-0"))
-        assert world.bound() == []
-        await world.client.patch(POD, "gated-2", {"spec": {"schedulingGates": None}}, world.namespace)
-        await world.until(lambda: len(world.bound("gated")) == 3)
+    await world.nodes(a_node("n1", cpu="4"))
+    await world.group("gated", 3)
+    await world.create(*(a_pod(f"gated-{number}", group="gated") for number in range(2)))
+    await world.create(a_pod("gated-2", group="gated", schedulingGates=[{"name": "later"}]))
+    await world.until(lambda: "1 of them gated" in world.message("gated-0"))
+    assert world.bound() == []
+    await world.client.patch(POD, "gated-2", {"spec": {"schedulingGates": None}}, world.namespace)
+    await world.until(lambda: len(world.bound("gated")) == 3)
 
 
 async def test_a_restart_in_the_middle_completes_the_group(cluster: Cluster) -> None:
@@ -164,25 +159,24 @@ async def test_a_restart_in_the_middle_completes_the_group(cluster: Cluster) -> 
             await world.until(lambda: world.status("torn").phase == "Scheduling")
 
 
-async def test_victims_are_told_and_deleted(cluster: Cluster) -> None:
+async def test_victims_are_told_and_deleted(world: World) -> None:
     """A pod that is preempted gets the DisruptionTarget condition and an event; the preemptor gets its node."""
-    async with a_world(cluster) as world, world.scheduling():
-        await world.nodes(a_node("n1", cpu="1"))
-        await world.priority("high", 1000)
-        victim = a_pod("victim")
-        victim["spec"]["terminationGracePeriodSeconds"] = 5
-        await world.create(victim)
-        await world.until(lambda: bool(world.node_of("victim")))
-        await world.create(a_pod("important", priority_class="high"))
-        await world.until(lambda: world.pods["victim"].is_true("DisruptionTarget"))
-        await world.until(lambda: world.nominated("important") == "n1")
-        await world.until(lambda: world.pods["victim"].metadata.deleting)
-        await world.delete("victim")
-        await world.until(lambda: world.node_of("important") == "n1")
-        assert len(await world.events("Preempted", least=1)) == 1
-        why = "0/1 nodes are available: 1 Insufficient cpu."
-        failed = await world.events("FailedScheduling", least=1, saying=why)
-        assert any(text.startswith(why) for text in failed)
+    await world.nodes(a_node("n1", cpu="1"))
+    await world.priority("high", 1000)
+    victim = a_pod("victim")
+    victim["spec"]["terminationGracePeriodSeconds"] = 5
+    await world.create(victim)
+    await world.until(lambda: bool(world.node_of("victim")))
+    await world.create(a_pod("important", priority_class="high"))
+    await world.until(lambda: world.pods["victim"].is_true("DisruptionTarget"))
+    await world.until(lambda: world.nominated("important") == "n1")
+    await world.until(lambda: world.pods["victim"].metadata.deleting)
+    await world.delete("victim")
+    await world.until(lambda: world.node_of("important") == "n1")
+    assert len(await world.events("Preempted", least=1)) == 1
+    why = "0/1 nodes are available: 1 Insufficient cpu."
+    failed = await world.events("FailedScheduling", least=1, saying=why)
+    assert any(text.startswith(why) for text in failed)
 
 
 async def test_a_scheduler_that_stops_leaves_nothing_behind(cluster: Cluster) -> None:

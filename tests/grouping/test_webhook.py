@@ -30,7 +30,7 @@ from spinney.kube.errors import NotFound
 from spinney.kube.webhooks.certificates import new_certificate
 from spinney.kube.webhooks.registration import unregister
 from spinney.kube.webhooks.server import ServicePlace, WebhookServer
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import Runtime
 from spinney.runtime.tasks import end
 from spinney.server import ApiServer, ServerOptions
 from spinney.server.admission.calling import CallFailed
@@ -40,6 +40,7 @@ from tests.conftest import Cluster
 from tests.grouping.staging import WITHIN
 from tests.grouping.test_controller import A_JOB
 from tests.grouping.world import JOB, a_pod, a_world, reference
+from tests.virtual_time import on_virtual_time
 
 SPEC: JSON = {"parallelism": 2, "completions": 2, **A_JOB}
 PLACE = ServicePlace(SERVICE, "system")
@@ -110,72 +111,60 @@ def is_told(pod: JSON) -> bool:
     return marks.POD_GANG in pod["metadata"].get("labels", {})
 
 
-def test_pods_are_told_by_the_answer_to_a_review() -> None:
+@on_virtual_time
+async def test_pods_are_told_by_the_answer_to_a_review() -> None:
     """What they say themselves stays; a pod without labels and annotations gets them."""
-
-    async def story() -> None:
-        async with asked(GrouperConfiguration(scheduler_names=SERVED)) as (client, _):
-            owner = await a_job(client)
-            assert is_told(await client.create(POD, a_pod("train-0", owner), TENANT))
-            own = await client.create(POD, a_pod("train-1", owner, labels={"a": "b"}, annotations={"c": "d"}), TENANT)
-            assert is_told(own)
-            assert own["metadata"]["labels"]["a"] == "b"
-            assert own["metadata"]["annotations"]["c"] == "d"
-
-    run_virtual(story())
+    async with asked(GrouperConfiguration(scheduler_names=SERVED)) as (client, _):
+        owner = await a_job(client)
+        assert is_told(await client.create(POD, a_pod("train-0", owner), TENANT))
+        own = await client.create(POD, a_pod("train-1", owner, labels={"a": "b"}, annotations={"c": "d"}), TENANT)
+        assert is_told(own)
+        assert own["metadata"]["labels"]["a"] == "b"
+        assert own["metadata"]["annotations"]["c"] == "d"
 
 
-def test_the_api_server_asks_only_about_pods_that_are_concerned() -> None:
+@on_virtual_time
+async def test_the_api_server_asks_only_about_pods_that_are_concerned() -> None:
     """Not about those of other schedulers or of Grove's gangs, nor without the labels that are asked for."""
     written = GrouperConfiguration(
         scheduler_names=SERVED, pod_labels={"grouped": "yes"}, namespace_labels={"team": TENANT}
     )
     concerned = {"grouped": "yes"}
-
-    async def story() -> None:
-        async with asked(written) as (client, line):
-            owner = await a_job(client)
-            for pod in (
-                a_pod("others", owner, scheduler="default-scheduler", labels=concerned),
-                a_pod("groves", owner, labels={**concerned, marks.POD_GANG: "theirs"}),
-                a_pod("unlabelled", owner),
-                a_pod("train-0", owner, labels=concerned),
-            ):
-                await client.create(POD, pod, TENANT)
-            await client.create(POD, a_pod("elsewhere", labels=concerned), PLACE.namespace)
-            await client.patch(POD, "train-0", {"metadata": {"labels": {"a": "b"}}}, TENANT)
-            assert line.carried == ["train-0"]
-
-    run_virtual(story())
+    async with asked(written) as (client, line):
+        owner = await a_job(client)
+        for pod in (
+            a_pod("others", owner, scheduler="default-scheduler", labels=concerned),
+            a_pod("groves", owner, labels={**concerned, marks.POD_GANG: "theirs"}),
+            a_pod("unlabelled", owner),
+            a_pod("train-0", owner, labels=concerned),
+        ):
+            await client.create(POD, pod, TENANT)
+        await client.create(POD, a_pod("elsewhere", labels=concerned), PLACE.namespace)
+        await client.patch(POD, "train-0", {"metadata": {"labels": {"a": "b"}}}, TENANT)
+        assert line.carried == ["train-0"]
 
 
-def test_a_webhook_that_does_not_answer_keeps_no_pod_from_being_created() -> None:
+@on_virtual_time
+async def test_a_webhook_that_does_not_answer_keeps_no_pod_from_being_created() -> None:
     """The grouper tells it afterwards."""
-
-    async def story() -> None:
-        async with asked(GrouperConfiguration(scheduler_names=SERVED)) as (client, line):
-            line.reviews = None
-            pod = await client.create(POD, a_pod("train-0", await a_job(client)), TENANT)
-            assert not is_told(pod)
-            await asyncio.sleep(10)
-            assert is_told(await client.get(POD, "train-0", TENANT))
-
-    run_virtual(story())
+    async with asked(GrouperConfiguration(scheduler_names=SERVED)) as (client, line):
+        line.reviews = None
+        pod = await client.create(POD, a_pod("train-0", await a_job(client)), TENANT)
+        assert not is_told(pod)
+        await asyncio.sleep(10)
+        assert is_told(await client.get(POD, "train-0", TENANT))
 
 
-def test_the_configuration_goes_with_the_role_or_when_it_is_switched_off() -> None:
-    """Whoever uninstalls the grouper leaves no webhook behind that nobody answers."""
-
-    async def story() -> None:
-        async with asked(GrouperConfiguration(scheduler_names=SERVED)) as (client, _):
-            found = await client.get(MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
-            assert "ownerReferences" not in found["metadata"]
-            await unregister(client, MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
-            with pytest.raises(NotFound):
-                await client.get(MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
-            await unregister(client, MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
-
-    run_virtual(story())
+@on_virtual_time
+async def test_the_configuration_goes_with_the_role_or_when_it_is_switched_off() -> None:
+    """A grouper that is uninstalled leaves no webhook behind that nothing answers."""
+    async with asked(GrouperConfiguration(scheduler_names=SERVED)) as (client, _):
+        found = await client.get(MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
+        assert "ownerReferences" not in found["metadata"]
+        await unregister(client, MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
+        with pytest.raises(NotFound):
+            await client.get(MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
+        await unregister(client, MUTATING_WEBHOOK_CONFIGURATION, WEBHOOK)
 
 
 async def test_it_is_served_over_tls_and_registered() -> None:

@@ -43,7 +43,7 @@ class SlowDiscovery:
 
 
 @on_virtual_time
-async def test_whoever_starts_after_an_installation_finds_the_kinds() -> None:
+async def test_a_client_that_starts_after_an_installation_finds_the_kinds() -> None:
     """A process asks discovery once, at its start, what there is: what was installed before is among it."""
     runtime = Runtime.virtual()
     client = Client(SlowDiscovery(InProcessTransport(ApiServer(runtime)), answers=3), runtime)

@@ -91,7 +91,7 @@ async def test_back_off_doubles_and_is_forgotten() -> None:
 
 
 @on_virtual_time
-async def test_shut_down_tells_whoever_waits() -> None:
+async def test_shut_down_tells_the_workers_that_wait() -> None:
     """A worker waiting for a key learns that the queue was closed, and nothing is handed out afterwards."""
     queue = WorkQueue(Runtime.virtual())
     waiting = [asyncio.create_task(queue.get()) for _ in range(3)]

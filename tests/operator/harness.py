@@ -22,6 +22,7 @@ from spinney.operator.pod_states import has_gate
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
+from tests.virtual_time import given
 
 SPINNEY = Profiles((Profile("default-scheduler"), Profile("spinney-scheduler")), "spinney-scheduler")
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
@@ -194,6 +195,11 @@ class World:
         await asyncio.sleep(seconds)
         assert self.witness.violations == []
 
+    async def bring_up(self, pcs: PodCliqueSet, seconds: float = 5.0) -> None:
+        """Apply a PodCliqueSet and let everything that follows from it happen."""
+        await self.apply(pcs)
+        await self.settle(seconds)
+
     async def pods(self, **labels: str) -> list[Pod]:
         """Return the pods of the namespace that are not being deleted, by name."""
         listing = await self.client.list(POD, self.namespace, type=Pod)
@@ -252,6 +258,10 @@ async def a_world(
             await asyncio.gather(*tasks, return_exceptions=True)
             if ended_by_itself:
                 await tasks[0]  # says why: a test that failed has failed because of it
+
+
+given_a_world = given(a_world)
+"""Run a test with an operator on a cluster of its own."""
 
 
 async def follow(world: World) -> None:

@@ -30,7 +30,7 @@ from spinney.operator.status.clustertopologybinding import binding_status
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group, a_topology
-from tests.operator.harness import World, a_world
+from tests.operator.harness import World, a_world, given_a_world
 from tests.virtual_time import on_virtual_time
 
 EVENT = Resource("", "v1", "Event", "events")
@@ -55,25 +55,23 @@ async def part(world: World, resource: Resource, name: str) -> JSON:
     return found
 
 
-@on_virtual_time
-async def test_init_containers_may_watch_the_pods_they_wait_for() -> None:
+@given_a_world
+async def test_init_containers_may_watch_the_pods_they_wait_for(world: World) -> None:
     """ServiceAccount, Role, RoleBinding and token are those of the specification; app names have no colon."""
-    async with a_world() as world:
-        await world.apply(ordered())
-        await world.settle()
-        account = await part(world, SERVICE_ACCOUNT, "model")
-        assert account["automountServiceAccountToken"] is True
-        role = await part(world, ROLE, "grove.io:pcs:model")
-        assert role["metadata"]["labels"][marks.APP_NAME] == "grove.io-pcs-model"
-        assert role["rules"] == [
-            {"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}
-        ]
-        binding = await part(world, ROLE_BINDING, "grove.io:pcs:model")
-        assert binding["roleRef"]["name"] == "grove.io:pcs:model"
-        assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "model", "namespace": "test"}]
-        secret = await part(world, SECRET, "model-ic-sat")
-        assert secret["type"] == "kubernetes.io/service-account-token"
-        assert secret["metadata"]["annotations"]["kubernetes.io/service-account.name"] == "model"
+    await world.bring_up(ordered())
+    account = await part(world, SERVICE_ACCOUNT, "model")
+    assert account["automountServiceAccountToken"] is True
+    role = await part(world, ROLE, "grove.io:pcs:model")
+    assert role["metadata"]["labels"][marks.APP_NAME] == "grove.io-pcs-model"
+    assert role["rules"] == [
+        {"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["get", "list", "watch"]}
+    ]
+    binding = await part(world, ROLE_BINDING, "grove.io:pcs:model")
+    assert binding["roleRef"]["name"] == "grove.io:pcs:model"
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "model", "namespace": "test"}]
+    secret = await part(world, SECRET, "model-ic-sat")
+    assert secret["type"] == "kubernetes.io/service-account-token"
+    assert secret["metadata"]["annotations"]["kubernetes.io/service-account.name"] == "model"
 
 
 class SlowToSeeRoles(InProcessTransport):
@@ -100,125 +98,110 @@ async def test_a_role_is_bound_once_the_api_server_has_seen_it() -> None:
     """A Role takes a moment to be known to whoever checks its binding; waiting for it is no failed reconcile."""
     with capture_logs() as logs:
         async with a_world(line=SlowToSeeRoles) as world:
-            await world.apply(ordered())
-            await world.settle()
+            await world.bring_up(ordered())
             await part(world, ROLE_BINDING, "grove.io:pcs:model")
     assert [each for each in logs if each["event"] == "reconcile failed"] == []
 
 
-@on_virtual_time
-async def test_without_an_order_there_is_no_token() -> None:
+@given_a_world
+async def test_without_an_order_there_is_no_token(world: World) -> None:
     """Every set has its account and role; a token is only made where a pod carries it."""
-    async with a_world() as world:
-        await world.apply(a_pod_clique_set("model", replicas=0))
-        await world.settle()
-        for resource, name in ((SERVICE_ACCOUNT, "model"), (ROLE, "grove.io:pcs:model")):
-            await part(world, resource, name)
-        assert await world.names(SECRET) == []
+    await world.bring_up(a_pod_clique_set("model", replicas=0))
+    for resource, name in ((SERVICE_ACCOUNT, "model"), (ROLE, "grove.io:pcs:model")):
+        await part(world, resource, name)
+    assert await world.names(SECRET) == []
 
 
-@on_virtual_time
-async def test_somebody_elses_service_account_will_do() -> None:
+@given_a_world
+async def test_somebody_elses_service_account_will_do(world: World) -> None:
     """A ServiceAccount of the set's name that its author made is used as it is, and outlives the set."""
-    async with a_world() as world:
-        await world.client.create(SERVICE_ACCOUNT, {"metadata": {"name": "model", "namespace": "test"}})
-        before = await world.client.get(SERVICE_ACCOUNT, "model", "test")
-        await world.apply(ordered())
-        await world.settle()
-        assert len(await world.pods()) == 2
-        assert await world.client.get(SERVICE_ACCOUNT, "model", "test") == before
-        await world.client.delete(POD_CLIQUE_SET, "model", "test")
-        await world.settle()
-        assert "model" in await world.names(SERVICE_ACCOUNT)
+    await world.client.create(SERVICE_ACCOUNT, {"metadata": {"name": "model", "namespace": "test"}})
+    before = await world.client.get(SERVICE_ACCOUNT, "model", "test")
+    await world.bring_up(ordered())
+    assert len(await world.pods()) == 2
+    assert await world.client.get(SERVICE_ACCOUNT, "model", "test") == before
+    await world.client.delete(POD_CLIQUE_SET, "model", "test")
+    await world.settle()
+    assert "model" in await world.names(SERVICE_ACCOUNT)
 
 
-@on_virtual_time
-async def test_somebody_elses_service_is_not_touched() -> None:
+@given_a_world
+async def test_somebody_elses_service_is_not_touched(world: World) -> None:
     """A Service in the way is left as it is, and named in an event until it is gone."""
-    async with a_world() as world:
-        theirs = {"metadata": {"name": "model-1", "namespace": "test"}, "spec": {"ports": [{"port": 80}]}}
-        await world.client.create(SERVICE, theirs)
-        before = await world.client.get(SERVICE, "model-1", "test")
-        await world.apply(a_pod_clique_set("model", replicas=2))
-        await world.settle()
-        assert await world.client.get(SERVICE, "model-1", "test") == before
-        events = [each for each in (await world.client.list(EVENT, "test")).items if each["reason"] == "NameTaken"]
-        assert "Service test/model-1 is needed for PodCliqueSet model" in events[0]["message"]
-        await world.client.delete(SERVICE, "model-1", "test")
-        await asyncio.sleep(300)
-        assert await world.names(SERVICE) == ["model-0", "model-1"]
+    theirs = {"metadata": {"name": "model-1", "namespace": "test"}, "spec": {"ports": [{"port": 80}]}}
+    await world.client.create(SERVICE, theirs)
+    before = await world.client.get(SERVICE, "model-1", "test")
+    await world.bring_up(a_pod_clique_set("model", replicas=2))
+    assert await world.client.get(SERVICE, "model-1", "test") == before
+    events = [each for each in (await world.client.list(EVENT, "test")).items if each["reason"] == "NameTaken"]
+    assert "Service test/model-1 is needed for PodCliqueSet model" in events[0]["message"]
+    await world.client.delete(SERVICE, "model-1", "test")
+    await asyncio.sleep(300)
+    assert await world.names(SERVICE) == ["model-0", "model-1"]
 
 
-@on_virtual_time
-async def test_an_autoscaler_follows_its_template() -> None:
+@given_a_world
+async def test_an_autoscaler_follows_its_template(world: World) -> None:
     """Bounds and metrics are copied; what the template no longer has goes, and so does the whole autoscaler."""
-    async with a_world() as world:
-        scaling = AutoScalingConfig(min_replicas=1, max_replicas=5, metrics=(CPU,))
-        pcs = a_pod_clique_set("model", [a_clique("a", 1, autoscaling=scaling)])
-        await world.apply(pcs)
-        await world.settle()
-        hpa = await part(world, HORIZONTAL_POD_AUTOSCALER, "model-0-a")
-        target = {"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "name": "model-0-a"}
-        assert hpa["spec"]["scaleTargetRef"] == target
-        assert (hpa["spec"]["minReplicas"], hpa["spec"]["maxReplicas"]) == (1, 5)
-        assert hpa["spec"]["metrics"] == [CPU]
-        for changed in (msgspec.structs.replace(scaling, max_replicas=7, metrics=()), None):
-            await world.apply(a_pod_clique_set("model", [a_clique("a", 1, autoscaling=changed)]))
-            await world.settle()
-            if changed is not None:
-                found = (await part(world, HORIZONTAL_POD_AUTOSCALER, "model-0-a"))["spec"]
-                assert found["maxReplicas"] == 7
-                assert CPU not in found.get("metrics", [])
-        assert await world.names(HORIZONTAL_POD_AUTOSCALER) == []
+    scaling = AutoScalingConfig(min_replicas=1, max_replicas=5, metrics=(CPU,))
+    pcs = a_pod_clique_set("model", [a_clique("a", 1, autoscaling=scaling)])
+    await world.bring_up(pcs)
+    hpa = await part(world, HORIZONTAL_POD_AUTOSCALER, "model-0-a")
+    target = {"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "name": "model-0-a"}
+    assert hpa["spec"]["scaleTargetRef"] == target
+    assert (hpa["spec"]["minReplicas"], hpa["spec"]["maxReplicas"]) == (1, 5)
+    assert hpa["spec"]["metrics"] == [CPU]
+    for changed in (msgspec.structs.replace(scaling, max_replicas=7, metrics=()), None):
+        await world.bring_up(a_pod_clique_set("model", [a_clique("a", 1, autoscaling=changed)]))
+        if changed is not None:
+            found = (await part(world, HORIZONTAL_POD_AUTOSCALER, "model-0-a"))["spec"]
+            assert found["maxReplicas"] == 7
+            assert CPU not in found.get("metrics", [])
+    assert await world.names(HORIZONTAL_POD_AUTOSCALER) == []
 
 
-@on_virtual_time
-async def test_an_empty_namespace_is_none() -> None:
+@given_a_world
+async def test_an_empty_namespace_is_none(world: World) -> None:
     """A shared template whose namespace is given as empty is the set's own."""
-    async with a_world() as world:
-        spec = {"spec": {"devices": {"requests": [{"name": "d", "exactly": {"deviceClassName": "gpu.example"}}]}}}
-        sharing = [ResourceSharing(name="t", namespace="", scope="AllReplicas")]
-        template = ResourceClaimTemplateConfig(name="t", template_spec=spec)
-        cliques = [a_clique("a", 1, sharing=sharing)]
-        await world.apply(a_pod_clique_set("model", cliques, claim_templates=[template]))
-        await world.settle()
-        assert await world.names(RESOURCE_CLAIM) == ["model-0-a-all-t"]
-        assert len(await world.pods()) == 1
+    spec = {"spec": {"devices": {"requests": [{"name": "d", "exactly": {"deviceClassName": "gpu.example"}}]}}}
+    sharing = [ResourceSharing(name="t", namespace="", scope="AllReplicas")]
+    template = ResourceClaimTemplateConfig(name="t", template_spec=spec)
+    cliques = [a_clique("a", 1, sharing=sharing)]
+    await world.bring_up(a_pod_clique_set("model", cliques, claim_templates=[template]))
+    assert await world.names(RESOURCE_CLAIM) == ["model-0-a-all-t"]
+    assert len(await world.pods()) == 1
 
 
-@on_virtual_time
-async def test_a_scaling_group_has_the_nvlink_group_of_its_set() -> None:
+@given_a_world
+async def test_a_scaling_group_has_the_nvlink_group_of_its_set(world: World) -> None:
     """The set's annotation is on its scaling groups, too, unless one has its own."""
-    async with a_world() as world:
-        own = msgspec.structs.replace(a_scaling_group("own", ["b"]), annotations={marks.MNNVL_GROUP: "slow"})
-        cliques, groups = [a_clique("a"), a_clique("b")], [a_scaling_group("g", ["a"]), own]
-        await world.apply(a_pod_clique_set("model", cliques, groups, annotations={marks.MNNVL_GROUP: "fast"}))
-        await world.settle()
-        listing = await world.client.list(POD_CLIQUE_SCALING_GROUP, "test")
-        found = {each["metadata"]["name"]: each["metadata"]["annotations"] for each in listing.items}
-        assert found["model-0-g"][marks.MNNVL_GROUP] == "fast"
-        assert found["model-0-own"][marks.MNNVL_GROUP] == "slow"
+    own = msgspec.structs.replace(a_scaling_group("own", ["b"]), annotations={marks.MNNVL_GROUP: "slow"})
+    cliques, groups = [a_clique("a"), a_clique("b")], [a_scaling_group("g", ["a"]), own]
+    await world.bring_up(a_pod_clique_set("model", cliques, groups, annotations={marks.MNNVL_GROUP: "fast"}))
+    listing = await world.client.list(POD_CLIQUE_SCALING_GROUP, "test")
+    found = {each["metadata"]["name"]: each["metadata"]["annotations"] for each in listing.items}
+    assert found["model-0-g"][marks.MNNVL_GROUP] == "fast"
+    assert found["model-0-own"][marks.MNNVL_GROUP] == "slow"
 
 
-@on_virtual_time
-async def test_a_binding_for_a_scheduler_that_is_gone() -> None:
+@given_a_world
+async def test_a_binding_for_a_scheduler_that_is_gone(world: World) -> None:
     """A binding to a backend that is not enabled any more has a status that says so, and the drift is unknown."""
-    async with a_world() as world:
-        gone = SchedulerTopologyBinding(scheduler_name="kai-scheduler", topology_reference="theirs")
-        plain = a_topology("cluster")
-        spec = msgspec.structs.replace(plain.spec, scheduler_topology_bindings=(gone,))
-        await world.client.create(CLUSTER_TOPOLOGY_BINDING, msgspec.structs.replace(plain, spec=spec))
-        await world.settle()
-        found = await world.client.get(CLUSTER_TOPOLOGY_BINDING, "cluster", type=ClusterTopologyBinding)
-        (status,) = found.status.scheduler_topology_statuses
-        assert (status.scheduler_name, status.topology_reference, status.in_sync) == (
-            "kai-scheduler",
-            "theirs",
-            False,
-        )
-        (drift,) = found.status.conditions
-        assert (drift.status, drift.reason) == ("Unknown", "TopologyNotFound")
-        assert found.status.observed_generation == found.metadata.generation
+    gone = SchedulerTopologyBinding(scheduler_name="kai-scheduler", topology_reference="theirs")
+    plain = a_topology("cluster")
+    spec = msgspec.structs.replace(plain.spec, scheduler_topology_bindings=(gone,))
+    await world.client.create(CLUSTER_TOPOLOGY_BINDING, msgspec.structs.replace(plain, spec=spec))
+    await world.settle()
+    found = await world.client.get(CLUSTER_TOPOLOGY_BINDING, "cluster", type=ClusterTopologyBinding)
+    (status,) = found.status.scheduler_topology_statuses
+    assert (status.scheduler_name, status.topology_reference, status.in_sync) == (
+        "kai-scheduler",
+        "theirs",
+        False,
+    )
+    (drift,) = found.status.conditions
+    assert (drift.status, drift.reason) == ("Unknown", "TopologyNotFound")
+    assert found.status.observed_generation == found.metadata.generation
 
 
 @on_virtual_time
@@ -238,17 +221,15 @@ async def test_a_generation_that_failed_is_not_observed() -> None:
         assert again.observed_generation == found.metadata.generation
 
 
-@on_virtual_time
-async def test_a_service_that_lost_our_label_gets_it_back() -> None:
+@given_a_world
+async def test_a_service_that_lost_our_label_gets_it_back(world: World) -> None:
     """What is ours by its owner is not made again, and becomes what it was, selector and all."""
-    async with a_world() as world:
-        await world.apply(a_pod_clique_set("model"))
-        await world.settle()
-        made = await part(world, SERVICE, "model-0")
-        stripped = {"metadata": {"labels": None}, "spec": {"selector": {"app": "other"}}}
-        await world.client.patch(SERVICE, "model-0", stripped, "test")
-        await world.settle()
-        found = await part(world, SERVICE, "model-0")
-        for field in ("uid", "labels"):
-            assert found["metadata"][field] == made["metadata"][field]
-        assert found["spec"]["selector"] == made["spec"]["selector"]
+    await world.bring_up(a_pod_clique_set("model"))
+    made = await part(world, SERVICE, "model-0")
+    stripped = {"metadata": {"labels": None}, "spec": {"selector": {"app": "other"}}}
+    await world.client.patch(SERVICE, "model-0", stripped, "test")
+    await world.settle()
+    found = await part(world, SERVICE, "model-0")
+    for field in ("uid", "labels"):
+        assert found["metadata"][field] == made["metadata"][field]
+    assert found["spec"]["selector"] == made["spec"]["selector"]

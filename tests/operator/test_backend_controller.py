@@ -2,6 +2,8 @@
 
 import asyncio
 import dataclasses
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import ClassVar
 
 from spinney.api import labels as marks
@@ -19,7 +21,7 @@ from spinney.operator.pod_states import has_gate
 from spinney.operator.status.podcliqueset import CAPABILITIES_MET
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec
 from tests.operator.harness import World, a_world
-from tests.virtual_time import on_virtual_time
+from tests.virtual_time import given, on_virtual_time
 
 
 class Recorder(SchedulerBackend):
@@ -79,190 +81,166 @@ def settings() -> tuple[Settings, Catalogue]:
     return Settings(profiles=profiles), catalogue
 
 
+@asynccontextmanager
+async def recorded() -> AsyncIterator[World]:
+    """Run an operator whose backend is the recorder."""
+    chosen, catalogue = settings()
+    async with a_world(chosen, catalogue=catalogue) as world:
+        yield world
+
+
+given_a_recorder = given(recorded)
+
+
 async def the_set(world: World, name: str = "model") -> PodCliqueSet:
     """Return a PodCliqueSet."""
     return await world.client.get(POD_CLIQUE_SET, name, "test", type=PodCliqueSet)
 
 
-@on_virtual_time
-async def test_a_backend_is_asked_in_the_promised_order() -> None:
+@given_a_recorder
+async def test_a_backend_is_asked_in_the_promised_order(world: World) -> None:
     """Sync before any pod is prepared, again when the gang is initialized, again when it is scheduled."""
-    chosen, catalogue = settings()
-    async with a_world(chosen, catalogue=catalogue) as world:
-        await world.apply(a_pod_clique_set("model", [a_clique("worker", 2)]))
-        await world.settle()
-        calls = Recorder.calls
-        assert calls[0] == "sync model-0 initialized=False scheduled=False"
-        prepared = [n for n, call in enumerate(calls) if call.startswith("prepare")]
-        assert len(prepared) == 2
-        assert prepared[-1] < calls.index("sync model-0 initialized=True scheduled=False")
-        assert calls[-1] == "sync model-0 initialized=True scheduled=True"
+    await world.bring_up(a_pod_clique_set("model", [a_clique("worker", 2)]))
+    calls = Recorder.calls
+    assert calls[0] == "sync model-0 initialized=False scheduled=False"
+    prepared = [n for n, call in enumerate(calls) if call.startswith("prepare")]
+    assert len(prepared) == 2
+    assert prepared[-1] < calls.index("sync model-0 initialized=True scheduled=False")
+    assert calls[-1] == "sync model-0 initialized=True scheduled=True"
 
 
-@on_virtual_time
-async def test_gangs_are_created_with_empty_references() -> None:
+@given_a_recorder
+async def test_gangs_are_created_with_empty_references(world: World) -> None:
     """A gang is there before its pods: its first version has every group, with its minimum and without references."""
-    chosen, catalogue = settings()
-    async with a_world(chosen, catalogue=catalogue) as world:
-        await world.apply(a_pod_clique_set("model", [a_clique("leader", 1), a_clique("worker", 2)]))
-        await world.settle()
-        first = world.witness.gang_history["model-0"][0]
-        groups = [
-            (each["name"], each["minReplicas"], each.get("podReferences", [])) for each in first["spec"]["podgroups"]
-        ]
-        assert groups == [("model-0-leader", 1, []), ("model-0-worker", 2, [])]
-        assert all(len(group.pod_references) > 0 for group in (await world.gang("model-0")).spec.pod_groups)
+    await world.bring_up(a_pod_clique_set("model", [a_clique("leader", 1), a_clique("worker", 2)]))
+    first = world.witness.gang_history["model-0"][0]
+    groups = [(each["name"], each["minReplicas"], each.get("podReferences", [])) for each in first["spec"]["podgroups"]]
+    assert groups == [("model-0-leader", 1, []), ("model-0-worker", 2, [])]
+    assert all(len(group.pod_references) > 0 for group in (await world.gang("model-0")).spec.pod_groups)
 
 
-@on_virtual_time
-async def test_a_pod_that_cannot_be_prepared_is_tried_again() -> None:
+@given_a_recorder
+async def test_a_pod_that_cannot_be_prepared_is_tried_again(world: World) -> None:
     """A backend that raises while it prepares a pod holds up that gang alone, and the pod comes when it does not."""
-    chosen, catalogue = settings()
-    async with a_world(chosen, catalogue=catalogue) as world:
-        Recorder.clumsy = ("stuck-",)
-        await world.apply(a_pod_clique_set("stuck"))
-        await world.apply(a_pod_clique_set("model"))
-        await world.settle(30)
-        assert {pod.metadata.labels[marks.PART_OF] for pod in await world.pods()} == {"model"}
-        Recorder.clumsy = ()
-        await world.settle(400)
-        assert len(await world.pods()) == 4
+    Recorder.clumsy = ("stuck-",)
+    await world.apply(a_pod_clique_set("stuck"))
+    await world.bring_up(a_pod_clique_set("model"), 30)
+    assert {pod.metadata.labels[marks.PART_OF] for pod in await world.pods()} == {"model"}
+    Recorder.clumsy = ()
+    await world.settle(400)
+    assert len(await world.pods()) == 4
 
 
-@on_virtual_time
-async def test_no_pod_is_created_while_the_backend_fails() -> None:
+@given_a_recorder
+async def test_no_pod_is_created_while_the_backend_fails(world: World) -> None:
     """A failing sync is shown as condition and event, and retried; pods come when it succeeds."""
-    chosen, catalogue = settings()
-    async with a_world(chosen, catalogue=catalogue) as world:
-        Recorder.failing = True
-        await world.apply(a_pod_clique_set("model"))
-        await world.settle(30)
-        assert await world.pods() == []
-        condition = find_condition((await world.gang("model-0")).status.conditions, BACKEND_READY)
-        assert condition is not None
-        assert (condition.status, condition.reason) == ("False", "SyncFailed")
-        assert "on holiday" in condition.message
-        events = (await world.client.list(EVENT, "test")).items
-        told = {event["involvedObject"]["kind"] for event in events if event["reason"] == "SyncFailed"}
-        assert told == {"PodGang", "PodCliqueSet"}
-        on_set = find_condition((await the_set(world)).status.conditions, BACKEND_READY)
-        assert on_set is not None
-        assert (on_set.status, on_set.reason) == ("False", "SyncFailed")
-        assert on_set.message == "PodGang model-0: recorder: RuntimeError: the scheduler is on holiday"
-        Recorder.failing = False
-        await world.settle(400)
-        assert len(await world.pods()) == 2
-        assert is_true((await world.gang("model-0")).status.conditions, BACKEND_READY)
-        assert find_condition((await the_set(world)).status.conditions, BACKEND_READY) is None
+    Recorder.failing = True
+    await world.bring_up(a_pod_clique_set("model"), 30)
+    assert await world.pods() == []
+    condition = find_condition((await world.gang("model-0")).status.conditions, BACKEND_READY)
+    assert condition is not None
+    assert (condition.status, condition.reason) == ("False", "SyncFailed")
+    assert "on holiday" in condition.message
+    events = (await world.client.list(EVENT, "test")).items
+    told = {event["involvedObject"]["kind"] for event in events if event["reason"] == "SyncFailed"}
+    assert told == {"PodGang", "PodCliqueSet"}
+    on_set = find_condition((await the_set(world)).status.conditions, BACKEND_READY)
+    assert on_set is not None
+    assert (on_set.status, on_set.reason) == ("False", "SyncFailed")
+    assert on_set.message == "PodGang model-0: recorder: RuntimeError: the scheduler is on holiday"
+    Recorder.failing = False
+    await world.settle(400)
+    assert len(await world.pods()) == 2
+    assert is_true((await world.gang("model-0")).status.conditions, BACKEND_READY)
+    assert find_condition((await the_set(world)).status.conditions, BACKEND_READY) is None
 
 
-@on_virtual_time
-async def test_failures_are_retried_less_and_less_often() -> None:
+@given_a_recorder
+async def test_failures_are_retried_less_and_less_often(world: World) -> None:
     """A backend that keeps failing is asked again after growing pauses: a handful of times in a minute, not all day."""
-    chosen, catalogue = settings()
-    async with a_world(chosen, catalogue=catalogue) as world:
-        Recorder.failing = True
-        await world.apply(a_pod_clique_set("model"))
-        await world.settle(60)
-        first = len(Recorder.calls)
-        assert 5 < first < 25
-        await world.settle(60)
-        assert len(Recorder.calls) - first <= 2
+    Recorder.failing = True
+    await world.bring_up(a_pod_clique_set("model"), 60)
+    first = len(Recorder.calls)
+    assert 5 < first < 25
+    await world.settle(60)
+    assert len(Recorder.calls) - first <= 2
 
 
-@on_virtual_time
-async def test_a_backend_that_does_not_answer_holds_up_nobody_else() -> None:
+@given_a_recorder
+async def test_a_backend_that_does_not_answer_holds_up_nobody_else(world: World) -> None:
     """More gangs than there are workers get no answer; another set comes up at once, and theirs say what is wrong."""
-    chosen, catalogue = settings()
-    async with a_world(chosen, catalogue=catalogue) as world:
-        Recorder.hanging = ("stuck-",)
-        await world.apply(a_pod_clique_set("stuck", [a_clique("worker", 1)], replicas=20))
-        await world.settle(2)
-        await world.apply(a_pod_clique_set("model"))
-        await world.settle(5)
-        assert {pod.spec.hostname for pod in await world.pods()} == {"model-0-worker-0", "model-0-worker-1"}
-        await world.settle(60)
-        condition = find_condition((await world.gang("stuck-7")).status.conditions, BACKEND_READY)
-        assert condition is not None
-        assert (condition.status, condition.message) == ("False", "recorder: no answer within 30 s")
-        on_set = find_condition((await the_set(world, "stuck")).status.conditions, BACKEND_READY)
-        assert on_set is not None
-        assert on_set.message.splitlines()[-1] == "and 17 more"
-        Recorder.hanging = ()
-        await world.settle(600)
-        assert len(await world.pods()) == 22
-        assert find_condition((await the_set(world, "stuck")).status.conditions, BACKEND_READY) is None
+    Recorder.hanging = ("stuck-",)
+    await world.bring_up(a_pod_clique_set("stuck", [a_clique("worker", 1)], replicas=20), 2)
+    await world.bring_up(a_pod_clique_set("model"), 5)
+    assert {pod.spec.hostname for pod in await world.pods()} == {"model-0-worker-0", "model-0-worker-1"}
+    await world.settle(60)
+    condition = find_condition((await world.gang("stuck-7")).status.conditions, BACKEND_READY)
+    assert condition is not None
+    assert (condition.status, condition.message) == ("False", "recorder: no answer within 30 s")
+    on_set = find_condition((await the_set(world, "stuck")).status.conditions, BACKEND_READY)
+    assert on_set is not None
+    assert on_set.message.splitlines()[-1] == "and 17 more"
+    Recorder.hanging = ()
+    await world.settle(600)
+    assert len(await world.pods()) == 22
+    assert find_condition((await the_set(world, "stuck")).status.conditions, BACKEND_READY) is None
 
 
 @on_virtual_time
 async def test_stopping_does_not_wait_for_a_backend() -> None:
     """An operator that stops ends the calls under way: whoever comes after it must be the only one that writes."""
-    chosen, catalogue = settings()
-    async with a_world(chosen, catalogue=catalogue) as world:
+    async with recorded() as world:
         Recorder.hanging = ("model-",)
-        await world.apply(a_pod_clique_set("model"))
-        await world.settle(5)
+        await world.bring_up(a_pod_clique_set("model"), 5)
         before = world.runtime.clock.monotonic()
     assert world.runtime.clock.monotonic() - before < 1
     assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("recorder for")]
 
 
-@on_virtual_time
-async def test_a_set_forgets_the_failures_of_gangs_that_are_gone() -> None:
+@given_a_recorder
+async def test_a_set_forgets_the_failures_of_gangs_that_are_gone(world: World) -> None:
     """Scaling the failing replica away clears the condition."""
-    chosen, catalogue = settings()
-    async with a_world(chosen, catalogue=catalogue) as world:
-        Recorder.hanging = ("model-1",)
-        await world.apply(a_pod_clique_set("model", [a_clique("worker", 1)], replicas=2))
-        await world.settle(60)
-        assert find_condition((await the_set(world)).status.conditions, BACKEND_READY) is not None
-        await world.client.patch(POD_CLIQUE_SET, "model", {"spec": {"replicas": 1}}, "test")
-        await world.settle(60)
-        assert await world.names(POD_GANG) == ["model-0"]
-        assert find_condition((await the_set(world)).status.conditions, BACKEND_READY) is None
+    Recorder.hanging = ("model-1",)
+    await world.bring_up(a_pod_clique_set("model", [a_clique("worker", 1)], replicas=2), 60)
+    assert find_condition((await the_set(world)).status.conditions, BACKEND_READY) is not None
+    await world.client.patch(POD_CLIQUE_SET, "model", {"spec": {"replicas": 1}}, "test")
+    await world.settle(60)
+    assert await world.names(POD_GANG) == ["model-0"]
+    assert find_condition((await the_set(world)).status.conditions, BACKEND_READY) is None
 
 
-@on_virtual_time
-async def test_a_gang_is_held_until_its_backend_has_cleaned_up() -> None:
+@given_a_recorder
+async def test_a_gang_is_held_until_its_backend_has_cleaned_up(world: World) -> None:
     """A gang of a backend with a delete hook has a finalizer that goes once the hook has succeeded."""
-    chosen, catalogue = settings()
-    async with a_world(chosen, catalogue=catalogue) as world:
-        await world.apply(a_pod_clique_set("model"))
-        await world.settle()
-        assert (await world.gang("model-0")).metadata.finalizers == (additions.BACKEND_FINALIZER,)
-        Recorder.failing = True
-        await world.client.delete(POD_CLIQUE_SET, "model", "test")
-        await world.settle()
-        assert await world.names(POD_GANG) == ["model-0"]
-        Recorder.failing = False
-        await world.settle(400)
-        assert await world.names(POD_GANG) == []
-        assert "delete model-0" in Recorder.calls
+    await world.bring_up(a_pod_clique_set("model"))
+    assert (await world.gang("model-0")).metadata.finalizers == (additions.BACKEND_FINALIZER,)
+    Recorder.failing = True
+    await world.client.delete(POD_CLIQUE_SET, "model", "test")
+    await world.settle()
+    assert await world.names(POD_GANG) == ["model-0"]
+    Recorder.failing = False
+    await world.settle(400)
+    assert await world.names(POD_GANG) == []
+    assert "delete model-0" in Recorder.calls
 
 
-@on_virtual_time
-async def test_a_backend_may_hold_gates() -> None:
+@given_a_recorder
+async def test_a_backend_may_hold_gates(world: World) -> None:
     """``may_release`` has the last word on a gate."""
-    chosen, catalogue = settings()
-    async with a_world(chosen, catalogue=catalogue) as world:
-        Recorder.holding = True
-        await world.apply(a_pod_clique_set("model"))
-        await world.settle()
-        assert all(has_gate(pod) for pod in await world.pods())
-        assert is_true((await world.gang("model-0")).status.conditions, INITIALIZED)
+    Recorder.holding = True
+    await world.bring_up(a_pod_clique_set("model"))
+    assert all(has_gate(pod) for pod in await world.pods())
+    assert is_true((await world.gang("model-0")).status.conditions, INITIALIZED)
 
 
-@on_virtual_time
-async def test_degradations_are_written_to_the_set() -> None:
+@given_a_recorder
+async def test_degradations_are_written_to_the_set(world: World) -> None:
     """What the backend does not honour stands in the set's condition, one line each."""
-    chosen, catalogue = settings()
-    async with a_world(chosen, catalogue=catalogue) as world:
-        await world.apply(a_pod_clique_set("model"))
-        await world.settle()
-        pcs = await world.client.get(POD_CLIQUE_SET, "model", "test", type=PodCliqueSet)
-        condition = find_condition(pcs.status.conditions, CAPABILITIES_MET)
-        assert condition is not None
-        assert (condition.status, condition.message) == ("False", "gang_scheduling: there are no gangs here")
+    await world.bring_up(a_pod_clique_set("model"))
+    pcs = await world.client.get(POD_CLIQUE_SET, "model", "test", type=PodCliqueSet)
+    condition = find_condition(pcs.status.conditions, CAPABILITIES_MET)
+    assert condition is not None
+    assert (condition.status, condition.message) == ("False", "gang_scheduling: there are no gangs here")
 
 
 @on_virtual_time
@@ -285,25 +263,22 @@ async def test_a_backend_that_does_not_answer_holds_up_no_other_set() -> None:
         assert len({pod.metadata.labels[marks.PART_OF] for pod in await world.pods()}) == len(names)
 
 
-@on_virtual_time
-async def test_a_scheduler_that_does_not_keep_a_constraint_is_told_of() -> None:
+@given_a_recorder
+async def test_a_scheduler_that_does_not_keep_a_constraint_is_told_of(world: World) -> None:
     """What the scheduler that runs says on a gang stands in the set's condition, until it says otherwise."""
-    chosen, catalogue = settings()
-    async with a_world(chosen, catalogue=catalogue) as world:
-        Recorder.writes_scheduled = True
-        await world.apply(a_pod_clique_set("model"))
+    Recorder.writes_scheduled = True
+    await world.bring_up(a_pod_clique_set("model"))
+    for reason in (CONSTRAINT_NOT_HONOURED, "Unschedulable"):
+        told = {"type": SCHEDULED, "status": "False", "reason": reason, "message": "add topology"}
+        told["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+        body = {"metadata": {"name": "model-0", "namespace": "test"}, "status": {"conditions": [told]}}
+        await world.client.apply(POD_GANG, body, subresource="status", force=True)
         await world.settle()
-        for reason in (CONSTRAINT_NOT_HONOURED, "Unschedulable"):
-            told = {"type": SCHEDULED, "status": "False", "reason": reason, "message": "add topology"}
-            told["lastTransitionTime"] = "2026-01-01T00:00:00Z"
-            body = {"metadata": {"name": "model-0", "namespace": "test"}, "status": {"conditions": [told]}}
-            await world.client.apply(POD_GANG, body, subresource="status", force=True)
-            await world.settle()
-            pcs = await world.client.get(POD_CLIQUE_SET, "model", "test", type=PodCliqueSet)
-            condition = find_condition(pcs.status.conditions, CAPABILITIES_MET)
-            assert condition is not None
-            assert ("PodGang model-0: add topology" in condition.message) is (reason == CONSTRAINT_NOT_HONOURED)
-            assert condition.status == "False"
+        pcs = await world.client.get(POD_CLIQUE_SET, "model", "test", type=PodCliqueSet)
+        condition = find_condition(pcs.status.conditions, CAPABILITIES_MET)
+        assert condition is not None
+        assert ("PodGang model-0: add topology" in condition.message) is (reason == CONSTRAINT_NOT_HONOURED)
+        assert condition.status == "False"
 
 
 @on_virtual_time
@@ -311,8 +286,7 @@ async def test_a_gang_of_a_disabled_backend_is_not_handed_to_another() -> None:
     """Such a gang says that its backend is not enabled, gets no pods, and can still be deleted."""
     chosen, catalogue = settings()
     async with a_world(chosen, catalogue=catalogue) as world:
-        await world.apply(a_pod_clique_set("model"))
-        await world.settle()
+        await world.bring_up(a_pod_clique_set("model"))
     without = dataclasses.replace(chosen, profiles=Profiles())
     async with a_world(without, catalogue=catalogue, server=world.server) as later:
         await later.settle()
@@ -336,8 +310,7 @@ async def test_pods_beyond_a_native_gang_follow_it() -> None:
     async with a_world(Settings(profiles=Profiles((native,)))) as world:
         world.place = lambda pod: False
         spec = a_pod_spec(scheduler="default-scheduler")
-        await world.apply(a_pod_clique_set("model", [a_clique("worker", 4, 2, pod_spec=spec)]))
-        await world.settle()
+        await world.bring_up(a_pod_clique_set("model", [a_clique("worker", 4, 2, pod_spec=spec)]))
         gated = sorted(pod.spec.hostname for pod in await world.pods() if has_gate(pod))
         assert gated == ["model-0-worker-2", "model-0-worker-3"]
         members = [pod for pod in await world.pods() if pod.spec.scheduling_group is not None]

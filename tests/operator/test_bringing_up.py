@@ -27,8 +27,7 @@ async def test_a_workload_comes_up_in_few_writes() -> None:
     async with a_world(placing=False) as world:
         kinds = {kind: Counter[str]() for kind in (POD_GANG, POD_CLIQUE, POD)}
         counting = [asyncio.create_task(count_versions(world, kind, seen)) for kind, seen in kinds.items()]
-        await world.apply(a_pod_clique_set("model", [a_clique("worker", 3)], replicas=8))
-        await world.settle()
+        await world.bring_up(a_pod_clique_set("model", [a_clique("worker", 3)], replicas=8))
         await end(*counting)
         assert {kind.kind: set(seen.values()) for kind, seen in kinds.items()} == {
             "PodGang": {3},
@@ -44,8 +43,7 @@ async def test_progress_is_seen_where_it_is_slow() -> None:
     chosen, catalogue = settings()
     async with a_world(chosen, catalogue=catalogue) as world:
         Recorder.holding = True
-        await world.apply(a_pod_clique_set("model", [a_clique("worker", 3)]))
-        await world.settle(1.5)
+        await world.bring_up(a_pod_clique_set("model", [a_clique("worker", 3)]), 1.5)
         clique = await world.client.get(POD_CLIQUE, "model-0-worker", "test", type=PodClique)
         assert (clique.status.replicas, clique.status.schedule_gated_replicas) == (3, 3)
 
@@ -56,8 +54,7 @@ async def test_a_gang_whose_pods_stay_away_says_why() -> None:
     chosen, catalogue = settings()
     async with a_world(chosen, catalogue=catalogue) as world:
         Recorder.clumsy = ("model",)
-        await world.apply(a_pod_clique_set("model", [a_clique("worker", 3)]))
-        await world.settle(1.5)
+        await world.bring_up(a_pod_clique_set("model", [a_clique("worker", 3)]), 1.5)
         gang = await world.gang("model-0")
         assert is_true(gang.status.conditions, BACKEND_READY)
         initialized = find_condition(gang.status.conditions, INITIALIZED)

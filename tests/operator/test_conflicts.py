@@ -21,7 +21,7 @@ from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
-from tests.operator.harness import World, a_world
+from tests.operator.harness import World, a_world, given_a_world
 from tests.virtual_time import on_virtual_time
 
 
@@ -30,33 +30,28 @@ async def reasons(world: World) -> set[str]:
     return {event["reason"] for event in (await world.client.list(EVENT, "test")).items}
 
 
-@on_virtual_time
-async def test_somebody_elses_service_is_not_touched() -> None:
+@given_a_world
+async def test_somebody_elses_service_is_not_touched(world: World) -> None:
     """A Service of the needed name that belongs to nobody stays as it is, and the set is told."""
-    async with a_world() as world:
-        theirs = {"metadata": {"name": "model-0", "labels": {"app.kubernetes.io/managed-by": "grove-operator"}}}
-        spec = {"ports": [{"port": 80}]}
-        before = await world.client.create(SERVICE, {**theirs, "spec": spec}, "test")
-        await world.apply(a_pod_clique_set("model"))
-        await world.settle()
-        after = await world.client.get(SERVICE, "model-0", "test")
-        assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-        assert "NameTaken" in await reasons(world)
+    theirs = {"metadata": {"name": "model-0", "labels": {"app.kubernetes.io/managed-by": "grove-operator"}}}
+    spec = {"ports": [{"port": 80}]}
+    before = await world.client.create(SERVICE, {**theirs, "spec": spec}, "test")
+    await world.bring_up(a_pod_clique_set("model"))
+    after = await world.client.get(SERVICE, "model-0", "test")
+    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+    assert "NameTaken" in await reasons(world)
 
 
-@on_virtual_time
-async def test_two_sets_do_not_share_a_gang() -> None:
+@given_a_world
+async def test_two_sets_do_not_share_a_gang(world: World) -> None:
     """Where the names of two sets come to the same gang, the second is refused it and told."""
-    async with a_world() as world:
-        grouped = a_pod_clique_set("a", [a_clique("w")], [a_scaling_group("b", ["w"], 2, 1)])
-        await world.apply(grouped)
-        await world.settle()
-        assert "a-0-b-0" in await world.names(POD_GANG)
-        owner = (await world.gang("a-0-b-0")).metadata.owner_references
-        await world.apply(a_pod_clique_set("a-0-b", [a_clique("x")]))
-        await world.settle()
-        assert (await world.gang("a-0-b-0")).metadata.owner_references == owner
-        assert "NameTaken" in await reasons(world)
+    grouped = a_pod_clique_set("a", [a_clique("w")], [a_scaling_group("b", ["w"], 2, 1)])
+    await world.bring_up(grouped)
+    assert "a-0-b-0" in await world.names(POD_GANG)
+    owner = (await world.gang("a-0-b-0")).metadata.owner_references
+    await world.bring_up(a_pod_clique_set("a-0-b", [a_clique("x")]))
+    assert (await world.gang("a-0-b-0")).metadata.owner_references == owner
+    assert "NameTaken" in await reasons(world)
 
 
 class Undecided(SpinneyScheduler):
@@ -77,8 +72,7 @@ async def test_a_backend_that_cannot_judge_does_not_stop_a_workload() -> None:
     catalogue.register(Undecided)
     profiles = Profiles((Profile("undecided"),), "undecided")
     async with a_world(Settings(profiles=profiles), catalogue=catalogue) as world:
-        await world.apply(a_pod_clique_set("model"))
-        await world.settle()
+        await world.bring_up(a_pod_clique_set("model"))
         assert len(await world.pods()) == 2
         pcs = await world.client.get(POD_CLIQUE_SET, "model", "test", type=PodCliqueSet)
         condition = find_condition(pcs.status.conditions, CAPABILITIES_MET)

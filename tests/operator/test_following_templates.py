@@ -8,8 +8,7 @@ from spinney.api.grove import ON_DELETE, POD_CLIQUE, POD_CLIQUE_SCALING_GROUP, R
 from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
-from tests.operator.harness import World, a_world
-from tests.virtual_time import on_virtual_time
+from tests.operator.harness import World, given_a_world
 
 
 def workload(strategy: str, tags: dict[str, str], of_group: dict[str, str] | None = None) -> PodCliqueSet:
@@ -32,74 +31,60 @@ async def tags(world: World, resource: Resource) -> list[tuple[dict[str, str], d
 
 
 @pytest.mark.parametrize("strategy", [ROLLING_RECREATE, ON_DELETE])
-@on_virtual_time
-async def test_a_tag_that_goes_from_the_template_goes_from_the_pods(strategy: str) -> None:
+@given_a_world
+async def test_a_tag_that_goes_from_the_template_goes_from_the_pods(world: World, strategy: str) -> None:
     """New pods have exactly the labels and annotations of the template in force, not those of the one before."""
-    async with a_world() as world:
-        await world.apply(workload(strategy, {"tag/old": "1", "tag/both": "1"}))
+    await world.bring_up(workload(strategy, {"tag/old": "1", "tag/both": "1"}))
+    after = {"tag/both": "2", "tag/new": "1"}
+    await world.bring_up(workload(strategy, after), 60)
+    if strategy == ON_DELETE:
+        for pod in await world.pods():
+            await world.client.delete(POD, pod.metadata.name, world.namespace)
         await world.settle()
-        after = {"tag/both": "2", "tag/new": "1"}
-        await world.apply(workload(strategy, after))
-        await world.settle(60)
-        if strategy == ON_DELETE:
-            for pod in await world.pods():
-                await world.client.delete(POD, pod.metadata.name, world.namespace)
-            await world.settle()
-        assert await tags(world, POD_CLIQUE) == [(after, after)] * 2
-        assert await tags(world, POD) == [(after, after)] * 2
+    assert await tags(world, POD_CLIQUE) == [(after, after)] * 2
+    assert await tags(world, POD) == [(after, after)] * 2
 
 
-@on_virtual_time
-async def test_what_somebody_else_puts_on_a_clique_stays() -> None:
+@given_a_world
+async def test_what_somebody_else_puts_on_a_clique_stays(world: World) -> None:
     """Labels of others are left alone as long as the template does not change."""
-    async with a_world() as world:
-        await world.apply(workload(ROLLING_RECREATE, {}))
-        await world.settle()
-        patch = {"metadata": {"labels": {"tag/theirs": "1"}}}
-        await world.client.patch(POD_CLIQUE, "model-0-alone", patch, world.namespace)
-        scaled = workload(ROLLING_RECREATE, {})
-        await world.apply(scaled)
-        await world.settle()
-        assert ({"tag/theirs": "1"}, {}) in await tags(world, POD_CLIQUE)
+    await world.bring_up(workload(ROLLING_RECREATE, {}))
+    patch = {"metadata": {"labels": {"tag/theirs": "1"}}}
+    await world.client.patch(POD_CLIQUE, "model-0-alone", patch, world.namespace)
+    scaled = workload(ROLLING_RECREATE, {})
+    await world.bring_up(scaled)
+    assert ({"tag/theirs": "1"}, {}) in await tags(world, POD_CLIQUE)
 
 
-@on_virtual_time
-async def test_a_scaling_group_has_the_annotations_of_its_template() -> None:
+@given_a_world
+async def test_a_scaling_group_has_the_annotations_of_its_template(world: World) -> None:
     """Annotations that a group gets later reach it, without a pod being touched."""
-    async with a_world() as world:
-        await world.apply(workload(ROLLING_RECREATE, {}, {"tag/a": "1"}))
-        await world.settle()
-        before = {pod.metadata.uid for pod in await world.pods()}
-        assert await tags(world, POD_CLIQUE_SCALING_GROUP) == [({}, {"tag/a": "1"})]
-        await world.apply(workload(ROLLING_RECREATE, {}, {"tag/a": "2", "tag/b": "1"}))
-        await world.settle()
-        assert await tags(world, POD_CLIQUE_SCALING_GROUP) == [({}, {"tag/a": "2", "tag/b": "1"})]
-        assert {pod.metadata.uid for pod in await world.pods()} == before
+    await world.bring_up(workload(ROLLING_RECREATE, {}, {"tag/a": "1"}))
+    before = {pod.metadata.uid for pod in await world.pods()}
+    assert await tags(world, POD_CLIQUE_SCALING_GROUP) == [({}, {"tag/a": "1"})]
+    await world.bring_up(workload(ROLLING_RECREATE, {}, {"tag/a": "2", "tag/b": "1"}))
+    assert await tags(world, POD_CLIQUE_SCALING_GROUP) == [({}, {"tag/a": "2", "tag/b": "1"})]
+    assert {pod.metadata.uid for pod in await world.pods()} == before
 
 
-@on_virtual_time
-async def test_a_topology_named_in_an_annotation_of_a_clique_is_not_passed_on() -> None:
+@given_a_world
+async def test_a_topology_named_in_an_annotation_of_a_clique_is_not_passed_on(world: World) -> None:
     """The annotation that names a gang's topology is the operator's alone."""
-    async with a_world() as world:
-        clique = a_clique("a", annotations={marks.TOPOLOGY_NAME: "mine", "tag/a": "1"})
-        await world.apply(a_pod_clique_set("model", [clique]))
-        await world.settle()
-        for resource in (POD_CLIQUE, POD):
-            (found,) = (await world.client.list(resource, world.namespace)).items
-            assert marks.TOPOLOGY_NAME not in found["metadata"]["annotations"]
-            assert found["metadata"]["annotations"]["tag/a"] == "1"
+    clique = a_clique("a", annotations={marks.TOPOLOGY_NAME: "mine", "tag/a": "1"})
+    await world.bring_up(a_pod_clique_set("model", [clique]))
+    for resource in (POD_CLIQUE, POD):
+        (found,) = (await world.client.list(resource, world.namespace)).items
+        assert marks.TOPOLOGY_NAME not in found["metadata"]["annotations"]
+        assert found["metadata"]["annotations"]["tag/a"] == "1"
 
 
-@on_virtual_time
-async def test_a_gang_loses_what_its_set_loses() -> None:
+@given_a_world
+async def test_a_gang_loses_what_its_set_loses(world: World) -> None:
     """Labels and annotations of a set are its gangs', and go with it; what others put on a gang stays."""
-    async with a_world() as world:
-        both = {"tag/a": "1", "tag/b": "1"}
-        await world.apply(a_pod_clique_set("model", labels=both, annotations=both))
-        await world.settle()
-        assert await tags(world, POD_GANG) == [(both, both)]
-        theirs = {"metadata": {"annotations": {"tag/theirs": "1"}}}
-        await world.client.patch(POD_GANG, "model-0", theirs, world.namespace)
-        await world.apply(a_pod_clique_set("model", labels={"tag/a": "1"}, annotations={"tag/b": "1"}))
-        await world.settle()
-        assert await tags(world, POD_GANG) == [({"tag/a": "1"}, {"tag/b": "1", "tag/theirs": "1"})]
+    both = {"tag/a": "1", "tag/b": "1"}
+    await world.bring_up(a_pod_clique_set("model", labels=both, annotations=both))
+    assert await tags(world, POD_GANG) == [(both, both)]
+    theirs = {"metadata": {"annotations": {"tag/theirs": "1"}}}
+    await world.client.patch(POD_GANG, "model-0", theirs, world.namespace)
+    await world.bring_up(a_pod_clique_set("model", labels={"tag/a": "1"}, annotations={"tag/b": "1"}))
+    assert await tags(world, POD_GANG) == [({"tag/a": "1"}, {"tag/b": "1", "tag/theirs": "1"})]

@@ -8,8 +8,7 @@ from spinney.api.podgang import INITIALIZED, PodGang
 from spinney.backends import additions
 from spinney.operator.status.podcliquescalinggroup import GANG_TERMINATION_IN_PROGRESS
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
-from tests.operator.harness import World, a_world
-from tests.virtual_time import on_virtual_time
+from tests.operator.harness import World, given_a_world
 
 
 def workload(minimums: tuple[int, int, int, int]) -> PodCliqueSet:
@@ -44,107 +43,95 @@ async def running(world: World) -> list[Pod]:
     return [pod for pod in await world.pods() if pod.is_true("Ready")]
 
 
-@on_virtual_time
-async def test_a_replica_that_lost_its_minimum_is_recycled_whole() -> None:
+@given_a_world
+async def test_a_replica_that_lost_its_minimum_is_recycled_whole(world: World) -> None:
     """After the delay no pod of the replica survives; with room again the gang comes back complete."""
-    async with a_world() as world:
-        await world.apply(workload(ALL))
-        await world.settle()
-        before = await uids(world)
-        assert len(before) == 10
-        await kill(world, "model-0-a")
-        assert len(await uids(world) & before) == 9
-        await world.settle(30)
-        assert not await uids(world) & before
-        await world.now_place()
-        await world.settle()
-        assert len(await running(world)) == 10
+    await world.bring_up(workload(ALL))
+    before = await uids(world)
+    assert len(before) == 10
+    await kill(world, "model-0-a")
+    assert len(await uids(world) & before) == 9
+    await world.settle(30)
+    assert not await uids(world) & before
+    await world.now_place()
+    await world.settle()
+    assert len(await running(world)) == 10
 
 
-@on_virtual_time
-async def test_a_recycled_gang_starts_over() -> None:
+@given_a_world
+async def test_a_recycled_gang_starts_over(world: World) -> None:
     """The gang of a recycled replica gets a new incarnation and loses Initialized before its new pods exist."""
-    async with a_world() as world:
-        await world.apply(workload(ALL))
-        await world.settle()
-        assert additions.INCARNATION not in (await world.gang("model-0")).metadata.annotations
-        await kill(world, "model-0-a")
-        await world.settle(30)
-        told = _initialized(world.witness.gang_history["model-0"])
-        # That the killed pods are missing is said before the replica is recycled, and is no new life.
-        history = [each["status"] for each in told if each["reason"] != "PodsMissing"]
-        changes = [status for n, status in enumerate(history) if n == 0 or history[n - 1] != status]
-        assert changes == ["False", "True", "False", "True"]
-        gang: PodGang = await world.gang("model-0")
-        assert additions.INCARNATION in gang.metadata.annotations
-        assert is_true(gang.status.conditions, INITIALIZED)
+    await world.bring_up(workload(ALL))
+    assert additions.INCARNATION not in (await world.gang("model-0")).metadata.annotations
+    await kill(world, "model-0-a")
+    await world.settle(30)
+    told = _initialized(world.witness.gang_history["model-0"])
+    # That the killed pods are missing is said before the replica is recycled, and is no new life.
+    history = [each["status"] for each in told if each["reason"] != "PodsMissing"]
+    changes = [status for n, status in enumerate(history) if n == 0 or history[n - 1] != status]
+    assert changes == ["False", "True", "False", "True"]
+    gang: PodGang = await world.gang("model-0")
+    assert additions.INCARNATION in gang.metadata.annotations
+    assert is_true(gang.status.conditions, INITIALIZED)
 
 
-@on_virtual_time
-async def test_losing_pods_above_the_minimum_recycles_nothing() -> None:
+@given_a_world
+async def test_losing_pods_above_the_minimum_recycles_nothing(world: World) -> None:
     """A clique that keeps its minimum is only refilled; when that goes too, the replica is recycled."""
-    async with a_world() as world:
-        await world.apply(workload(FEW))
-        await world.settle()
-        before = await uids(world)
-        await kill(world, "model-0-a")
-        await world.settle(60)
-        assert len(await uids(world) & before) == 9
-        await kill(world, "model-0-a")
-        await world.settle(30)
-        assert not await uids(world) & before
+    await world.bring_up(workload(FEW))
+    before = await uids(world)
+    await kill(world, "model-0-a")
+    await world.settle(60)
+    assert len(await uids(world) & before) == 9
+    await kill(world, "model-0-a")
+    await world.settle(30)
+    assert not await uids(world) & before
 
 
-@on_virtual_time
-async def test_a_scaling_group_heals_itself_while_its_minimum_survives() -> None:
+@given_a_world
+async def test_a_scaling_group_heals_itself_while_its_minimum_survives(world: World) -> None:
     """A broken replica of a scaling group is recycled alone; when too few remain, everything goes."""
-    async with a_world() as world:
-        await world.apply(workload(FEW))
-        await world.settle()
-        before = await uids(world)
-        await kill(world, "model-0-sg-1-c")
-        await world.settle(60)
-        assert len(await uids(world) & before) == 9
-        await kill(world, "model-0-sg-1-c", 2)
-        await world.settle(30)
-        left = await uids(world) & before
-        assert left == (await uids(world, "model-0-a")) | await uids(world, "model-0-sg-0-b") | await uids(
-            world, "model-0-sg-0-c"
-        )
-        await kill(world, "model-0-sg-0-c", 3)
-        await world.settle(30)
-        assert not await uids(world) & before
+    await world.bring_up(workload(FEW))
+    before = await uids(world)
+    await kill(world, "model-0-sg-1-c")
+    await world.settle(60)
+    assert len(await uids(world) & before) == 9
+    await kill(world, "model-0-sg-1-c", 2)
+    await world.settle(30)
+    left = await uids(world) & before
+    assert left == (await uids(world, "model-0-a")) | await uids(world, "model-0-sg-0-b") | await uids(
+        world, "model-0-sg-0-c"
+    )
+    await kill(world, "model-0-sg-0-c", 3)
+    await world.settle(30)
+    assert not await uids(world) & before
 
 
-@on_virtual_time
-async def test_what_never_ran_is_not_recycled() -> None:
+@given_a_world
+async def test_what_never_ran_is_not_recycled(world: World) -> None:
     """A workload that waits for room keeps its pods however long that takes."""
-    async with a_world() as world:
-        world.place = lambda pod: False
-        await world.apply(workload(ALL))
-        await world.settle()
-        before = await uids(world)
-        await world.settle(3600)
-        assert await uids(world) == before
+    world.place = lambda pod: False
+    await world.bring_up(workload(ALL))
+    before = await uids(world)
+    await world.settle(3600)
+    assert await uids(world) == before
 
 
-@on_virtual_time
-async def test_a_recycled_replica_is_not_recycled_again_while_it_waits() -> None:
+@given_a_world
+async def test_a_recycled_replica_is_not_recycled_again_while_it_waits(world: World) -> None:
     """Recycling happens once for a breach; the replica then waits for room like any other."""
-    async with a_world() as world:
-        await world.apply(workload(ALL))
-        await world.settle()
-        await kill(world, "model-0-sg-0-c")
-        await world.settle(30)
-        recycled = await uids(world)
-        group = await world.client.get(POD_CLIQUE_SCALING_GROUP, "model-0-sg", "test", type=PodCliqueScalingGroup)
-        assert find_condition(group.status.conditions, GANG_TERMINATION_IN_PROGRESS) is not None
-        await world.settle(3600)
-        assert await uids(world) == recycled
-        await world.now_place()
-        await world.settle()
-        group = await world.client.get(POD_CLIQUE_SCALING_GROUP, "model-0-sg", "test", type=PodCliqueScalingGroup)
-        assert find_condition(group.status.conditions, GANG_TERMINATION_IN_PROGRESS) is None
+    await world.bring_up(workload(ALL))
+    await kill(world, "model-0-sg-0-c")
+    await world.settle(30)
+    recycled = await uids(world)
+    group = await world.client.get(POD_CLIQUE_SCALING_GROUP, "model-0-sg", "test", type=PodCliqueScalingGroup)
+    assert find_condition(group.status.conditions, GANG_TERMINATION_IN_PROGRESS) is not None
+    await world.settle(3600)
+    assert await uids(world) == recycled
+    await world.now_place()
+    await world.settle()
+    group = await world.client.get(POD_CLIQUE_SCALING_GROUP, "model-0-sg", "test", type=PodCliqueScalingGroup)
+    assert find_condition(group.status.conditions, GANG_TERMINATION_IN_PROGRESS) is None
 
 
 def _initialized(history: list[dict[str, object]]) -> list[dict[str, str]]:

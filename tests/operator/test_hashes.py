@@ -97,8 +97,7 @@ async def test_taking_over_from_grove_rolls_no_pod() -> None:
     """Objects with Grove's hashes keep their pods when the operator starts, and roll on the next change."""
     async with a_world() as world:
         pcs = a_pod_clique_set("model", [a_clique("worker", 2)])
-        await world.apply(pcs)
-        await world.settle()
+        await world.bring_up(pcs)
         server = world.server
         names = [pod.metadata.name for pod in await world.pods()]
     async with a_world(server=server, placing=False) as bare:
@@ -118,6 +117,5 @@ async def test_taking_over_from_grove_rolls_no_pod() -> None:
         before = {pod.metadata.uid for pod in await world.pods()}
         await world.settle(30)
         assert {pod.metadata.uid for pod in await world.pods()} == before
-        await world.apply(changed(pcs, "worker"))
-        await world.settle(30)
+        await world.bring_up(changed(pcs, "worker"), 30)
         assert not {pod.metadata.uid for pod in await world.pods()} & before

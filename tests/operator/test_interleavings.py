@@ -72,8 +72,7 @@ async def test_a_creation_whose_answer_was_lost_is_repeated_under_its_name() -> 
         return answer
 
     async with a_world() as world:
-        await world.apply(a_pod_clique_set("model", [a_clique("worker", 2, 1)]))
-        await world.settle()
+        await world.bring_up(a_pod_clique_set("model", [a_clique("worker", 2, 1)]))
         pods = await world.pods()
     async with world.server.running():  # nobody is there to see the pod go
         await world.client.delete(POD, pods[0].metadata.name, "test", grace_period_seconds=0)
@@ -136,8 +135,7 @@ async def test_nothing_of_a_gang_goes_while_it_is_called_complete(
 
     async with a_world(line=meddled(hold_back, **late)) as world:
         worlds.append(world)
-        await world.apply(_model("registry.example/worker:1"))
-        await world.settle(60)
+        await world.bring_up(_model("registry.example/worker:1"), 60)
         assert asked
         assert len(await world.pods()) == expected
 
@@ -171,8 +169,7 @@ async def test_a_deletion_whose_answer_was_lost_is_looked_after(arrives: bool) -
 
     async with a_world(line=meddled(meddle, podcliques=0.5, pods=0.5)) as world:
         worlds.append(world)
-        await world.apply(_model("registry.example/worker:1"))
-        await world.settle(60)
+        await world.bring_up(_model("registry.example/worker:1"), 60)
         assert reads
         assert len([pod for pod in await world.pods() if pod.is_true("Ready")]) == 8
 
@@ -191,11 +188,9 @@ async def test_pods_are_not_made_for_a_gang_of_a_former_set() -> None:
         return a_pod_clique_set("model", [a_clique("worker", 2, pod_spec=a_pod_spec(scheduler=scheduler))])
 
     async with a_world(line=meddled(no_pods_at_first, podgangs=3.0)) as world:
-        await world.apply(model("spinney-scheduler"))
-        await world.settle(20)
+        await world.bring_up(model("spinney-scheduler"), 20)
         await world.client.delete(POD_CLIQUE_SET, "model", "test")
         await world.settle(1)
         began.set()
-        await world.apply(model("default-scheduler"))
-        await world.settle(60)
+        await world.bring_up(model("default-scheduler"), 60)
         assert [pod.spec.scheduler_name for pod in await world.pods()] == ["default-scheduler"] * 2

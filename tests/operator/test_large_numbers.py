@@ -19,12 +19,11 @@ from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 from spinney.api.schema.validate_generated_names import validate_generated_names
 from spinney.api.schema.validate_size import Size, SizeLimits, size_of, validate_size
-from spinney.api.struct import JSON, encode
+from spinney.api.struct import encode
 from spinney.operator.admission.rules import VALIDATE_SET
 from spinney.operator.desired.gangs import expected_gangs
 from spinney.operator.desired.layout import Layout
 from spinney.operator.operator import Settings
-from spinney.runtime import run_virtual
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
 from tests.operator.harness import SPINNEY, World, a_world
 from tests.operator.test_admission import refused
@@ -85,29 +84,24 @@ def test_a_set_stored_above_the_limits_may_shrink() -> None:
     assert validate_size(workload(replicas=4).spec, limits, stored.spec) != []
 
 
-def test_the_scale_of_a_set_is_judged_too() -> None:
+@on_virtual_time
+async def test_the_scale_of_a_set_is_judged_too() -> None:
     """A review of the scale subresource, which does not show the set, is refused by what the operator knows of it."""
-
-    async def story() -> JSON:
-        async with a_world(TIGHT) as world:
-            await world.apply(workload())
-            await world.settle()
-            review = {
-                "uid": "1",
-                "kind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
-                "resource": {"group": "grove.io", "version": "v1alpha1", "resource": "podcliquesets"},
-                "subResource": "scale",
-                "name": "model",
-                "namespace": "test",
-                "operation": "UPDATE",
-                "object": {"spec": {"replicas": BILLIONS}},
-                "oldObject": {"spec": {"replicas": 1}},
-            }
-            answer = await world.operator.admission.answer(VALIDATE_SET, encode({"request": review}))
-            response: JSON = json.loads(answer)["response"]
-            return response
-
-    response = run_virtual(story())
+    review = {
+        "uid": "1",
+        "kind": {"group": "autoscaling", "version": "v1", "kind": "Scale"},
+        "resource": {"group": "grove.io", "version": "v1alpha1", "resource": "podcliquesets"},
+        "subResource": "scale",
+        "name": "model",
+        "namespace": "test",
+        "operation": "UPDATE",
+        "object": {"spec": {"replicas": BILLIONS}},
+        "oldObject": {"spec": {"replicas": 1}},
+    }
+    async with a_world(TIGHT) as world:
+        await world.bring_up(workload())
+        answer = await world.operator.admission.answer(VALIDATE_SET, encode({"request": review}))
+    response = json.loads(answer)["response"]
     assert (response["allowed"], response["status"]["code"]) == (False, 422)
     assert "limits.podsPerSet" in response["status"]["message"]
 
@@ -116,8 +110,7 @@ def test_the_scale_of_a_set_is_judged_too() -> None:
 async def test_a_set_scaled_beyond_its_limits_keeps_what_it_has() -> None:
     """Where admission was not asked, nothing is made for the new number and the set says why; less is served again."""
     async with a_world(TIGHT) as world:
-        await world.apply(workload())
-        await world.settle()
+        await world.bring_up(workload())
         assert len(await world.pods()) == 10
         await scale(world, POD_CLIQUE_SET, "model", BILLIONS)
         assert len(await world.pods()) == 10
@@ -132,8 +125,7 @@ async def test_a_set_scaled_beyond_its_limits_keeps_what_it_has() -> None:
 async def test_a_clique_scaled_beyond_the_limits_stays_as_it_is() -> None:
     """Thirty million replicas of a PodClique make no pod; the PodClique says so, and others of the set are kept up."""
     async with a_world(TIGHT) as world:
-        await world.apply(workload())
-        await world.settle()
+        await world.bring_up(workload())
         await scale(world, POD_CLIQUE, "model-0-a", 4)
         assert len(await world.pods()) == 12
         await scale(world, POD_CLIQUE, "model-0-a", 30_000_000)
@@ -156,8 +148,7 @@ async def test_a_clique_scaled_beyond_the_limits_stays_as_it_is() -> None:
 async def test_a_scaling_group_scaled_beyond_the_limits_stays_as_it_is() -> None:
     """Thirty million replicas of a scaling group make no gang and take none away."""
     async with a_world(TIGHT) as world:
-        await world.apply(workload())
-        await world.settle()
+        await world.bring_up(workload())
         await scale(world, POD_CLIQUE_SCALING_GROUP, "model-0-sg", 3)
         gangs = await world.names(POD_GANG)
         assert len(gangs) == 3

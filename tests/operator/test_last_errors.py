@@ -26,7 +26,7 @@ from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
-from tests.operator.harness import World, a_world
+from tests.operator.harness import World, a_world, given_a_world
 from tests.virtual_time import on_virtual_time
 
 EVENT = Resource("", "v1", "Event", "events")
@@ -64,8 +64,7 @@ async def test_a_missing_claim_template_is_said_where_it_is_missed(level: str) -
     """Set, scaling group and clique each say which template they lack; once it is there they run, and say nothing."""
     pcs, resource, name = SHARING[level]
     async with a_world() as world:
-        await world.apply(pcs)
-        await world.settle()
+        await world.bring_up(pcs)
         (said,) = await errors(world, resource, name)
         assert said["code"] == "MissingTemplate"
         assert "'outside', which is neither among its resourceClaimTemplates" in said["description"]
@@ -79,29 +78,26 @@ async def test_a_missing_claim_template_is_said_where_it_is_missed(level: str) -
         assert await world.pods()
 
 
-@on_virtual_time
-async def test_what_the_api_server_refuses_is_said() -> None:
+@given_a_world
+async def test_what_the_api_server_refuses_is_said(world: World) -> None:
     """A pod that may not be made is told of on its PodClique, a Service that may not on its set."""
-    async with a_world() as world:
-        await world.apply(a_pod_clique_set("low", [a_clique("a", pod_spec=a_pod_spec(priorityClassName="none"))]))
-        theirs = {"metadata": {"name": "taken-0", "namespace": "test"}, "spec": {"ports": [{"port": 80}]}}
-        await world.client.create(SERVICE, theirs)
-        await world.apply(a_pod_clique_set("taken"))
-        await world.settle()
-        (said,) = await errors(world, POD_CLIQUE, "low-0-a")
-        assert (said["code"], "PriorityClass" in said["description"]) == ("Forbidden", True)
-        (said,) = await errors(world, POD_CLIQUE_SET, "taken")
-        assert (said["code"], "taken-0" in said["description"]) == ("NameTaken", True)
-        status = (await world.client.get(POD_CLIQUE_SET, "taken", "test"))["status"]
-        assert "observedGeneration" not in status
+    await world.apply(a_pod_clique_set("low", [a_clique("a", pod_spec=a_pod_spec(priorityClassName="none"))]))
+    theirs = {"metadata": {"name": "taken-0", "namespace": "test"}, "spec": {"ports": [{"port": 80}]}}
+    await world.client.create(SERVICE, theirs)
+    await world.bring_up(a_pod_clique_set("taken"))
+    (said,) = await errors(world, POD_CLIQUE, "low-0-a")
+    assert (said["code"], "PriorityClass" in said["description"]) == ("Forbidden", True)
+    (said,) = await errors(world, POD_CLIQUE_SET, "taken")
+    assert (said["code"], "taken-0" in said["description"]) == ("NameTaken", True)
+    status = (await world.client.get(POD_CLIQUE_SET, "taken", "test"))["status"]
+    assert "observedGeneration" not in status
 
 
 @on_virtual_time
 async def test_errors_are_not_lost_when_the_rest_of_the_status_is_written() -> None:
     """The list is left alone by whoever writes the status, and goes when it is over, also after a restart."""
     async with a_world() as world:
-        await world.apply(SHARING["clique"][0])
-        await world.settle()
+        await world.bring_up(SHARING["clique"][0])
         patch = {"spec": {"replicas": 3}}
         await world.client.patch(POD_CLIQUE, "model-0-a", patch, "test", subresource="scale")
         await world.settle()

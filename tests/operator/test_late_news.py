@@ -9,8 +9,7 @@ from spinney.api.grove import POD_CLIQUE
 from spinney.api.struct import JSON
 from spinney.kube.cache import WatchCache
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
-from tests.operator.harness import World, a_world
-from tests.virtual_time import on_virtual_time
+from tests.operator.harness import World, given_a_world
 
 
 def made_for(world: World, clique: JSON) -> int:
@@ -20,18 +19,18 @@ def made_for(world: World, clique: JSON) -> int:
 
 
 @pytest.mark.parametrize("name", ["model-0-alone", "model-0-g-1-member"])
-@on_virtual_time
-async def test_no_pod_is_made_for_a_clique_that_is_gone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@given_a_world
+async def test_no_pod_is_made_for_a_clique_that_is_gone(
+    world: World, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Pods vanish with their PodClique; while that is not known here yet, they are not replaced in its name."""
-    async with a_world() as world:
-        cliques, groups = [a_clique("alone", 2), a_clique("member", 2)], [a_scaling_group("g", ["member"], 2, 1)]
-        await world.apply(a_pod_clique_set("model", cliques, groups))
-        await world.settle()
-        cache: WatchCache[Any] = world.operator.caches.cliques
-        arrive, loop = cache._absorb, asyncio.get_running_loop()
-        monkeypatch.setattr(cache, "_absorb", lambda line: loop.call_later(1.0, arrive, line))
-        gone = await world.client.get(POD_CLIQUE, name, world.namespace)
-        await world.client.delete(POD_CLIQUE, name, world.namespace)
-        await world.settle(30)
-        assert made_for(world, gone) == 2
-        assert len([pod for pod in await world.pods() if pod.is_true("Ready")]) == 6
+    cliques, groups = [a_clique("alone", 2), a_clique("member", 2)], [a_scaling_group("g", ["member"], 2, 1)]
+    await world.bring_up(a_pod_clique_set("model", cliques, groups))
+    cache: WatchCache[Any] = world.operator.caches.cliques
+    arrive, loop = cache._absorb, asyncio.get_running_loop()
+    monkeypatch.setattr(cache, "_absorb", lambda line: loop.call_later(1.0, arrive, line))
+    gone = await world.client.get(POD_CLIQUE, name, world.namespace)
+    await world.client.delete(POD_CLIQUE, name, world.namespace)
+    await world.settle(30)
+    assert made_for(world, gone) == 2
+    assert len([pod for pod in await world.pods() if pod.is_true("Ready")]) == 6

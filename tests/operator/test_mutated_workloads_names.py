@@ -66,11 +66,9 @@ async def test_the_second_set_is_told(names: str) -> None:
     """Its last errors and an event say which object of whom is in the way, and what to do."""
     earlier, later, taken = MEETING[names]
     async with a_world() as world:
-        await world.apply(earlier)
-        await world.settle()
+        await world.bring_up(earlier)
         before = await all_of(world, earlier)
-        await world.apply(later)
-        await world.settle()
+        await world.bring_up(later)
 
         assert await all_of(world, earlier) == before
         (error,), (event,) = await told(world, later)
@@ -96,8 +94,7 @@ async def test_admission_warns_of_a_name_that_is_taken() -> None:
     """Who applies the second set is told at once that it will not come up."""
     earlier, later, taken = MEETING["cliques of both"]
     async with a_world() as world:
-        await world.apply(earlier)
-        await world.settle()
+        await world.bring_up(earlier)
         review = a_review("CREATE", to_json(default_pod_clique_set(later)))
         answer = json.loads(await world.operator.admission.answer(VALIDATE_SET, review))["response"]
         assert answer["allowed"], answer
@@ -109,9 +106,7 @@ async def test_a_set_that_is_made_anew_takes_its_names_again() -> None:
     """What a deleted set of the same name has left behind is not somebody else's."""
     pcs = a_pod_clique_set("model", [a_clique("worker")])
     async with a_world() as world:
-        await world.apply(pcs)
-        await world.settle()
+        await world.bring_up(pcs)
         await world.client.delete(POD_CLIQUE_SET, "model", "test")
-        await world.apply(pcs)
-        await world.settle()
+        await world.bring_up(pcs)
         assert await told(world, pcs) == ([], [])

@@ -15,8 +15,7 @@ from spinney.api.resource_claims import RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE
 from spinney.operator.desired import auxiliary, mnnvl
 from spinney.operator.desired.layout import Layout
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
-from tests.operator.harness import World, a_world
-from tests.virtual_time import on_virtual_time
+from tests.operator.harness import World, given_a_world
 
 SPEC = {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example"}}]}}}
 
@@ -51,66 +50,62 @@ async def claims(world: World) -> list[str]:
     return await world.names(RESOURCE_CLAIM)
 
 
-@on_virtual_time
-async def test_claims_exist_for_every_level_and_follow_scaling() -> None:
+@given_a_world
+async def test_claims_exist_for_every_level_and_follow_scaling(world: World) -> None:
     """Each scope has its claims, pods refer to theirs, and claims of replicas scaled away are removed."""
-    async with a_world() as world:
-        manifest = {"metadata": {"name": "outside", "namespace": "test"}, "spec": SPEC}
-        await world.client.create(RESOURCE_CLAIM_TEMPLATE, manifest)
-        await world.apply(workload())
-        await world.settle()
-        base = [
-            "model-0-a-0-t1",
-            "model-0-a-all-outside",
-            "model-0-sg-0-b-all-t2",
-            "model-0-sg-0-t4",
-            "model-0-sg-1-b-all-t2",
-            "model-0-sg-1-t4",
-            "model-0-sg-all-t3",
-            "model-0-t6",
-            "model-all-t1",
-            "model-all-t5",
-        ]
-        assert await claims(world) == base
-        used = {
-            pod["spec"]["hostname"]: [claim["resourceClaimName"] for claim in pod["spec"]["resourceClaims"]]
-            for pod in (await world.client.list(POD, "test")).items
-        }
-        assert used["model-0-a-0"] == ["model-all-t5", "model-0-t6", "model-0-a-all-outside", "model-0-a-0-t1"]
-        assert used["model-0-sg-1-b-0"] == [
-            "model-all-t5",
-            "model-all-t1",
-            "model-0-sg-all-t3",
-            "model-0-sg-1-t4",
-            "model-0-sg-1-b-all-t2",
-        ]
-        await world.client.patch(POD_CLIQUE_SCALING_GROUP, "model-0-sg", {"spec": {"replicas": 3}}, "test")
-        await world.client.patch(POD_CLIQUE, "model-0-a", {"spec": {"replicas": 2}}, "test")
-        await world.settle()
-        more = {"model-0-a-1-t1", "model-0-sg-2-t4", "model-0-sg-2-b-all-t2"}
-        assert set(await claims(world)) == set(base) | more
-        await world.client.patch(POD_CLIQUE_SCALING_GROUP, "model-0-sg", {"spec": {"replicas": 2}}, "test")
-        await world.client.patch(POD_CLIQUE, "model-0-a", {"spec": {"replicas": 1}}, "test")
-        await world.settle()
-        assert await claims(world) == base
-        await world.client.delete(POD_CLIQUE_SET, "model", "test")
-        await world.settle()
-        assert await claims(world) == []
+    manifest = {"metadata": {"name": "outside", "namespace": "test"}, "spec": SPEC}
+    await world.client.create(RESOURCE_CLAIM_TEMPLATE, manifest)
+    await world.bring_up(workload())
+    base = [
+        "model-0-a-0-t1",
+        "model-0-a-all-outside",
+        "model-0-sg-0-b-all-t2",
+        "model-0-sg-0-t4",
+        "model-0-sg-1-b-all-t2",
+        "model-0-sg-1-t4",
+        "model-0-sg-all-t3",
+        "model-0-t6",
+        "model-all-t1",
+        "model-all-t5",
+    ]
+    assert await claims(world) == base
+    used = {
+        pod["spec"]["hostname"]: [claim["resourceClaimName"] for claim in pod["spec"]["resourceClaims"]]
+        for pod in (await world.client.list(POD, "test")).items
+    }
+    assert used["model-0-a-0"] == ["model-all-t5", "model-0-t6", "model-0-a-all-outside", "model-0-a-0-t1"]
+    assert used["model-0-sg-1-b-0"] == [
+        "model-all-t5",
+        "model-all-t1",
+        "model-0-sg-all-t3",
+        "model-0-sg-1-t4",
+        "model-0-sg-1-b-all-t2",
+    ]
+    await world.client.patch(POD_CLIQUE_SCALING_GROUP, "model-0-sg", {"spec": {"replicas": 3}}, "test")
+    await world.client.patch(POD_CLIQUE, "model-0-a", {"spec": {"replicas": 2}}, "test")
+    await world.settle()
+    more = {"model-0-a-1-t1", "model-0-sg-2-t4", "model-0-sg-2-b-all-t2"}
+    assert set(await claims(world)) == set(base) | more
+    await world.client.patch(POD_CLIQUE_SCALING_GROUP, "model-0-sg", {"spec": {"replicas": 2}}, "test")
+    await world.client.patch(POD_CLIQUE, "model-0-a", {"spec": {"replicas": 1}}, "test")
+    await world.settle()
+    assert await claims(world) == base
+    await world.client.delete(POD_CLIQUE_SET, "model", "test")
+    await world.settle()
+    assert await claims(world) == []
 
 
-@on_virtual_time
-async def test_a_shared_claim_somebody_deleted_comes_back() -> None:
+@given_a_world
+async def test_a_shared_claim_somebody_deleted_comes_back(world: World) -> None:
     """Claims of each level are made anew when they disappear."""
-    async with a_world() as world:
-        manifest = {"metadata": {"name": "outside", "namespace": "test"}, "spec": SPEC}
-        await world.client.create(RESOURCE_CLAIM_TEMPLATE, manifest)
-        await world.apply(workload())
-        await world.settle()
-        before = await claims(world)
-        for name in ("model-all-t5", "model-0-sg-all-t3", "model-0-a-0-t1"):
-            await world.client.delete(RESOURCE_CLAIM, name, "test")
-        await world.settle()
-        assert await claims(world) == before
+    manifest = {"metadata": {"name": "outside", "namespace": "test"}, "spec": SPEC}
+    await world.client.create(RESOURCE_CLAIM_TEMPLATE, manifest)
+    await world.bring_up(workload())
+    before = await claims(world)
+    for name in ("model-all-t5", "model-0-sg-all-t3", "model-0-a-0-t1"):
+        await world.client.delete(RESOURCE_CLAIM, name, "test")
+    await world.settle()
+    assert await claims(world) == before
 
 
 def test_nvlink_groups_are_found_from_the_inside_out() -> None:

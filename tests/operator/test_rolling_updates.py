@@ -21,7 +21,7 @@ from spinney.kube.transport import Request, Response
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_scaling_group
-from tests.operator.harness import World, a_world
+from tests.operator.harness import World, a_world, given_a_world
 from tests.virtual_time import on_virtual_time
 
 NEW = "registry.example/worker:2"
@@ -88,141 +88,120 @@ def in_flight(world: World, clique_of: Callable[[dict[str, str]], str]) -> int:
     return worst
 
 
-@on_virtual_time
-async def test_a_standalone_clique_is_updated_one_pod_at_a_time() -> None:
+@given_a_world
+async def test_a_standalone_clique_is_updated_one_pod_at_a_time(world: World) -> None:
     """With no pods to spare, the next pod is only taken when all others are ready again."""
-    async with a_world() as world:
-        pcs = workload()
-        await world.apply(pcs)
-        await world.settle()
-        await world.apply(changed(pcs, "a"))
-        await world.settle(20)
-        found = await images(world)
-        assert {found[f"model-0-a-{k}"] for k in (0, 1)} == {NEW}
-        assert all(image != NEW for host, image in found.items() if not host.startswith("model-0-a"))
-        assert in_flight(world, lambda labels: labels[marks.POD_CLIQUE]) == 1
-        done = await progress(world)
-        assert done.update_ended_at is not None
-        assert (done.updated_pod_cliques_count, done.total_pod_cliques_count) == (1, 1)
-        assert done.updated_pod_clique_scaling_groups_count == 1
+    pcs = workload()
+    await world.bring_up(pcs)
+    await world.bring_up(changed(pcs, "a"), 20)
+    found = await images(world)
+    assert {found[f"model-0-a-{k}"] for k in (0, 1)} == {NEW}
+    assert all(image != NEW for host, image in found.items() if not host.startswith("model-0-a"))
+    assert in_flight(world, lambda labels: labels[marks.POD_CLIQUE]) == 1
+    done = await progress(world)
+    assert done.update_ended_at is not None
+    assert (done.updated_pod_cliques_count, done.total_pod_cliques_count) == (1, 1)
+    assert done.updated_pod_clique_scaling_groups_count == 1
 
 
-@on_virtual_time
-async def test_a_scaling_group_is_updated_one_replica_at_a_time() -> None:
+@given_a_world
+async def test_a_scaling_group_is_updated_one_replica_at_a_time(world: World) -> None:
     """The PodCliques of one replica are made anew together; the other replica keeps serving meanwhile."""
-    async with a_world() as world:
-        pcs = workload()
-        await world.apply(pcs)
-        await world.settle()
-        before = {each["metadata"]["uid"] for each in (await world.client.list(POD_CLIQUE, "test")).items}
-        await world.apply(changed(pcs, "b"))
-        await world.settle(30)
-        after = await world.client.list(POD_CLIQUE, "test", type=PodClique)
-        kept = {each.metadata.name for each in after.items if each.metadata.uid in before}
-        assert kept == {"model-0-a"}
-        found = await images(world)
-        assert {image for host, image in found.items() if "-b-" in host} == {NEW}
-        assert len(found) == 10
-        both_down = in_flight(world, lambda labels: labels.get(marks.SCALING_GROUP, labels[marks.POD_CLIQUE]))
-        assert both_down == 4
-        assert (await progress(world)).update_ended_at is not None
+    pcs = workload()
+    await world.bring_up(pcs)
+    before = {each["metadata"]["uid"] for each in (await world.client.list(POD_CLIQUE, "test")).items}
+    await world.bring_up(changed(pcs, "b"), 30)
+    after = await world.client.list(POD_CLIQUE, "test", type=PodClique)
+    kept = {each.metadata.name for each in after.items if each.metadata.uid in before}
+    assert kept == {"model-0-a"}
+    found = await images(world)
+    assert {image for host, image in found.items() if "-b-" in host} == {NEW}
+    assert len(found) == 10
+    both_down = in_flight(world, lambda labels: labels.get(marks.SCALING_GROUP, labels[marks.POD_CLIQUE]))
+    assert both_down == 4
+    assert (await progress(world)).update_ended_at is not None
 
 
-@on_virtual_time
-async def test_replicas_of_a_set_are_updated_one_after_the_other() -> None:
+@given_a_world
+async def test_replicas_of_a_set_are_updated_one_after_the_other(world: World) -> None:
     """While one replica is being updated no pod of another is deleted."""
-    async with a_world() as world:
-        pcs = workload(replicas=3)
-        await world.apply(pcs)
-        await world.settle()
-        await world.apply(changed(pcs, "a", "b", "c"))
-        await world.settle(120)
-        assert set((await images(world)).values()) == {NEW}
-        spans: dict[str, list[int]] = {}
-        for history in world.witness.pods.values():
-            for version in history:
-                if "deletionTimestamp" in version["metadata"]:
-                    replica = version["metadata"]["labels"][marks.REPLICA_INDEX]
-                    spans.setdefault(replica, []).append(int(version["metadata"]["resourceVersion"]))
-        ordered = sorted((min(times), max(times)) for times in spans.values())
-        assert len(ordered) == 3
-        assert all(one[1] < two[0] for one, two in pairwise(ordered))
+    pcs = workload(replicas=3)
+    await world.bring_up(pcs)
+    await world.bring_up(changed(pcs, "a", "b", "c"), 120)
+    assert set((await images(world)).values()) == {NEW}
+    spans: dict[str, list[int]] = {}
+    for history in world.witness.pods.values():
+        for version in history:
+            if "deletionTimestamp" in version["metadata"]:
+                replica = version["metadata"]["labels"][marks.REPLICA_INDEX]
+                spans.setdefault(replica, []).append(int(version["metadata"]["resourceVersion"]))
+    ordered = sorted((min(times), max(times)) for times in spans.values())
+    assert len(ordered) == 3
+    assert all(one[1] < two[0] for one, two in pairwise(ordered))
 
 
-@on_virtual_time
-async def test_an_update_that_cannot_be_placed_stops_after_one_pod() -> None:
+@given_a_world
+async def test_an_update_that_cannot_be_placed_stops_after_one_pod(world: World) -> None:
     """When new pods find no place, exactly one serving pod has been given up; it goes on when there is room again."""
-    async with a_world() as world:
-        pcs = workload()
-        await world.apply(pcs)
-        await world.settle()
-        world.place = lambda pod: False
-        await world.apply(changed(pcs, "a"))
-        await world.settle(120)
-        found = await images(world)
-        assert sorted(found[f"model-0-a-{k}"] == NEW for k in (0, 1)) == [False, True]
-        await world.now_place()
-        await world.settle(20)
-        assert {image for host, image in (await images(world)).items() if "-a-" in host} == {NEW}
+    pcs = workload()
+    await world.bring_up(pcs)
+    world.place = lambda pod: False
+    await world.bring_up(changed(pcs, "a"), 120)
+    found = await images(world)
+    assert sorted(found[f"model-0-a-{k}"] == NEW for k in (0, 1)) == [False, True]
+    await world.now_place()
+    await world.settle(20)
+    assert {image for host, image in (await images(world)).items() if "-a-" in host} == {NEW}
 
 
-@on_virtual_time
-async def test_on_delete_leaves_pods_alone() -> None:
+@given_a_world
+async def test_on_delete_leaves_pods_alone(world: World) -> None:
     """With OnDelete nothing is deleted; a pod somebody deletes comes back from the new template."""
-    async with a_world() as world:
-        pcs = workload(strategy="OnDelete")
-        await world.apply(pcs)
-        await world.settle()
-        before = {pod.metadata.uid for pod in await world.pods()}
-        await world.apply(changed(pcs, "a", "c"))
-        await world.settle(20)
-        assert {pod.metadata.uid for pod in await world.pods()} == before
-        assert (await progress(world)).update_ended_at is not None
-        for clique in ("model-0-a", "model-0-sg-0-c"):
-            pods = await world.pods()
-            victim = next(pod for pod in pods if pod.metadata.labels[marks.POD_CLIQUE] == clique)
-            await world.client.delete(POD, victim.metadata.name, "test")
-        await world.settle()
-        found = await images(world)
-        assert sorted(host.rpartition("-")[0] for host, image in found.items() if image == NEW) == [
-            "model-0-a",
-            "model-0-sg-0-c",
-        ]
+    pcs = workload(strategy="OnDelete")
+    await world.bring_up(pcs)
+    before = {pod.metadata.uid for pod in await world.pods()}
+    await world.bring_up(changed(pcs, "a", "c"), 20)
+    assert {pod.metadata.uid for pod in await world.pods()} == before
+    assert (await progress(world)).update_ended_at is not None
+    for clique in ("model-0-a", "model-0-sg-0-c"):
+        pods = await world.pods()
+        victim = next(pod for pod in pods if pod.metadata.labels[marks.POD_CLIQUE] == clique)
+        await world.client.delete(POD, victim.metadata.name, "test")
+    await world.settle()
+    found = await images(world)
+    assert sorted(host.rpartition("-")[0] for host, image in found.items() if image == NEW) == [
+        "model-0-a",
+        "model-0-sg-0-c",
+    ]
 
 
-@on_virtual_time
-async def test_scale_in_after_on_delete_takes_the_outdated_pod() -> None:
+@given_a_world
+async def test_scale_in_after_on_delete_takes_the_outdated_pod(world: World) -> None:
     """A clique scaled in keeps the pod that follows the present template."""
-    async with a_world() as world:
-        pcs = a_pod_clique_set("model", [a_clique("a", 2, 1)], strategy="OnDelete")
-        await world.apply(pcs)
-        await world.settle()
-        await world.apply(changed(pcs, "a"))
-        await world.settle()
-        await world.client.delete(POD, (await world.pods())[0].metadata.name, "test")
-        await world.settle()
-        await world.client.patch(POD_CLIQUE, "model-0-a", {"spec": {"replicas": 1}}, "test")
-        await world.settle()
-        assert list((await images(world)).values()) == [NEW]
+    pcs = a_pod_clique_set("model", [a_clique("a", 2, 1)], strategy="OnDelete")
+    await world.bring_up(pcs)
+    await world.bring_up(changed(pcs, "a"))
+    await world.client.delete(POD, (await world.pods())[0].metadata.name, "test")
+    await world.settle()
+    await world.client.patch(POD_CLIQUE, "model-0-a", {"spec": {"replicas": 1}}, "test")
+    await world.settle()
+    assert list((await images(world)).values()) == [NEW]
 
 
-@on_virtual_time
-async def test_a_template_changed_back_half_way_leaves_no_stray_pods() -> None:
+@given_a_world
+async def test_a_template_changed_back_half_way_leaves_no_stray_pods(world: World) -> None:
     """Going back to the first template during an update ends with all pods on it."""
-    async with a_world() as world:
-        pcs = workload()
-        await world.apply(pcs)
-        await world.settle()
-        world.place = lambda pod: False
-        await world.apply(changed(pcs, "a"))
-        await world.settle()
-        await world.apply(pcs)
-        await world.now_place()
-        await world.settle(30)
-        found = await images(world)
-        assert NEW not in found.values()
-        assert len(found) == 10
-        assert (await progress(world)).update_ended_at is not None
+    pcs = workload()
+    await world.bring_up(pcs)
+    world.place = lambda pod: False
+    await world.bring_up(changed(pcs, "a"))
+    await world.apply(pcs)
+    await world.now_place()
+    await world.settle(30)
+    found = await images(world)
+    assert NEW not in found.values()
+    assert len(found) == 10
+    assert (await progress(world)).update_ended_at is not None
 
 
 @on_virtual_time
@@ -231,8 +210,7 @@ async def test_pods_made_before_anything_was_on_record_are_updated() -> None:
     cliques = [a_clique("worker", 2), a_clique("member", 1)]
     pcs = a_pod_clique_set("model", cliques, [a_scaling_group("sg", ["member"])])
     async with a_world() as world:
-        await world.apply(pcs)
-        await world.settle()
+        await world.bring_up(pcs)
         server = world.server
         before = {pod.metadata.uid for pod in await world.pods()}
     async with a_world(server=server, placing=False) as bare:
@@ -265,12 +243,10 @@ async def test_a_template_that_changes_while_the_end_of_an_update_is_written_is_
 
     async with a_world(line=line) as world:
         pcs = a_pod_clique_set("model", [a_clique("a", 2)])
-        await world.apply(pcs)
-        await world.settle()
+        await world.bring_up(pcs)
         await world.apply(changed(pcs, "a"))
         await ending.wait()
-        await world.apply(changed(pcs, "a", image="registry.example/worker:3"))
-        await world.settle()
+        await world.bring_up(changed(pcs, "a", image="registry.example/worker:3"))
         newer.set()
         await world.settle(60)
         assert set((await images(world)).values()) == {"registry.example/worker:3"}

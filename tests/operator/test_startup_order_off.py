@@ -35,8 +35,7 @@ async def test_the_operator_runs_without_any_right_to_secrets() -> None:
     """Sets without an order come up; one that was stored before says why it does not."""
     async with a_world(OFF, line=WithoutSecrets) as world:
         await world.apply(a_pod_clique_set("plain", [a_clique("worker")]))
-        await world.apply(ORDERED)
-        await world.settle()
+        await world.bring_up(ORDERED)
         assert {pod.metadata.name.rpartition("-")[0] for pod in await world.pods()} == {"plain-0-worker"}
         told = await errors_of(world, POD_CLIQUE_SET, "ordered", PodCliqueSet)
         assert told.startswith("StartupOrderOff: PodCliqueSet test/ordered: start-up order is switched off")

@@ -50,8 +50,7 @@ async def test_constraints_are_translated_at_every_level() -> None:
     """Domains become node labels on the gang, on each scaling group replica and on each group of pods."""
     async with a_world(AWARE) as world:
         await world.client.create(CLUSTER_TOPOLOGY_BINDING, a_topology("cluster"))
-        await world.apply(workload())
-        await world.settle()
+        await world.bring_up(workload())
         base = await world.gang("model-0")
         assert keys(base.spec.topology_constraint) == ("topology.example/block", None)
         configs = base.spec.topology_constraint_group_configs
@@ -72,8 +71,7 @@ async def test_constraints_are_translated_at_every_level() -> None:
 async def test_a_required_domain_that_is_unknown_keeps_pods_gated() -> None:
     """Without the topology the pods wait, gated, and the gang and the set say why; with it they go."""
     async with a_world(AWARE) as world:
-        await world.apply(workload())
-        await world.settle()
+        await world.bring_up(workload())
         pods = await world.pods()
         assert pods
         assert all(has_gate(pod) for pod in pods)
@@ -97,8 +95,7 @@ async def test_a_topology_that_disappears_changes_no_running_gang() -> None:
     """A gang keeps the constraints it had when its topology is deleted."""
     async with a_world(AWARE) as world:
         await world.client.create(CLUSTER_TOPOLOGY_BINDING, a_topology("cluster"))
-        await world.apply(workload())
-        await world.settle()
+        await world.bring_up(workload())
         before = (await world.gang("model-0")).spec
         await world.client.delete(CLUSTER_TOPOLOGY_BINDING, "cluster")
         await world.settle()
@@ -111,8 +108,7 @@ async def test_a_topology_that_disappears_changes_no_running_gang() -> None:
 async def test_disabled_topology_is_said_and_nothing_is_constrained() -> None:
     """With topology-aware scheduling off, gangs carry no constraint and the set says so."""
     async with a_world(dataclasses.replace(AWARE, topology_enabled=False)) as world:
-        await world.apply(workload())
-        await world.settle()
+        await world.bring_up(workload())
         assert (await world.gang("model-0")).spec.topology_constraint is None
         assert (await condition(world)).reason == "TopologyAwareSchedulingDisabled"
 

@@ -233,7 +233,7 @@ def test_jobs_that_are_alike_are_announced_together_as_far_ahead_as_handlers_say
     assert Counts.heard == [("job0", pods(0)), ("job1", pods(1, 2)), ("job3", pods(3))]
 
 
-def test_whoever_listens_sees_the_tasks_as_they_are_placed() -> None:
+def test_handlers_see_the_tasks_as_they_are_placed() -> None:
     """Tasks that nobody had looked at are there for a handler, given a node but not bound yet."""
     inventory = an_inventory(a_node("n", gpus=8))
     for number in range(2):

@@ -11,6 +11,7 @@ from spinney.runtime import Runtime
 from spinney.server import ApiServer, Request, ServerOptions
 from spinney.server.admission.calling import WebhookCaller
 from spinney.server.admission.service_accounts import ROOT_CERTIFICATES
+from tests.virtual_time import given
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -129,6 +130,15 @@ class Watch:
 def an_api(options: ServerOptions | None = None, *, seed: int = 1, webhooks: WebhookCaller | None = None) -> Api:
     """Return a fresh server; call it inside an event loop."""
     return Api(ApiServer(Runtime.virtual(seed), options, webhooks=webhooks))
+
+
+@asynccontextmanager
+async def _an_api() -> AsyncIterator[Api]:
+    yield an_api()
+
+
+given_an_api = given(_an_api)
+"""Run a test on virtual time with a fresh server; tests in real time ask for the fixture ``api``."""
 
 
 _KINDS = {"configmaps": "ConfigMap", "pods": "Pod", "nodes": "Node", "widgets": "Widget"}

@@ -23,9 +23,8 @@ async def metric(api: Api, name: str, **labels: str) -> float:
     return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
 
 
-async def test_health_is_told_whole_in_detail_and_by_check() -> None:
+async def test_health_is_told_whole_in_detail_and_by_check(api: Api) -> None:
     """Every endpoint answers ok, lists its checks when asked for details, and has a path for each of them."""
-    api = an_api()
     for endpoint in ("healthz", "livez", "readyz"):
         assert await text(api, f"/{endpoint}") == "ok"
         assert await text(api, f"/{endpoint}/ping") == "ok"
@@ -44,17 +43,15 @@ async def test_the_version_has_the_shape_of_kubernetes() -> None:
     assert version["gitVersion"].startswith("v1.37.")
 
 
-async def test_the_root_lists_what_there_is() -> None:
+async def test_the_root_lists_what_there_is(api: Api) -> None:
     """Every path that is listed answers."""
-    api = an_api()
     paths = (await api.get("/"))["paths"]
     assert {"/api/v1", "/apis/apps/v1", "/livez/ping", "/metrics", "/openapi/v3/apis/apps/v1", "/version"} <= set(paths)
     assert [path for path in paths if (await api.send("GET", path)).status != 200] == []
 
 
-async def test_requests_are_counted_by_what_they_were_about() -> None:
+async def test_requests_are_counted_by_what_they_were_about(api: Api) -> None:
     """Requests are counted by verb, resource and code, under the names that dashboards know."""
-    api = an_api()
     await api.create(PODS, a_pod("a"))
     await api.send("POST", PODS, a_pod("a"))
     await api.get(PODS)
@@ -67,9 +64,8 @@ async def test_requests_are_counted_by_what_they_were_about() -> None:
     assert await metric(api, "apiserver_resource_size_estimate_bytes", group="", resource="pods") > 100
 
 
-async def test_watches_are_counted_while_they_are_followed() -> None:
+async def test_watches_are_counted_while_they_are_followed(api: Api) -> None:
     """A watch counts as one that runs until its reader goes."""
-    api = an_api()
     async with api.watch(CONFIG_MAPS) as watch:
         await api.create(CONFIG_MAPS, a_config_map("a"))
         await watch.next()
@@ -78,9 +74,8 @@ async def test_watches_are_counted_while_they_are_followed() -> None:
     assert await metric(api, "apiserver_longrunning_requests", verb="WATCH", resource="configmaps") == 0
 
 
-async def test_what_is_not_served_is_not_remembered() -> None:
+async def test_what_is_not_served_is_not_remembered(api: Api) -> None:
     """Clients that ask for nonsense do not make the metrics grow."""
-    api = an_api()
     series = []
     for number in range(50):
         await api.send("GET", f"/apis/group{number}.example.com/v1/things{number}/x")
@@ -90,9 +85,8 @@ async def test_what_is_not_served_is_not_remembered() -> None:
     assert series[-1] == series[1]
 
 
-async def test_openapi_v2_is_served_in_both_forms() -> None:
+async def test_openapi_v2_is_served_in_both_forms(api: Api) -> None:
     """The document names every kind, as JSON and as the protobuf that kubectl asks for; nothing else is offered."""
-    api = an_api()
     document = await api.get("/openapi/v2")
     pod = document["definitions"]["io.k8s.api.core.v1.Pod"]
     assert pod["x-kubernetes-group-version-kind"] == [{"group": "", "version": "v1", "kind": "Pod"}]

@@ -15,7 +15,8 @@ ROLES, BINDINGS = f"{RBAC}/namespaces/default/roles", f"{RBAC}/namespaces/defaul
 _GROUP = "rbac.authorization.k8s.io"
 
 
-def guarded() -> Api:
+@pytest.fixture
+async def api() -> Api:
     """Return a server that asks roles."""
     return an_api(ServerOptions(authorization="RBAC"))
 
@@ -42,9 +43,8 @@ def a_binding(role: str, user: str, kind: str = "ClusterRole") -> JSON:
     }
 
 
-async def test_nobody_may_do_anything_without_a_role() -> None:
+async def test_nobody_may_do_anything_without_a_role(api: Api) -> None:
     """A refusal says who may not do what, where, in the words of Kubernetes."""
-    api = guarded()
     refused = {
         ("GET", PODS): 'pods is forbidden: User "bob" cannot list resource "pods" in API group ""'
         ' in the namespace "default"',
@@ -62,9 +62,8 @@ async def test_nobody_may_do_anything_without_a_role() -> None:
     assert (await as_user(api, "bob", "GET", "/apis")).status == 200
 
 
-async def test_a_binding_gives_its_role_where_it_stands() -> None:
+async def test_a_binding_gives_its_role_where_it_stands(api: Api) -> None:
     """A binding in a namespace counts there; one of the cluster counts everywhere."""
-    api = guarded()
     await api.create(BINDINGS, a_binding("view", "bob"))
     assert (await as_user(api, "bob", "GET", PODS)).status == 200
     assert (await as_user(api, "bob", "GET", "/api/v1/pods")).status == 403
@@ -76,9 +75,8 @@ async def test_a_binding_gives_its_role_where_it_stands() -> None:
     assert (await as_user(api, "bob", "GET", "/api/v1/pods")).status == 403
 
 
-async def test_a_rule_may_be_about_names_only() -> None:
+async def test_a_rule_may_be_about_names_only(api: Api) -> None:
     """A rule with resource names allows those, and a list that can only find them."""
-    api = guarded()
     await api.create(ROLES, a_role("one", a_rule("get list", "configmaps", names="a")))
     await api.create(BINDINGS, a_binding("one", "bob", "Role"))
     await api.create(CONFIG_MAPS, a_config_map("a"))
@@ -88,17 +86,15 @@ async def test_a_rule_may_be_about_names_only() -> None:
     assert (await as_user(api, "bob", "GET", CONFIG_MAPS, fieldSelector="metadata.name=a")).status == 200
 
 
-async def test_a_missing_role_is_named() -> None:
+async def test_a_missing_role_is_named(api: Api) -> None:
     """A binding to a role that does not exist gives nothing, and the refusal says why."""
-    api = guarded()
     await api.create(BINDINGS, a_binding("gone", "bob", "Role"))
     answer = await as_user(api, "bob", "GET", PODS)
     assert answer.body["message"].endswith(': rbac: RBAC: role.rbac.authorization.k8s.io "gone" not found')
 
 
-async def test_aggregated_roles_follow_their_parts() -> None:
+async def test_aggregated_roles_follow_their_parts(api: Api) -> None:
     """A cluster role with an aggregation rule has the rules of the roles that its selector finds."""
-    api = guarded()
     async with api.server.running():
         part = a_role("part", a_rule("get", "widgets", "example.com"))
         part["metadata"]["labels"] = {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
@@ -111,9 +107,8 @@ async def test_aggregated_roles_follow_their_parts() -> None:
         assert (await as_user(api, "bob", "GET", path)).status == 404
 
 
-async def test_nobody_grants_more_than_they_have() -> None:
+async def test_nobody_grants_more_than_they_have(api: Api) -> None:
     """Writing or binding a role takes all of its rights, or the right to do so regardless."""
-    api = guarded()
     await api.create(BINDINGS, a_binding("admin", "bob"))
     wide = a_role("wide", a_rule("get create", "nodes"))
     answer = await as_user(api, "bob", "POST", ROLES, wide)
@@ -132,18 +127,16 @@ async def test_nobody_grants_more_than_they_have() -> None:
     assert (await as_user(api, "bob", "POST", BINDINGS, a_binding("cluster-admin", "eve"))).status == 201
 
 
-async def test_a_binding_keeps_its_role() -> None:
+async def test_a_binding_keeps_its_role(api: Api) -> None:
     """The role of a binding cannot be changed."""
-    api = guarded()
     await api.create(BINDINGS, a_binding("view", "bob"))
     changed = {**a_binding("edit", "bob"), "metadata": {"name": "view-bob"}}
     answer = await api.send("PUT", f"{BINDINGS}/view-bob", changed)
     assert (answer.status, [cause["field"] for cause in answer.body["details"]["causes"]]) == (422, ["roleRef"])
 
 
-async def test_impersonation_takes_a_right() -> None:
+async def test_impersonation_takes_a_right(api: Api) -> None:
     """Only those who may impersonate a user, group or account speak for it."""
-    api = guarded()
     eve = {"impersonate-user": "eve"}
     await api.create(CLUSTER_ROLES, a_role("speak", a_rule("impersonate", "users", names="eve")))
     await api.create(CLUSTER_BINDINGS, a_binding("speak", "bob"))
@@ -172,9 +165,8 @@ REVIEWS = "/apis/authorization.k8s.io/v1"
         ({"verb": "create", "resource": "pods", "namespace": "default"}, False),
     ],
 )
-async def test_access_reviews_tell(attributes: JSON, allowed: bool) -> None:
+async def test_access_reviews_tell(api: Api, attributes: JSON, allowed: bool) -> None:
     """A review says whether somebody may do something, and through which binding."""
-    api = guarded()
     await api.create(BINDINGS, a_binding("view", "bob"))
     about = {"spec": {"user": "bob", "resourceAttributes": attributes}}
     status = (await api.create(f"{REVIEWS}/subjectaccessreviews", about))["status"]
@@ -188,9 +180,8 @@ async def test_access_reviews_tell(attributes: JSON, allowed: bool) -> None:
     assert own.body["status"]["allowed"] is allowed
 
 
-async def test_rights_are_listed() -> None:
+async def test_rights_are_listed(api: Api) -> None:
     """A rules review lists what one may do in a namespace."""
-    api = guarded()
     await api.create(ROLES, a_role("one", a_rule("get", "configmaps", names="a")))
     await api.create(BINDINGS, a_binding("one", "bob", "Role"))
     answer = await as_user(api, "bob", "POST", f"{REVIEWS}/selfsubjectrulesreviews", {"spec": {"namespace": "default"}})

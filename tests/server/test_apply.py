@@ -35,17 +35,15 @@ async def _try(api: Api, obj: JSON, manager: str) -> Answer:
     return await api.send("PATCH", _MAP, configuration(_MAP, obj), query=query, headers=headers)
 
 
-async def test_apply_creates_and_owns() -> None:
+async def test_apply_creates_and_owns(api: Api) -> None:
     """Applying to nothing creates the object, and the manager owns exactly what it applied."""
-    api = an_api()
     answer = await _try(api, {"data": {"a": "1"}}, "m")
     assert answer.status == 201
     assert await _owners(api, _MAP) == {"m": {"f:data": {"f:a": {}}}}
 
 
-async def test_two_managers_conflict_over_one_field() -> None:
+async def test_two_managers_conflict_over_one_field(api: Api) -> None:
     """Changing another manager's field is refused with its name; applying the same value is shared ownership."""
-    api = an_api()
     await api.apply(_MAP, {"data": {"a": "1"}}, "first")
     answer = await _try(api, {"data": {"a": "2"}}, "second")
     assert answer.status == 409
@@ -56,18 +54,16 @@ async def test_two_managers_conflict_over_one_field() -> None:
     assert set(await _owners(api, _MAP)) == {"first", "second"}
 
 
-async def test_force_takes_ownership() -> None:
+async def test_force_takes_ownership(api: Api) -> None:
     """A forced apply takes the field, and the loser no longer owns it."""
-    api = an_api()
     await api.apply(_MAP, {"data": {"a": "1", "b": "1"}}, "first")
     taken = await api.apply(_MAP, {"data": {"a": "2"}}, "second", force="true")
     assert taken["data"] == {"a": "2", "b": "1"}
     assert await _owners(api, _MAP) == {"first": {"f:data": {"f:b": {}}}, "second": {"f:data": {"f:a": {}}}}
 
 
-async def test_what_is_no_longer_applied_goes() -> None:
+async def test_what_is_no_longer_applied_goes(api: Api) -> None:
     """A field its only owner stops applying is removed; one that somebody else owns too stays."""
-    api = an_api()
     await api.apply(_MAP, {"data": {"mine": "1", "shared": "1"}, "metadata": {"labels": {"x": "1"}}}, "first")
     await api.apply(_MAP, {"data": {"shared": "1"}}, "second")
     left = await api.apply(_MAP, {}, "first")
@@ -75,9 +71,8 @@ async def test_what_is_no_longer_applied_goes() -> None:
     assert "labels" not in left["metadata"]
 
 
-async def test_applying_the_same_again_writes_nothing() -> None:
+async def test_applying_the_same_again_writes_nothing(api: Api) -> None:
     """Two managers that re-apply their configurations forever never make a new revision."""
-    api = an_api()
     await api.apply(_MAP, {"data": {"a": "1"}}, "first")
     last = await api.apply(_MAP, {"data": {"b": "1"}}, "second")
     for _ in range(2):
@@ -86,9 +81,8 @@ async def test_applying_the_same_again_writes_nothing() -> None:
     assert again["metadata"]["resourceVersion"] == last["metadata"]["resourceVersion"]
 
 
-async def test_an_update_takes_what_it_changes() -> None:
+async def test_an_update_takes_what_it_changes(api: Api) -> None:
     """A plain patch of an applied field makes the patcher its owner, so the next apply conflicts."""
-    api = an_api()
     await api.apply(_MAP, {"data": {"a": "1"}}, "applier")
     await api.patch(_MAP, {"data": {"a": "2"}}, fieldManager="editor")
     answer = await _try(api, {"data": {"a": "1"}}, "applier")
@@ -96,9 +90,8 @@ async def test_an_update_takes_what_it_changes() -> None:
     assert '"editor"' in answer.body["message"]
 
 
-async def test_what_was_there_before_the_first_apply_is_owned() -> None:
+async def test_what_was_there_before_the_first_apply_is_owned(api: Api) -> None:
     """Fields of an object that was created otherwise conflict with the first apply that changes them."""
-    api = an_api()
     await api.create(CONFIG_MAPS, a_config_map("c", a="1"))
     answer = await _try(api, {"data": {"a": "2"}}, "m")
     assert answer.status == 409
@@ -113,9 +106,8 @@ async def test_creators_are_recorded_if_wanted() -> None:
     assert '"creator"' in answer.body["message"]
 
 
-async def test_conditions_are_owned_one_by_one() -> None:
+async def test_conditions_are_owned_one_by_one(api: Api) -> None:
     """Two managers apply their own conditions to one status without touching each other's."""
-    api = an_api()
     await api.create(NODES, {"metadata": {"name": "n"}})
     for manager, kind in (("kubelet", "Ready"), ("detector", "DiskFailing")):
         status = {"conditions": [{"type": kind, "status": "True"}]}
@@ -124,18 +116,16 @@ async def test_conditions_are_owned_one_by_one() -> None:
     assert [each["type"] for each in node["status"]["conditions"]] == ["Ready"]
 
 
-async def test_apply_to_the_main_endpoint_never_owns_status() -> None:
+async def test_apply_to_the_main_endpoint_never_owns_status(api: Api) -> None:
     """A status in an applied configuration is ignored on the main endpoint."""
-    api = an_api()
     pod = {"spec": {"containers": [{"name": "c", "image": "i"}]}, "status": {"phase": "Running"}}
     made = await api.apply(f"{PODS}/p", pod, "m")
     assert made["status"]["phase"] == "Pending"
     assert "f:status" not in (await _owners(api, f"{PODS}/p"))["m"]
 
 
-async def test_apply_needs_a_manager_and_no_managed_fields() -> None:
+async def test_apply_needs_a_manager_and_no_managed_fields(api: Api) -> None:
     """An apply without fieldManager, or with managedFields, is refused."""
-    api = an_api()
     assert (await api.send("PATCH", _MAP, configuration(_MAP, {}), headers={"content-type": APPLY})).status == 422
     body = configuration(_MAP, {"metadata": {"managedFields": [{"manager": "x"}]}})
     answer = await api.send("PATCH", _MAP, body, query={"fieldManager": "m"}, headers={"content-type": APPLY})
@@ -190,9 +180,8 @@ async def test_forced_applies_against_a_model(steps: list[tuple[str, dict[str, s
         assert applied.get("data", {}) == values
 
 
-async def test_a_map_that_was_applied_empty_is_owned() -> None:
+async def test_a_map_that_was_applied_empty_is_owned(api: Api) -> None:
     """To apply into a map that somebody applied empty is a conflict; forced, the map is the other's no longer."""
-    api = an_api()
     path = f"{CONFIG_MAPS}/c"
     await api.apply(path, {"data": {}, "metadata": {"labels": {}}}, "first")
     for content, field in (({"data": {"k": "v"}}, ".data"), ({"metadata": {"labels": {"a": "b"}}}, ".metadata.labels")):
@@ -204,9 +193,8 @@ async def test_a_map_that_was_applied_empty_is_owned() -> None:
     assert owned == {"first": {"f:metadata": {"f:labels": {}}}, "second": {"f:data": {"f:k": {}}}}
 
 
-async def test_a_map_that_holds_somebody_elses_field_stays() -> None:
+async def test_a_map_that_holds_somebody_elses_field_stays(api: Api) -> None:
     """Who owned a map as such and gives it up takes his own fields along, and nobody else's."""
-    api = an_api()
     await api.apply(_MAP, {"data": {"shared": "1"}}, "first")
     await api.apply(_MAP, {"data": {"shared": "1"}}, "second")
     whole = {"op": "add", "path": "/metadata/managedFields/0/fieldsV1/f:data/.", "value": {}}

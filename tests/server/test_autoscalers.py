@@ -1,14 +1,13 @@
 """Autoscalers in both of their versions; ``test_side_by_side`` compares the conversion with kube-apiserver."""
 
-from tests.server.api import an_api
+from tests.server.api import Api, an_api
 from tests.server.autoscaling import METRICS, STATUS, an_autoscaler
 
 _OLDER, _NEWER = (f"/apis/autoscaling/{each}/namespaces/default/horizontalpodautoscalers" for each in ("v1", "v2"))
 
 
-async def test_what_v1_cannot_say_survives_a_client_of_v1() -> None:
+async def test_what_v1_cannot_say_survives_a_client_of_v1(api: Api) -> None:
     """A client of v1 that writes back what it has read, changed in its own field, loses nothing of v2."""
-    api = an_api()
     await api.create(_NEWER, an_autoscaler("a", metrics=METRICS, behavior={"scaleUp": {"selectPolicy": "Min"}}))
     await api.patch(f"{_NEWER}/a/status", {"status": STATUS})
     read = await api.get(f"{_OLDER}/a")

@@ -42,9 +42,8 @@ async def _with_widgets(spec: Any = None, options: ServerOptions | None = None, 
     return api
 
 
-async def test_a_definition_is_served_at_once() -> None:
+async def test_a_definition_is_served_at_once(api: Api) -> None:
     """A definition is established when it is written, and its kind appears in discovery."""
-    api = an_api()
     made = await api.create(DEFINITIONS, a_definition())
     conditions = {each["type"]: each["status"] for each in made["status"]["conditions"]}
     assert conditions == {"NamesAccepted": "True", "Established": "True"}
@@ -240,9 +239,8 @@ async def test_a_wrong_definition_is_named(change: Any, field: str) -> None:
     assert field in [cause["field"] for cause in answer.body["details"]["causes"]]
 
 
-async def test_formats_are_checked_as_kubernetes_does() -> None:
+async def test_formats_are_checked_as_kubernetes_does(api: Api) -> None:
     """A number that its format cannot hold and a text that is not of its format are refused; unknown formats warn."""
-    api = an_api()
     properties = {
         "count": {"type": "integer", "format": "int32", "maximum": 5_000_000_000},
         "when": {"type": "string", "format": "date-time"},
@@ -259,9 +257,8 @@ async def test_formats_are_checked_as_kubernetes_does() -> None:
     ]
 
 
-async def test_unknown_metadata_of_custom_resources_is_refused_when_asked() -> None:
+async def test_unknown_metadata_of_custom_resources_is_refused_when_asked(api: Api) -> None:
     """Strict validation is about metadata, too, and what is dropped is warned about otherwise."""
-    api = an_api()
     await api.create(DEFINITIONS, a_definition())
     widget = a_widget("a")
     widget["metadata"]["lables"] = {"a": "b"}

@@ -1,19 +1,17 @@
 """Deleting: grace, finalizers, preconditions, collections."""
 
-from tests.server.api import CONFIG_MAPS, PODS, a_binding, a_config_map, a_pod, an_api
+from tests.server.api import CONFIG_MAPS, PODS, Api, a_binding, a_config_map, a_pod
 
 
-async def test_an_unbound_pod_goes_at_once() -> None:
+async def test_an_unbound_pod_goes_at_once(api: Api) -> None:
     """A pod that never had a node needs no kubelet to end it."""
-    api = an_api()
     await api.create(PODS, a_pod("p"))
     await api.delete(f"{PODS}/p")
     assert await api.names(PODS) == []
 
 
-async def test_a_bound_pod_waits_for_its_kubelet() -> None:
+async def test_a_bound_pod_waits_for_its_kubelet(api: Api) -> None:
     """A bound pod is marked with its grace period and goes when the kubelet deletes it with grace zero."""
-    api = an_api()
     await api.create(PODS, a_pod("p", terminationGracePeriodSeconds=7))
     await api.create(f"{PODS}/p/binding", a_binding())
     marked = await api.delete(f"{PODS}/p")
@@ -23,9 +21,8 @@ async def test_a_bound_pod_waits_for_its_kubelet() -> None:
     assert await api.names(PODS) == []
 
 
-async def test_a_finished_pod_goes_at_once() -> None:
+async def test_a_finished_pod_goes_at_once(api: Api) -> None:
     """A bound pod that has ended has nothing left to stop."""
-    api = an_api()
     await api.create(PODS, a_pod("p"))
     await api.create(f"{PODS}/p/binding", a_binding())
     await api.patch(f"{PODS}/p/status", {"status": {"phase": "Succeeded"}})
@@ -33,9 +30,8 @@ async def test_a_finished_pod_goes_at_once() -> None:
     assert await api.names(PODS) == []
 
 
-async def test_a_finalizer_holds_an_object() -> None:
+async def test_a_finalizer_holds_an_object(api: Api) -> None:
     """An object with a finalizer stays until it is removed, and takes no new ones meanwhile."""
-    api = an_api()
     obj = a_config_map("a")
     obj["metadata"]["finalizers"] = ["example.com/hold"]
     await api.create(CONFIG_MAPS, obj)
@@ -50,9 +46,8 @@ async def test_a_finalizer_holds_an_object() -> None:
     assert await api.names(CONFIG_MAPS) == []
 
 
-async def test_preconditions_are_checked() -> None:
+async def test_preconditions_are_checked(api: Api) -> None:
     """A deletion that names another uid or an old revision is a conflict."""
-    api = an_api()
     made = await api.create(CONFIG_MAPS, a_config_map("a"))
     for preconditions in ({"uid": "other"}, {"resourceVersion": "1"}):
         answer = await api.send("DELETE", f"{CONFIG_MAPS}/a", {"preconditions": preconditions})
@@ -61,27 +56,24 @@ async def test_preconditions_are_checked() -> None:
     assert (status["kind"], status["status"]) == ("Status", "Success")
 
 
-async def test_a_collection_is_deleted_by_selector() -> None:
+async def test_a_collection_is_deleted_by_selector(api: Api) -> None:
     """Deleting a collection takes what the selector chooses and leaves the rest."""
-    api = an_api()
     for name, app in (("a", "x"), ("b", "y"), ("c", "x")):
         await api.create(PODS, a_pod(name, labels={"app": app}))
     await api.delete(PODS, labelSelector="app=x")
     assert await api.names(PODS) == ["b"]
 
 
-async def test_a_dry_run_deletes_nothing() -> None:
+async def test_a_dry_run_deletes_nothing(api: Api) -> None:
     """A deletion that is only tried leaves the object."""
-    api = an_api()
     await api.create(PODS, a_pod("p"))
     await api.delete(f"{PODS}/p", {"dryRun": ["All"]})
     await api.delete(f"{PODS}/p", dryRun="All")
     assert await api.names(PODS) == ["p"]
 
 
-async def test_a_deletion_event_carries_the_last_state_and_a_new_revision() -> None:
+async def test_a_deletion_event_carries_the_last_state_and_a_new_revision(api: Api) -> None:
     """Watchers see what was deleted, at the revision of the deletion."""
-    api = an_api()
     made = await api.create(CONFIG_MAPS, a_config_map("a", v="1"))
     async with api.watch(CONFIG_MAPS, resourceVersion=made["metadata"]["resourceVersion"]) as watch:
         await api.delete(f"{CONFIG_MAPS}/a")

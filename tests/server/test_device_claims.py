@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from tests.server.api import PODS, Watch, a_pod, an_api
+from tests.server.api import PODS, Api, Watch, a_pod
 
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
 TEMPLATES = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates"
@@ -41,9 +41,8 @@ async def the_next(watch: Watch, wanted: Callable[[Any], bool]) -> Any:
     return found
 
 
-async def test_a_pod_gets_the_claims_of_its_templates() -> None:
+async def test_a_pod_gets_the_claims_of_its_templates(api: Api) -> None:
     """A pod that asks by template owns a claim with the template's content, and its status names that claim."""
-    api = an_api()
     async with api.server.running(), api.watch(CLAIMS) as claims, api.watch(PODS) as pods:
         await api.create(TEMPLATES, TEMPLATE)
         pod = await api.create(PODS, a_pod("p", resourceClaims=BY_TEMPLATE))
@@ -59,9 +58,8 @@ async def test_a_pod_gets_the_claims_of_its_templates() -> None:
         assert told["status"]["resourceClaimStatuses"] == [{"name": "gpu", "resourceClaimName": name}]
 
 
-async def test_a_template_may_come_later() -> None:
+async def test_a_template_may_come_later(api: Api) -> None:
     """A pod whose template does not exist yet gets its claim as soon as it does."""
-    api = an_api()
     async with api.server.running(), api.watch(CLAIMS) as claims:
         await api.create(PODS, a_pod("p", resourceClaims=BY_TEMPLATE))
         await api.create(TEMPLATES, TEMPLATE)
@@ -70,9 +68,8 @@ async def test_a_template_may_come_later() -> None:
         assert name.startswith("p-gpu-")
 
 
-async def test_devices_are_given_back_by_the_last_pod() -> None:
+async def test_devices_are_given_back_by_the_last_pod(api: Api) -> None:
     """A pod that is gone or has ended loses its reservation; without any the claim gives its devices back."""
-    api = an_api()
     async with api.server.running(), api.watch(CLAIMS) as claims:
         await api.create(CLAIMS, a_claim(finalizers=[PROTECTION]))
         uses = [{"name": "gpu", "resourceClaimName": "shared"}]
@@ -87,9 +84,8 @@ async def test_devices_are_given_back_by_the_last_pod() -> None:
         assert "finalizers" not in freed["metadata"]
 
 
-async def test_a_claim_in_use_goes_after_its_users() -> None:
+async def test_a_claim_in_use_goes_after_its_users(api: Api) -> None:
     """A claim that is deleted while a pod has reserved it stays until that pod is gone."""
-    api = an_api()
     async with api.server.running(), api.watch(CLAIMS) as claims:
         await api.create(CLAIMS, a_claim(finalizers=[PROTECTION]))
         pod = await api.create(PODS, a_pod("a", resourceClaims=[{"name": "gpu", "resourceClaimName": "shared"}]))
@@ -101,9 +97,8 @@ async def test_a_claim_in_use_goes_after_its_users() -> None:
         assert await claims.take(1) == [("DELETED", "shared")]
 
 
-async def test_a_pod_that_ended_keeps_no_claim_of_its_own() -> None:
+async def test_a_pod_that_ended_keeps_no_claim_of_its_own(api: Api) -> None:
     """The claim made for a pod is deleted when the pod has ended, although the pod is still there."""
-    api = an_api()
     async with api.server.running(), api.watch(CLAIMS) as claims:
         await api.create(TEMPLATES, TEMPLATE)
         await api.create(PODS, a_pod("p", resourceClaims=BY_TEMPLATE))

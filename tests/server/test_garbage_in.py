@@ -16,6 +16,7 @@ from tests.server.api import (
     PODS,
     STRATEGIC,
     WIDGETS,
+    Api,
     a_definition,
     an_api,
 )
@@ -234,9 +235,8 @@ async def test_a_wrong_type_is_the_clients_fault(nearly: tuple[str, Any], patch:
 
 @pytest.mark.parametrize("body", [b"\xff\xfe", b'{"a":' * 5000, b"[" * 100_000, b"- " * 5000, b"{a: &a [*a]}", b'"x"'])
 @pytest.mark.parametrize("content_type", ["application/json", "application/yaml", APPLY, MERGE])
-async def test_undecodable_bodies_are_refused(body: bytes, content_type: str) -> None:
+async def test_undecodable_bodies_are_refused(api: Api, body: bytes, content_type: str) -> None:
     """A body that is no object gets a 400 (or 415), however it is broken."""
-    api = an_api()
     for method, path in (("POST", CONFIG_MAPS), ("PATCH", f"{CONFIG_MAPS}/a")):
         headers = {"content-type": content_type}
         answer = await api.send(method, path, body, headers=headers, query={"fieldManager": "m"})

@@ -6,7 +6,7 @@ import pytest
 
 from spinney.api.struct import JSON
 from spinney.server import ServerOptions
-from tests.server.api import CONFIG_MAPS, MERGE, NODES, PODS, a_pod, an_api
+from tests.server.api import CONFIG_MAPS, MERGE, NODES, PODS, Api, a_pod, an_api
 
 _DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 
@@ -37,9 +37,8 @@ async def test_unknown_fields_are_dropped(validation: str) -> None:
     assert ("warning" in made.headers) is (validation == "Warn")
 
 
-async def test_a_patch_cannot_add_unknown_fields() -> None:
+async def test_a_patch_cannot_add_unknown_fields(api: Api) -> None:
     """What a patch adds is held to the fields of the kind; what was there is not complained about."""
-    api = an_api()
     await api.create(CONFIG_MAPS, {"metadata": {"name": "c"}, "data": {"a": "b"}})
     query = {"fieldValidation": "Strict"}
     headers = {"content-type": MERGE}
@@ -100,9 +99,8 @@ _TWICE = b'{"metadata":{"name":"q","labels":{"a":"b","a":"c"}},"data":{"k":"1","
 _TWICE_YAML = b'metadata:\n  name: q\ndata:\n  k: "1"\n  k: "2"\n'
 
 
-async def test_fields_that_stand_twice_are_told() -> None:
+async def test_fields_that_stand_twice_are_told(api: Api) -> None:
     """The last of two fields counts; a strict client is refused, others are warned, in the words of Kubernetes."""
-    api = an_api()
     strict = await api.send("POST", CONFIG_MAPS, _TWICE, query={"fieldValidation": "Strict"})
     assert (strict.status, strict.body["message"]) == (
         400,
@@ -122,9 +120,8 @@ async def test_fields_that_stand_twice_are_told() -> None:
     assert (patched.status, patched.body["details"]["causes"][0]["field"]) == (422, "patch")
 
 
-async def test_an_update_is_held_to_types_where_python_sees_no_change() -> None:
+async def test_an_update_is_held_to_types_where_python_sees_no_change(api: Api) -> None:
     """A number where a truth value was, and the other way round, is a 400, though 1 and true are equal in Python."""
-    api = an_api()
     manifest = a_pod("p")
     manifest["spec"] |= {"hostNetwork": True, "priority": 0}
     made = await api.create(PODS, manifest)

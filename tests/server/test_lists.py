@@ -9,6 +9,7 @@ from tests.server.api import (
     NODES,
     PODS,
     WIDGETS,
+    Api,
     a_config_map,
     a_definition,
     a_pod,
@@ -17,9 +18,8 @@ from tests.server.api import (
 )
 
 
-async def test_labels_and_fields_select() -> None:
+async def test_labels_and_fields_select(api: Api) -> None:
     """Label and field selectors choose objects, and an unknown field is an error rather than everything."""
-    api = an_api()
     await api.create(PODS, a_pod("a", labels={"app": "x", "tier": "1"}))
     await api.create(PODS, a_pod("b", labels={"app": "y"}, nodeName="n1"))
     await api.create(PODS, a_pod("c"))
@@ -32,9 +32,8 @@ async def test_labels_and_fields_select() -> None:
     assert (await api.send("GET", PODS, query={"labelSelector": "a=b=c"})).status == 400
 
 
-async def test_the_list_says_what_its_items_are() -> None:
+async def test_the_list_says_what_its_items_are(api: Api) -> None:
     """Items of built-in kinds do not say it again, in whatever order they were written; those of custom kinds do."""
-    api = an_api()
     await api.create(CONFIG_MAPS, {"metadata": {"name": "a"}, "kind": "ConfigMap", "apiVersion": "v1"})
     await api.create(CONFIG_MAPS, {"apiVersion": "v1", "data": {"kind": "x"}, "metadata": {"name": "b"}})
     await api.create(DEFINITIONS, a_definition())
@@ -46,9 +45,8 @@ async def test_the_list_says_what_its_items_are() -> None:
     assert [item["kind"] for item in (await api.get(WIDGETS))["items"]] == ["Widget"]
 
 
-async def test_pages_are_consistent() -> None:
+async def test_pages_are_consistent(api: Api) -> None:
     """The pages of one list show one revision, whatever is written between them."""
-    api = an_api()
     for index in range(7):
         await api.create(CONFIG_MAPS, a_config_map(f"c{index}"))
     first = await api.get(CONFIG_MAPS, limit="3")
@@ -64,9 +62,8 @@ async def test_pages_are_consistent() -> None:
     assert names == [*(f"c{index}" for index in range(7)), "kube-root-ca.crt"]
 
 
-async def test_an_exact_revision_is_reconstructed() -> None:
+async def test_an_exact_revision_is_reconstructed(api: Api) -> None:
     """A list at an exact revision shows the objects as they were then."""
-    api = an_api()
     first = await api.create(CONFIG_MAPS, a_config_map("a", v="1"))
     await api.patch(f"{CONFIG_MAPS}/a", {"data": {"v": "2"}})
     await api.create(CONFIG_MAPS, a_config_map("b"))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from spinney.server import Request
-from tests.server.api import PODS, Api, a_binding, a_pod, an_api
+from tests.server.api import PODS, Api, a_binding, a_pod
 
 _STARTED = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
 _ENDED = {
@@ -34,9 +34,8 @@ async def _log(api: Api, status: int = 200, **query: str) -> str:
     return str(answer.body["message"]) if status != 200 else answer.body.decode()
 
 
-async def test_a_log_tells_how_the_container_fared() -> None:
+async def test_a_log_tells_how_the_container_fared(api: Api) -> None:
     """It says when the container started and how it ended, in as many lines as asked for."""
-    api = an_api()
     await _a_bound_pod(api, _ENDED)
     assert await _log(api) == _START_LINE + _END_LINE
     assert await _log(api, container="c", tailLines="1") == _END_LINE
@@ -45,9 +44,8 @@ async def test_a_log_tells_how_the_container_fared() -> None:
     assert await _log(api, tailLines="1", timestamps="true") == f"2026-01-01T00:00:05Z {_END_LINE}"
 
 
-async def test_there_is_no_log_before_the_container() -> None:
+async def test_there_is_no_log_before_the_container(api: Api) -> None:
     """A pod without a node has an empty log; a container that has not started is an error that says what it awaits."""
-    api = an_api()
     await api.create(PODS, a_pod())
     assert await _log(api) == ""
     await api.create(f"{PODS}/p/binding", a_binding())
@@ -56,9 +54,8 @@ async def test_there_is_no_log_before_the_container() -> None:
     assert (await _log(api, 400)).endswith("is waiting to start: ImagePullBackOff")
 
 
-async def test_the_log_before_a_restart_is_kept() -> None:
+async def test_the_log_before_a_restart_is_kept(api: Api) -> None:
     """With ``previous`` the log is the last ended container's, and an error where there is none."""
-    api = an_api()
     await _a_bound_pod(api, _STARTED)
     assert "not found" in await _log(api, 400, previous="true")
     await _report(api, _STARTED, lastState=_ENDED, restartCount=1)
@@ -73,24 +70,21 @@ async def test_the_log_before_a_restart_is_kept() -> None:
         ({"limitBytes": "all"}, "limitBytes"),
     ],
 )
-async def test_wrong_questions_are_refused(query: dict[str, str], said: str) -> None:
+async def test_wrong_questions_are_refused(api: Api, query: dict[str, str], said: str) -> None:
     """A container that is not there, or a number that is none, is the client's mistake."""
-    api = an_api()
     await _a_bound_pod(api, _STARTED)
     assert said in await _log(api, 400, **query)
 
 
-async def test_one_of_several_containers_has_to_be_named() -> None:
+async def test_one_of_several_containers_has_to_be_named(api: Api) -> None:
     """The error lists the containers to choose from."""
-    api = an_api()
     containers = [{"name": "a", "image": "i"}, {"name": "b", "image": "i"}]
     await api.create(PODS, a_pod(containers=containers))
     assert await _log(api, 400) == "a container name must be specified for pod p, choose one of: [a b]"
 
 
-async def test_following_ends_with_the_container() -> None:
+async def test_following_ends_with_the_container(api: Api) -> None:
     """Who follows a log gets the end of the container when it comes, and is let go then."""
-    api = an_api()
     await _a_bound_pod(api, _STARTED)
     answer = await api.server.handle(Request("GET", f"{PODS}/p/log", {"follow": "true"}, {}))
     assert not isinstance(answer.body, bytes)
@@ -107,9 +101,8 @@ async def test_following_ends_with_the_container() -> None:
 
 
 @pytest.mark.parametrize("subresource", ["exec", "attach", "portforward", "proxy"])
-async def test_nothing_connects_to_a_simulated_container(subresource: str) -> None:
+async def test_nothing_connects_to_a_simulated_container(api: Api, subresource: str) -> None:
     """Exec and its like are refused with the reason: the pod is nowhere yet, or on a simulated node."""
-    api = an_api()
     await api.create(PODS, a_pod())
     answer = await api.send("GET", f"{PODS}/p/{subresource}")
     assert (answer.status, answer.body["message"]) == (400, "pod p does not have a host assigned")

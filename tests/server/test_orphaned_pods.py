@@ -3,8 +3,7 @@
 import asyncio
 
 from spinney.server.background.orphaned_pods import QUARANTINE_SECONDS
-from tests.server.api import NODES, PODS, Api, a_pod, an_api
-from tests.virtual_time import on_virtual_time
+from tests.server.api import NODES, PODS, Api, a_pod, given_an_api
 
 LATER = QUARANTINE_SECONDS + 1
 
@@ -16,10 +15,9 @@ async def a_node_with_pods(api: Api, *pods: str) -> None:
         await api.create(PODS, a_pod(name, nodeName="n"))
 
 
-@on_virtual_time
-async def test_they_fail_and_go() -> None:
+@given_an_api
+async def test_they_fail_and_go(api: Api) -> None:
     """Watchers see that a pod failed because its node is gone before it is; others, and pods of no Node, stay."""
-    api = an_api()
     async with api.server.running():
         await a_node_with_pods(api, "lost")
         await api.create(PODS, a_pod("elsewhere", nodeName="never-was"))
@@ -35,10 +33,9 @@ async def test_they_fail_and_go() -> None:
         assert found == ["DeletionByPodGC"]
 
 
-@on_virtual_time
-async def test_they_stay_where_the_node_comes_back() -> None:
+@given_an_api
+async def test_they_stay_where_the_node_comes_back(api: Api) -> None:
     """A Node that is registered again in time finds its pods."""
-    api = an_api()
     async with api.server.running():
         await a_node_with_pods(api, "kept")
         await api.delete(f"{NODES}/n")
@@ -48,10 +45,9 @@ async def test_they_stay_where_the_node_comes_back() -> None:
         assert await api.names(PODS) == ["kept"]
 
 
-@on_virtual_time
-async def test_what_is_terminating_or_bound_too_late_goes_as_well() -> None:
+@given_an_api
+async def test_what_is_terminating_or_bound_too_late_goes_as_well(api: Api) -> None:
     """A pod that waits for its node to stop it, and one that is bound to the Node that is gone, are not kept."""
-    api = an_api()
     async with api.server.running():
         await a_node_with_pods(api, "terminating")
         await api.delete(f"{PODS}/terminating")

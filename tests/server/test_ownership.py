@@ -14,6 +14,7 @@ from tests.server.api import (
     a_pod,
     a_widget,
     an_api,
+    given_an_api,
     reference_to,
 )
 from tests.virtual_time import on_virtual_time
@@ -28,10 +29,9 @@ async def _family(api: Api) -> None:
     await api.create(CONFIG_MAPS, a_config_map("stranger"))
 
 
-@on_virtual_time
-async def test_dependents_go_with_their_owner() -> None:
+@given_an_api
+async def test_dependents_go_with_their_owner(api: Api) -> None:
     """Deleting an owner in the background takes its dependents, and theirs, and nobody else."""
-    api = an_api()
     async with api.server.running():
         await _family(api)
         await api.delete(f"{CONFIG_MAPS}/owner")
@@ -40,10 +40,9 @@ async def test_dependents_go_with_their_owner() -> None:
         assert await api.names(CONFIG_MAPS) == ["stranger"]
 
 
-@on_virtual_time
-async def test_foreground_deletes_dependents_first() -> None:
+@given_an_api
+async def test_foreground_deletes_dependents_first(api: Api) -> None:
     """In the foreground the owner stays, marked, until a dependent that needs time is gone."""
-    api = an_api()
     async with api.server.running():
         owner = await api.create(CONFIG_MAPS, a_config_map("owner"))
         pod = a_pod("p")
@@ -59,10 +58,9 @@ async def test_foreground_deletes_dependents_first() -> None:
         assert await api.names(CONFIG_MAPS) == []
 
 
-@on_virtual_time
-async def test_orphans_stay_without_their_owner() -> None:
+@given_an_api
+async def test_orphans_stay_without_their_owner(api: Api) -> None:
     """Orphaning deletes the owner and removes the reference from its dependents."""
-    api = an_api()
     async with api.server.running():
         await _family(api)
         await api.delete(f"{CONFIG_MAPS}/owner", {"propagationPolicy": "Orphan"})
@@ -71,10 +69,9 @@ async def test_orphans_stay_without_their_owner() -> None:
         assert "ownerReferences" not in (await api.get(f"{CONFIG_MAPS}/child"))["metadata"]
 
 
-@on_virtual_time
-async def test_an_owner_that_never_was_takes_its_dependents() -> None:
+@given_an_api
+async def test_an_owner_that_never_was_takes_its_dependents(api: Api) -> None:
     """An object whose owners do not exist is collected; one that still has one keeps that one."""
-    api = an_api()
     async with api.server.running():
         owner = await api.create(CONFIG_MAPS, a_config_map("owner"))
         ghost = {**owner, "metadata": {**owner["metadata"], "uid": "ghost"}}
@@ -88,10 +85,9 @@ async def test_an_owner_that_never_was_takes_its_dependents() -> None:
         assert [each["uid"] for each in references] == [owner["metadata"]["uid"]]
 
 
-@on_virtual_time
-async def test_a_namespace_ends_with_its_contents() -> None:
+@given_an_api
+async def test_a_namespace_ends_with_its_contents(api: Api) -> None:
     """A namespace that is deleted takes nothing new, empties itself, waits for its pods, and goes."""
-    api = an_api()
     async with api.server.running():
         await api.create("/api/v1/namespaces", {"metadata": {"name": "team"}})
         await api.create("/api/v1/namespaces/team/configmaps", a_config_map("a"))
@@ -116,10 +112,9 @@ async def test_the_default_namespace_stays() -> None:
     assert answer.status == 403
 
 
-@on_virtual_time
-async def test_a_definition_takes_its_objects_along() -> None:
+@given_an_api
+async def test_a_definition_takes_its_objects_along(api: Api) -> None:
     """Deleting a definition deletes its objects first; then the kind is no longer served."""
-    api = an_api()
     async with api.server.running():
         await api.create(DEFINITIONS, a_definition())
         await api.create(WIDGETS, a_widget())
@@ -131,10 +126,9 @@ async def test_a_definition_takes_its_objects_along() -> None:
         assert await api.names(WIDGETS) == []
 
 
-@on_virtual_time
-async def test_events_expire() -> None:
+@given_an_api
+async def test_events_expire(api: Api) -> None:
     """An event is forgotten an hour after its last write."""
-    api = an_api()
     events = "/api/v1/namespaces/default/events"
     async with api.server.running():
         await api.create(events, {"metadata": {"name": "a"}, "count": 1})
@@ -147,10 +141,9 @@ async def test_events_expire() -> None:
         assert await api.names(events) == []
 
 
-@on_virtual_time
-async def test_both_forms_of_events_are_one_collection() -> None:
+@given_an_api
+async def test_both_forms_of_events_are_one_collection(api: Api) -> None:
     """An event written in one group is read in the other, with that group's field names."""
-    api = an_api()
     path = "/apis/events.k8s.io/v1/namespaces/default/events"
     await api.create(path, {"metadata": {"name": "e"}, "regarding": {"kind": "Pod", "name": "p"}, "note": "hello"})
     core = await api.get("/api/v1/namespaces/default/events", fieldSelector="involvedObject.name=p")

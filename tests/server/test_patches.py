@@ -10,7 +10,7 @@ from spinney.api.merge_patch import merge
 from spinney.server.kinds.shapes import POD
 from spinney.server.patches.json import PatchFailed, apply_json_patch
 from spinney.server.patches.strategic import strategic_merge
-from tests.server.api import CONFIG_MAPS, JSON_PATCH, PODS, STRATEGIC, a_config_map, a_pod, an_api
+from tests.server.api import CONFIG_MAPS, JSON_PATCH, PODS, STRATEGIC, Api, a_config_map, a_pod
 
 _SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.text("ab", max_size=2)
 _JSON = st.recursive(
@@ -55,9 +55,8 @@ def test_json_patch_fails_as_a_whole(operation: Any) -> None:
         apply_json_patch({"a": 1, "list": []}, [operation])
 
 
-async def test_a_failed_json_patch_changes_nothing() -> None:
+async def test_a_failed_json_patch_changes_nothing(api: Api) -> None:
     """A patch whose test fails answers 422 and leaves the object alone."""
-    api = an_api()
     await api.create(CONFIG_MAPS, a_config_map("a", v="1"))
     patch = [{"op": "remove", "path": "/data/v"}, {"op": "test", "path": "/kind", "value": "Other"}]
     answer = await api.send("PATCH", f"{CONFIG_MAPS}/a", patch, headers={"content-type": JSON_PATCH})
@@ -124,9 +123,8 @@ def test_strategic_directives() -> None:
     }
 
 
-async def test_a_condition_is_patched_in_place() -> None:
+async def test_a_condition_is_patched_in_place(api: Api) -> None:
     """A strategic patch of one condition leaves the others: what schedulers do with PodScheduled."""
-    api = an_api()
     await api.create(PODS, a_pod("p"))
     for kind in ("Ready", "PodScheduled", "Ready"):
         condition = {"type": kind, "status": "False"}

@@ -12,9 +12,8 @@ _BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 _CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
-async def test_defaults_that_schedulers_read() -> None:
+async def test_defaults_that_schedulers_read(api: Api) -> None:
     """A new pod is pending, names its scheduler, requests what it limits and tolerates a lost node for a while."""
-    api = an_api()
     pod = a_pod("p")
     pod["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "2", "memory": "1Gi"}}
     made = await api.create(PODS, pod)
@@ -48,9 +47,8 @@ def test_quality_of_service(resources: Any, expected: str) -> None:
     assert quality_of_service({"containers": [{"resources": resources}]}) == expected
 
 
-async def test_priority_comes_from_the_class() -> None:
+async def test_priority_comes_from_the_class(api: Api) -> None:
     """A class name becomes its number and policy; an unknown class or another number is refused."""
-    api = an_api()
     await api.create(_CLASSES, {"metadata": {"name": "high"}, "value": 7, "preemptionPolicy": "Never"})
     spec = (await api.create(PODS, a_pod("a", priorityClassName="high")))["spec"]
     assert (spec["priority"], spec["preemptionPolicy"]) == (7, "Never")
@@ -60,9 +58,8 @@ async def test_priority_comes_from_the_class() -> None:
         assert (await api.send("POST", PODS, pod)).status == 403
 
 
-async def test_the_global_default_class_applies() -> None:
+async def test_the_global_default_class_applies(api: Api) -> None:
     """Pods without a class get the global default's name and number."""
-    api = an_api()
     await api.create(_CLASSES, {"metadata": {"name": "usual"}, "value": 5, "globalDefault": True})
     spec = (await api.create(PODS, a_pod("a")))["spec"]
     assert (spec["priorityClassName"], spec["priority"]) == ("usual", 5)
@@ -70,9 +67,8 @@ async def test_the_global_default_class_applies() -> None:
     assert changed.status == 422
 
 
-async def test_gates_only_go() -> None:
+async def test_gates_only_go(api: Api) -> None:
     """A gated pod says so, gates can be removed but not added, and it cannot be bound while gated."""
-    api = an_api()
     made = await api.create(PODS, a_pod("p", schedulingGates=[{"name": "a"}, {"name": "b"}]))
     (condition,) = made["status"]["conditions"]
     assert (condition["type"], condition["status"], condition["reason"]) == (
@@ -98,9 +94,8 @@ async def test_gates_only_go() -> None:
         ({"tolerations": []}, False),
     ],
 )
-async def test_most_of_a_pod_is_immutable(change: dict[str, Any], allowed: bool | None) -> None:
+async def test_most_of_a_pod_is_immutable(api: Api, change: dict[str, Any], allowed: bool | None) -> None:
     """Images, deadlines and additional tolerations may change; the rest of the spec may not."""
-    api = an_api()
     made = await api.create(PODS, a_pod("p", tolerations=[{"key": "k", "operator": "Exists"}]))
     if allowed is None:
         change = {"containers": [{**made["spec"]["containers"][0], "image": "registry.example/c:2"}]}
@@ -127,9 +122,8 @@ async def test_a_wrong_pod_is_named(pod: Any, field: str) -> None:
     assert field in [cause["field"] for cause in answer.body["details"]["causes"]]
 
 
-async def test_binding_happens_once() -> None:
+async def test_binding_happens_once(api: Api) -> None:
     """Binding sets the node and the condition, clears the nomination, and the second bind is a conflict."""
-    api = an_api()
     made = await api.create(PODS, a_pod("p"))
     await api.patch(f"{PODS}/p/status", {"status": {"nominatedNodeName": "m"}})
     wrong = a_binding(uid="other")
@@ -146,9 +140,8 @@ async def test_binding_happens_once() -> None:
     assert (await api.send("POST", f"{PODS}/nobody/binding", a_binding("nobody"))).status == 404
 
 
-async def test_a_pod_that_ends_cannot_be_bound() -> None:
+async def test_a_pod_that_ends_cannot_be_bound(api: Api) -> None:
     """A pod with a deletion timestamp is no longer assigned to a node."""
-    api = an_api()
     pod = a_pod("p")
     pod["metadata"]["finalizers"] = ["example.com/hold"]
     await api.create(PODS, pod)
@@ -164,9 +157,8 @@ async def _running(api: Api, *names: str) -> None:
         await api.patch(f"{PODS}/{name}/status", {"status": ready})
 
 
-async def test_a_budget_refuses_an_eviction() -> None:
+async def test_a_budget_refuses_an_eviction(api: Api) -> None:
     """Evictions pass while the budget allows them; then they answer 429 and name the budget."""
-    api = an_api()
     await _running(api, "a", "b")
     spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}}
     await api.create(_BUDGETS, {"metadata": {"name": "keep-one"}, "spec": spec})
@@ -180,9 +172,8 @@ async def test_a_budget_refuses_an_eviction() -> None:
     assert "keep-one" in cause["message"]
 
 
-async def test_a_pending_pod_is_evicted_without_a_budget() -> None:
+async def test_a_pending_pod_is_evicted_without_a_budget(api: Api) -> None:
     """A pod that does not run disrupts nobody."""
-    api = an_api()
     await api.create(PODS, a_pod("a", labels={"app": "x"}))
     spec = {"minAvailable": "100%", "selector": {"matchLabels": {"app": "x"}}}
     await api.create(_BUDGETS, {"metadata": {"name": "all"}, "spec": spec})

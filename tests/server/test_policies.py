@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.server.api import CONFIG_MAPS, Api, a_config_map, an_api
+from tests.server.api import CONFIG_MAPS, Api, a_config_map
 from tests.server.policies import BINDINGS, CASES, POLICIES, REFUSED, a_case
 
 
@@ -18,9 +18,8 @@ async def _bound(api: Api, name: str) -> Any:
     return config
 
 
-async def test_a_write_is_held_to_the_policies_it_meets() -> None:
+async def test_a_write_is_held_to_the_policies_it_meets(api: Api) -> None:
     """A bound policy denies, warns or lets pass, with its own words, by its own matching, parameters and variables."""
-    api = an_api()
     await api.create(CONFIG_MAPS, a_config_map("wanted", a="q"))
     for name, case in CASES.items():
         config = await _bound(api, name)
@@ -35,9 +34,8 @@ async def test_a_write_is_held_to_the_policies_it_meets() -> None:
             assert [_here(case.told) in each for each in told] == [True] * bool(case.told), name
 
 
-async def test_deletions_and_changes_are_held_to_policies_too() -> None:
+async def test_deletions_and_changes_are_held_to_policies_too(api: Api) -> None:
     """A policy about deletions keeps an object; once it, or its binding, is gone, the object can go."""
-    api = an_api()
     rule = {"expression": "request.operation != 'DELETE' || oldObject.data.a != 'x'", "message": "stays"}
     policy, binding, config = _here(a_case("plain", CASES["plain"]))
     policy["spec"]["validations"] = [rule]
@@ -51,9 +49,8 @@ async def test_deletions_and_changes_are_held_to_policies_too() -> None:
     await api.delete(f"{CONFIG_MAPS}/plain")
 
 
-async def test_what_cannot_be_enforced_is_not_stored() -> None:
+async def test_what_cannot_be_enforced_is_not_stored(api: Api) -> None:
     """A policy that does not compile, or a binding that says nothing, is refused and the field named."""
-    api = an_api()
     for path, specs in REFUSED.items():
         for spec, causes in specs:
             answer = await api.send("POST", path, {"metadata": {"name": "p"}, "spec": spec})

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from spinney.server import ServerOptions
-from tests.server.api import PODS, a_pod, an_api
+from tests.server.api import PODS, Api, a_pod, an_api
 
 GROUPS = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
@@ -25,9 +25,8 @@ _VOLUME = {"metadata": {"name": "x"}, "spec": {"capacity": {"storage": "1Gi"}, "
         (CLAIMS, _CLAIM, {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]}),
     ],
 )
-async def test_it_stays_while_a_pod_uses_it(path: str, obj: Any, use: Any) -> None:
+async def test_it_stays_while_a_pod_uses_it(api: Api, path: str, obj: Any, use: Any) -> None:
     """A group or claim that a pod refers to is marked as being deleted, and goes when the last such pod has."""
-    api = an_api()
     async with api.server.running(), api.watch(path) as watch:
         await api.create(path, obj)
         assert await watch.take(1) == [("ADDED", "x")]
@@ -43,9 +42,8 @@ async def test_it_stays_while_a_pod_uses_it(path: str, obj: Any, use: Any) -> No
 
 
 @pytest.mark.parametrize(("path", "obj"), [(GROUPS, _GROUP), (CLAIMS, _CLAIM), (VOLUMES, _VOLUME)])
-async def test_it_goes_at_once_when_nobody_uses_it(path: str, obj: Any) -> None:
+async def test_it_goes_at_once_when_nobody_uses_it(api: Api, path: str, obj: Any) -> None:
     """What nobody uses carries its finalizer for a moment only."""
-    api = an_api()
     async with api.server.running(), api.watch(path) as watch:
         made = await api.create(path, obj)
         assert len(made["metadata"]["finalizers"]) == 1
@@ -54,9 +52,8 @@ async def test_it_goes_at_once_when_nobody_uses_it(path: str, obj: Any) -> None:
         assert await watch.take(2) == [("MODIFIED", "x"), ("DELETED", "x")]
 
 
-async def test_an_ended_pod_uses_nothing() -> None:
+async def test_an_ended_pod_uses_nothing(api: Api) -> None:
     """A pod that has succeeded no longer holds its group."""
-    api = an_api()
     async with api.server.running(), api.watch(GROUPS) as watch:
         await api.create(GROUPS, _GROUP)
         assert await watch.take(1) == [("ADDED", "x")]

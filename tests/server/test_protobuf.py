@@ -11,7 +11,7 @@ from spinney.api.builtin_fields.table import FieldType
 from spinney.api.struct import JSON
 from spinney.server.exchange.protobuf import decode_object
 from spinney.server.exchange.wire import MalformedMessage
-from tests.server.api import CONFIG_MAPS, PODS, an_api
+from tests.server.api import CONFIG_MAPS, PODS, Api, an_api
 from tests.server.encoding import encoded
 
 _TABLE = field_table("1.37")
@@ -90,9 +90,8 @@ def test_garbage_is_malformed_and_nothing_worse(garbage: bytes) -> None:
             continue
 
 
-async def test_an_object_is_created_from_protobuf() -> None:
+async def test_an_object_is_created_from_protobuf(api: Api) -> None:
     """What a Go client creates in protobuf is stored and answered in JSON, without the empty fields Go writes."""
-    api = an_api()
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -112,9 +111,8 @@ async def test_an_object_is_created_from_protobuf() -> None:
     assert made.body["spec"]["volumes"][0]["emptyDir"] == {"sizeLimit": "1Gi"}
 
 
-async def test_options_of_a_deletion_are_read_from_protobuf() -> None:
+async def test_options_of_a_deletion_are_read_from_protobuf(api: Api) -> None:
     """Delete options have the same type whatever version they say they are of."""
-    api = an_api()
     await api.create(CONFIG_MAPS, {"metadata": {"name": "c"}})
     options = {"apiVersion": "policy/v1", "kind": "DeleteOptions", "preconditions": {"uid": "another"}}
     refused = await api.send("DELETE", f"{CONFIG_MAPS}/c", encoded(_TABLE, options), headers=_PROTOBUF)

@@ -38,9 +38,8 @@ async def refusal(api: Api, path: str, obj: JSON) -> str:
     return message
 
 
-async def test_a_quota_counts_and_refuses_in_kubernetes_words() -> None:
+async def test_a_quota_counts_and_refuses_in_kubernetes_words(api: Api) -> None:
     """What exceeds a quota is refused with what was asked for, used and allowed; a deletion makes room."""
-    api = an_api()
     async with api.server.running():
         await a_quota(api, "q", {"requests.nvidia.com/gpu": "4", "pods": "9"})
         await api.create(PODS, a_pod("a", {"nvidia.com/gpu": 3}))
@@ -54,17 +53,15 @@ async def test_a_quota_counts_and_refuses_in_kubernetes_words() -> None:
         await api.create(PODS, a_pod("b", {"nvidia.com/gpu": 4}))
 
 
-async def test_the_status_counts_at_once() -> None:
+async def test_the_status_counts_at_once(api: Api) -> None:
     """Whoever created a pod and then reads the quota sees the pod counted, also before anything else runs."""
-    api = an_api()
     await a_quota(api, "q", {"pods": "2"})
     await api.create(PODS, a_pod("a"))
     assert (await api.get(f"{QUOTAS}/q"))["status"] == {"hard": {"pods": "2"}, "used": {"pods": "1"}}
 
 
-async def test_trying_uses_nothing() -> None:
+async def test_trying_uses_nothing(api: Api) -> None:
     """A dry run is refused where the real thing would be, and is not counted where it would not."""
-    api = an_api()
     async with api.server.running():
         await a_quota(api, "q", {"pods": "1"})
         await api.create(PODS, a_pod("a"), dryRun="All")
@@ -74,9 +71,8 @@ async def test_trying_uses_nothing() -> None:
         assert answer.status == 403
 
 
-async def test_a_write_that_fails_is_not_counted() -> None:
+async def test_a_write_that_fails_is_not_counted(api: Api) -> None:
     """An object whose name is taken was admitted, but is not there, and so does not count."""
-    api = an_api()
     async with api.server.running():
         await a_quota(api, "q", {"count/configmaps": "9"})
         await api.create(CONFIG_MAPS, a_config_map("a"))
@@ -84,9 +80,8 @@ async def test_a_write_that_fails_is_not_counted() -> None:
         assert await used(api, "q") == {"count/configmaps": "2"}  # every namespace has one
 
 
-async def test_custom_resources_are_counted() -> None:
+async def test_custom_resources_are_counted(api: Api) -> None:
     """A quota can be about the number of objects of any kind, also of one that was defined after it."""
-    api = an_api()
     async with api.server.running():
         await a_quota(api, "q", {"count/widgets.example.com": "1"})
         await api.create(DEFINITIONS, a_definition())
@@ -95,9 +90,8 @@ async def test_custom_resources_are_counted() -> None:
         assert await used(api, "q") == {"count/widgets.example.com": "1"}
 
 
-async def test_a_quota_is_about_what_is_there_already() -> None:
+async def test_a_quota_is_about_what_is_there_already(api: Api) -> None:
     """A new quota, and a changed one, counts the objects from before it."""
-    api = an_api()
     async with api.server.running():
         await api.create(PODS, a_pod("a", {"cpu": "1500m"}))
         await a_quota(api, "q", {"pods": "1"})
@@ -106,9 +100,8 @@ async def test_a_quota_is_about_what_is_there_already() -> None:
         assert await used(api, "q") == {"requests.cpu": "1500m"}
 
 
-async def test_device_claims_use_devices_of_their_class() -> None:
+async def test_device_claims_use_devices_of_their_class(api: Api) -> None:
     """A claim counts with as many devices of a class as it may get at most."""
-    api = an_api()
     claims = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
     name = "gpu.deviceclass.resource.k8s.io/devices"
     async with api.server.running():
@@ -121,9 +114,8 @@ async def test_device_claims_use_devices_of_their_class() -> None:
         )
 
 
-async def test_containers_get_the_defaults_of_the_namespace() -> None:
+async def test_containers_get_the_defaults_of_the_namespace(api: Api) -> None:
     """A container that does not say what it needs gets what the limit range says, and an annotation tells."""
-    api = an_api()
     limit = {"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "250m"}}
     await api.create(RANGES, {"metadata": {"name": "r"}, "spec": {"limits": [limit]}})
     pod = await api.create(PODS, a_pod("a"))
@@ -133,9 +125,8 @@ async def test_containers_get_the_defaults_of_the_namespace() -> None:
     assert pod["status"]["qosClass"] == "Burstable"
 
 
-async def test_defaults_make_pods_fit_a_quota_that_needs_requests() -> None:
+async def test_defaults_make_pods_fit_a_quota_that_needs_requests(api: Api) -> None:
     """A quota on cpu refuses pods that do not say what they need, unless a limit range says it for them."""
-    api = an_api()
     await a_quota(api, "q", {"requests.cpu": "1"})
     assert await refusal(api, PODS, a_pod("a")) == (
         'pods "a" is forbidden: failed quota: q: must specify requests.cpu for: c'

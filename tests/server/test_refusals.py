@@ -4,7 +4,7 @@ from typing import Any
 
 from spinney.api.struct import JSON
 from spinney.server import ServerOptions
-from tests.server.api import CONFIG_MAPS, MERGE, PODS, Answer, a_config_map, an_api
+from tests.server.api import CONFIG_MAPS, MERGE, PODS, Answer, Api, a_config_map, an_api
 from tests.server.refusals import ACCEPTED, PATCHES, POD_SPECS, VERSIONED, a_refused_pod
 
 
@@ -13,17 +13,15 @@ def _causes(answer: Answer) -> list[str]:
     return sorted(f"{cause['field']} {cause['reason']}" for cause in causes)
 
 
-async def test_a_pod_is_refused_for_its_fields() -> None:
+async def test_a_pod_is_refused_for_its_fields(api: Api) -> None:
     """A pod that no cluster takes is refused, and the refusal names every field that is wrong."""
-    api = an_api()
     for name, (spec, causes) in POD_SPECS.items():
         answer = await api.send("POST", PODS, a_refused_pod(spec))
         assert (answer.status, _causes(answer)) == (422, sorted(causes)), name
 
 
-async def test_a_pod_that_only_looks_wrong_is_taken() -> None:
+async def test_a_pod_that_only_looks_wrong_is_taken(api: Api) -> None:
     """What a cluster takes is taken."""
-    api = an_api()
     for name, spec in ACCEPTED.items():
         answer = await api.send("POST", PODS, a_refused_pod(spec), query={"dryRun": "All"})
         assert answer.status == 201, (name, answer.body)
@@ -45,18 +43,16 @@ async def test_a_template_is_refused_for_its_fields() -> None:
     assert (answer.status, _causes(answer)) == (422, ["spec.template.spec.hostname FieldValueInvalid"])
 
 
-async def test_a_patch_leaves_an_object_of_the_kind() -> None:
+async def test_a_patch_leaves_an_object_of_the_kind(api: Api) -> None:
     """What a patch makes of an object must still be one; only its own name, uid and version are accepted in it."""
-    api = an_api()
     await api.create(CONFIG_MAPS, a_config_map("a", k="v"))
     for patch, status, causes in PATCHES:
         answer = await api.send("PATCH", f"{CONFIG_MAPS}/a", patch, headers={"content-type": MERGE})
         assert (answer.status, _causes(answer)) == (status, list(causes)), patch
 
 
-async def test_some_kinds_are_replaced_in_a_known_state_only() -> None:
+async def test_some_kinds_are_replaced_in_a_known_state_only(api: Api) -> None:
     """Without the version that was read, such an object is neither replaced nor patched; with it, it is."""
-    api = an_api()
     for path, fields in VERSIONED.items():
         at, obj = path.replace("{ns}", "default"), {"metadata": {"name": "v"}, **fields}
         made = await api.create(at, obj)

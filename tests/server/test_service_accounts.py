@@ -16,9 +16,8 @@ TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 _NAME = "system:serviceaccount:default:default"
 
 
-async def test_a_namespace_has_its_defaults() -> None:
+async def test_a_namespace_has_its_defaults(api: Api) -> None:
     """A namespace has its default account and the root certificate as soon as it is there, and gets them back."""
-    api = an_api()
     await api.create("/api/v1/namespaces", {"metadata": {"name": "team"}})
     accounts, maps = (f"/api/v1/namespaces/team/{kind}" for kind in ("serviceaccounts", "configmaps"))
     assert await api.names(accounts) == ["default"]
@@ -29,9 +28,8 @@ async def test_a_namespace_has_its_defaults() -> None:
         assert await watch.take(2) == [("DELETED", "default"), ("ADDED", "default")]
 
 
-async def test_pods_get_a_token() -> None:
+async def test_pods_get_a_token(api: Api) -> None:
     """A pod without an account runs as the default one; its containers find a token where clients look for it."""
-    api = an_api()
     pod = await api.create(PODS, a_pod("p"))
     spec = pod["spec"]
     assert (spec["serviceAccountName"], spec["serviceAccount"]) == ("default", "default")
@@ -50,9 +48,8 @@ async def test_pods_get_a_token() -> None:
     assert [container["volumeMounts"] for container in spec["containers"]] == [[mount]]
 
 
-async def test_automounting_can_be_declined() -> None:
+async def test_automounting_can_be_declined(api: Api) -> None:
     """The pod's word on mounting counts before its account's."""
-    api = an_api()
     await api.create(
         ACCOUNTS,
         {"metadata": {"name": "quiet"}, "automountServiceAccountToken": False, "imagePullSecrets": [{"name": "s"}]},
@@ -73,9 +70,8 @@ async def test_a_pod_needs_its_account() -> None:
     )
 
 
-async def test_a_token_says_who_it_is() -> None:
+async def test_a_token_says_who_it_is(api: Api) -> None:
     """A requested token authenticates its account until account or bound pod are gone."""
-    api = an_api()
     pod = await api.create(PODS, a_pod("p"))
     bound = {"kind": "Pod", "apiVersion": "v1", "name": "p"}
     token = await _token(api, boundObjectRef=bound)
@@ -91,9 +87,8 @@ async def test_a_token_says_who_it_is() -> None:
     assert "authenticated" not in (await api.create(TOKEN_REVIEWS, {"spec": {"token": token}}))["status"]
 
 
-async def test_a_token_is_for_its_audience() -> None:
+async def test_a_token_is_for_its_audience(api: Api) -> None:
     """A token for another audience does not let in here, and is good where it is for."""
-    api = an_api()
     token = await _token(api, audiences=["vault"])
     assert "authenticated" not in (await api.create(TOKEN_REVIEWS, {"spec": {"token": token}}))["status"]
     told = await api.create(TOKEN_REVIEWS, {"spec": {"token": token, "audiences": ["vault", "x"]}})

@@ -8,15 +8,14 @@ import pytest
 from spinney.runtime import run_virtual
 from spinney.server.rest.tables.durations import short_duration
 from spinney.server.rest.tables.jsonpath import find
-from tests.server.api import DEFINITIONS, NODES, PODS, WIDGETS, a_definition, a_pod, a_widget, an_api
+from tests.server.api import DEFINITIONS, NODES, PODS, WIDGETS, Api, a_definition, a_pod, a_widget, an_api
 
 _TABLE = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}
 _AGGREGATED = {"accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"}
 
 
-async def test_both_forms_of_discovery_agree() -> None:
+async def test_both_forms_of_discovery_agree(api: Api) -> None:
     """The aggregated and the older discovery list the same resources."""
-    api = an_api()
     await api.create(DEFINITIONS, a_definition())
     found = set()
     for root in ("/api", "/apis"):
@@ -37,17 +36,15 @@ async def test_both_forms_of_discovery_agree() -> None:
     assert ("example.com", "v1", "widgets") in found
 
 
-async def test_version_and_health() -> None:
+async def test_version_and_health(api: Api) -> None:
     """The version parses as Kubernetes', and the health endpoints say ok."""
-    api = an_api()
     assert (await api.get("/version"))["gitVersion"] == "v1.37.0+spinney"
     for path in ("/healthz", "/livez", "/readyz"):
         assert (await api.send("GET", path)).body == b"ok"
 
 
-async def test_openapi_names_every_kind() -> None:
+async def test_openapi_names_every_kind(api: Api) -> None:
     """Every kind has a schema under its group and version, and its PATCH takes fieldValidation."""
-    api = an_api()
     await api.create(DEFINITIONS, a_definition())
     index = await api.get("/openapi/v3")
     assert "apis/example.com/v1" in index["paths"]
@@ -62,9 +59,8 @@ async def test_openapi_names_every_kind() -> None:
     assert "fieldValidation" in [parameter["name"] for parameter in patch["parameters"]]
 
 
-async def test_tables_of_built_in_kinds() -> None:
+async def test_tables_of_built_in_kinds(api: Api) -> None:
     """Pods and nodes are shown with the columns people know."""
-    api = an_api()
     await api.create(PODS, a_pod("p", schedulingGates=[{"name": "g"}]))
     table = (await api.send("GET", PODS, headers=_TABLE)).body
     headings = [column["name"] for column in table["columnDefinitions"]]
@@ -100,9 +96,8 @@ async def test_tables_of_custom_kinds() -> None:
     assert second["rows"][0]["cells"][1] == 4
 
 
-async def test_metadata_only() -> None:
+async def test_metadata_only(api: Api) -> None:
     """A client that asks for metadata gets nothing else."""
-    api = an_api()
     await api.create(PODS, a_pod("p"))
     accept = {"accept": "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"}
     answer = await api.send("GET", PODS, headers=accept)
@@ -116,9 +111,8 @@ async def test_what_cannot_be_produced_is_not_acceptable() -> None:
     assert answer.status == 406
 
 
-async def test_reviews_allow_everything() -> None:
+async def test_reviews_allow_everything(api: Api) -> None:
     """Whoever got in may do everything, and can ask who they are."""
-    api = an_api()
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     assert (await api.create(path, {"spec": {"resourceAttributes": {"verb": "get"}}}))["status"]["allowed"] is True
     identity = await api.create("/apis/authentication.k8s.io/v1/selfsubjectreviews", {})

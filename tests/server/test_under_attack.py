@@ -12,7 +12,7 @@ from yarl import URL
 from spinney.api.struct import JSON
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, HttpServer, Listening, ServerOptions
-from tests.server.api import CONFIG_MAPS, NODES, an_api
+from tests.server.api import CONFIG_MAPS, NODES, Api
 from tests.server.attacks import STORY, Step
 
 _TOKENS = "/api/v1/namespaces/default/serviceaccounts/default/token"
@@ -49,9 +49,8 @@ async def test_every_attack_has_its_answer() -> None:
         assert (await session.get(f"{http.url}/readyz")).status == 200
 
 
-async def test_times_and_dates_stay_text() -> None:
+async def test_times_and_dates_stay_text(api: Api) -> None:
     """What looks like minutes or a date is stored as it was written, quoted or not."""
-    api = an_api()
     data = b'data: {at: 12:30, day: 2026-01-02, far: 190:20:30.15, on: "x", 7: "y"}'
     text = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n" + data
     answer = await api.send("POST", CONFIG_MAPS, text, headers={"content-type": "application/yaml"})
@@ -135,9 +134,8 @@ async def _ended(reader: asyncio.StreamReader) -> None:
         raise ConnectionResetError("the server has closed the connection")
 
 
-async def test_what_clients_send_does_not_become_a_metric() -> None:
+async def test_what_clients_send_does_not_become_a_metric(api: Api) -> None:
     """However many values of dryRun are sent, three are counted: none, All, and invalid."""
-    api = an_api()
     for value in ("", "All", *(f"{i:03}" for i in range(50))):
         await api.send("POST", CONFIG_MAPS, {"metadata": {"name": "a"}}, query={"dryRun": value})
     text = (await api.send("GET", "/metrics")).body.decode()

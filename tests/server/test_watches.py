@@ -3,15 +3,13 @@
 import asyncio
 
 from spinney.server import ServerOptions
-from tests.server.api import CONFIG_MAPS, PODS, a_binding, a_config_map, a_pod, an_api
-from tests.virtual_time import on_virtual_time
+from tests.server.api import CONFIG_MAPS, PODS, Api, a_binding, a_config_map, a_pod, an_api, given_an_api
 
 _WATCH_LIST = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "allowWatchBookmarks": "true"}
 
 
-async def test_a_watch_goes_on_where_a_list_ended() -> None:
+async def test_a_watch_goes_on_where_a_list_ended(api: Api) -> None:
     """A watch from a list's revision sends exactly what changed after it, in order."""
-    api = an_api()
     await api.create(CONFIG_MAPS, a_config_map("old"))
     listed = await api.get(CONFIG_MAPS)
     await api.create(CONFIG_MAPS, a_config_map("new"))
@@ -21,9 +19,8 @@ async def test_a_watch_goes_on_where_a_list_ended() -> None:
         assert await watch.take(3) == [("ADDED", "new"), ("MODIFIED", "old"), ("DELETED", "new")]
 
 
-async def test_initial_events_end_with_a_bookmark() -> None:
+async def test_initial_events_end_with_a_bookmark(api: Api) -> None:
     """A streaming list sends the state, then a bookmark that says it is complete, then changes."""
-    api = an_api()
     await api.create(CONFIG_MAPS, a_config_map("a"))
     async with api.watch(CONFIG_MAPS, None, **_WATCH_LIST) as watch:
         assert await watch.take(1) == [("ADDED", "a")]
@@ -40,9 +37,8 @@ async def test_initial_events_need_their_match() -> None:
     assert answer.status == 422
 
 
-async def test_leaving_the_selection_is_a_deletion() -> None:
+async def test_leaving_the_selection_is_a_deletion(api: Api) -> None:
     """An object that no longer matches is DELETED for that watcher, and ADDED when it matches again."""
-    api = an_api()
     await api.create(PODS, a_pod("p", labels={"app": "x"}))
     revision = (await api.get(PODS))["metadata"]["resourceVersion"]
     async with api.watch(PODS, resourceVersion=revision, labelSelector="app=x") as watch:
@@ -55,9 +51,8 @@ async def test_leaving_the_selection_is_a_deletion() -> None:
         assert await watch.take(1) == [("ADDED", "p")]
 
 
-async def test_unbound_pods_leave_when_bound() -> None:
+async def test_unbound_pods_leave_when_bound(api: Api) -> None:
     """A watch of unscheduled pods sees a pod go when it is bound."""
-    api = an_api()
     async with api.watch(PODS, fieldSelector="spec.nodeName=") as watch:
         await api.create(PODS, a_pod("p"))
         assert await watch.take(1) == [("ADDED", "p")]
@@ -65,10 +60,9 @@ async def test_unbound_pods_leave_when_bound() -> None:
         assert await watch.take(1) == [("DELETED", "p")]
 
 
-@on_virtual_time
-async def test_bookmarks_and_timeout_on_virtual_time() -> None:
+@given_an_api
+async def test_bookmarks_and_timeout_on_virtual_time(api: Api) -> None:
     """A quiet watch sends a bookmark each minute and one at its end, when its timeout is over."""
-    api = an_api()
     loop = asyncio.get_running_loop()
     async with api.watch(PODS, allowWatchBookmarks="true", timeoutSeconds="150") as watch:
         times = []
@@ -102,9 +96,8 @@ async def test_too_old_a_revision_is_expired() -> None:
         assert event["object"]["code"] == 410
 
 
-async def test_one_object_is_watched_by_its_path() -> None:
+async def test_one_object_is_watched_by_its_path(api: Api) -> None:
     """A watch of one object sends only that object's changes."""
-    api = an_api()
     async with api.watch(f"{CONFIG_MAPS}/b") as watch:
         await api.create(CONFIG_MAPS, a_config_map("a"))
         await api.create(CONFIG_MAPS, a_config_map("b"))

@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests.server.api import CONFIG_MAPS, NODES, PODS, a_config_map, a_pod, an_api
+from tests.server.api import CONFIG_MAPS, NODES, PODS, Api, a_config_map, a_pod, an_api
 
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 
-async def test_the_server_owns_metadata() -> None:
+async def test_the_server_owns_metadata(api: Api) -> None:
     """A created object gets a uid, a creation time, a revision, and keeps its uid whatever an update says."""
-    api = an_api()
     created = await api.create(CONFIG_MAPS, a_config_map("a"))
     metadata = created["metadata"]
     assert metadata["uid"]
@@ -21,27 +20,24 @@ async def test_the_server_owns_metadata() -> None:
     assert changed["metadata"] == metadata
 
 
-async def test_generated_names_are_unique() -> None:
+async def test_generated_names_are_unique(api: Api) -> None:
     """GenerateName gives each object a free name with the prefix."""
-    api = an_api()
     pod = {**a_pod(), "metadata": {"generateName": "worker-"}}
     names = {(await api.create(PODS, pod))["metadata"]["name"] for _ in range(50)}
     assert len(names) == 50
     assert all(name.startswith("worker-") and len(name) == len("worker-") + 5 for name in names)
 
 
-async def test_a_name_is_taken_once() -> None:
+async def test_a_name_is_taken_once(api: Api) -> None:
     """A second create of a name is refused as AlreadyExists."""
-    api = an_api()
     await api.create(CONFIG_MAPS, a_config_map("a"))
     answer = await api.send("POST", CONFIG_MAPS, a_config_map("a"))
     assert (answer.status, answer.body["reason"]) == (409, "AlreadyExists")
     assert answer.body["details"] == {"name": "a", "kind": "configmaps"}
 
 
-async def test_a_stale_replace_conflicts() -> None:
+async def test_a_stale_replace_conflicts(api: Api) -> None:
     """A replace with an old resourceVersion is refused; without one it wins, where the kind allows that."""
-    api = an_api()
     old = await api.create(CONFIG_MAPS, a_config_map("a", v="1"))
     await api.replace(f"{CONFIG_MAPS}/a", {**old, "data": {"v": "2"}})
     answer = await api.send("PUT", f"{CONFIG_MAPS}/a", {**old, "data": {"v": "3"}})
@@ -49,26 +45,23 @@ async def test_a_stale_replace_conflicts() -> None:
     assert (await api.replace(f"{CONFIG_MAPS}/a", a_config_map("a", v="4")))["data"] == {"v": "4"}
 
 
-async def test_leases_need_a_revision() -> None:
+async def test_leases_need_a_revision(api: Api) -> None:
     """A Lease cannot be replaced blindly, or two leaders could both win."""
-    api = an_api()
     lease = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "a"}}
     await api.create(_LEASES, lease)
     answer = await api.send("PUT", f"{_LEASES}/l", lease)
     assert (answer.status, answer.body["reason"]) == (422, "Invalid")
 
 
-async def test_a_write_that_changes_nothing_writes_nothing() -> None:
+async def test_a_write_that_changes_nothing_writes_nothing(api: Api) -> None:
     """Patching a value to what it is keeps the revision, so that nobody is woken."""
-    api = an_api()
     created = await api.create(CONFIG_MAPS, a_config_map("a", v="1"))
     same = await api.patch(f"{CONFIG_MAPS}/a", {"data": {"v": "1"}})
     assert same["metadata"]["resourceVersion"] == created["metadata"]["resourceVersion"]
 
 
-async def test_generation_follows_the_spec() -> None:
+async def test_generation_follows_the_spec(api: Api) -> None:
     """The generation rises with the spec and not with labels or status."""
-    api = an_api()
     await api.create(PODS, a_pod("p"))
     labelled = await api.patch(f"{PODS}/p", {"metadata": {"labels": {"a": "b"}}})
     assert labelled["metadata"]["generation"] == 1
@@ -77,9 +70,8 @@ async def test_generation_follows_the_spec() -> None:
     assert changed["metadata"]["generation"] == 2
 
 
-async def test_status_and_spec_have_their_own_endpoints() -> None:
+async def test_status_and_spec_have_their_own_endpoints(api: Api) -> None:
     """The main endpoint ignores the status, and the status endpoint everything else."""
-    api = an_api()
     await api.create(NODES, {"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "4"}}})
     main = await api.patch(f"{NODES}/n", {"spec": {"unschedulable": True}, "status": {"capacity": {"cpu": "8"}}})
     assert (main["spec"], main["status"]["capacity"]) == ({"unschedulable": True}, {"cpu": "4"})
@@ -87,9 +79,8 @@ async def test_status_and_spec_have_their_own_endpoints() -> None:
     assert (status["spec"], status["status"]["phase"]) == ({"unschedulable": True}, "x")
 
 
-async def test_dry_run_leaves_no_trace() -> None:
+async def test_dry_run_leaves_no_trace(api: Api) -> None:
     """A dry run answers as the real thing would and stores nothing."""
-    api = an_api()
     revision = api.server.context.store.revision
     tried = await api.create(PODS, a_pod("p"), dryRun="All")
     assert tried["spec"]["schedulerName"] == "default-scheduler"
@@ -126,9 +117,8 @@ async def test_what_is_not_there_or_not_right_is_an_error(method: str, path: str
     assert (answer.body["kind"], answer.body["code"]) == ("Status", status)
 
 
-async def test_yaml_is_read_without_aliases() -> None:
+async def test_yaml_is_read_without_aliases(api: Api) -> None:
     """YAML bodies are accepted; aliases, with which a small body becomes a huge object, are not."""
-    api = an_api()
     headers = {"content-type": "application/yaml"}
     made = await api.send("POST", CONFIG_MAPS, b"metadata: {name: a}\ndata: {when: '2026-01-01'}\n", headers=headers)
     assert (made.status, made.body["data"]) == (201, {"when": "2026-01-01"})
@@ -138,9 +128,8 @@ async def test_yaml_is_read_without_aliases() -> None:
     assert other.status == 415
 
 
-async def test_a_target_port_that_is_not_said_is_the_port() -> None:
+async def test_a_target_port_that_is_not_said_is_the_port(api: Api) -> None:
     """Clients in Go send 0, or an empty name, for a target port that nobody set; it is the port then."""
-    api = an_api()
     services = "/api/v1/namespaces/default/services"
     unsaid: list[dict[str, Any]] = [{}, {"targetPort": 0}, {"targetPort": ""}]
     for number, said in enumerate(unsaid):
@@ -150,9 +139,8 @@ async def test_a_target_port_that_is_not_said_is_the_port() -> None:
         assert made["spec"]["ports"][0]["targetPort"] == 80
 
 
-async def test_services_are_given_addresses_of_their_own() -> None:
+async def test_services_are_given_addresses_of_their_own(api: Api) -> None:
     """A service gets a cluster IP and node ports that nobody else has, and keeps them; what is taken is refused."""
-    api = an_api()
     services = "/api/v1/namespaces/default/services"
 
     def service(name: str, **spec: Any) -> Any:

@@ -1,7 +1,8 @@
 """On the embedded cluster what people apply first becomes pods, as a controller manager would have it."""
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -11,29 +12,27 @@ from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import Runtime
 from spinney.server import ServerOptions
 from spinney.sim.embedded.shapes import gpu_cluster
 from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
 from spinney.workloads import NOT_RUN
 from spinney.workloads.job import intervals
 from spinney.workloads.objects import DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET
-from tests.virtual_time import on_virtual_time
+from tests.virtual_time import given, on_virtual_time
 
 Objects = Sequence[dict[str, Any]]
-Scenario = Callable[[Client], Awaitable[None]]
 
 
-def on_a_cluster(scenario: Scenario, nodes: int = 4) -> None:
-    """Run a scenario on an embedded cluster with everything, on virtual time."""
+@asynccontextmanager
+async def a_cluster() -> AsyncIterator[Client]:
+    """Run an embedded cluster with everything."""
+    cluster = EmbeddedCluster(Runtime.virtual(seed=1), StackOptions.whole(gpu_cluster(4, 8)))
+    async with cluster.running():
+        yield cluster.client
 
-    async def run() -> None:
-        runtime = Runtime.virtual(seed=1)
-        cluster = EmbeddedCluster(runtime, StackOptions.whole(gpu_cluster(nodes, 8)))
-        async with cluster.running():
-            await scenario(cluster.client)
 
-    run_virtual(run())
+given_a_cluster = given(a_cluster)
 
 
 async def until(client: Client, resource: Resource, holds: Callable[[Objects], bool]) -> Objects:
@@ -68,124 +67,106 @@ def a_workload(kind: str, name: str, *, image: str = "one", scheduler: str = "de
     return {"metadata": {"name": name}, "spec": {**spec, "selector": {"matchLabels": labels}, "template": template}}
 
 
-def test_a_deployment_becomes_pods_and_is_updated_without_a_gap() -> None:
+@given_a_cluster
+async def test_a_deployment_becomes_pods_and_is_updated_without_a_gap(client: Client) -> None:
     """Its pods belong to a ReplicaSet; a new image replaces them while enough of them stay ready."""
+    await client.apply(DEPLOYMENT, a_workload("Deployment", "web", replicas=4), "default")
+    await until(client, POD, lambda pods: len(running(pods)) == 4)
+    await until(client, DEPLOYMENT, lambda found: found[0].get("status", {}).get("availableReplicas") == 4)
+    await client.apply(DEPLOYMENT, a_workload("Deployment", "web", image="two", replicas=4), "default")
+    fewest = 4
 
-    async def scenario(client: Client) -> None:
-        await client.apply(DEPLOYMENT, a_workload("Deployment", "web", replicas=4), "default")
-        await until(client, POD, lambda pods: len(running(pods)) == 4)
-        await until(client, DEPLOYMENT, lambda found: found[0].get("status", {}).get("availableReplicas") == 4)
-        await client.apply(DEPLOYMENT, a_workload("Deployment", "web", image="two", replicas=4), "default")
-        fewest = 4
+    def updated(pods: Objects) -> bool:
+        nonlocal fewest
+        fewest = min(fewest, len(running(pods)) + len(running(pods, image="two")))
+        return len(running(pods, image="two")) == 4 and len(pods) == 4
 
-        def updated(pods: Objects) -> bool:
-            nonlocal fewest
-            fewest = min(fewest, len(running(pods)) + len(running(pods, image="two")))
-            return len(running(pods, image="two")) == 4 and len(pods) == 4
-
-        await until(client, POD, updated)
-        assert fewest >= 3, "maxUnavailable is a quarter"
-        sets = (await client.list(REPLICA_SET, "default")).items
-        assert sorted(each["spec"]["replicas"] for each in sets) == [0, 4]
-
-    on_a_cluster(scenario)
+    await until(client, POD, updated)
+    assert fewest >= 3, "maxUnavailable is a quarter"
+    sets = (await client.list(REPLICA_SET, "default")).items
+    assert sorted(each["spec"]["replicas"] for each in sets) == [0, 4]
 
 
-def test_a_deployment_is_scaled_and_deleted_with_its_pods() -> None:
+@given_a_cluster
+async def test_a_deployment_is_scaled_and_deleted_with_its_pods(client: Client) -> None:
     """Fewer replicas give pods up; deleting the Deployment leaves nothing."""
-
-    async def scenario(client: Client) -> None:
-        await client.apply(DEPLOYMENT, a_workload("Deployment", "web", replicas=3), "default")
-        await until(client, POD, lambda pods: len(running(pods)) == 3)
-        await client.patch(DEPLOYMENT, "web", {"spec": {"replicas": 1}}, "default", subresource="scale")
-        await until(client, POD, lambda pods: len(pods) == 1)
-        await client.delete(DEPLOYMENT, "web", "default")
-        await until(client, POD, lambda pods: not pods)
-        assert not (await client.list(REPLICA_SET, "default")).items
-
-    on_a_cluster(scenario)
+    await client.apply(DEPLOYMENT, a_workload("Deployment", "web", replicas=3), "default")
+    await until(client, POD, lambda pods: len(running(pods)) == 3)
+    await client.patch(DEPLOYMENT, "web", {"spec": {"replicas": 1}}, "default", subresource="scale")
+    await until(client, POD, lambda pods: len(pods) == 1)
+    await client.delete(DEPLOYMENT, "web", "default")
+    await until(client, POD, lambda pods: not pods)
+    assert not (await client.list(REPLICA_SET, "default")).items
 
 
-def test_a_stateful_set_comes_up_in_order_and_is_replaced_from_the_end() -> None:
+@given_a_cluster
+async def test_a_stateful_set_comes_up_in_order_and_is_replaced_from_the_end(client: Client) -> None:
     """Pods have their numbers, each is made when those before it are ready, and the highest is replaced first."""
+    set_ = a_workload("StatefulSet", "db", replicas=3, serviceName="db")
+    await client.apply(STATEFUL_SET, set_, "default")
 
-    async def scenario(client: Client) -> None:
-        set_ = a_workload("StatefulSet", "db", replicas=3, serviceName="db")
-        await client.apply(STATEFUL_SET, set_, "default")
+    def in_order(pods: Objects) -> bool:
+        names = sorted(pod["metadata"]["name"] for pod in pods)
+        assert names == [f"db-{number}" for number in range(len(names))]
+        assert len(names) <= len(running(pods)) + 1, "one pod at a time"
+        return len(running(pods)) == 3
 
-        def in_order(pods: Objects) -> bool:
-            names = sorted(pod["metadata"]["name"] for pod in pods)
-            assert names == [f"db-{number}" for number in range(len(names))]
-            assert len(names) <= len(running(pods)) + 1, "one pod at a time"
-            return len(running(pods)) == 3
+    await until(client, POD, in_order)
+    await client.apply(STATEFUL_SET, set_ | a_workload("StatefulSet", "db", image="two", replicas=3), "default")
+    order: list[str] = []
 
-        await until(client, POD, in_order)
-        await client.apply(STATEFUL_SET, set_ | a_workload("StatefulSet", "db", image="two", replicas=3), "default")
-        order: list[str] = []
+    def replaced(pods: Objects) -> bool:
+        order.extend(name for name in running(pods, image="two") if name not in order)
+        return len(running(pods, image="two")) == 3
 
-        def replaced(pods: Objects) -> bool:
-            order.extend(name for name in running(pods, image="two") if name not in order)
-            return len(running(pods, image="two")) == 3
-
-        await until(client, POD, replaced)
-        assert order == ["db-2", "db-1", "db-0"]
-
-    on_a_cluster(scenario)
+    await until(client, POD, replaced)
+    assert order == ["db-2", "db-1", "db-0"]
 
 
-def test_an_indexed_job_is_a_gang_and_completes() -> None:
+@given_a_cluster
+async def test_an_indexed_job_is_a_gang_and_completes(client: Client) -> None:
     """Its pods have their indexes, start together or not at all, and the Job is complete when all have succeeded."""
-
-    async def scenario(client: Client) -> None:
-        job = a_workload(
-            "Job", "train", scheduler="spinney-scheduler", parallelism=3, completions=3, completionMode="Indexed"
+    job = a_workload(
+        "Job", "train", scheduler="spinney-scheduler", parallelism=3, completions=3, completionMode="Indexed"
+    )
+    job["metadata"]["annotations"] = {"kai.scheduler/batch-min-member": "3"}
+    await client.apply(JOB, job, "default")
+    pods = await until(client, POD, lambda found: len(running(found)) == 3)
+    indexes = {pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] for pod in pods}
+    assert indexes == {"0", "1", "2"}
+    assert len((await client.list(POD_GANG, "default")).items) == 1
+    for pod in pods:
+        await client.patch(
+            POD, pod["metadata"]["name"], {"status": {"phase": "Succeeded"}}, "default", subresource="status"
         )
-        job["metadata"]["annotations"] = {"kai.scheduler/batch-min-member": "3"}
-        await client.apply(JOB, job, "default")
-        pods = await until(client, POD, lambda found: len(running(found)) == 3)
-        indexes = {pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] for pod in pods}
-        assert indexes == {"0", "1", "2"}
-        assert len((await client.list(POD_GANG, "default")).items) == 1
-        for pod in pods:
-            await client.patch(
-                POD, pod["metadata"]["name"], {"status": {"phase": "Succeeded"}}, "default", subresource="status"
-            )
-        (done,) = await until(client, JOB, lambda found: bool(found[0]["status"].get("completionTime")))
-        assert done["status"]["completedIndexes"] == "0-2"
-        assert [each["type"] for each in done["status"]["conditions"] if each["status"] == "True"] == ["Complete"]
-
-    on_a_cluster(scenario)
+    (done,) = await until(client, JOB, lambda found: bool(found[0]["status"].get("completionTime")))
+    assert done["status"]["completedIndexes"] == "0-2"
+    assert [each["type"] for each in done["status"]["conditions"] if each["status"] == "True"] == ["Complete"]
 
 
-def test_a_suspended_job_has_no_pods_until_it_is_resumed() -> None:
+@given_a_cluster
+async def test_a_suspended_job_has_no_pods_until_it_is_resumed(client: Client) -> None:
     """``suspend`` takes the pods away and gives them back."""
-
-    async def scenario(client: Client) -> None:
-        await client.apply(JOB, a_workload("Job", "later", parallelism=2, completions=2, suspend=True), "default")
-        await until(client, JOB, lambda found: bool(found[0].get("status", {}).get("conditions")))
-        assert not (await client.list(POD, "default")).items
-        await client.patch(JOB, "later", {"spec": {"suspend": False}}, "default")
-        await until(client, POD, lambda pods: len(running(pods)) == 2)
-        await client.patch(JOB, "later", {"spec": {"suspend": True}}, "default")
-        await until(client, POD, lambda pods: not pods)
-
-    on_a_cluster(scenario)
+    await client.apply(JOB, a_workload("Job", "later", parallelism=2, completions=2, suspend=True), "default")
+    await until(client, JOB, lambda found: bool(found[0].get("status", {}).get("conditions")))
+    assert not (await client.list(POD, "default")).items
+    await client.patch(JOB, "later", {"spec": {"suspend": False}}, "default")
+    await until(client, POD, lambda pods: len(running(pods)) == 2)
+    await client.patch(JOB, "later", {"spec": {"suspend": True}}, "default")
+    await until(client, POD, lambda pods: not pods)
 
 
-def test_a_job_that_fails_too_often_is_given_up() -> None:
+@given_a_cluster
+async def test_a_job_that_fails_too_often_is_given_up(client: Client) -> None:
     """After ``backoffLimit`` failures the Job has failed, and no further pod is made."""
-
-    async def scenario(client: Client) -> None:
-        await client.apply(JOB, a_workload("Job", "bad", backoffLimit=1), "default")
-        for _ in range(2):
-            pods = await until(client, POD, lambda found: len(running(found)) == 1)
-            (name,) = running(pods)
-            await client.patch(POD, name, {"status": {"phase": "Failed"}}, "default", subresource="status")
-        (job,) = await until(client, JOB, lambda found: bool(found[0]["status"].get("conditions")))
-        assert job["status"]["conditions"][0]["reason"] == "BackoffLimitExceeded"
-        assert job["status"]["failed"] == 2
-
-    on_a_cluster(scenario)
+    await client.apply(JOB, a_workload("Job", "bad", backoffLimit=1), "default")
+    for _ in range(2):
+        pods = await until(client, POD, lambda found: len(running(found)) == 1)
+        (name,) = running(pods)
+        await client.patch(POD, name, {"status": {"phase": "Failed"}}, "default", subresource="status")
+    (job,) = await until(client, JOB, lambda found: bool(found[0]["status"].get("conditions")))
+    assert job["status"]["conditions"][0]["reason"] == "BackoffLimitExceeded"
+    assert job["status"]["failed"] == 2
 
 
 @on_virtual_time

@@ -2,31 +2,28 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import wraps
-from inspect import Signature, signature
-from typing import Any, Concatenate, ParamSpec
+from typing import Any
 
 from spinney.api.core import NAMESPACE, NODE, POD, Pod
 from spinney.api.struct import JSON
 from spinney.api.workload_v1beta1 import POD_GROUP
 from spinney.kube.client import Client
 from spinney.kube.transport import Request, Response, StreamingResponse, Transport
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.process import CyclePace, SchedulerProcess
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
+from tests.virtual_time import given
 
 USUAL_PACE = CyclePace()
 NS = "work"
 
 Fault = Callable[[str, str], "Response | Exception | None"]
 """What to answer a request with, or to raise, instead of passing it on; None passes it on."""
-
-P = ParamSpec("P")
 
 
 class FaultyTransport:
@@ -135,21 +132,16 @@ class World:
         return {pod.metadata.name: pod.spec.node_name for pod in pods}
 
 
-def given_a_world(story: Callable[Concatenate[World, P], Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """Run a story on a fresh embedded server, on virtual time."""
+@asynccontextmanager
+async def a_world() -> AsyncIterator[World]:
+    """Run a fresh embedded server with one namespace."""
+    runtime = Runtime.virtual(seed=5)
+    server = ApiServer(runtime)
+    async with server.running():
+        world = World(server, runtime)
+        await world.client.create(NAMESPACE, {"metadata": {"name": NS}})
+        yield world
 
-    @wraps(story)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        async def live() -> None:
-            runtime = Runtime.virtual(seed=5)
-            server = ApiServer(runtime)
-            async with server.running():
-                world = World(server, runtime)
-                await world.client.create(NAMESPACE, {"metadata": {"name": NS}})
-                await story(world, *args, **kwargs)
 
-        run_virtual(live())
-
-    _, *others = signature(story).parameters.values()
-    run.__signature__ = Signature(others)  # type: ignore[attr-defined]  # the world is no fixture
-    return run
+given_a_world = given(a_world)
+"""Run a test in a world of its own, on virtual time."""
