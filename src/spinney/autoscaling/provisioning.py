@@ -317,7 +317,7 @@ class ProvisioningRequests(NodeRequests):
         elif change.new is not None:
             self._take_answer(change.key, change.new)
         elif (gang := self._gangs.get(change.key)) is not None:
-            self._lose(gang, "it was deleted")  # by somebody else: what is withdrawn here is forgotten before
+            self._lose(gang, "it was deleted")  # by another client: what is withdrawn here is forgotten before
 
     def _take_answer(self, name: Key, found: ProvisioningRequest) -> None:
         gang = self._gangs.get(name)

@@ -179,7 +179,7 @@ class GroupingController:
         return self._waiting_since.setdefault(key, now) + INCOMPLETE_SECONDS - now
 
     async def _write(self, key: Key, found: PodGang | None, wanted: PodGang) -> PodGang | None:
-        """Create the PodGang, or change what differs; ``None``: somebody else was faster, look again."""
+        """Create the PodGang, or change what differs; ``None``: another client was faster, look again."""
         try:
             if found is None:
                 return self._latest.wrote(key, await self.client.create(POD_GANG, wanted, type=PodGang))
@@ -227,7 +227,7 @@ class GroupingController:
         self.intake.metrics.pods_grouped.labels(kind).inc(len(lacking))
 
     async def _withdraw(self, pod: Pod) -> None:
-        """Take a pod out of a gang that turned out to be somebody else's; it waits."""
+        """Take a pod out of a gang that turned out not to be the grouper's; it waits."""
         if marks.GROUPED in pod.metadata.labels and not _has_ended(pod):
             left = selecting.leaving(pod)
             await self._patch(pod, {**left, "labels": {**left["labels"], marks.GROUPED: None}})

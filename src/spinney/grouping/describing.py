@@ -21,7 +21,7 @@ from spinney.grouping.world import World
 
 @dataclass(frozen=True)
 class GangDescription:
-    """A gang as the rules see it, before anybody has written it down."""
+    """A gang as the rules see it, before it is written down."""
 
     name: str
     namespace: str

@@ -91,7 +91,7 @@ class PodIntake:
         return place is not None
 
     def serves(self, pod: Pod) -> bool:
-        """Tell whether a pod is the grouper's: of a served scheduler, selected, and not grouped by anybody else."""
+        """Tell whether a pod is the grouper's: of a served scheduler, selected, and in no other group."""
         written = self.configuration.written
         return (
             pod.spec.scheduler_name in self.scheduler_names
@@ -102,7 +102,7 @@ class PodIntake:
         )
 
     def count_foreign(self, old: Pod | None, new: Pod) -> None:
-        """Count a pod of a served scheduler that has come to name somebody else's group."""
+        """Count a pod of a served scheduler that has come to name another group."""
         group = selecting.foreign_group(new) if new.spec.scheduler_name in self.scheduler_names else None
         if group is not None and (old is None or selecting.foreign_group(old) != group):
             self.metrics.foreign_pods.labels(group).inc()

@@ -1,4 +1,4 @@
-"""Which pods are the grouper's: of the served schedulers and namespaces, and not grouped by anybody else."""
+"""Which pods are the grouper's: of the served schedulers and namespaces, and in no other group."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal

@@ -394,9 +394,9 @@ class Client:
     async def _exactly(self, uid: str | None, path: str, send: Callable[[], Awaitable[T]]) -> T:
         """Send a write that is for the object with this ``uid``, in whatever version it is.
 
-        ``Conflict`` means that another has its name, and nothing else. An API server answers so, too, where somebody
-        wrote the object at the same moment: who has the name is read then, and the write sent again. Of a patch for
-        another object it says instead that ``metadata.uid`` is invalid.
+        ``Conflict`` means that another has its name, and nothing else. An API server answers so, too, where another
+        client wrote the object at the same moment: who has the name is read then, and the write sent again. Of a patch
+        for another object it says instead that ``metadata.uid`` is invalid.
         """
         if not uid:
             return await send()

@@ -1,7 +1,7 @@
 """Adding and removing finalizers, so that nobody else's finalizer is ever lost.
 
 A merge patch replaces the whole list, therefore it carries the uid and the resource version it was computed from: if
-anybody wrote in between, the server answers ``Conflict`` and the reconcile looks again.
+another client wrote in between, the server answers ``Conflict`` and the reconcile looks again.
 """
 
 from collections.abc import Sequence

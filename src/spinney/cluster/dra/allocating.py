@@ -94,7 +94,7 @@ class _Search:
             count = len(offered) if option.count is None else option.count
             return bool(offered) and self._give(_Course(claim, option, offered, then), count)
         if option.count is None:
-            # All of them or nothing: one that somebody holds already rules the option out.
+            # All of them or nothing: one that is held already rules the option out.
             if not offered or any(device in self._taken or device in self._mine for device in offered):
                 return False
             return self._give(_Course(claim, option, offered, then), len(offered))

@@ -2,8 +2,8 @@
 
 A pool counts with its newest generation, and only once all slices of that have arrived. Devices that belong to one node
 are looked at. Partitions of a device draw from counters of their pool, and are offered with what each draws; devices
-that need something that is not kept here (conditions to wait for at bind, counters nobody published) are not offered to
-anybody. The catalogue never changes; a new one is made when a slice or class does, so what matched is worked out once.
+that need something that is not kept here (conditions to wait for at bind, counters nobody published) are offered to no
+claim. The catalogue never changes; a new one is made when a slice or class does, so what matched is worked out once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,7 @@
 """Serving webhooks for as long as a process runs: certificate, registration, server, renewal.
 
 The certificate is looked at again every little while, and so is what the API server was told: a renewed one is
-presented without the server going down, and a registration that somebody overwrote is put right. A renewed certificate
+presented without the server going down, and a registration that was overwritten is put right. A renewed certificate
 is presented one look after its authority was registered, for API servers learn of that one by one; until then the
 former one, whose authority is still in the bundle, goes on. After each look the registration is read back and tried
 (:mod:`.trust`): a replica that would not be trusted is not ready.

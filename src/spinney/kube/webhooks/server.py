@@ -1,6 +1,6 @@
 """The webhook server: admission reviews over HTTPS.
 
-The certificate is of one's own making, or from a directory that somebody else fills.
+The certificate is of one's own making, or from a directory that another program fills.
 """
 
 import contextlib
@@ -100,7 +100,7 @@ class WebhookServer:
 
 
 def certificate_in(directory: Path) -> ServingCertificate:
-    """Read a certificate that somebody else provides."""
+    """Read a certificate that another program provides."""
     authority = directory / "ca.crt"
     return ServingCertificate(
         authority.read_bytes() if authority.exists() else b"",

@@ -39,7 +39,7 @@ async def distrust(client: Client, names: Mapping[str, Resource], port: int, hos
 async def _refusal(told: JSON, port: int, host: str) -> str | None:
     service = told.get("service")
     if service is None:
-        return None  # somebody has it ask elsewhere
+        return None  # it was told to ask elsewhere
     try:
         # As an API server does: the bundle alone, or without one whomever the system trusts.
         context = ssl.create_default_context()

@@ -1,7 +1,7 @@
 """Who may touch what the operator makes: the operator, Kubernetes' own controllers, and whom the configuration exempts.
 
 Pods may always be deleted. A PodCliqueSet annotated ``grove.io/disable-managed-resource-protection: "true"`` lets
-anybody change what belongs to it.
+any user change what belongs to it.
 """
 
 from collections.abc import Callable

@@ -150,7 +150,7 @@ def _set_of(part: PodClique | PodCliqueScalingGroup) -> Key:
 
 
 def _template_of(clique: PodClique) -> str:
-    """Return the template a PodClique was made from; one whose labels somebody changed is of none."""
+    """Return the template a PodClique was made from; one whose labels were changed is of none."""
     try:
         return names.template_name(clique.metadata.name, clique.metadata.labels)
     except names.UnknownPodClique:

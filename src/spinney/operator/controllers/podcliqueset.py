@@ -389,7 +389,7 @@ class PodCliqueSetController:
             self._touched[key] = self._touched.get(key, 0) + 1
 
     def _note_kept_replicas(self, change: Change[PodCliqueSet]) -> None:
-        """Note that somebody has changed replicas in a template, which does nothing to what exists."""
+        """Note that replicas in a template were changed, which does nothing to what exists."""
         old, new = change.old, change.new
         if old is not None and new is not None and old.metadata.generation != new.metadata.generation:
             self._kept[change.key] = kept_replicas(new, old)

@@ -237,7 +237,7 @@ class PodGangController:
         )
 
     async def _write_status(self, key: Key, gang: PodGang, status: PodGangStatus) -> PodGang:
-        """Write our part of the status and leave the scheduler's as it was; refused if anybody wrote meanwhile."""
+        """Write our part of the status and leave the scheduler's as it was; refused if it changed meanwhile."""
         if status == _own_part(gang.status, status):
             return gang
         ours = {condition.type for condition in status.conditions}

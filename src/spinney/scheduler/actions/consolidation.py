@@ -61,7 +61,7 @@ class Consolidation(VictimRule):
         return MOVED_BEFORE if session.moves.limit(job.uid, workload_of(job)) else None
 
     def refusal(self, session: Session, scenario: Scenario) -> str | None:
-        """Everybody must have found a place."""
+        """Every job must have found a place."""
         lost = any(task.status not in ACTIVE_ALLOCATED for tasks in scenario.victims.values() for task in tasks)
         return "not every pod to be moved found another place" if lost else None
 

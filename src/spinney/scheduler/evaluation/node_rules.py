@@ -2,7 +2,7 @@
 
 Rules that depend on nothing but the request class are judged for all nodes once per class and session; those that read
 what is on a node are judged again for the rows the usage journal names. Rules that also depend on the job are judged
-per job, pod set and request class, for the nodes somebody asks about. All that is for rules that promise it.
+per job, pod set and request class, for the nodes that are asked about. All that is for rules that promise it.
 
 Every other rule is asked in turn, in the order of plugins, predicates before scores, each about the nodes that
 resources and the rules before it have left. What is known about such a rule (:mod:`spinney.scheduler.knowledge`) spares
@@ -46,7 +46,7 @@ class Judged:
     valid: Mask | None
     position: int
     ranked: Scores | None = None
-    """The scores in the order of the nodes' names, if somebody asked; the last stands for rows that are no node."""
+    """The scores in the order of the nodes' names, if asked for; the last stands for rows that are no node."""
 
 
 class Candidates(NamedTuple):

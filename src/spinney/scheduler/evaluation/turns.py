@@ -60,7 +60,7 @@ class JobTurns:
 
     def skip(self, jobs: Sequence[PodGroupInfo]) -> None:
         """Count the first of the upcoming jobs as having had their turn."""
-        assert self._current is not None, "somebody has had a turn"
+        assert self._current is not None, "a job has had its turn"
         self._current.skip(len(jobs))
         self._at_least -= len(jobs)
         for job in jobs:
@@ -68,7 +68,7 @@ class JobTurns:
 
     def push(self, job: PodGroupInfo) -> None:
         """Put back the job whose turn it is."""
-        assert self._current is not None, "somebody has had a turn"
+        assert self._current is not None, "a job has had its turn"
         self._waiting[job.key] = job
         self._current.push(job)
 

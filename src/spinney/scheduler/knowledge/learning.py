@@ -291,7 +291,7 @@ class Learned(Generic[A]):
         node = None if row is None else NodeView(self._nodes.info(row), self._nodes, notes)
         try:
             answer = _Answer(self._call(TaskView(task, job, notes), job, node))
-        except Exception:  # noqa: BLE001 - it is asked again, with the real objects, and fails for everybody to see
+        except Exception:  # noqa: BLE001 - it is asked again, with the real objects, and fails visibly
             return notes, _Moving(with_node_only=False)
         if notes.moves or notes.moves_with_node:
             return notes, _Moving(with_node_only=not notes.moves)

@@ -119,7 +119,7 @@ def _alike(session: Session, tasks: Sequence[PodInfo], start: int, row: int, rul
 def _place_in_steps(
     session: Session, statement: Statement, plan: Sequence[tuple[PodInfo, NodeInfo]], nodes: NodeSet, rules: TaskRules
 ) -> tuple[int, bool]:
-    """Place tasks one after the other where they were planned to go, until somebody answers otherwise by then.
+    """Place tasks one after the other where they were planned to go, until a plugin answers otherwise by then.
 
     The plan has the best node for each, so a predicate that is asked on the spot need not be asked about others.
 

@@ -427,7 +427,7 @@ class SchedulerProcess:
 
 
 def _leaves_nothing(snapshot: Snapshot, result: CycleResult) -> bool:
-    """Tell whether a cycle has placed everybody who waited, and nothing is under way that an end may matter for."""
+    """Tell whether a cycle has placed all that waited, and nothing is under way that an end may matter for."""
     waiting = sum(snapshot.gangs.gangs[key].pending for key in snapshot.gangs.pending)
     open_matters = (
         result.evictions,

@@ -1,7 +1,7 @@
 """What the server counts about itself, under the names that kube-apiserver gives it, for ``/metrics``.
 
 Requests are counted into plain dictionaries, which costs next to nothing; the text that Prometheus reads is made when
-somebody asks for it. Only what is served becomes a label, so no client can make the server remember without bound.
+a client asks for it. Only what is served becomes a label, so no client can make the server remember without bound.
 """
 
 from bisect import bisect_left

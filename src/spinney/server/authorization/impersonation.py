@@ -63,7 +63,7 @@ def completed(wanted: User) -> User:
     groups = wanted.groups
     if wanted.name.startswith(ACCOUNT_PREFIX) and not groups and wanted.name.count(":") == 3:
         groups = account_groups(wanted.name.split(":")[2])
-    everybody = ANONYMOUS.groups[0] if wanted.name == ANONYMOUS.name else AUTHENTICATED
-    if everybody not in groups:
-        groups = (*groups, everybody)
+    implied = ANONYMOUS.groups[0] if wanted.name == ANONYMOUS.name else AUTHENTICATED
+    if implied not in groups:
+        groups = (*groups, implied)
     return User(wanted.name, wanted.uid, groups, wanted.extra)

@@ -2,7 +2,7 @@
 
 Writes are synchronous and atomic: there is no await between looking at the current record and replacing it, so no
 lock is needed. Every write draws the next revision, appends to the collection's history and tells the listeners
-(garbage collection, namespaces, CRDs), which only take notes. With a journal, a write is in the file before anybody
+(garbage collection, namespaces, CRDs), which only take notes. With a journal, a write is in the file before any client
 can see it; so whatever was acknowledged is there again after the process was killed.
 """
 

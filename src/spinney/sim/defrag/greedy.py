@@ -1,6 +1,6 @@
 """A plan for large clusters: the cheapest nodes are cleared, and their pods go to the tightest place elsewhere.
 
-Nodes are chosen one by one, each by what it costs to make room on it given those chosen before. If somebody who has to
+Nodes are chosen one by one, each by what it costs to make room on it given those chosen before. If a gang that has to
 go finds no other place, that gang stays, and everything is chosen anew.
 """
 

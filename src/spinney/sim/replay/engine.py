@@ -1,7 +1,7 @@
 """The replay of a trace by one scheduler: jobs arrive, run for their time and end; nodes fail and come back.
 
 The scheduler is the production one, with its sessions, plugins, queues and victims. Time is virtual and jumps from
-event to event; a cycle follows whatever may let somebody start, and another whatever was evicted. A job that is
+event to event; a cycle follows whatever may let a job start, and another whatever was evicted. A job that is
 evicted, or whose node fails, begins anew. The same trace, configuration and seed give the same history.
 
 Policies take part as plugins of the configuration; a plugin that says when time alone changes its mind
@@ -166,7 +166,7 @@ class PartReplay:
         heapq.heapify(self._due)
 
     def _pass(self, now: float) -> bool:
-        """Let everything happen that is due; return whether somebody may be able to start."""
+        """Let everything happen that is due; return whether a job may be able to start."""
         wanted = False
         while self._due and self._due[0][0] <= now:
             _, what, number, attempt = heapq.heappop(self._due)

@@ -32,7 +32,7 @@ class Replay:
     """One replay of one trace under one configuration; run once.
 
     ``processes`` is how many parts may be replayed at once, each measured in processor seconds of its own process. A
-    ``registry`` keeps all in this process: what somebody registered is not known to others.
+    ``registry`` keeps all in this process: what was registered here is not known to others.
     """
 
     def __init__(

@@ -5,9 +5,9 @@ When a job finds no room, the first moment is looked for at which it will, given
 nodes if they end before that moment, or if what they take is left there besides; all other nodes are free to them.
 
 ``depth`` jobs of each queue are given a place: one is EASY backfill, 0 (all) is conservative backfill. What was
-promised in one session is kept in the next before anybody is placed, also from jobs of queues whose turn comes first,
+promised in one session is kept in the next before any job is placed, also from jobs of queues whose turn comes first,
 if all that runs states its run time: estimates are not worth that others wait. It changes only if an earlier place is
-found, or if somebody runs longer than expected. Of jobs that give way to shorter ones (``shortestFirst``) it is kept
+found, or if a job runs longer than expected. Of jobs that give way to shorter ones (``shortestFirst``) it is kept
 when their turn comes.
 
 Where ends are estimated, a place is kept only if others lose little by it beside what the job has waited. Once a gang

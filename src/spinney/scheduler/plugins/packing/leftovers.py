@@ -1,6 +1,6 @@
 """What the free space of a device is worth, given the sizes of shares that are asked for.
 
-Space is worth what will be put into it. A device with 0.19 free is worth little where hardly anybody asks for less than
+Space is worth what will be put into it. A device with 0.19 free is worth little where hardly any pod asks for less than
 0.2, and one with 0.53 free little where shares of 0.47 and 0.48 are common and others are not. How much is found as a
 market finds prices: if requests come on as they have so far until the cluster is full, each device takes the requests
 that pay most for its space; a size that too many devices want becomes dearer, one that is left over becomes cheaper. A

@@ -57,7 +57,7 @@ class DemandMix:
 
     @property
     def has_shares(self) -> bool:
-        """Tell whether anybody asks for less than a device."""
+        """Tell whether any pod asks for less than a device."""
         return any(size < LEVELS for size in self.sizes)
 
 

@@ -279,7 +279,7 @@ class Subsetting:
 
 
 class DomainSets(Sequence[NodeSet]):
-    """Node sets by domain, each made when it is looked at: the first is mostly the last that anybody needs."""
+    """Node sets by domain, each made when it is looked at: the first is mostly the last that is needed."""
 
     def __init__(
         self,
