@@ -12,7 +12,7 @@ from spinney.api.struct import JSON
 from spinney.grouping.attributes import Conventions
 from spinney.grouping.describing import Grouping, describe
 from spinney.grouping.loading import built_in
-from spinney.grouping.making import pods_made
+from spinney.grouping.made_gangs import pods_made
 from spinney.grouping.owners import Owner
 from spinney.grouping.podgangs import needed, pod_gang
 from spinney.grouping.world import World

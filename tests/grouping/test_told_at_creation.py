@@ -12,7 +12,7 @@ from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.grouping.loading import built_in
-from spinney.grouping.making import pods_made
+from spinney.grouping.made_gangs import pods_made
 from spinney.grouping.owners import group_kind
 from tests.conftest import embedded_cluster
 from tests.grouping.test_agreement import TEMPLATE, role

@@ -21,11 +21,11 @@ from spinney.api.podgang import PodGang, PodGangSpec
 from spinney.api.struct import JSON, convert
 from spinney.backends.interface import SchedulerBackend
 from spinney.grouping import joining, podgangs, selecting
-from spinney.grouping.climbing import climb
 from spinney.grouping.intake import PodIntake, is_common, is_single
 from spinney.grouping.joining import Marks
 from spinney.grouping.likeness import Alike
 from spinney.grouping.owner_cache import NotFetched
+from spinney.grouping.owners import climb
 from spinney.grouping.terms import RuleRefused
 from spinney.kube.cache import WatchCache
 from spinney.kube.errors import KubeError

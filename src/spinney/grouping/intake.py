@@ -11,14 +11,13 @@ from spinney.api.meta import OwnerReference
 from spinney.api.scheduling import PriorityClass
 from spinney.grouping import joining, podgangs, selecting
 from spinney.grouping.attributes import Conventions
-from spinney.grouping.climbing import MOST_OWNERS, OwnerMissing, climb
 from spinney.grouping.configuration import LoadedGrouperConfiguration
 from spinney.grouping.describing import Chosen, Grouping, apply, choose
 from spinney.grouping.likeness import Alike
 from spinney.grouping.membership import Member, Membership
 from spinney.grouping.metrics import GroupingMetrics
 from spinney.grouping.owner_cache import NotFetched, OwnerCache
-from spinney.grouping.owners import Owner, group_kind, owner_of
+from spinney.grouping.owners import MOST_OWNERS, Owner, OwnerMissing, climb, group_kind, owner_of
 from spinney.grouping.rules import DEFAULT_RULE, Fallback, Rule
 from spinney.grouping.terms import RuleRefused
 from spinney.grouping.world import KindDefault, World

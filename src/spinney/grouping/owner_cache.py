@@ -16,8 +16,7 @@ import structlog
 
 from spinney.api.meta import OwnerReference
 from spinney.api.resource import Resource
-from spinney.grouping.climbing import OwnerMissing, missing, replaced
-from spinney.grouping.owners import Owner, group_kind, projection
+from spinney.grouping.owners import Owner, OwnerMissing, group_kind, missing, projection, replaced
 from spinney.grouping.rules import POD_KIND, RuleSet
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client

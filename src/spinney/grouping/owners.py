@@ -1,10 +1,11 @@
-"""What the grouper knows of the objects that own a pod, and which of several owners counts.
+"""What the grouper knows of the objects that own a pod, which of several owners counts, and the way up to the last one.
 
 Of an owner only its metadata and the parts that its rule names are kept (:func:`projection`): a cluster has many
-workloads, and most of what is in them is pod templates.
+workloads, and most of what is in them is pod templates. Of several references the controller's counts, else the first.
+An owner that is not there, or is another of the same name, is an error.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, cast
 
@@ -14,9 +15,11 @@ from msgspec.structs import force_setattr
 from spinney.api.core import Pod
 from spinney.api.meta import Metadata, OwnerReference
 from spinney.api.struct import JSON, Struct
+from spinney.grouping.terms import RuleRefused
 
 Step = str
 """A key, or ``*`` for every element of a list or value of a map."""
+MOST_OWNERS = 20
 
 
 class Owner(Struct, frozen=True, kw_only=True):
@@ -92,6 +95,45 @@ def inheriting(owner: Owner, above: Iterable[Owner]) -> Owner:
         annotations = {**each.metadata.annotations, **annotations}
     metadata = msgspec.structs.replace(owner.metadata, labels=labels, annotations=annotations)
     return msgspec.structs.replace(owner, metadata=metadata)
+
+
+Find = Callable[[OwnerReference, str], Owner | None]
+"""Returns the object that a reference names in a namespace, ``None`` if it may not be read; raises OwnerMissing."""
+
+
+class OwnerMissing(RuleRefused):
+    """An owner is not there, or is no longer the one that was meant."""
+
+
+def climb(pod: Pod, find: Find) -> tuple[Owner, ...]:
+    """Return the owners of a pod, nearest first; raises :class:`OwnerMissing`.
+
+    An owner that may not be read ends the climb: the last one that could be read is the top.
+    """
+    chain: list[Owner] = []
+    current: Metadata = pod.metadata
+    while (reference := owner_of(current)) is not None and len(chain) < MOST_OWNERS:
+        owner = find(reference, pod.metadata.namespace or "")
+        if owner is None:
+            break
+        if reference.uid and owner.metadata.uid and owner.metadata.uid != reference.uid:
+            raise replaced(reference, owner)
+        chain.append(owner)
+        current = owner.metadata
+    return tuple(chain)
+
+
+def replaced(reference: OwnerReference, found: Owner) -> OwnerMissing:
+    """Return the error for an owner in whose place there is another object of the same name."""
+    return OwnerMissing(
+        f"{reference.kind} {reference.name} is another object than the owner that was meant: "
+        f"found uid {found.metadata.uid}, expected {reference.uid}"
+    )
+
+
+def missing(reference: OwnerReference) -> OwnerMissing:
+    """Return the error for an owner that is not there."""
+    return OwnerMissing(f"{reference.kind} {reference.name} ({reference.api_version}) owns the pod and is not there")
 
 
 def _leads_to(path: Sequence[Step], other: Sequence[Step]) -> bool:

@@ -19,9 +19,9 @@ from spinney.api.labels import POD_GANG
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.gangs.tree import GangKey
+from spinney.grouping.made_workloads import RUNTIMES
 from spinney.grouping.owners import Owner
 from spinney.grouping.terms import RuleRefused
-from spinney.grouping.train_jobs import RUNTIMES
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.discovery import find_kind
 from spinney.kube.errors import KubeError

@@ -7,7 +7,7 @@ from datetime import datetime
 from spinney.api.labels import ADMISSION, KUEUE_QUEUE, QUEUED
 from spinney.api.struct import JSON
 from spinney.api.time import parse_timestamp
-from spinney.grouping.train_jobs import RUNTIMES
+from spinney.grouping.made_workloads import RUNTIMES
 from spinney.kube.client import Client
 from spinney.kube.discovery import find_kind
 from spinney.kube.errors import Forbidden, NotFound

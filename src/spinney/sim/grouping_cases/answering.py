@@ -14,10 +14,9 @@ from spinney.gangs.sources.context import PREEMPTION_DELAY_ANNOTATION
 from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.grouping import attributes, selecting
 from spinney.grouping.attributes import Conventions
-from spinney.grouping.climbing import climb, missing
 from spinney.grouping.describing import Chosen, Grouping, apply, choose, describe, top_owner_metadata
 from spinney.grouping.loading import built_in
-from spinney.grouping.owners import Owner, group_kind, inheriting, pod_as_owner
+from spinney.grouping.owners import Owner, climb, group_kind, inheriting, missing, pod_as_owner
 from spinney.grouping.rules import DEFAULT_RULE, POD_KIND, Rule, RuleSet
 from spinney.grouping.shapes import SubGroupShape
 from spinney.grouping.terms import RuleRefused

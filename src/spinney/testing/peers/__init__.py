@@ -4,9 +4,8 @@
 ``with running(KAI, kubeconfig, directory) as peer:`` runs its programs on loopback, in their fastest sensible form.
 """
 
-from spinney.testing.peers.peer import Peer, PeerMissing, built
+from spinney.testing.peers.peer import Peer, PeerMissing, RunningPeer, built, crds, install, running
 from spinney.testing.peers.recipes import COSCHEDULING, GROVE, KAI, PEERS, VOLCANO
-from spinney.testing.peers.running import RunningPeer, crds, install, running
 
 __all__ = [
     "COSCHEDULING",
