@@ -1,13 +1,10 @@
 """Masks written as strings, for tests that explain them."""
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
+from spinney.cluster.filters.verdict import Refusal
+from spinney.cluster.table import Mask
 from spinney.explain import NodeNames
-
-Mask = NDArray[np.bool_]
 
 
 def a_mask(marks: str) -> Mask:
@@ -15,19 +12,9 @@ def a_mask(marks: str) -> Mask:
     return np.array([mark == "x" for mark in marks])
 
 
-@dataclass(frozen=True)
-class ARefusal:
-    """A refusal of a filter, as a scheduler would hand it over."""
-
-    filter: str
-    reason: str
-    nodes: Mask
-    unresolvable: Mask
-
-
-def refused(name: str, reason: str, marks: str, unresolvable: str | None = None) -> ARefusal:
+def refused(name: str, reason: str, marks: str, unresolvable: str | None = None) -> Refusal:
     """Return a refusal of the nodes marked ``x``."""
-    return ARefusal(name, reason, a_mask(marks), a_mask(unresolvable if unresolvable is not None else "." * len(marks)))
+    return Refusal(name, reason, a_mask(marks), a_mask(unresolvable if unresolvable is not None else "." * len(marks)))
 
 
 def nodes_named(*names: str) -> NodeNames:

@@ -8,15 +8,16 @@ off the near nodes.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.cluster.filters.verdict import Refusal
+from spinney.cluster.table import Mask
 from spinney.explain.amounts import amount, listed
 from spinney.explain.reasons import FilterReport, Obstacle, PodReport, ReasonCount, Shortage
 
-Mask = NDArray[np.bool_]
 Describe = Callable[[str, str], str | None]
 """Given a filter and a node: what exactly is in the way there, or ``None`` for the filter's usual words."""
 EXAMPLES: Final = 3
@@ -40,19 +41,6 @@ _WORDS: Final = {
     "PodTopologySpread": "pods would be spread too unevenly with this one on {node}",
     "InterPodAffinity": "other pods attract this one elsewhere, or keep it off {node}",
 }
-
-
-class RefusalCount(Protocol):
-    """The nodes one filter refused for one reason; of these, ``unresolvable`` are those no eviction would help."""
-
-    @property
-    def filter(self) -> str: ...
-    @property
-    def reason(self) -> str: ...
-    @property
-    def nodes(self) -> Mask: ...
-    @property
-    def unresolvable(self) -> Mask: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +83,7 @@ class Room:
 def pod_report(
     pod: str,
     nodes: NodeNames,
-    refusals: Sequence[RefusalCount],
+    refusals: Sequence[Refusal],
     *,
     pre_filter: str | None = None,
     room: Room | None = None,
@@ -134,7 +122,7 @@ def pod_report(
 
 
 def _obstacles(
-    nodes: NodeNames, refusals: Sequence[RefusalCount], room: Room | None, pre_filter: str | None, describe: Describe
+    nodes: NodeNames, refusals: Sequence[Refusal], room: Room | None, pre_filter: str | None, describe: Describe
 ) -> tuple[Obstacle, ...]:
     if pre_filter is not None:
         missing = pre_filter.removesuffix(_NOT_FOUND)
@@ -144,7 +132,7 @@ def _obstacles(
 
 
 def obstacles(
-    nodes: NodeNames, refusals: Sequence[RefusalCount], room: Room, describe: Describe = lambda _filter, _node: None
+    nodes: NodeNames, refusals: Sequence[Refusal], room: Room, describe: Describe = lambda _filter, _node: None
 ) -> tuple[Obstacle, ...]:
     """Return an obstacle for each filter that is alone in the way on some node; resources first, then most nodes.
 
@@ -184,15 +172,15 @@ def _words(name: str, node: str, lacking: Sequence[Shortage]) -> str:
     return _WORDS.get(name, name.replace("{", "{{").replace("}", "}}") + " refuses {node}").format(node=node)
 
 
-def _by_filter(refusals: Sequence[RefusalCount]) -> list[tuple[str, list[RefusalCount]]]:
+def _by_filter(refusals: Sequence[Refusal]) -> list[tuple[str, list[Refusal]]]:
     """Group by filter, keeping the order in which filters first appear."""
-    groups: dict[str, list[RefusalCount]] = {}
+    groups: dict[str, list[Refusal]] = {}
     for refusal in refusals:
         groups.setdefault(refusal.filter, []).append(refusal)
     return list(groups.items())
 
 
-def _count(nodes: NodeNames, refusal: RefusalCount, refused: Mask, hopeless: Mask, examples: int) -> ReasonCount:
+def _count(nodes: NodeNames, refusal: Refusal, refused: Mask, hopeless: Mask, examples: int) -> ReasonCount:
     counted_here = refusal.nodes & refused
     return ReasonCount(
         reason=refusal.reason,

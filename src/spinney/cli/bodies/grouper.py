@@ -14,6 +14,7 @@ from spinney.backends.registry import InitializationFailed
 from spinney.cli.installing.rights import grouper_rights, rules
 from spinney.cli.options import ProcessOptions
 from spinney.cli.processes import print_checked, run_process, until_cancelled
+from spinney.cli.running import in_one_line
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.grouping.configuration import GrouperConfiguration, LoadedGrouperConfiguration, check, load
 from spinney.grouping.grouper import COMPONENT, Grouper
@@ -68,7 +69,5 @@ async def _tell_at_creation(running: Grouper, manager: Manager, written: Grouper
 
 def configured(config: Path | None) -> LoadedGrouperConfiguration:
     """Return the configuration of a file, or the one that holds without a file."""
-    try:
+    with in_one_line(InvalidDocument):
         return check(DEFAULT_CONFIGURATION) if config is None else load(config)
-    except InvalidDocument as error:
-        raise click.ClickException("\n".join(str(problem) for problem in error.problems)) from error

@@ -44,7 +44,7 @@ def manifests(
 ) -> None:
     catalogue = every_backend()
     values = default_values()
-    try:
+    with in_one_line(InvalidDocument):
         for file in values_files:
             values = merged(values, read_values(file.read_text(encoding="utf-8"), str(file)))
         if config is not None:
@@ -68,8 +68,6 @@ def manifests(
         setting = ChartSetting(values, namespace, spinney.__version__)
         loaded = check(yaml.safe_dump(operator_configuration(setting)), catalogue)
         _check_others(setting, catalogue)
-    except InvalidDocument as error:
-        raise click.ClickException("\n".join(str(problem) for problem in error.problems)) from error
     values["replicaCount"] = _replicas(values["replicaCount"], replicas, elects=loaded.written.leader_election.enabled)
     options = Installation(values=values, namespace=namespace, version=spinney.__version__, crds=crds)
     enabled = [backend for name in loaded.profiles.names() if (backend := catalogue.get(name)) is not None]

@@ -135,6 +135,14 @@ COSCHEDULER: Final = (
 NAMESPACES: Final = Right("", ("namespaces",), READ)
 CONFIG_MAPS: Final = Right("", ("configmaps",), READ)
 
+LEASE: Final = (
+    Right("coordination.k8s.io", ("leases",), ("create",)),
+    Right("coordination.k8s.io", ("leases",), ("get", "update")),
+)
+"""What an election needs: making a Lease, which cannot be limited to a name, and keeping the one."""
+CERTIFICATE: Final = (Right("", ("secrets",), ("create",)), Right("", ("secrets",), ("get", "patch")))
+"""What a process's own certificate needs: making a Secret, and keeping the one."""
+
 GROUPER: Final = (
     Right("", ("pods",), (*READ, "patch")),
     Right("scheduler.grove.io", ("podgangs",), (*READ, "create", "patch", "delete")),
@@ -183,19 +191,6 @@ def kind_rights(rules: RuleSet) -> list[Right]:
     return [
         Right("" if group == "v1" else group, tuple(sorted(names)), READ) for group, names in sorted(groups.items())
     ]
-
-
-def lease(name: str) -> tuple[Right, Right]:
-    """Return what an election needs: making a Lease, which cannot be limited to a name, and keeping the one."""
-    return (
-        Right("coordination.k8s.io", ("leases",), ("create",)),
-        Right("coordination.k8s.io", ("leases",), ("get", "update"), names=(name,)),
-    )
-
-
-def certificate(name: str) -> tuple[Right, Right]:
-    """Return what a process's own certificate needs: making a Secret, and keeping the one."""
-    return Right("", ("secrets",), ("create",)), Right("", ("secrets",), ("get", "patch"), names=(name,))
 
 
 def rules(rights: Iterable[Right]) -> list[JSON]:

@@ -36,12 +36,12 @@ def roles(backends: Iterable[type[SchedulerBackend]]) -> list[Description]:
             *_backends(each for each in backends if each.name != ALWAYS_ENABLED),
         ],
     }
-    own = {process.name: _one(rights.lease(""), process.name) for process in PROCESSES}
+    own = {process.name: _one(rights.LEASE, process.name) for process in PROCESSES}
     own[OPERATOR] = [
-        *_one(rights.lease(""), computed.OPERATOR_LEASE),
-        *_one(rights.certificate(""), computed.WEBHOOK_SECRET),
+        *_one(rights.LEASE, computed.OPERATOR_LEASE),
+        *_one(rights.CERTIFICATE, computed.WEBHOOK_SECRET),
     ]
-    certificate = _one(rights.certificate(""), computed.GROUPER_WEBHOOK_SECRET)
+    certificate = _one(rights.CERTIFICATE, computed.GROUPER_WEBHOOK_SECRET)
     own[GROUPER] += [When(computed.TELLS_AT_CREATION, rule) for rule in certificate]
     return [
         When(process.condition, each)

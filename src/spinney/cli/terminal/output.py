@@ -87,7 +87,15 @@ def progress(text: str, *, steps: int | None = None, repeat: bool = False) -> It
     Where there is no terminal, ``repeat`` prints each new text in a line of its own.
     """
     if not sys.stderr.isatty():
-        yield _Repeating() if repeat else lambda _: None
+        said = ""
+
+        def once(what: str) -> None:
+            nonlocal said
+            if what != said:
+                echo(what, err=True)
+            said = what
+
+        yield once if repeat else lambda _: None
         return
     from rich.console import Console  # noqa: PLC0415 - commands that finish at once do not pay for it
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
@@ -105,18 +113,6 @@ def progress(text: str, *, steps: int | None = None, repeat: bool = False) -> It
             begun += 1
 
         yield say
-
-
-class _Repeating:
-    """Prints a text that differs from the last one. Mutable: remembers that."""
-
-    def __init__(self) -> None:
-        self._said = ""
-
-    def __call__(self, text: str) -> None:
-        if text != self._said:
-            echo(text, err=True)
-        self._said = text
 
 
 def _cell(value: object) -> str:

@@ -56,7 +56,7 @@ def missing_queue_lever(
     The least is a queue without a quota where most queues are; then one with a quota for the gang; then at the top.
     """
     name = _missing(queues, named)
-    if name is None or (situation.definition is not None and isinstance(situation.definition[1], volcano.PodGroup)):
+    if name is None or isinstance(situation.definition, volcano.PodGroup):
         return
     none, enough = dict.fromkeys(asked, 0), {resource: ceil(amount) for resource, amount in asked.items()}
     parents = Counter(each.spec.parent_queue for each in queues.values() if each.spec.parent_queue in queues)

@@ -9,7 +9,6 @@ from typing import Any, Final
 from spinney.api.affinity import Taint
 from spinney.api.core import Node, Pod
 from spinney.api.podgang import POD_GANG, PodGang
-from spinney.api.resource import Resource
 from spinney.cluster.filters.taint_toleration import tolerates
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
@@ -73,25 +72,22 @@ class Situation:
         return self.simulation.gang(self.key)
 
     @cached_property
-    def definition(self) -> tuple[Resource, Any] | None:
+    def definition(self) -> Any:
         """Return the object that defines the gang; ``None`` for a single pod."""
-        found = self.simulation.inventory.shared.gangs.object_of(self.key)
-        return (resource_of(found), found) if found is not None else None
+        return self.simulation.inventory.shared.gangs.object_of(self.key)
 
     @cached_property
     def pod_gang(self) -> PodGang | None:
         """Return the PodGang of the gang: the object that defines it, or what a backend made that from."""
-        if self.definition is None:
-            return None
-        _, found = self.definition
-        gangs = {identity(each): each for each in self.snapshot.of(POD_GANG, PodGang)}
-        return found if isinstance(found, PodGang) else pod_gang_of(found, gangs)
+        found = self.definition
+        if found is None or isinstance(found, PodGang):
+            return found
+        return pod_gang_of(found, {identity(each): each for each in self.snapshot.of(POD_GANG, PodGang)})
 
     def redefined(self, snapshot: ClusterSnapshot, change: Callable[[Any], Any]) -> ClusterSnapshot:
         """Return ``snapshot`` with the object that defines the gang changed, and the PodGang that it is made from."""
-        assert self.definition is not None, "a lever over the definition needs one"
-        _, named = self.definition
-        names = {(resource_of(each), identity(each)) for each in (named, self.pod_gang) if each is not None}
+        sources = (self.definition, self.pod_gang)
+        names = {(resource_of(each), identity(each)) for each in sources if each is not None}
         return snapshot.with_objects(
             change(found)
             for resource in {resource for resource, _ in names}

@@ -27,10 +27,7 @@ def gang_levers(situation: Situation) -> Iterator[Lever[Any]]:
 
 def minimum_lever(situation: Situation) -> Iterator[Lever[Any]]:
     """Yield the lever that lets the gang start with fewer pods."""
-    if situation.definition is None:
-        return
-    _, found = situation.definition
-    minimums = _minimums(found)
+    minimums = _minimums(situation.definition)
     before = sum(minimums.values())
     steps = sum(count - 1 for count in minimums.values() if count > 1)
     if not steps:

@@ -28,21 +28,7 @@ from spinney.explain.counting import RESOURCES_FILTER
 from spinney.gangs.intake import ClusterIntake
 from spinney.gangs.sources import bare
 from spinney.gangs.tree import GangKey
-
-
-@dataclass(frozen=True)
-class PodRefusal:
-    """A pod, or the pods of a group, that are left pending."""
-
-    gang: GangKey
-    pods: tuple[PodKey, ...]
-    explanation: Explanation
-
-    @property
-    def message(self) -> str:
-        """Return one line: kube-scheduler's sentence where nodes were looked at."""
-        reports = [kube_message(report) for report in self.explanation.pods]
-        return "; ".join([*self.explanation.others, *reports])
+from spinney.sim.whatif.outcomes import Waiting
 
 
 def group_of(record: PodRecord, shared: ClusterIntake) -> GangKey:
@@ -106,7 +92,7 @@ class Refusals:
             reports = list(map(_beside_its_own, reports))
         self._attempts[unit] = _Attempt(placed, tuple(reports), (), refused.found, members)
 
-    def of(self, pending: Sequence[PodRecord], placed: Collection[PodKey]) -> list[PodRefusal]:
+    def of(self, pending: Sequence[PodRecord], placed: Collection[PodKey]) -> list[Waiting]:
         """Return the units of those that were ``pending`` of which pods are left."""
         left: dict[GangKey, list[PodKey]] = {}
         gone: dict[GangKey, int] = {}
@@ -118,7 +104,7 @@ class Refusals:
             elif record is not None and record.status is PodStatus.PENDING:
                 left.setdefault(unit, []).append(record.key)
         return [
-            PodRefusal(unit, tuple(pods), self._explanation(unit, len(pods), gone.get(unit, 0)))
+            _waiting(unit, tuple(pods), self._explanation(unit, len(pods), gone.get(unit, 0)))
             for unit, pods in left.items()
         ]
 
@@ -170,6 +156,12 @@ class Refusals:
             others=others,
             simulated=True,
         )
+
+
+def _waiting(gang: GangKey, pods: tuple[PodKey, ...], explanation: Explanation) -> Waiting:
+    """Return who waits, in one line: with kube-scheduler's sentence where nodes were looked at."""
+    message = "; ".join([*explanation.others, *map(kube_message, explanation.pods)])
+    return Waiting(gang=gang, pods=pods, message=message, explanation=explanation)
 
 
 def _too_large(table: NodeTable, record: PodRecord) -> list[Obstacle]:

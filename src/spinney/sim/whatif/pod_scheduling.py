@@ -24,7 +24,6 @@ from spinney.coscheduling.framework import SUCCESS, PluginRegistry, QueuedPod, S
 from spinney.coscheduling.framework.points import Bind, CycleState
 from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.coscheduling.groups.book import Groups
-from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.groups.waiting import WaitingPods
 from spinney.coscheduling.plugins import BUILT_IN
 from spinney.coscheduling.process.composing import ComposedProfiles
@@ -40,7 +39,8 @@ from spinney.gangs.intake import ClusterIntake
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key, key_of
 from spinney.runtime import Runtime, VirtualClock, run_virtual_within
-from spinney.sim.whatif.pod_refusals import PodRefusal, Refusals
+from spinney.sim.whatif.outcomes import Waiting
+from spinney.sim.whatif.pod_refusals import Refusals
 
 _IN_MEMORY: Final = "InMemory"
 _LONGEST_SECONDS: Final = 300.0
@@ -64,7 +64,7 @@ class PodsScheduled:
 
     placed: dict[PodKey, str]
     preempted: list[Preempted]
-    refused: list[PodRefusal]
+    refused: list[Waiting]
 
 
 def schedule_pods(
@@ -115,8 +115,8 @@ class _Run:
             activate=self._activate,
             preempt=self._preempt,
             nominate=self._nominate,
-            reached_permit=_ignore,
-            bound=_ignore,
+            reached_permit=lambda group: None,
+            bound=lambda group: None,
             refused=lambda group, reason: None,
             background=lambda work: work.close(),  # what was written is to be taken back, and nothing was
             longest_min_runtime=timedelta(seconds=configuration.max_own_min_runtime_seconds),
@@ -241,7 +241,3 @@ def _configuration(names: Iterable[str]) -> CoschedulerConfiguration:
     }
     profiles = tuple(ProfileConfiguration(scheduler_name=name, plugins=plugins) for name in sorted(names))
     return CoschedulerConfiguration(profiles=profiles)
-
-
-def _ignore(_group: Group) -> None:
-    """Nobody is told."""

@@ -161,10 +161,7 @@ class Simulation:
             now=self.runtime.clock.now(),
         )
         graces |= {each.victim.key: each.grace for each in others.preempted if each.grace}
-        waiting += [
-            Waiting(gang=each.gang, pods=each.pods, message=each.message, explanation=each.explanation)
-            for each in others.refused
-        ]
+        waiting += others.refused
         preempted = [self._preempted(each) for each in others.preempted]
         return CycleOutcome(
             placed={bind.pod: bind.node for bind in result.binds} | others.placed,
@@ -351,11 +348,9 @@ def _changed(pod: Pod, **parts: Mapping[str, object]) -> Pod:
 
 def _as_it_is(record: PodRecord) -> Pod:
     """Return a pod's object; one that is being bound counts as running where it goes."""
-    pod = record.pod
     if record.status is not PodStatus.BINDING:
-        return pod
-    spec = msgspec.structs.replace(pod.spec, node_name=record.node)
-    return msgspec.structs.replace(pod, spec=spec, status=msgspec.structs.replace(pod.status, phase="Running"))
+        return record.pod
+    return _changed(record.pod, spec={"node_name": record.node}, status={"phase": "Running"})
 
 
 def _is_held_by_gang(record: PodRecord) -> bool:
