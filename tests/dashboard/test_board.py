@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from spinney.api.core import NODE, POD, Node, Pod
+from spinney.api.events import Event, ObjectReference
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, convert
@@ -168,13 +169,13 @@ def test_an_eviction_is_told_with_who_did_it_and_for_whom() -> None:
     """An event about a pod that is already gone still reaches its gang's story, once."""
     history = ShownHistory(SteppedClock(datetime(2026, 1, 1, tzinfo=UTC)))
     key = GangKey("podgang", "default", "train")
-    event = {
-        "reason": "Evict",
-        "message": "Preempted for default/urgent",
-        "involvedObject": {"kind": "Pod", "name": "train-0"},
-        "reportingComponent": "spinney-scheduler",
-        "lastTimestamp": "2026-01-01T00:00:05Z",
-    }
+    event = Event(
+        reason="Evict",
+        message="Preempted for default/urgent",
+        involved_object=ObjectReference(kind="Pod", name="train-0"),
+        reporting_component="spinney-scheduler",
+        last_timestamp=datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC),
+    )
     for _ in range(2):
         history.evicted(key, event)
 

@@ -5,13 +5,15 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from spinney.api.struct import JSON, Struct
+from spinney.api.events import Event
+from spinney.api.struct import Struct
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.resources import GPU_NAME
 from spinney.dashboard.rows import QueueRow
 from spinney.gangs.sources import bare
 from spinney.gangs.tree import GangKey
 from spinney.runtime.clock import Clock
+from spinney.sim.overview.history import moment_of
 
 GANGS: Final = 2000
 """Gangs that are remembered, those that changed last."""
@@ -80,13 +82,11 @@ class ShownHistory:
         """Return the gang of a pod that is gone, as long as it is remembered."""
         return self._departed.get(pod)
 
-    def evicted(self, key: GangKey, event: JSON) -> None:
+    def evicted(self, key: GangKey, event: Event) -> None:
         """Note what an event says about the eviction of a pod of a gang."""
-        at = _moment(event) or self._clock.now()
-        pod = (event.get("involvedObject") or {}).get("name", "")
-        by = event.get("reportingComponent") or (event.get("source") or {}).get("component", "")
-        text = f"{pod}: {event.get('message') or event.get('reason') or ''}"
-        found = Moment(at=at, what="evicted", text=text, by=str(by))
+        at = moment_of(event) or self._clock.now()
+        text = f"{event.involved_object.name}: {event.message or event.reason}"
+        found = Moment(at=at, what="evicted", text=text, by=event.reporting_component or event.source.component)
         if found not in self._moments.get(key, ()):
             self._note(key, found)
 
@@ -118,10 +118,3 @@ class ShownHistory:
         self._moments.move_to_end(key)
         while len(self._moments) > GANGS:
             self._moments.popitem(last=False)
-
-
-def _moment(event: JSON) -> datetime | None:
-    for name in ("eventTime", "lastTimestamp", "firstTimestamp"):
-        if text := event.get(name):
-            return datetime.fromisoformat(str(text))
-    return None

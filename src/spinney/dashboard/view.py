@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import structlog
 
-from spinney.api.core import EVENT, POD, Node, Pod
+from spinney.api.core import EVENT, Node
+from spinney.api.events import Event
 from spinney.api.resource import Resource
-from spinney.api.struct import JSON, encode
+from spinney.api.struct import encode
 from spinney.cluster.pods import PodKey
 from spinney.dashboard.board import Board
 from spinney.dashboard.feed import Feed
@@ -161,11 +162,10 @@ class View:
             self.feed.publish(encode(Delta(at=self.runtime.clock.now(), trouble=trouble)))
 
     def _cache(self, kind: Resource, namespace: str | None, field_selector: str | None = None) -> WatchCache[Any]:
-        type_: Any = {POD: Pod}.get(kind) or KINDS.get(kind, JSON)
         return WatchCache(
             self.client,
             kind,
-            type_,
+            KINDS.get(kind, Event),
             runtime=self.runtime,
             namespace=namespace,
             field_selector=field_selector,
@@ -179,12 +179,11 @@ class View:
         if not isinstance(change.new, Node) or not _is_heartbeat(change):
             self._changed.set()
 
-    def _note_eviction(self, change: Change[JSON]) -> None:
+    def _note_eviction(self, change: Change[Event]) -> None:
         event = change.new
-        about = (event or {}).get("involvedObject") or {}
-        if event is None or about.get("kind") != "Pod":
+        if event is None or event.involved_object.kind != "Pod":
             return
-        pod = PodKey(str(about.get("namespace", "")), str(about.get("name", "")))
+        pod = PodKey(event.involved_object.namespace, event.involved_object.name)
         record = self.board.inventory.cluster.pod(pod)
         gang = self.board.history.gang_of(pod) if record is None else membership(record)[0]
         if gang is not None and gang.source != bare.SOURCE:

@@ -1,5 +1,6 @@
 """``spinney coscheduler``: run the pod-at-a-time scheduler with coscheduling against a cluster."""
 
+from contextlib import closing
 from pathlib import Path
 
 from spinney.api.documents import InvalidConfiguration
@@ -51,8 +52,6 @@ def coscheduler(
 def _check(configuration: CoschedulerConfiguration, registry: PluginRegistry) -> None:
     """Make every profile with its plugins, as the process would; raises what the process would."""
     runtime = Runtime.system()
-    try:
+    with closing(runtime.executor):
         client = Client(Unreachable(), runtime, field_manager=COMPONENT)
         CoschedulerProcess(client, configuration, registry=registry)
-    finally:
-        runtime.executor.close()

@@ -2,8 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from importlib.metadata import version
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from spinney.cli.terminal.output import echo
 from spinney.dashboard.access import Access, Connect, Mode, RefusedExposure, is_loopback
 from spinney.dashboard.advising import Adviser
 from spinney.dashboard.prometheus import Prometheus
-from spinney.dashboard.schedulers import RemoteScheduler, SchedulerAddress
+from spinney.dashboard.schedulers import RemoteScheduler
 from spinney.dashboard.serving import Dashboard, DashboardMetrics
 from spinney.dashboard.viewers import Viewers
 from spinney.kube.client import Client
@@ -51,51 +50,23 @@ def dashboard(
     tls = _tls(tls_cert_file, tls_private_key_file)
     with in_one_line(RefusedExposure):
         access = Access(host=address, mode=mode, tls=tls is not None, behind_proxy=behind_proxy)
-    try:
-        until_interrupted(
-            _serve(
-                choice,
-                access,
-                namespaces,
-                schedulers=[RemoteScheduler(_web_address(url, "--scheduler")) for url in schedulers],
-                prometheus=Prometheus(_web_address(prometheus, "--prometheus")) if prometheus is not None else None,
-                where=(port, tls),
-                endpoint=endpoint,
-            )
-        )
-    except KubeError as error:
-        raise click.ClickException(advice(error)) from error
-    except OSError as error:
-        raise click.ClickException(f"{address}:{port} cannot be served: {error.strerror or error}") from error
-
-
-async def _serve(
-    choice: ClusterChoice,
-    access: Access,
-    namespaces: tuple[str, ...],
-    *,
-    schedulers: Sequence[SchedulerAddress],
-    prometheus: Prometheus | None,
-    where: tuple[int, ssl.SSLContext | None],
-    endpoint: tuple[str, int] | None,
-) -> None:
-    runtime = Runtime.system()
-    registry = CollectorRegistry()
+    told = [RemoteScheduler(_web_address(url, "--scheduler")) for url in schedulers]
+    asked = Prometheus(_web_address(prometheus, "--prometheus")) if prometheus is not None else None
+    runtime, registry = Runtime.system(), CollectorRegistry()
     worker = ThreadExecutor(name="spinney-dashboard")
-    connect, source = _connections(choice, runtime)
-    lasting = access.mode == "kubeconfig"
-    viewers = Viewers(connect, runtime, source=source, namespaces=namespaces, lasting=lasting)
-    served = Dashboard(
-        viewers,
-        access,
-        Adviser(worker),
-        version=version("spinney"),
-        schedulers=schedulers,
-        prometheus=prometheus,
-        metrics=DashboardMetrics(registry),
-    )
-    port, tls = where
-    try:
+
+    async def serve() -> None:
+        connect, source = _connections(choice, runtime)
+        viewers = Viewers(connect, runtime, source=source, namespaces=namespaces, lasting=mode == "kubeconfig")
+        served = Dashboard(
+            viewers,
+            access,
+            Adviser(worker),
+            version=version("spinney"),
+            schedulers=told,
+            prometheus=asked,
+            metrics=DashboardMetrics(registry),
+        )
         async with AsyncExitStack() as parts:
             url = await parts.enter_async_context(served.serving(port, tls=tls))
             if endpoint is not None:
@@ -104,9 +75,14 @@ async def _serve(
                 parts.push_async_callback(health.stop)
             echo(f"The dashboard of {source} is at {url}\nCtrl-C stops it; it only reads.")
             await asyncio.get_running_loop().create_future()
-    finally:
-        worker.close()
-        runtime.executor.close()
+
+    try:
+        with closing(worker), closing(runtime.executor):
+            until_interrupted(serve())
+    except KubeError as error:
+        raise click.ClickException(advice(error)) from error
+    except OSError as error:
+        raise click.ClickException(f"{address}:{port} cannot be served: {error.strerror or error}") from error
 
 
 def _connections(choice: ClusterChoice, runtime: Runtime) -> tuple[Connect, str]:

@@ -1,6 +1,7 @@
 """``spinney plan defrag``: the fewest moves that free room, what each costs, and what it looks like."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from string import ascii_lowercase
 from typing import cast
@@ -13,6 +14,7 @@ from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, with_cluster
 from spinney.cli.clusters.following import following
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
+from spinney.cli.running import in_one_line
 from spinney.cli.terminal.output import columns, echo, print_data, progress
 from spinney.cluster.resources import GPU
 from spinney.explain.amounts import counted
@@ -47,19 +49,14 @@ def defrag(
         raise click.BadParameter("a file cannot be changed; leave out --from", param_hint="--execute")
     snapshot, here = snapshot_of(choice, from_file)
     runtime = Runtime.system()
-    try:
-        with progress("planning"):
-            session = Simulation(snapshot, runtime=runtime).scheduler.open_session()
-            if gang is not None:
-                wanted, problem = f"gang {gang}", room_for(session, session.job(_waiting(session, gang, here)))
-            else:
-                wanted = f"{counted(nodes or 0, 'whole node')}{f' that share {level}' if level else ''}"
-                problem = whole_nodes(session, nodes or 0, level)
-            plan = make_plan(problem, wanted, cast("Solver", solver))
-    except NoPlan as error:
-        raise click.ClickException(str(error)) from error
-    finally:
-        runtime.executor.close()
+    with closing(runtime.executor), in_one_line(NoPlan), progress("planning"):
+        session = Simulation(snapshot, runtime=runtime).scheduler.open_session()
+        if gang is not None:
+            wanted, problem = f"gang {gang}", room_for(session, session.job(_waiting(session, gang, here)))
+        else:
+            wanted = f"{counted(nodes or 0, 'whole node')}{f' that share {level}' if level else ''}"
+            problem = whole_nodes(session, nodes or 0, level)
+        plan = make_plan(problem, wanted, cast("Solver", solver))
     if output == "json":
         print_data(msgspec.to_builtins(plan), "json")
     else:

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import click
 
-from spinney.api.core import POD
+from spinney.api.core import POD, Pod
 from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.labels import PART_OF
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
-from spinney.api.struct import JSON
+from spinney.api.struct import JSON, convert
 from spinney.cli.clusters.connecting import Connection
 from spinney.cli.clusters.following import Followed, following
 from spinney.cli.terminal.output import progress, shortened
@@ -83,7 +83,7 @@ async def _stages(
             stages.append(_of_set(snapshot, key, lines))
         else:
             found = await connection.client.get(resource, key.name, key.namespace)
-            stages.append(_of_pod(key, found) if resource.kind == _POD else _of_counts(resource, key, found))
+            stages.append(_of_pod(convert(Pod, found)) if resource.kind == _POD else _of_counts(resource, key, found))
     return stages
 
 
@@ -113,13 +113,12 @@ def _told(line: GangLine) -> str:
     return f"{line.name} {line.state}, {line.ready} of {counted(line.minimum, 'pod')} ready{reason}"
 
 
-def _of_pod(key: Key, found: JSON) -> Arrival:
-    status = found.get("status") or {}
-    conditions = {each["type"]: each for each in status.get("conditions") or ()}
-    if status.get("phase") == "Succeeded" or conditions.get("Ready", {}).get("status") == "True":
+def _of_pod(pod: Pod) -> Arrival:
+    if pod.status.phase == "Succeeded" or pod.is_true("Ready"):
         return Arrival()
-    reason = conditions.get("PodScheduled", {}).get("message", "")
-    return Arrival((f"pod {key.name}: {shortened(reason, _REASON) or 'not ready'}",), why=f"pod/{key.name}")
+    scheduled, name = pod.condition("PodScheduled"), pod.metadata.name
+    reason = shortened(scheduled.message, _REASON) if scheduled is not None else ""
+    return Arrival((f"pod {name}: {reason or 'not ready'}",), why=f"pod/{name}")
 
 
 def _of_counts(resource: Resource, key: Key, found: JSON) -> Arrival:

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Any
 
 from spinney.api.conditions import find_condition
 from spinney.api.core import EVENT, NODE, POD, Node, Pod
+from spinney.api.events import Event
 from spinney.api.grove import POD_CLIQUE_SET
 from spinney.api.kai import POD_GROUP, QUEUE, PodGroup, Queue
 from spinney.api.labels import PART_OF
@@ -65,11 +66,11 @@ class Stage:
 
     async def follow_events(self) -> None:
         """Keep the line about what happened last, until cancelled."""
-        async for seen in self.cluster.client.watch(EVENT, NAMESPACE):
-            event: JSON = seen.object
-            about = event.get("involvedObject") or {}
-            if event.get("message"):
-                self._event = f"{event.get('reason')} {about.get('kind')} {about.get('name')}: {event['message']}"
+        async for seen in self.cluster.client.watch(EVENT, NAMESPACE, type=Event):
+            event = seen.object
+            if event.message:
+                about = event.involved_object
+                self._event = f"{event.reason} {about.kind} {about.name}: {event.message}"
                 self._changed.set()
 
     async def apply(self, manifest: JSON) -> None:
@@ -118,8 +119,8 @@ class Stage:
 async def a_stage(spec: ClusterSpec, screen: Screen) -> AsyncIterator[Stage]:
     """Bring a cluster up and follow it for the time of the block."""
     runtime = Runtime.system()
-    try:
-        cluster = EmbeddedCluster(runtime, StackOptions.whole(spec))
+    cluster = EmbeddedCluster(runtime, StackOptions.whole(spec))
+    with closing(runtime.executor):
         async with cluster.running(), cluster.reviewing():
             await cluster.client.apply(CLUSTER_TOPOLOGY_BINDING, topology_binding())
             for queue in queues():
@@ -127,5 +128,3 @@ async def a_stage(spec: ClusterSpec, screen: Screen) -> AsyncIterator[Stage]:
             stage = Stage(cluster, screen)
             async with in_background(stage.follow_events()), kept_up(*stage.caches()):
                 yield stage
-    finally:
-        runtime.executor.close()

@@ -105,7 +105,7 @@ async def eviction_events(client: Client, namespace: str) -> list[Event]:
 def past_evictions(events: Iterable[Event], names: Collection[str], now: datetime) -> list[str]:
     """Return the newest eviction that events tell of objects called so, or of pods whose names begin so."""
     about = [each for each in events if _is_about(each.involved_object.name, names)]
-    newest_first = sorted(about, key=lambda each: _moment(each) or _BEGINNING, reverse=True)
+    newest_first = sorted(about, key=lambda each: moment_of(each) or _BEGINNING, reverse=True)
     if not newest_first:
         return []
     last = newest_first[0]
@@ -115,7 +115,7 @@ def past_evictions(events: Iterable[Event], names: Collection[str], now: datetim
     before = f" (and {counted(more, 'earlier eviction')})" if more else ""
     return [
         f"{last.involved_object.kind} {last.involved_object.name} was evicted"
-        f"{_ago(_moment(last), now)} by {who}: {' '.join(last.message.split())}{before}"
+        f"{_ago(moment_of(last), now)} by {who}: {' '.join(last.message.split())}{before}"
     ]
 
 
@@ -123,7 +123,8 @@ def _is_about(name: str, names: Collection[str]) -> bool:
     return name in names or any(name.startswith(f"{each}-") for each in names)
 
 
-def _moment(event: Event) -> datetime | None:
+def moment_of(event: Event) -> datetime | None:
+    """Return when an event happened last."""
     written = datetime.fromisoformat(event.event_time) if event.event_time else None
     return event.last_timestamp or written or event.first_timestamp
 
