@@ -2,7 +2,7 @@
 
 from spinney.api.labels import KAI_QUEUE
 from spinney.api.struct import JSON
-from spinney.sim.embedded.shapes import TOPOLOGY
+from spinney.sim.embedded.shapes import TOPOLOGY, queue
 
 SERVING, TRAINING = "serving", "training"
 
@@ -53,14 +53,8 @@ def training(name: str = "train", *, workers: int, within: str) -> JSON:
 
 def queues() -> list[JSON]:
     """Return the queues of the demo's cluster: serving and training share 256 GPUs."""
-
-    def queue(name: str, gpus: int, parent: str | None = None) -> JSON:
-        everything = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
-        gpu = {"quota": gpus, "limit": -1, "overQuotaWeight": 1}
-        spec: JSON = {"resources": {"gpu": gpu, "cpu": everything, "memory": everything}}
-        return {"metadata": {"name": name}, "spec": spec | ({"parentQueue": parent} if parent else {})}
-
-    return [queue("company", 256), queue(SERVING, 160, "company"), queue(TRAINING, 96, "company")]
+    below = [queue(SERVING, 160, parent="company"), queue(TRAINING, 96, parent="company")]
+    return [queue("company", 256), *below]
 
 
 def _group(name: str, cliques: list[str], *, replicas: int) -> JSON:

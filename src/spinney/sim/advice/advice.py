@@ -148,8 +148,7 @@ class Advisor:
             return alone
         gang = self._gang_of[key]
         kind = gang.source if gang.source == "podgang" else f"{gang.source} group"
-        together = f"it belongs to the {kind} {gang}, of {counted(len(mates), 'pod')}"
-        return msgspec.structs.replace(alone, sentences=(*alone.sentences, together))
+        return alone.saying(f"it belongs to the {kind} {gang}, of {counted(len(mates), 'pod')}")
 
     def _about_clique(self, subject: AdviceSubject) -> Answer:
         members = [
@@ -159,8 +158,7 @@ class Advisor:
         ]
         answer = self._about_records(str(subject).split()[0], subject.namespace, members)
         gangs = sorted({each.labels.get(GANG_LABEL, "") for each in members} - {""})
-        parts = [f"its pods belong to the podgang {listed(gangs)}"] if gangs else []
-        return msgspec.structs.replace(answer, sentences=(*answer.sentences, *parts))
+        return answer.saying(f"its pods belong to the podgang {listed(gangs)}") if gangs else answer
 
     def _about_gang(self, gang: PodGang) -> Answer:
         namespace, name = gang.metadata.namespace or "", gang.metadata.name
@@ -174,13 +172,12 @@ class Advisor:
             else []
         )
         answer = self._about_records(f"podgang/{name}", namespace, members, said)
-        sentences = list(answer.sentences)
         if not members:
-            sentences += why_not_released(self._pod_gangs, namespace, name)
+            answer = answer.saying(*why_not_released(self._pod_gangs, namespace, name))
         cliques = {group.name for group in gang.spec.pod_groups}
         owners = [each for each in self._cliques(namespace) if each.metadata.name in cliques]
         history = (*history_of.failures(owners, self._now), *history_of.gang_eviction(gang, self._now), *answer.history)
-        return msgspec.structs.replace(answer, sentences=tuple(sentences), history=history)
+        return msgspec.structs.replace(answer, history=history)
 
     def _about_group(self, subject: AdviceSubject) -> Answer:
         def named(key: GangKey) -> bool:

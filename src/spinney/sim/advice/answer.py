@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from spinney.api.struct import Struct
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import TERMINAL, PodStatus
@@ -39,6 +41,10 @@ class Answer(Struct, frozen=True, kw_only=True):
     """False: the search for remedies ended early."""
     parts: tuple["Answer", ...] = ()
     queue: QueueLine | None = None
+
+    def saying(self, *more: str) -> "Answer":
+        """Return the answer with further sentences."""
+        return msgspec.structs.replace(self, sentences=(*self.sentences, *more))
 
 
 def state_of(record: PodRecord) -> str:

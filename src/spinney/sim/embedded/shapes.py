@@ -2,8 +2,10 @@
 
 import re
 
+import msgspec
+
 from spinney.api.struct import JSON
-from spinney.nodes import ClusterSpec, NodeGroup, PodTimes, TopologyLevel
+from spinney.nodes import ClusterSpec, NodeGroup, NodeSpec, PodTimes, TopologyLevel
 
 BLOCK = "topology.kubernetes.io/block"
 RACK = "topology.kubernetes.io/rack"
@@ -42,6 +44,25 @@ def gpu_cluster(nodes: int, gpus: int, *, rack: int = 4, block: int = 16, pods: 
         topology=(TopologyLevel(label=BLOCK, size=block), TopologyLevel(label=RACK, size=rack)),
     )
     return ClusterSpec(nodes=(group,), pods=pods or PodTimes())
+
+
+def node_manifest(node: NodeSpec) -> JSON:
+    """Return a node as it would be written by hand; one that says nothing of its conditions counts as ready."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": node.name, "labels": dict(node.labels)},
+        "spec": {"taints": [msgspec.to_builtins(taint) for taint in node.taints]},
+        "status": {"capacity": dict(node.capacity), "allocatable": dict(node.allocatable)},
+    }
+
+
+def queue(name: str, gpus: float, *, parent: str | None = None, limit: float = -1, weight: float = 1) -> JSON:
+    """Return a Queue with a quota of GPUs; cpu and memory are unlimited."""
+    everything = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
+    gpu = {"quota": gpus, "limit": limit, "overQuotaWeight": weight}
+    spec: JSON = {"resources": {"gpu": gpu, "cpu": everything, "memory": everything}}
+    return {"metadata": {"name": name}, "spec": spec | ({"parentQueue": parent} if parent else {})}
 
 
 def topology_binding(name: str = TOPOLOGY) -> JSON:

@@ -20,8 +20,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from spinney.api import yaml_text
 from spinney.api.core import NODE, Node, Pod
 from spinney.api.labels import KAI_QUEUE, POD_CLIQUE, TOPOLOGY_NAME
@@ -41,6 +39,7 @@ from spinney.scheduler.framework.results import Eviction
 from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.answer import Answer
 from spinney.sim.advice.subjects import find
+from spinney.sim.embedded import shapes
 from spinney.sim.embedded.shapes import BLOCK, HOST, RACK, TOPOLOGY, gpu_cluster, parse_shape, topology_binding
 from spinney.sim.notebook.drawing import GangPicture, NodePicture, html
 from spinney.sim.overview.queue_table import QueueLine, queue_lines
@@ -182,14 +181,8 @@ class Cluster:
         self, name: str, *, parent: str | None = None, quota: float = 0, limit: float = -1, weight: float = 1
     ) -> None:
         """Add a queue with its share of the GPUs; cpu and memory are unlimited."""
-        everything = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
-        resources = {
-            "gpu": {"quota": quota, "limit": limit, "overQuotaWeight": weight},
-            "cpu": everything,
-            "memory": everything,
-        }
-        spec: JSON = {"resources": resources, **({"parentQueue": parent} if parent else {})}
-        self.submit({"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": {"name": name}, "spec": spec})
+        manifest = shapes.queue(name, quota, parent=parent, limit=limit, weight=weight)
+        self.submit({"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", **manifest})
 
     def delete(self, name: str, namespace: str = "default") -> None:
         """Delete a gang with its pods, or a single pod."""
@@ -351,16 +344,7 @@ class Cluster:
 def _node_manifests(nodes: str | ClusterSpec) -> list[JSON]:
     """Return nodes as manifests; those of a shape come with the topology of their racks and blocks."""
     spec = gpu_cluster(*parse_shape(nodes)) if isinstance(nodes, str) else nodes
-    found: list[JSON] = [
-        {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "metadata": {"name": node.name, "labels": dict(node.labels)},
-            "spec": {"taints": [msgspec.to_builtins(taint) for taint in node.taints]},
-            "status": {"capacity": dict(node.capacity), "allocatable": dict(node.allocatable)},
-        }
-        for node in spec.expanded()
-    ]
+    found = [shapes.node_manifest(node) for node in spec.expanded()]
     if isinstance(nodes, str):
         found.append({"apiVersion": "grove.io/v1alpha1", "kind": "ClusterTopologyBinding", **topology_binding()})
     return found

@@ -9,6 +9,8 @@ from spinney.api.core import Node
 from spinney.api.quantity import value
 from spinney.api.struct import convert
 from spinney.nodes import ClusterSpec, NodeGroup
+from spinney.sim.embedded.shapes import node_manifest
+from spinney.sim.snapshots.files import completed
 
 GPU: Final = "nvidia.com/gpu"
 
@@ -36,13 +38,5 @@ def addable(described: ClusterSpec) -> tuple[AddableNodes, ...]:
 def _kind(group: NodeGroup) -> AddableNodes:
     """Return a group as a kind; it is called like the group, without the number."""
     kind, first = group.name.partition("{")[0].rstrip("-."), next(iter(group.nodes()))
-    manifest = {
-        "metadata": {"name": kind, "labels": dict(first.labels)},
-        "spec": {"taints": [msgspec.to_builtins(taint) for taint in first.taints]},
-        "status": {
-            "capacity": dict(first.capacity),
-            "allocatable": dict(first.allocatable),
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
-    return AddableNodes(kind, convert(Node, manifest), group.count)
+    like = completed(node_manifest(msgspec.structs.replace(first, name=kind)))
+    return AddableNodes(kind, convert(Node, like), group.count)
