@@ -31,7 +31,7 @@ from spinney.kube.config import load_kubeconfig
 from spinney.runtime import Runtime
 from spinney.testing.controlplane import ControlPlane
 
-_COMMAND = "from spinney.cli.commands.coscheduler import coscheduler; coscheduler()"
+_COMMAND = "from spinney.cli.commands.processes import coscheduler; coscheduler()"
 OURS = Contender("coscheduler", STOCK.scheduler, (sys.executable, "-c", _COMMAND, "--kubeconfig"))
 PLAIN_TARGET, GANGS_TARGET = 1.3, 3.0
 WAITING = "waiting"

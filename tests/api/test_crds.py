@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from spinney.api.schema.crd import KINDS, CustomKind, definition, manifest_text, manifests
 from spinney.api.schema.structural import NotStructural, structural_schema
 from spinney.api.struct import JSON, Struct, to_json
-from spinney.cli.commands.crds import OWNERS as WHOSE
-from spinney.cli.commands.crds import crds
+from spinney.cli.commands.changing import OWNERS as WHOSE
+from spinney.cli.commands.changing import crds
 from tests.api.samples import DATA
 from tests.workloads.files import WORKLOADS, documents
 

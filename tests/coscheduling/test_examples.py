@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from spinney.api.coscheduling import PodGroup
 from spinney.api.struct import convert
-from spinney.cli.commands.coscheduler import coscheduler
+from spinney.cli.commands.processes import coscheduler
 from spinney.coscheduling.framework import PluginRegistry
 from spinney.coscheduling.framework.registry import ENTRY_POINTS
 from spinney.coscheduling.plugins import BUILT_IN

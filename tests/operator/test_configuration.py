@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from spinney.api.documents import InvalidDocument
 from spinney.backends import catalogue, every_backend
 from spinney.backends.kube import KubeSchedulerConfig
-from spinney.cli.commands.operator import operator
+from spinney.cli.commands.processes import operator
 from spinney.operator.configuration import LoadedOperatorConfiguration, check, effective, without_effect
 from spinney.operator.operator import Settings
 

@@ -1,8 +1,7 @@
 """What people touch: the ``spinney`` command.
 
-A sub-command is a module of :mod:`spinney.cli.commands` with a click command of the same name, imported when it is
-asked for. The module only declares what the command takes; what it does is in :mod:`spinney.cli.bodies` (see
-``options.py``).
+A sub-command is a click command in a module of :mod:`spinney.cli.commands`, imported when it is asked for. The module
+only declares what its commands take; what they do is in :mod:`spinney.cli.bodies` (see ``options.py``).
 """
 
 import os
@@ -45,6 +44,14 @@ COMMANDS = {
     "wait-for": "Wait until other cliques of the same gang are ready (the start-up init container).",
     "why": "Say why something waits, and what would help.",
 }
+_MODULES = {
+    "changing": ("apply", "crds", "delete", "drain", "plan"),
+    "looking": ("get", "queues", "record", "snapshot", "top", "why"),
+    "processes": ("coscheduler", "dashboard", "grouper", "manifests", "operator", "scheduler", "wait-for"),
+    "shell": ("completion", "version"),
+    "simulating": ("cases", "demo", "replay", "simulate", "up", "validate"),
+}
+"""Which module of :mod:`spinney.cli.commands` declares which commands."""
 
 
 _TRACEBACK = "SPINNEY_TRACEBACK"
@@ -62,8 +69,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        attribute = cmd_name.replace("-", "_")
-        command = getattr(import_module(f"spinney.cli.commands.{attribute}"), attribute)
+        module = next(module for module, commands in _MODULES.items() if cmd_name in commands)
+        command = getattr(import_module(f"spinney.cli.commands.{module}"), cmd_name.replace("-", "_"))
         assert isinstance(command, click.Command)
         return command
 

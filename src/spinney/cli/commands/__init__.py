@@ -1,1 +1,1 @@
-"""What each command takes, one module per command; what it does is in :mod:`spinney.cli.bodies`."""
+"""What each command takes, by what the commands are about; what each does is in :mod:`spinney.cli.bodies`."""

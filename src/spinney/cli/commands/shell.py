@@ -1,7 +1,8 @@
-"""``spinney completion``: what makes a shell complete commands, options and names."""
+"""What is about this command itself."""
 
 import click
 
+import spinney
 from spinney.cli.options import argument, with_body
 
 SHELLS = ("bash", "zsh", "fish")
@@ -16,3 +17,9 @@ def completion() -> None:
     For bash put 'source <(spinney completion bash)' into ~/.bashrc, for zsh 'source <(spinney completion zsh)' into
     ~/.zshrc after compinit, for fish write it to ~/.config/fish/completions/spinney.fish.
     """
+
+
+@click.command()
+def version() -> None:
+    """Print the version of Spinney."""
+    click.echo(spinney.__version__)
