@@ -49,7 +49,7 @@ def test_rich_is_there_for_who_wants_it_later() -> None:
     """Loading structlog without it takes nothing from those who draw tables."""
     script = "load_structlog(); import rich.table, structlog; print(structlog.dev.rich, rich.table.Table().columns)"
     done = subprocess.run(
-        [sys.executable, "-c", f"from spinney.cli.terminal.plain_tracebacks import load_structlog; {script}"],
+        [sys.executable, "-c", f"from spinney.cli.options import load_structlog; {script}"],
         capture_output=True,
         text=True,
         check=True,
@@ -60,7 +60,7 @@ def test_rich_is_there_for_who_wants_it_later() -> None:
 def loaded_of(names: Sequence[str], modules: Sequence[str]) -> list[str]:
     """Return which of ``names`` a fresh interpreter has loaded after it has loaded the bodies of commands."""
     script = (
-        "import json, sys; from spinney.cli.terminal.plain_tracebacks import load_structlog; load_structlog();"
+        "import json, sys; from spinney.cli.options import load_structlog; load_structlog();"
         f"import {', '.join(modules)}; print(json.dumps([n for n in {names!r} if n in sys.modules]))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

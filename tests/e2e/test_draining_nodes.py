@@ -14,8 +14,7 @@ from spinney.binding.draining import Drain, DrainStopped
 from spinney.cli.clusters.connecting import Connection
 from spinney.cli.clusters.following import following
 from spinney.cluster.state import ClusterState
-from spinney.sim.defrag.executing import carry_out
-from spinney.sim.defrag.plan import DefragPlan, GangMove, PodMove
+from spinney.sim.defrag.plan import DefragPlan, GangMove, PodMove, carry_out
 from tests.e2e.backends import SPINNEY, everywhere, on
 from tests.e2e.floor import RACK
 from tests.e2e.harness import Stage, Stages

@@ -15,7 +15,7 @@ from spinney.scheduler.fairshare.amounts import GPU
 from spinney.sim.advice.subjects import NoSuchSubject, find
 from spinney.sim.embedded.shapes import HOST, RACK
 from spinney.sim.snapshots.snapshot import take
-from spinney.sim.whatif.kueue_queues import KueueQueues
+from spinney.sim.whatif.loading import KueueQueues
 from tests.grouping.staging import WITHIN, Stage
 from tests.grouping.world import JOB
 from tests.operators.conftest import Ground

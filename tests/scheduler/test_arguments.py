@@ -13,7 +13,7 @@ from spinney.scheduler import Plugin, PluginOption, SchedulerConfig, Session, lo
 from spinney.scheduler.framework.arguments import InvalidArguments, written
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.plugins import BUILT_IN, default_registry
-from spinney.sim.snapshots.kai_config import configuration_of
+from spinney.sim.snapshots.files import configuration_of
 from tests.scheduler.building import a_node, a_scheduler, an_inventory
 
 

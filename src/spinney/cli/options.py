@@ -108,7 +108,6 @@ def with_body(declared: Callable[[], None]) -> Callable[..., None]:
 
     @wraps(declared)
     def run(**parameters: Any) -> None:
-        from spinney.cli.terminal.plain_tracebacks import load_structlog  # noqa: PLC0415 - help does not pay for it
         from spinney.runtime.collection import collection_held_off  # noqa: PLC0415
 
         with _loading(), collection_held_off():
@@ -117,6 +116,24 @@ def with_body(declared: Callable[[], None]) -> Callable[..., None]:
         body(**parameters)
 
     return run
+
+
+_RICH = "rich"
+
+
+def load_structlog() -> None:
+    """Have structlog loaded as where rich is not installed; later imports of rich find it.
+
+    With rich it loads a highlighter for tracebacks that show the values of variables. Ours never do, and loading it
+    takes a tenth of a process's start.
+    """
+    if "structlog" in sys.modules or _RICH in sys.modules:
+        return
+    sys.modules[_RICH] = None  # type: ignore[assignment]  # how Python is told that there is no such module
+    try:
+        import structlog  # noqa: F401, PLC0415
+    finally:
+        del sys.modules[_RICH]
 
 
 @contextmanager

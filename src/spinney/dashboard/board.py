@@ -17,8 +17,7 @@ from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import PodStatus
 from spinney.dashboard.cells import USUAL_LEVELS, ZONE, Unit, gpus_on, node_row
 from spinney.dashboard.history import ShownHistory
-from spinney.dashboard.queues import queue_rows
-from spinney.dashboard.rows import Delta, GangRow, NodeRow, QueueRow, text_of
+from spinney.dashboard.rows import Delta, GangRow, NodeRow, QueueRow, queue_rows, text_of
 from spinney.gangs.book import GangBook, GangMembers
 from spinney.gangs.membership import membership
 from spinney.gangs.sources import bare, podgang

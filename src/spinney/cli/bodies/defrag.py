@@ -22,8 +22,7 @@ from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.framework.session import Session
 from spinney.sim.defrag.exact import is_installed
-from spinney.sim.defrag.executing import PATIENCE, carry_out
-from spinney.sim.defrag.plan import DefragPlan, NoPlan, Solver, make_plan
+from spinney.sim.defrag.plan import PATIENCE, DefragPlan, NoPlan, Solver, carry_out, make_plan
 from spinney.sim.defrag.problem import Problem, room_for, whole_nodes
 from spinney.sim.whatif.simulation import Simulation
 

@@ -35,8 +35,7 @@ from spinney.scheduler.framework.results import Binding, CycleResult, Eviction
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity, resource_of
 from spinney.sim.whatif.claims import as_it_is, give_up_devices
-from spinney.sim.whatif.kueue_queues import KueueQueues
-from spinney.sim.whatif.loading import SESSION_NAMES, inventory_of
+from spinney.sim.whatif.loading import SESSION_NAMES, KueueQueues, inventory_of
 from spinney.sim.whatif.outcomes import CycleOutcome, Outcome, Waiting
 from spinney.sim.whatif.pod_refusals import group_of
 from spinney.sim.whatif.pod_scheduling import Preempted, schedule_pods
