@@ -48,14 +48,17 @@ class Board:
         self._nodes: dict[str, Node] = {}
         self._topologies: dict[tuple[str, str], Topology | ClusterTopologyBinding] = {}
         self._promised: dict[str, dict[PodKey, PodRecord]] = {}
-        self._levels: tuple[str, ...] = ()
-        self._unit: Unit = "GPU"
+        self.levels: tuple[str, ...] = ()
+        """The labels that place nodes, broad to narrow."""
+        self.unit: Unit = "GPU"
+        """What a cell is."""
         self._layout_stale = self._queues_stale = True
         self._stale_nodes: dict[str, None] = {}
         self._stale_gangs: dict[GangKey, None] = {}
         self._node_rows: dict[str, NodeRow] = {}
         self._gang_rows: dict[GangKey, GangRow] = {}
-        self._queue_rows: tuple[QueueRow, ...] = ()
+        self.queue_rows: tuple[QueueRow, ...] = ()
+        """Every queue as it was last made, children below their parent."""
         self._definitions.subscribe(self)
         self.inventory.cluster.subscribe(self._pod_changed)
 
@@ -90,7 +93,7 @@ class Board:
         self._stale_nodes[name] = None
         self._queues_stale = True
         labels = old.metadata.labels if old is not None and there else {}
-        if labels.keys() != node.metadata.labels.keys() or (gpus_on(node) > 0) != (self._unit == "GPU"):
+        if labels.keys() != node.metadata.labels.keys() or (gpus_on(node) > 0) != (self.unit == "GPU"):
             self._layout_stale = True
 
     def put_gang(self, gang: Gang) -> None:
@@ -139,16 +142,6 @@ class Board:
     # -- reading -----------------------------------------------------------------------------------------------------
 
     @property
-    def unit(self) -> Unit:
-        """Return what a cell is."""
-        return self._unit
-
-    @property
-    def levels(self) -> tuple[str, ...]:
-        """Return the labels that place nodes, broad to narrow."""
-        return self._levels
-
-    @property
     def node_rows(self) -> tuple[NodeRow, ...]:
         """Return every node as it was last made, in order of name."""
         return tuple(self._node_rows[name] for name in sorted(self._node_rows))
@@ -158,11 +151,6 @@ class Board:
         """Return every gang as it was last made, in order of namespace and name."""
         rows = self._gang_rows.values()
         return tuple(sorted(rows, key=lambda row: (row.namespace, row.name, row.source)))
-
-    @property
-    def queue_rows(self) -> tuple[QueueRow, ...]:
-        """Return every queue as it was last made, children below their parent."""
-        return self._queue_rows
 
     def pod_gang(self, key: GangKey) -> PodGang | None:
         """Return the object of a PodGang."""
@@ -183,8 +171,8 @@ class Board:
         if queues and self._queues_stale:
             self._queues_stale = False
             rows = queue_rows(self._scheduler)
-            if rows != self._queue_rows:
-                changed = self._queue_rows = rows
+            if rows != self.queue_rows:
+                changed = self.queue_rows = rows
         return Delta(
             at=now,
             nodes=tuple(nodes),
@@ -204,12 +192,12 @@ class Board:
         if ZONE in labels and ZONE not in levels:
             levels.insert(0, ZONE)
         unit: Unit = "GPU" if not self._nodes or any(map(gpus_on, self._nodes.values())) else "CPU"
-        if (tuple(levels), unit) == (self._levels, self._unit):
+        if (tuple(levels), unit) == (self.levels, self.unit):
             return None
-        self._levels, self._unit = tuple(levels), unit
+        self.levels, self.unit = tuple(levels), unit
         self._stale_nodes = dict.fromkeys(self._nodes)
         self._stale_gangs |= dict.fromkeys(self._gang_rows)
-        return self._levels
+        return self.levels
 
     def _changed_nodes(self) -> tuple[list[NodeRow], list[str]]:
         stale, self._stale_nodes = self._stale_nodes, {}
@@ -223,7 +211,7 @@ class Board:
                 continue
             placed = cluster.on_node.of_row(row).values()
             promised = self._promised.get(name, {}).values()
-            made = node_row(node, self._levels, self._unit, placed=placed, promised=promised, gangs=self.gangs)
+            made = node_row(node, self.levels, self.unit, placed=placed, promised=promised, gangs=self.gangs)
             if made != self._node_rows.get(name):
                 self._node_rows[name] = made
                 changed.append(made)
@@ -238,7 +226,7 @@ class Board:
             if made is None:
                 if self._gang_rows.pop(key, None) is not None:
                     gone.append(key)
-                    self.history.gone(key, now)
+                    self.history.state(key, "gone", now)
             elif made != self._gang_rows.get(key):
                 self.history.state(key, made.state, now)
                 self._gang_rows[key] = made
@@ -250,7 +238,7 @@ class Board:
         if members is None or key.source == bare.SOURCE or self._shown_as_kai(key, members):
             return None
         found = self.pod_gang(GangKey(podgang.SOURCE, key.namespace, key.name))
-        levels = [(level.rpartition("/")[2], level) for level in reversed(self._levels)]
+        levels = [(level.rpartition("/")[2], level) for level in reversed(self.levels)]
         said = scheduled_message(found) if found is not None and key.source == podgang.SOURCE else ""
         workload = podgang.workload(found) if found is not None else None
         line = gang_line(key, members, (labels, levels), said, workload)

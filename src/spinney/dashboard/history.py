@@ -66,10 +66,6 @@ class ShownHistory:
         if not known or known[-1].what != state:
             self._note(key, Moment(at=at, what=state))
 
-    def gone(self, key: GangKey, at: datetime) -> None:
-        """Note that a gang is gone."""
-        self._note(key, Moment(at=at, what="gone"))
-
     def pod_left(self, record: PodRecord, key: GangKey, *, there: bool) -> None:
         """Remember which gang a pod was in: events about its eviction may come after it."""
         if there or key.source == bare.SOURCE:

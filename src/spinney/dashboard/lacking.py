@@ -20,6 +20,7 @@ from spinney.cluster.table import Mask
 from spinney.dashboard.board import Board
 from spinney.explain.domains import DomainTable, domain_reports
 from spinney.explain.reasons import Shortage
+from spinney.gangs.book import GangMembers
 from spinney.gangs.tree import GangKey, required_of_all
 
 _FILTERS: Final = FilterFramework(NODE_FILTERS)
@@ -42,23 +43,21 @@ class DomainNeed(Struct, frozen=True, kw_only=True):
 def domain_needs(board: Board, key: GangKey) -> tuple[DomainNeed, ...]:
     """Return what every domain lacks for the pods of a gang that wait, the one that lacks least first."""
     members = board.gangs.members(key)
-    waiting = [] if members is None else [record for _, record in members.pods.values()]
-    waiting = [record for record in waiting if record.status in (PodStatus.PENDING, PodStatus.GATED)]
-    if members is None or not waiting or not board.levels:
+    if members is None or not board.levels:
         return ()
-    depth = _depth(board, key)
+    waiting = [each for _, each in members.pods.values() if each.status in (PodStatus.PENDING, PodStatus.GATED)]
+    depth = _depth(board, members)
     kinds: dict[RequestClass, list[PodRecord]] = {}
     for record in waiting:
         kinds.setdefault(record.request, []).append(record)
     usable = {request: _usable(board, alike[0]) for request, alike in kinds.items()}
     places = {row.name: row.path[: depth + 1] for row in board.node_rows}
-    return _reports(board, kinds, usable, places)
+    return _reports(board, kinds, usable, places) if kinds else ()
 
 
-def _depth(board: Board, key: GangKey) -> int:
+def _depth(board: Board, members: GangMembers) -> int:
     """Return the place of the level that all of a gang must share, or of the narrowest."""
-    members = board.gangs.members(key)
-    required = required_of_all(members.gang.root) if members is not None else None
+    required = required_of_all(members.gang.root)
     found = board.inventory.topologies.required(required) if required is not None else None
     if found is not None:
         topology, depth = found

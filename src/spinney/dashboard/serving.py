@@ -165,17 +165,17 @@ class Dashboard:
     # -- the page ----------------------------------------------------------------------------------------------------
 
     async def _page(self, _: web.Request) -> web.Response:
-        return self._file("index.html", "no-cache")
+        return self._file("index.html")
 
     async def _asset(self, request: web.Request) -> web.Response:
-        return self._file(request.match_info["name"], "no-cache")
+        return self._file(request.match_info["name"])
 
-    def _file(self, name: str, caching: str) -> web.Response:
+    def _file(self, name: str) -> web.Response:
         body = self._files.get(name)
         if body is None:
             raise NotAllowed(404, f"the page has no file {name!r}")
         kind = _TYPES.get(name.rpartition(".")[2], "application/octet-stream")
-        response = web.Response(body=body, content_type=kind, charset="utf-8", headers={"cache-control": caching})
+        response = web.Response(body=body, content_type=kind, charset="utf-8", headers={"cache-control": "no-cache"})
         response.enable_compression()
         return response
 

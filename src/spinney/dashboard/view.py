@@ -256,14 +256,9 @@ class View:
 
 def _is_heartbeat(change: Change[Node]) -> bool:
     """Tell whether nothing but the time of a node's conditions changed."""
-    old, new = change.old, change.new
-    if old is None or new is None:
-        return False
-    same = (old.spec, old.metadata.labels, old.status.allocatable) == (
-        new.spec,
-        new.metadata.labels,
-        new.status.allocatable,
-    )
-    return same and [(each.type, each.status) for each in old.status.conditions] == [
-        (each.type, each.status) for each in new.status.conditions
-    ]
+    return change.old is not None and change.new is not None and _lasting(change.old) == _lasting(change.new)
+
+
+def _lasting(node: Node) -> tuple[object, ...]:
+    conditions = [(each.type, each.status) for each in node.status.conditions]
+    return node.spec, node.metadata.labels, node.status.allocatable, conditions

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -11,7 +10,7 @@ from spinney.cli.running import in_one_line
 from spinney.cli.terminal.console import ReadableConsole
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo, progress
-from spinney.sim.cases import CaseFile, InvalidCase, read_cases
+from spinney.sim.cases import InvalidCase, read_cases
 from spinney.sim.cases.reporting import as_json, print_reports, unreadable_as_json
 from spinney.sim.cases.running import CaseReport, run_case
 from spinney.sim.cases.scheduling import SessionScheduler, UnknownProfile
@@ -31,7 +30,8 @@ def cases(
 ) -> None:
     log_to_stderr(verbosity)
     of_scheduler, of_grouper = grouping_reading.sorted_out(paths)
-    files = _files(of_scheduler)
+    with in_one_line(InvalidCase):
+        files = read_cases(of_scheduler)
     for file in files:
         for warning in file.warnings:
             echo(f"warning: {warning}", err=True)
@@ -69,8 +69,3 @@ def cases(
     failed = any(not report.passed for _, report in reports)
     if unreadable or failed or any(report.verdict == "failed" for _, report in groupings):
         sys.exit(1)
-
-
-def _files(paths: Sequence[Path]) -> list[CaseFile]:
-    with in_one_line(InvalidCase):
-        return read_cases(paths)

@@ -158,25 +158,22 @@ def _gangs(gangs: Sequence[GangLine], asked: GetQuery) -> GetTable:
         for each in gangs
         if _matches(each.namespace, each.name, asked.here, asked.name) or _is_of(each, asked.here, asked.name)
     ]
-    headings = ["NAME", "MIN", "PLACED", "READY", "STATE", "SPREAD"]
-    rows: list[list[object]] = [
-        [each.name, each.minimum, f"{each.placed}/{each.pods}", f"{each.ready}/{each.pods}", each.state, each.spread]
-        for each in lines
+    shown: list[tuple[str, bool, Callable[[GangLine], object]]] = [
+        ("NAMESPACE", asked.here is None, lambda each: each.namespace),
+        ("NAME", True, lambda each: each.name),
+        ("OF", any(each.workload for each in lines), lambda each: each.workload),
+        ("MIN", True, lambda each: each.minimum),
+        ("PLACED", True, lambda each: f"{each.placed}/{each.pods}"),
+        ("READY", True, lambda each: f"{each.ready}/{each.pods}"),
+        ("STATE", True, lambda each: each.state),
+        ("SPREAD", True, lambda each: each.spread),
+        ("KIND", asked.wide, lambda each: each.source),
+        ("SCHEDULER", asked.wide, lambda each: each.scheduler),
+        ("QUEUE", asked.wide, lambda each: each.queue),
+        ("NODES", asked.wide, lambda each: ", ".join(each.nodes)),
     ]
-    if any(each.workload for each in lines):
-        headings = ["NAME", "OF", *headings[1:]]
-        rows = [[row[0], each.workload, *row[1:]] for row, each in zip(rows, lines, strict=True)]
-    if asked.wide:
-        headings += ["KIND", "SCHEDULER", "QUEUE", "NODES"]
-        rows = [
-            [*row, each.source, each.scheduler, each.queue, ", ".join(each.nodes)]
-            for row, each in zip(rows, lines, strict=True)
-        ]
-    if asked.here is None:
-        headings, rows = (
-            ["NAMESPACE", *headings],
-            [[each.namespace, *row] for row, each in zip(rows, lines, strict=True)],
-        )
+    headings = [heading for heading, wanted, _ in shown if wanted]
+    rows = [[cell(each) for _, wanted, cell in shown if wanted] for each in lines]
     reasons = [each.reason.removeprefix(_PREFIX) for each in lines]
     limit = max(map(len, reasons), default=0) if asked.wide else room_for(headings, rows)
     rows = [[*row, shortened(reason, max(limit, 1))] for row, reason in zip(rows, reasons, strict=True)]

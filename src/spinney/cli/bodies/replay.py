@@ -16,7 +16,7 @@ from spinney.cli.terminal.output import columns, echo, print_data, progress
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.policies.faults import watching
 from spinney.sim.replay.checking import problems_of
-from spinney.sim.replay.comparing import GROUP_COLUMNS, Line, ReplayRun, figure_lines, group_lines
+from spinney.sim.replay.comparing import GROUP_COLUMNS, ReplayRun, figure_lines, group_lines
 from spinney.sim.replay.engine import Progress, suited
 from spinney.sim.replay.figures import Figures, JobTimes, figures_of
 from spinney.sim.replay.formats.tables import InvalidTrace
@@ -191,14 +191,10 @@ def _print(trace: Trace, runs: Sequence[ReplayRun], output: str, timelines: Sequ
     for note in trace.notes:
         echo(note)
     configs = list(dict.fromkeys(run.config for run in runs))
-    _table(configs, list(figure_lines(runs)))
+    rows = [[line.name, *(str(line.estimates.get(config, "-")) for config in configs)] for line in figure_lines(runs)]
+    echo(columns(["FIGURE", *configs], rows))
     for name, groups in _GROUPS.items():
         if any(len(groups(run.figures)) > 1 for run in runs):
             echo()
             rows = [[line.name, line.config, *map(str, line.estimates)] for line in group_lines(runs, groups)]
             echo(columns([name.upper(), "CONFIGURATION", *(each.upper().strip() for each in GROUP_COLUMNS)], rows))
-
-
-def _table(configs: Sequence[str], lines: Sequence[Line]) -> None:
-    rows = [[line.name, *(str(line.estimates.get(config, "-")) for config in configs)] for line in lines]
-    echo(columns(["FIGURE", *configs], rows))

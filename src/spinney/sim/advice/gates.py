@@ -48,8 +48,8 @@ def why_not_released(gangs: Mapping[tuple[str, str], PodGang], namespace: str, n
         said = f": {ready.message}" if ready is not None and ready.message else ""
         if ready is not None or not is_true(conditions, INITIALIZED):
             return [f"PodGang {name} waits for its scheduler's backend (BackendReady){said}"]
-    initialized = find_condition(conditions, INITIALIZED)
-    if initialized is None or initialized.status != "True":
+    if not is_true(conditions, INITIALIZED):
+        initialized = find_condition(conditions, INITIALIZED)
         said = f": {initialized.message}" if initialized is not None and initialized.message else ""
         return [f"PodGang {name} waits until all its pods exist (Initialized){said}"]
     base = gang.metadata.labels.get(BASE_POD_GANG)

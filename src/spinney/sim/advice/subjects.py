@@ -213,14 +213,10 @@ def _words(word: str) -> tuple[str, ...]:
 
 
 def _candidates(snapshot: "ClusterSnapshot", words: tuple[str, ...]) -> Iterator[AdviceSubject]:
-    seen: set[AdviceSubject] = set()
     for word in words:
         for resource in _WORDS[word]:
             for found in snapshot.objects.get(resource, ()):
-                subject = AdviceSubject(word, found.metadata.namespace or "", found.metadata.name)
-                if subject not in seen:
-                    seen.add(subject)
-                    yield subject
+                yield AdviceSubject(word, found.metadata.namespace or "", found.metadata.name)
 
 
 def _not_found(

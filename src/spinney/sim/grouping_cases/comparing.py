@@ -57,9 +57,9 @@ def _aspect(key: str, wanted: Any, found: JSON) -> Iterator[CaseDifference]:
     match key:
         case "error" | "exact" | "error_mentions" | "same_as_rule":
             return
-        case "labels" | "annotations" | "owner":
-            differs = not _covers(found[key], wanted)
+        case "labels" | "annotations" | "owner" | "topology":
             own = found[key]
+            differs = not _covers(own, wanted)
         case "labels_count" | "annotations_count" | "sub_group_count":
             own = len(found[{"sub_group_count": "sub_groups"}.get(key, key.removesuffix("_count"))])
             differs = own != wanted
@@ -75,9 +75,6 @@ def _aspect(key: str, wanted: Any, found: JSON) -> Iterator[CaseDifference]:
         case "sub_groups_present":
             own = bool(found["sub_groups"])
             differs = own != wanted
-        case "topology":
-            own = found[key]
-            differs = not _covers(own, wanted)
         case "sub_groups":
             yield from _sub_groups(wanted, found["sub_groups"])
             return

@@ -104,16 +104,13 @@ _NOT_OURS: Final[Sequence[tuple[Reason, Callable[[GroupingCase], bool]]]] = (
 def _has_older_group(case: GroupingCase) -> bool:
     groups = case.of_kind("PodGroup")
     if case.rule == "knative":
-        named = {(pod["metadata"].get("annotations") or {}).get("pod-group-name") for pod in case.of_kind("Pod")} - {
-            None
-        }
+        annotations = [pod["metadata"].get("annotations") or {} for pod in case.of_kind("Pod")]
+        named = {each["pod-group-name"] for each in annotations if "pod-group-name" in each}
         owned_by_pod = any(
             each.get("kind") == "Pod" for group in groups for each in group["metadata"].get("ownerReferences") or ()
         )
         return len(named) > 1 or owned_by_pod
-    if case.rule == "jobset":
-        return any(not (group.get("spec") or {}).get("subGroups") for group in groups)
-    if case.rule.startswith("ray"):
+    if case.rule == "jobset" or case.rule.startswith("ray"):
         return any(not (group.get("spec") or {}).get("subGroups") for group in groups)
     return bool(case.settings.get("search_legacy_groups") and groups)
 

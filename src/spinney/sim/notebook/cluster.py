@@ -199,6 +199,10 @@ class Cluster:
 
     def step(self) -> CycleOutcome:
         """Run one scheduling cycle and return what it decided; raises ``PluginFailed`` where a plugin did."""
+        return self._cycle()[0]
+
+    def _cycle(self) -> tuple[CycleOutcome, list[PodKey]]:
+        """Run one scheduling cycle; return what it decided, and the pods whose gates were opened then."""
         with watching() as faults:
             outcome = self._last = self._simulation.cycle()
         if faults:
@@ -210,8 +214,7 @@ class Cluster:
             self.history.append(Happening(now, pod, "placed", node))
             if pod in self._lasting:
                 self._ends[pod] = now + self._lasting[pod]
-        self._simulation.release_gates()
-        return outcome
+        return outcome, self._simulation.release_gates()
 
     def run(self, seconds: float | None = None) -> None:
         """Let time pass: cycles run while they change something, pods end when their time is up.
@@ -330,10 +333,8 @@ class Cluster:
 
     def _settle(self) -> None:
         for _ in range(MAX_CYCLES):
-            gated = sum(record.status is PodStatus.GATED for record in self._simulation.inventory.cluster.pods())
-            changed = self.step().changed
-            left = sum(record.status is PodStatus.GATED for record in self._simulation.inventory.cluster.pods())
-            if not changed and left == gated:
+            outcome, released = self._cycle()
+            if not outcome.changed and not released:
                 return
 
     def _note_eviction(self, eviction: Eviction) -> None:
