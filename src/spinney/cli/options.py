@@ -30,7 +30,6 @@ class TextFile(click.Path):
         super().__init__(exists=True, dir_okay=False, path_type=Path)
 
     def convert(self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Return the path."""
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         try:
             path.read_text(encoding="utf-8")
@@ -52,7 +51,6 @@ class PluginParameter(click.ParamType[tuple[Path, str, dict[str, str]]]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[Path, str, dict[str, str]]:
-        """Return the three parts."""
         if not isinstance(value, str):
             return cast("tuple[Path, str, dict[str, str]]", value)
         where, *settings = value.split(",")
@@ -74,7 +72,6 @@ class Duration(click.ParamType[timedelta | None]):
     name = "DURATION"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta | None:
-        """Return the duration; ``None`` for 0."""
         from spinney.api.durations import InvalidDuration, parse_duration  # noqa: PLC0415 - only where it is asked for
 
         try:

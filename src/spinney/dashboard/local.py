@@ -26,7 +26,6 @@ class LocalScheduler:
         self._endpoint = cluster.stack.schedulers.session.endpoint
 
     async def read(self, path: str, query: Mapping[str, str], token: str | None) -> bytes:
-        """Return what it answers."""
         answer = await self._endpoint.answer(path, query)
         if answer is None:
             raise SchedulerUnreadable(f"the scheduler answers no {path}")

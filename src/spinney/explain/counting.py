@@ -55,7 +55,6 @@ class NodeNames:
         return tuple(self.names[row] for row in self.ordered[mask[self.ordered]][:limit])
 
     def count(self, mask: Mask) -> int:
-        """Return how many nodes are in ``mask``."""
         return int(np.count_nonzero(mask[self.ordered]))
 
 

@@ -49,7 +49,6 @@ def nearest_miss(reports: Iterable[DomainReport]) -> DomainReport | None:
 
 
 def _report(table: DomainTable, index: int, demands: Sequence[Demand], resources: Sequence[str]) -> DomainReport:
-    """Report one domain of ``table``."""
     rows = np.flatnonzero(table.domain_of == index)
     demands = [demand.at(rows) for demand in demands]
     room, empty = (widened(room[rows], demands) for room in (table.free, table.allocatable))

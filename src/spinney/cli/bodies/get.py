@@ -54,7 +54,6 @@ class GetQuery:
     def listed(
         self, snapshot: ClusterSnapshot, gangs: Sequence[GangLine], inventory: Callable[[], Inventory]
     ) -> GetTable:
-        """Return the table of it."""
         match self.kind:
             case "gangs":
                 return _gangs(gangs, self)

@@ -30,7 +30,6 @@ class _Named(Struct, frozen=True, kw_only=True):
 
 
 def contexts(kubeconfig: Path | None) -> list[str]:
-    """Return the contexts of a kubeconfig."""
     try:
         found = read_kubeconfig([kubeconfig] if kubeconfig is not None else kubeconfig_paths())
     except KubeError:

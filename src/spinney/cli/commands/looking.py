@@ -50,7 +50,6 @@ class KindParameter(click.Choice[str]):
         return "Write what to list: gangs, sets or nodes."
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return what is to be listed."""
         found = WORDS.get(value.lower())
         if found is None:
             self.fail(f"{value!r} cannot be listed{meant(value, WORDS)} Gangs, sets and nodes can.", param, ctx)

@@ -88,7 +88,6 @@ class Stage:
         await self.until(lambda: not self.pods_of(name), f"the pods of {name} to go")
 
     def pods_of(self, workload: str) -> list[Pod]:
-        """Return the pods of a PodCliqueSet."""
         return [pod for pod in self.pods.values() if pod.metadata.labels.get(PART_OF) == workload]
 
     def runs(self, workload: str, pods: int) -> bool:

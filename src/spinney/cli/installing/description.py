@@ -41,11 +41,9 @@ class Value:
 
     @property
     def helm(self) -> str:
-        """Return it as an expression."""
         return f".Values.{self.path}"
 
     def of(self, setting: ChartSetting) -> Any:
-        """Return it."""
         return setting.at(self.path)
 
 
@@ -64,7 +62,6 @@ class Text:
     parts: tuple[str | Value | Computed, ...]
 
     def of(self, setting: ChartSetting) -> str:
-        """Return the text."""
         return "".join(part if isinstance(part, str) else str(part.of(setting)) for part in self.parts)
 
     @property

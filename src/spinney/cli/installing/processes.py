@@ -49,7 +49,6 @@ class InstalledProcess:
     mounts: list[Description] = field(default_factory=list)
 
     def objects(self) -> list[Description]:
-        """Return the descriptions of its objects."""
         return [
             When(self.condition, each)
             for each in (self._account(), *self._configuration(), self._deployment(), self._budget())

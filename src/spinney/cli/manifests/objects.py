@@ -28,18 +28,15 @@ class Manifest:
 
     @property
     def value(self) -> JSON:
-        """Return the object."""
         value: JSON = self.document.value
         return value
 
     @property
     def kind(self) -> str:
-        """Return its kind."""
         return str(self.value["kind"])
 
     @property
     def api_version(self) -> str:
-        """Return its group and version."""
         return str(self.value["apiVersion"])
 
     @property

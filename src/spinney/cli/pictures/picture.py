@@ -68,7 +68,6 @@ class GangProgress:
 
     @property
     def text(self) -> str:
-        """Return it as a sentence."""
         return f"{self.state}: {self.pods} pods, {self.bound} bound, {self.ready} ready"
 
 

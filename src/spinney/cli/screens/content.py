@@ -60,7 +60,6 @@ class Content:
 
     @cached_property
     def nodes(self) -> Sequence[NodeLine]:
-        """Return the nodes by name."""
         used = dict.fromkeys((node.metadata.name for node in self.snapshot.nodes), 0)
         pods = dict(used)
         for record in self.inventory.cluster.pods():
@@ -100,7 +99,6 @@ class Content:
         return sorted(_pod(record, key.name) for _, record in found.pods.values()) if found is not None else []
 
     def on_node(self, name: str) -> list[PodLine]:
-        """Return the pods on a node by name."""
         membership = self.inventory.membership
         return sorted(
             _pod(record, "" if (key := membership(record)[0]).source == bare.SOURCE else str(key))

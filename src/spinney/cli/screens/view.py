@@ -29,7 +29,6 @@ class ScreenView:
 
     @property
     def order(self) -> str:
-        """Return how the rows are ordered."""
         orders = SORTS[self.page]
         return orders[self.sort % len(orders)]
 

@@ -49,7 +49,6 @@ def node_groups_in(path: Path | None) -> tuple[AddableNodes, ...]:
 
 
 def policies_of(plugins: Iterable[PluginText]) -> Policies:
-    """Return the plugins of all files."""
     with in_one_line(InvalidPolicy):
         return policies_in(
             PolicyFile(file, name, arguments) for path, name, arguments in plugins for file in _python_files(path)

@@ -62,7 +62,6 @@ def state_of(record: PodRecord) -> str:
 
 
 def census(by_state: Mapping[str, Sequence[PodRecord]]) -> str:
-    """Return how many pods are in which state."""
     if sum(map(len, by_state.values())) == 1:
         ((word, (record,)),) = by_state.items()
         where = f" on {record.node}" if record.node else ""

@@ -25,7 +25,6 @@ class SuspendedSubject:
 
     @property
     def sentence(self) -> str:
-        """Return what it waits for."""
         kind, labels = self.manifest["kind"], _labels(self.manifest)
         if labels.get(ADMISSION) == QUEUED:
             return f"the {kind} is suspended, and is resumed when the gang that it would be, this one, can start"

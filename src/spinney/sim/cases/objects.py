@@ -101,7 +101,6 @@ def pod_object(job: cases.Job, task: cases.Task) -> core.Pod:
 
 
 def gang_of(job: cases.Job, *, staleness_grace: float) -> Gang:
-    """Return the gang of a job."""
     started, stale = job.started_minutes_ago, job.stale_for_seconds
     return Gang(
         key=GangKey(SOURCE, namespace(job), job.name),
@@ -123,7 +122,6 @@ def queues_of(case: cases.Case) -> tuple[QueueInfo, ...]:
 
 
 def topology_objects(case: cases.Case) -> tuple[kai.Topology, ...]:
-    """Return the topologies."""
     return tuple(
         kai.Topology(
             metadata=ObjectMeta(name=topology.name),
@@ -195,7 +193,6 @@ def claim_objects(dra: cases.DynamicResources) -> Iterator[resource_claims.Resou
 
 
 def namespace(job: cases.Job) -> str:
-    """Return the namespace of a job's pods."""
     return job.namespace or DEFAULT_NAMESPACE
 
 

@@ -41,12 +41,10 @@ class CaseReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def passed(self) -> bool:
-        """Tell whether nothing differs."""
         return not self.differences
 
 
 def run_case(case: Case, scheduler: CaseScheduler) -> CaseReport:
-    """Run a case."""
     rounds: list[SessionOutcome] = []
     found: list[str] = []
     try:

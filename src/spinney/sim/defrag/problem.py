@@ -85,7 +85,6 @@ def price_of(gang: MovableGang, moved: int) -> MovePrice:
 
 
 def price(problem: Problem, solution: Solution) -> MovePrice:
-    """Return what a solution costs."""
     gangs = {gang.key: gang for gang in problem.gangs}
     each = [price_of(gangs[key], len(moves)) for key, moves in solution.moves.items()]
     return MovePrice(sum(one.restarts for one in each), sum(one.gpu_hours for one in each))

@@ -21,7 +21,6 @@ class CaseDifference(NamedTuple):
 
 
 def differences(check: str, expect: JSON, found: JSON) -> list[CaseDifference]:
-    """Return every difference."""
     if check in _OF_GROUPS:
         return list(_group(expect, found))
     return [

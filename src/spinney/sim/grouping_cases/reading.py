@@ -21,17 +21,14 @@ class GroupingCase(msgspec.Struct, frozen=True):
 
     @property
     def rule(self) -> str:
-        """Return the rule that is applied."""
         return str(self.raw.get("rule") or "")
 
     @property
     def expect(self) -> JSON:
-        """Return what is asserted."""
         return dict(self.raw.get("expect") or {})
 
     @property
     def settings(self) -> JSON:
-        """Return how the grouper is configured."""
         return dict(self.raw.get("settings") or {})
 
     @property
@@ -46,7 +43,6 @@ class GroupingCase(msgspec.Struct, frozen=True):
 
     @property
     def pod(self) -> Pod:
-        """Return the pod."""
         return as_pod(self.raw.get("pod") or {})
 
     def of_kind(self, kind: str) -> list[JSON]:

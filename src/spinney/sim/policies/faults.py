@@ -53,7 +53,6 @@ class PolicyFaults:
         return bool(self._met)
 
     def add(self, plugin: str, error: BaseException, outcome: str) -> None:
-        """Note a fault."""
         said = f"{type(error).__name__}: {error}{_meant(error)}"
         self._met[PluginFault(plugin=plugin, where=place_of(error), error=said, outcome=outcome)] = None
 

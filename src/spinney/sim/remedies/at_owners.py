@@ -21,17 +21,14 @@ class Maker(NamedTuple):
     name: str
 
     def patch(self, **what: Any) -> Patch:
-        """Return a patch of it."""
         return Patch(api_version=self.api_version, kind=self.kind, name=self.name, namespace=self.namespace, **what)
 
     @property
     def deletion(self) -> Patch:
-        """Return the patch that ends it."""
         return self.patch(delete=True)
 
     @property
     def command(self) -> str:
-        """Return the command that ends it."""
         return f"kubectl delete {self.deletion.target}"
 
     def __str__(self) -> str:

@@ -44,7 +44,6 @@ class Lever(Generic[T]):
 
     @property
     def everything(self) -> Chosen:
-        """Return all elements."""
         return tuple(range(len(self.elements)))
 
     @property

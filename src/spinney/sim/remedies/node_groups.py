@@ -25,7 +25,6 @@ class AddableNodes:
 
     @property
     def gpus(self) -> int:
-        """Return how many GPUs a node has."""
         return value(self.like.status.allocatable.get(GPU, 0))
 
 

@@ -84,7 +84,6 @@ class _NewQueue:
 
     @property
     def manifest(self) -> Queue:
-        """Return the object to create."""
         shares = {
             resource: QueueResource(quota=quota, over_quota_weight=1, limit=_UNLIMITED)
             for resource, quota in self.quota.items()
@@ -94,14 +93,12 @@ class _NewQueue:
 
     @property
     def text(self) -> str:
-        """Return what to do."""
         below = f" below queue {self.parent}" if self.parent else ""
         quota = f"a quota of {counted(self.quota['gpu'], 'GPU')}" if any(self.quota.values()) else "no quota"
         return f"create queue {self.name}{below}, with {quota} and no limit"
 
     @property
     def command(self) -> str:
-        """Return the command that does it."""
         return f"echo '{json.dumps(to_json(self.manifest), separators=(',', ':'))}' | kubectl apply -f -"
 
 

@@ -37,18 +37,15 @@ class Situation:
 
     @cached_property
     def members(self) -> list[PodRecord]:
-        """Return the pods of the gang."""
         pods = self.simulation.inventory.cluster.pods()
         return [record for record in pods if self.simulation.gang_of(record) == self.key]
 
     @property
     def waiting(self) -> list[PodRecord]:
-        """Return the pods of the gang that wait."""
         return [each for each in self.members if each.status in (PodStatus.PENDING, PodStatus.GATED)]
 
     @property
     def pending(self) -> int:
-        """Return how many pods of the gang wait."""
         return len(self.waiting)
 
     @property

@@ -100,12 +100,10 @@ class ClusterSnapshot:
 
     @property
     def pods(self) -> tuple[Pod, ...]:
-        """Return the pods."""
         return self.of(POD, Pod)
 
     @property
     def nodes(self) -> tuple[Node, ...]:
-        """Return the nodes."""
         return self.of(NODE, Node)
 
     def sees(self, resource: Resource) -> bool:
