@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from spinney.api import affinity, core, kai, labels, resource_claims
-from spinney.api.affinity import NodeSelectorRequirement, PodAffinityTerm
-from spinney.api.meta import Metadata, ObjectMeta
-from spinney.api.selectors import LabelSelector
+from spinney.api.meta import Metadata
+from spinney.api.struct import JSON, convert
 from spinney.cluster.classes import LEGACY_MIG_ANNOTATION
 from spinney.cluster.devices import GPU_COUNT_LABEL, GPU_MEMORY_LABEL, MIG_STRATEGY_LABEL
 from spinney.cluster.pods import GPU_GROUP_LABEL
@@ -121,75 +120,53 @@ def queues_of(case: cases.Case) -> tuple[QueueInfo, ...]:
     return tuple(_queue(queue) for queue in (*case.departments, *case.queues))
 
 
-def topology_objects(case: cases.Case) -> tuple[kai.Topology, ...]:
-    return tuple(
-        kai.Topology(
-            metadata=ObjectMeta(name=topology.name),
-            spec=kai.TopologySpec(levels=tuple(kai.TopologyLevel(node_label=level) for level in topology.levels)),
+def topology_objects(case: cases.Case) -> list[kai.Topology]:
+    return [
+        convert(
+            kai.Topology,
+            {"metadata": {"name": each.name}, "spec": {"levels": [{"nodeLabel": level} for level in each.levels]}},
         )
-        for topology in case.topologies
-    )
+        for each in case.topologies
+    ]
 
 
-def slice_objects(dra: cases.DynamicResources) -> tuple[resource_claims.ResourceSlice, ...]:
-    """Return the devices drivers offer."""
-    return tuple(
-        resource_claims.ResourceSlice(
-            metadata=Metadata(name=each.name),
-            spec=resource_claims.ResourceSliceSpec(
-                driver=each.driver,
-                pool=resource_claims.ResourcePool(name=each.pool),
-                node_name=each.node,
-                devices=tuple(resource_claims.Device(name=device) for device in each.devices),
-            ),
-        )
-        for each in dra.slices
-    )
+def slice_objects(dra: cases.DynamicResources) -> Iterator[resource_claims.ResourceSlice]:
+    """Yield the devices drivers offer."""
+    for each in dra.slices:
+        devices = [{"name": device} for device in each.devices]
+        spec = {"driver": each.driver, "pool": {"name": each.pool}, "nodeName": each.node, "devices": devices}
+        yield convert(resource_claims.ResourceSlice, {"metadata": {"name": each.name}, "spec": spec})
 
 
-def class_objects(dra: cases.DynamicResources) -> tuple[resource_claims.DeviceClass, ...]:
-    """Return the device classes; they select any device."""
-    return tuple(resource_claims.DeviceClass(metadata=Metadata(name=name)) for name in dra.device_classes)
+def class_objects(dra: cases.DynamicResources) -> Iterator[resource_claims.DeviceClass]:
+    """Yield the device classes; they select any device."""
+    for name in dra.device_classes:
+        yield resource_claims.DeviceClass(metadata=Metadata(name=name))
 
 
 def claim_objects(dra: cases.DynamicResources) -> Iterator[resource_claims.ResourceClaim]:
     """Yield the claims with what they hold; consumers that are no task of the case are made up."""
     drivers = {each.pool: each.driver for each in dra.slices}
     for claim in dra.claims:
-        foreign = [f"foreign-{claim.name}-{number}" for number in range(claim.reserved_for_foreign_count)]
-        results = tuple(
-            resource_claims.AllocatedDevice(
-                request="devices", driver=drivers.get(held.pool, ""), pool=held.pool, device=held.device
-            )
+        name = claim.name
+        exactly = {"deviceClassName": claim.device_class, "allocationMode": "ExactCount", "count": claim.count}
+        results = [
+            {"request": "devices", "driver": drivers.get(held.pool, ""), "pool": held.pool, "device": held.device}
             for held in claim.allocated_devices
-        )
-        allocation = resource_claims.Allocation(devices=resource_claims.DeviceAllocation(results=results))
-        yield resource_claims.ResourceClaim(
-            metadata=Metadata(
-                name=claim.name, namespace=claim.namespace or DEFAULT_NAMESPACE, uid=claim.name, labels=claim.labels
-            ),
-            spec=resource_claims.ResourceClaimSpec(
-                devices=resource_claims.DeviceClaim(
-                    requests=(
-                        resource_claims.DeviceRequest(
-                            name="devices",
-                            exactly=resource_claims.ExactDeviceRequest(
-                                device_class_name=claim.device_class,
-                                allocation_mode=resource_claims.EXACT_COUNT,
-                                count=claim.count,
-                            ),
-                        ),
-                    )
-                )
-            ),
-            status=resource_claims.ResourceClaimStatus(
-                allocation=allocation if results else None,
-                reserved_for=tuple(
-                    resource_claims.ClaimConsumer(resource="pods", name=name, uid=name)
-                    for name in (*claim.reserved_for_tasks, *foreign)
-                ),
-            ),
-        )
+        ]
+        foreign = [f"foreign-{name}-{number}" for number in range(claim.reserved_for_foreign_count)]
+        users = [{"resource": "pods", "name": user, "uid": user} for user in (*claim.reserved_for_tasks, *foreign)]
+        manifest = {
+            "metadata": {
+                "name": name,
+                "namespace": claim.namespace or DEFAULT_NAMESPACE,
+                "uid": name,
+                "labels": claim.labels,
+            },
+            "spec": {"devices": {"requests": [{"name": "devices", "exactly": exactly}]}},
+            "status": {"allocation": {"devices": {"results": results}} if results else None, "reservedFor": users},
+        }
+        yield convert(resource_claims.ResourceClaim, manifest)
 
 
 def namespace(job: cases.Job) -> str:
@@ -219,32 +196,16 @@ def _mig_resource(profile: str) -> str:
 
 def _affinity(task: cases.Task) -> affinity.Affinity | None:
     wanted, with_pods, away = task.node_affinity, task.pod_affinity, task.pod_anti_affinity
-    if wanted is None and with_pods is None and away is None:
-        return None
-    return affinity.Affinity(
-        node_affinity=None
-        if wanted is None
-        else affinity.NodeAffinity(
-            required_during_scheduling_ignored_during_execution=affinity.NodeSelector(
-                node_selector_terms=(
-                    affinity.NodeSelectorTerm(
-                        match_expressions=(
-                            NodeSelectorRequirement(key=wanted.key, operator="In", values=wanted.values),
-                        )
-                    ),
-                )
-            )
-        ),
-        pod_affinity=None if with_pods is None else _pods(with_pods),
-        pod_anti_affinity=None if away is None else _pods(away),
-    )
-
-
-def _pods(wanted: cases.PodAffinity) -> affinity.PodAffinity:
-    term = PodAffinityTerm(
-        topology_key=wanted.topology_key, label_selector=LabelSelector(match_labels=wanted.match_labels)
-    )
-    return affinity.PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    found: JSON = {}
+    if wanted is not None:
+        expression = {"key": wanted.key, "operator": "In", "values": wanted.values}
+        found["nodeAffinity"] = {required: {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
+    for field, pods in (("podAffinity", with_pods), ("podAntiAffinity", away)):
+        if pods is not None:
+            term = {"topologyKey": pods.topology_key, "labelSelector": {"matchLabels": pods.match_labels}}
+            found[field] = {required: [term]}
+    return convert(affinity.Affinity, found) if found else None
 
 
 def _group(group: cases.Group, *, is_root: bool = False) -> GroupSet:
