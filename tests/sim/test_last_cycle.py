@@ -17,7 +17,7 @@ from spinney.explain import Explanation, QueueReport
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.process.endpoint import RefusedGang
 from spinney.sim import Cluster
-from spinney.sim.advice.last_cycle import disagreements
+from spinney.sim.advice.forecast import disagreements
 from spinney.sim.overview.history import past_evictions
 from spinney.sim.snapshots.files import write_snapshot
 from spinney.sim.whatif.outcomes import Waiting

@@ -24,7 +24,7 @@ from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.subjects import find
 from spinney.sim.embedded.shapes import BLOCK, RACK, topology_binding
 from spinney.sim.remedies import Findings, Remedy, remedies
-from spinney.sim.remedies.at_owners import Maker, maker_of
+from spinney.sim.remedies.change import Maker, maker_of
 from spinney.sim.remedies.trial import progress
 from spinney.sim.snapshots.snapshot import BY_NAME, ClusterSnapshot, identity, projected
 from spinney.sim.whatif.simulation import Simulation

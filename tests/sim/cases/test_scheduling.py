@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from spinney.api.struct import JSON
+from spinney.sim.cases.comparing import SessionOutcome
 from spinney.sim.cases.format import Case
-from spinney.sim.cases.outcome import SessionOutcome
 from spinney.sim.cases.running import CaseReport, run_case
 from spinney.sim.cases.scheduling import SessionScheduler, UnknownProfile
 from tests.sim.cases.builders import a_case, a_job, a_node, a_queue, a_task, an_expectation

@@ -27,7 +27,7 @@ from spinney.scheduler.framework.plugin import UnknownPlugin
 from spinney.scheduler.process.endpoint import EXPLANATIONS, RefusedGang
 from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.answer import STARTS_ANYWAY, Answer
-from spinney.sim.advice.last_cycle import refused_gangs
+from spinney.sim.advice.forecast import refused_gangs
 from spinney.sim.advice.subjects import AmbiguousSubject, NoSuchSubject, UnknownSubject, find
 from spinney.sim.advice.suspended_workloads import SuspendedSubject, suspended_workload
 from spinney.sim.overview.history import eviction_events

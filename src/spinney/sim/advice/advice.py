@@ -35,9 +35,8 @@ from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.process.endpoint import RefusedGang
 from spinney.sim.advice.answer import STARTS_ANYWAY, WORST_FIRST, Answer, census, state_of
-from spinney.sim.advice.forecast import Forecast, forecast
+from spinney.sim.advice.forecast import Forecast, disagreements, forecast
 from spinney.sim.advice.gates import gate_sentences, why_not_released
-from spinney.sim.advice.last_cycle import disagreements
 from spinney.sim.advice.subjects import AdviceSubject
 from spinney.sim.overview import history as history_of
 from spinney.sim.overview.history import Said

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from spinney.api.struct import JSON
 from spinney.explain.amounts import counted
-from spinney.sim.cases.outcome import SessionOutcome
+from spinney.sim.cases.comparing import SessionOutcome
 from spinney.sim.cases.reading import UnreadableCase
 from spinney.sim.cases.running import CaseReport
 

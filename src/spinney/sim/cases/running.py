@@ -20,9 +20,8 @@ import msgspec
 
 from spinney.cluster.devices import DEVICE
 from spinney.sim.cases import format as cases
-from spinney.sim.cases.comparing import differences, over_limits
+from spinney.sim.cases.comparing import SessionOutcome, TaskOutcome, differences, over_limits
 from spinney.sim.cases.format import Case, Task
-from spinney.sim.cases.outcome import SessionOutcome, TaskOutcome
 
 
 class CaseScheduler(Protocol):

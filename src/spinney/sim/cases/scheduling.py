@@ -28,8 +28,8 @@ from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.plugins.topology.subsetting import TopologyRefusal
 from spinney.sim.cases import format as cases
 from spinney.sim.cases import objects
+from spinney.sim.cases.comparing import JobOutcome, NodeOutcome, SessionOutcome, TaskOutcome
 from spinney.sim.cases.format import Case, Claim, DomainFit, Task
-from spinney.sim.cases.outcome import JobOutcome, NodeOutcome, SessionOutcome, TaskOutcome
 
 log = structlog.get_logger()
 

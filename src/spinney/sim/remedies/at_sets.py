@@ -15,8 +15,7 @@ from spinney.api.podgang import PodGang
 from spinney.api.struct import JSON, to_json
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
 from spinney.api.topology_constraint import TopologyConstraint
-from spinney.sim.remedies.at_owners import Maker
-from spinney.sim.remedies.change import Patch
+from spinney.sim.remedies.change import Maker, Patch
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, differing
 
 _Changed = tuple[Any, Any]

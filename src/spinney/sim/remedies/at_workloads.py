@@ -18,9 +18,8 @@ from spinney.grouping.attributes import BATCH_MIN_MEMBER, MIN_MEMBER, REQUIRED_L
 from spinney.grouping.loading import built_in
 from spinney.grouping.owners import group_kind, owner_of
 from spinney.grouping.rules import DEFAULT_RULE, Rule
-from spinney.sim.remedies.at_owners import Maker, maker_of
 from spinney.sim.remedies.at_sets import required_levels
-from spinney.sim.remedies.change import Patch
+from spinney.sim.remedies.change import Maker, Patch, maker_of
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, differing, identity
 
 _JOB: Final = "batch/Job"
