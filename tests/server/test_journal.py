@@ -330,22 +330,6 @@ async def test_what_stands_before_the_damage_can_be_kept(tmp_path: Path) -> None
     api.server.close()
 
 
-async def test_a_journal_without_checksums_is_read_and_gets_them(tmp_path: Path) -> None:
-    """A data directory of an older version is taken over whole, and is guarded from then on."""
-    content, served = await _written(tmp_path)
-    older = b"".join(line[9:] for line in content.splitlines(keepends=True))
-    (tmp_path / "journal").write_bytes(older)
-    api = _api(tmp_path)
-    assert await _served(api) == served
-    await api.create(CONFIG_MAPS, a_config_map("d"))
-    api.server.close()
-    lines = (tmp_path / "journal").read_bytes().splitlines()
-    assert not any(line.startswith(b"[") for line in lines)
-    again = _api(tmp_path)
-    assert "d" in await again.names(CONFIG_MAPS)
-    again.server.close()
-
-
 async def test_a_kubeconfig_outlives_a_restart(tmp_path: Path) -> None:
     """Token, certificate authority and the key of service accounts are the directory's; only their owner reads them."""
 

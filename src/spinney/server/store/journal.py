@@ -7,8 +7,7 @@ outdated the file is written anew with only the living objects, and takes the ol
 is no room for a line the change does not happen; where there is none for a new file the old one goes on.
 
 A checksum goes on from that of the line before it. So a bit that flipped, and a line that is missing, repeated or out
-of place, stop the start: nothing is served that was not written. Files from before there were checksums have none;
-they are read, and written anew with them.
+of place, stop the start: nothing is served that was not written.
 """
 
 import errno
@@ -36,7 +35,6 @@ _OUTDATED_FLOOR = 20_000  # and this many before the file is written anew
 _CHUNK = 1 << 20  # bytes that are written at once when the file is written anew
 
 _CHECKSUM = 8  # characters, and a space after them
-_WITHOUT_CHECKSUM = b"["  # how a line of an older file begins
 
 Mark = Literal["put", "delete", "revision"]
 _Header = tuple[Mark, str, int, str, str]
@@ -90,7 +88,6 @@ class Journal:
         self._partial.unlink(missing_ok=True)  # of a process that was killed while it wrote
         self._lines = 0
         self._checksum = 0  # of the last line
-        self._older = False  # lines without a checksum were read
         self._torn: int | None = None  # where a line begins that could be neither written nor taken back
         self._patience = 0  # lines to have before trying again to write the file anew
         self.keeping = True  # whether the last change could be written
@@ -123,8 +120,6 @@ class Journal:
         ordered = sorted(living.values(), key=lambda entry: entry.revision)
         store.restore([entry for entry in ordered if entry.collection == first], revision)
         store.restore([entry for entry in ordered if entry.collection != first], revision)
-        if self._older:
-            self._rewrite(store)
         return True
 
     def append(self, collection: str, event: StoreEvent) -> None:
@@ -147,9 +142,6 @@ class Journal:
         objects = sum(len(collection) for collection in store.collections())
         if self._lines < _OUTDATED_FACTOR * objects:
             return
-        self._rewrite(store)
-
-    def _rewrite(self, store: Restorable) -> None:
         try:
             self._replace(store)
         except OSError as error:
@@ -182,7 +174,7 @@ class Journal:
             raise
         os.close(self._file)
         self._file, self._lines, self._torn, self._patience = replacement, lines, None, 0
-        self._checksum, self._older = checksum, False
+        self._checksum = checksum
 
     def close(self) -> None:
         """Close the file and let another process have it."""
@@ -236,9 +228,6 @@ class Journal:
 
     def _checked(self, line: bytes, start: int) -> bytes:
         """Return what a line says, its checksum compared."""
-        if line.startswith(_WITHOUT_CHECKSUM) and not self._checksum:
-            self._older = True
-            return line
         content = line[_CHECKSUM + 1 :]
         self._checksum = zlib.crc32(content, self._checksum)
         if line != _line(self._checksum, content)[:-1]:
