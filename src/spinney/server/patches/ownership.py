@@ -6,7 +6,9 @@ to ``before-first-apply``, as in Kubernetes for objects older than their managed
 """
 
 from collections.abc import Iterable, Set
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Final, Literal
 
 from spinney.api.struct import JSON
@@ -23,41 +25,27 @@ _RESET: Final[tuple[list[JSON], ...]] = ([], [{}])  # what a client sends to hav
 _FEW = 32  # so many paths are looked up in an entry before reading it whole pays
 
 
+@dataclass(frozen=True, kw_only=True)
 class FieldOwner:
     """One entry of ``managedFields``. Its fields are only read from the entry when they are needed whole."""
 
-    __slots__ = ("_entry", "_fields", "api_version", "manager", "operation", "subresource", "time")
+    manager: str
+    operation: Operation
+    api_version: str
+    subresource: str
+    time: str
+    paths: Set[Path] = frozenset()
+    entry: JSON | None = None  # as it is stored; its fields count then
 
-    def __init__(
-        self,
-        *,
-        manager: str,
-        operation: Operation,
-        api_version: str,
-        subresource: str,
-        time: str,
-        fields: Set[Path] | None = None,
-        entry: JSON | None = None,
-    ) -> None:
-        self.manager = manager
-        self.operation = operation
-        self.api_version = api_version
-        self.subresource = subresource
-        self.time = time
-        self._fields = None if fields is None else frozenset(fields)
-        self._entry = entry
-
-    @property
+    @cached_property
     def fields(self) -> frozenset[Path]:
         """The fields that are owned."""
-        if self._fields is None:
-            self._fields = frozenset(from_fields_v1((self._entry or {}).get("fieldsV1") or {}))
-        return self._fields
+        return frozenset(self.paths if self.tree is None else from_fields_v1(self.tree))
 
     @property
     def tree(self) -> JSON | None:
         """The fields as they are stored, if they are."""
-        return None if self._entry is None else self._entry.get("fieldsV1") or {}
+        return None if self.entry is None else self.entry.get("fieldsV1") or {}
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -70,20 +58,13 @@ class FieldOwner:
 
     def owned(self, paths: Set[Path]) -> Set[Path]:
         """Return which of ``paths`` are owned."""
-        if self._fields is None and (tree := self.tree) is not None and len(paths) <= _FEW:
+        if (tree := self.tree) is not None and len(paths) <= _FEW:
             return {path for path in paths if has_path(tree, path)}
         return self.fields & paths
 
     def owning(self, fields: Set[Path]) -> "FieldOwner":
         """Return this writer with other fields."""
-        return FieldOwner(
-            manager=self.manager,
-            operation=self.operation,
-            api_version=self.api_version,
-            subresource=self.subresource,
-            time=self.time,
-            fields=fields,
-        )
+        return replace(self, paths=fields, entry=None)
 
     def without(self, paths: Set[Path]) -> "FieldOwner":
         """Return this owner without the given fields."""
@@ -103,22 +84,15 @@ class FieldOwner:
         """Return this writer with other fields, given as they are stored."""
         if not tree:
             return self.owning(frozenset())
-        return FieldOwner(
-            manager=self.manager,
-            operation=self.operation,
-            api_version=self.api_version,
-            subresource=self.subresource,
-            time=self.time,
-            entry=self.entry(tree),
-        )
+        return replace(self, entry=self.entry_of(tree))
 
     def to_json(self) -> JSON | None:
         """Return the entry as it is stored; ``None`` if nothing is owned."""
-        if self._entry is not None:
-            return self._entry if self._entry.get("fieldsV1") else None
-        return self.entry(to_fields_v1(self.fields)) if self.fields else None
+        if self.entry is not None:
+            return self.entry if self.entry.get("fieldsV1") else None
+        return self.entry_of(to_fields_v1(self.fields)) if self.fields else None
 
-    def entry(self, tree: JSON) -> JSON:
+    def entry_of(self, tree: JSON) -> JSON:
         """Return an entry for this writer with the fields of a tree."""
         entry: JSON = {
             "manager": self.manager,
@@ -168,7 +142,7 @@ def writer(
         api_version=kind.resource.api_version,
         subresource=subresource,
         time=timestamp(now),
-        fields=fields,
+        paths=fields,
     )
 
 
@@ -189,7 +163,7 @@ def own_created(kind: Kind, obj: JSON, manager: str, now: datetime, *, always: b
             if child and name not in _ALWAYS_THERE:
                 child["."] = {}
         creator = writer(kind, manager, "Update", now, fields=frozenset())
-        obj["metadata"]["managedFields"] = [creator.entry(tree)]
+        obj["metadata"]["managedFields"] = [creator.entry_of(tree)]
 
 
 def own_updated(
