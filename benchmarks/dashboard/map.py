@@ -12,7 +12,7 @@ from spinney.dashboard.serving import Dashboard
 from spinney.dashboard.viewers import Viewers
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
-from spinney.kube.read_only import ReadOnlyTransport
+from spinney.kube.guarding import ReadOnlyTransport
 from spinney.runtime import InlineExecutor, Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport

@@ -18,8 +18,8 @@ from spinney.dashboard.view import RefreshPace
 from spinney.dashboard.viewers import Viewers
 from spinney.kube.client import Client
 from spinney.kube.credentials import Credential, FixedCredential, bearer
+from spinney.kube.guarding import ReadOnlyTransport
 from spinney.kube.http import Endpoint, HttpTransport
-from spinney.kube.read_only import ReadOnlyTransport
 from spinney.runtime import InlineExecutor, Runtime
 from spinney.server import ApiServer, ServerOptions
 from spinney.server.http.serving import HttpServer

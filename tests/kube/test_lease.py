@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spinney.api.coordination import LEASE, Lease
 from spinney.kube import Client, Response
 from spinney.kube.errors import ConnectionRefused
-from spinney.kube.fencing import FencedTransport, NotLeading
+from spinney.kube.guarding import FencedTransport, NotLeading
 from spinney.kube.lease import LeaderElection, LeaseLost, LeaseTimes, process_identity
 from spinney.kube.transport import Request, StreamingResponse
 from spinney.runtime import Runtime

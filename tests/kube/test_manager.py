@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from spinney.api.coordination import LEASE
 from spinney.kube import Client, Controller, Key
 from spinney.kube.delegation import Delegation
-from spinney.kube.fencing import NotLeading
+from spinney.kube.guarding import NotLeading
 from spinney.kube.lease import LeaderElection, LeaseLost
 from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics

@@ -34,7 +34,7 @@ from spinney.api.volcano import QUEUE as VOLCANO_QUEUE
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import ConnectionFailed, InternalError, NotFound
-from spinney.kube.fencing import fenced
+from spinney.kube.guarding import fenced
 from spinney.kube.lease import LeaderElection, LeaseTimes
 from spinney.kube.manager import Manager
 from spinney.kube.webhooks.server import ServicePlace

@@ -15,10 +15,10 @@ from spinney.cli.options import ProcessOptions
 from spinney.cli.running import in_one_line, until_interrupted
 from spinney.cli.terminal.output import echo
 from spinney.kube.client import Client
+from spinney.kube.guarding import ReadOnlyTransport
 from spinney.kube.lease import LeaderElection, LeaseTimes, process_identity
 from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
-from spinney.kube.read_only import ReadOnlyTransport
 from spinney.runtime import settle_garbage_collector
 
 

@@ -10,7 +10,7 @@ from spinney.dashboard.schedulers import SchedulerUnreadable
 from spinney.dashboard.serving import Dashboard
 from spinney.dashboard.viewers import Viewers
 from spinney.kube.client import Client
-from spinney.kube.read_only import ReadOnlyTransport
+from spinney.kube.guarding import ReadOnlyTransport
 from spinney.runtime import ThreadExecutor
 from spinney.sim.embedded.stack import EmbeddedCluster
 

@@ -1,10 +1,20 @@
-"""A transport that asks before it writes; what it asks is the business of fencing and of read-only access."""
+"""Transports that ask before they write: one that may never, and one that may only with the lease.
+
+Cancelling a leader's tasks is not enough: a process that was suspended wakes up in the middle of one, long after
+another took the lease. So each write asks the clock first, and is abandoned when the lease can no longer be relied on.
+"""
 
 from abc import ABC, abstractmethod
 from contextlib import AbstractAsyncContextManager
 
+import msgspec
+
+from spinney.kube.client import Client
+from spinney.kube.errors import KubeError
+from spinney.kube.lease import LeaderElection
 from spinney.kube.retrying import SAFE_METHODS
 from spinney.kube.transport import Request, Response, StreamingResponse, Transport
+from spinney.runtime import Runtime
 
 
 class GuardedTransport(ABC):
@@ -29,3 +39,44 @@ class GuardedTransport(ABC):
     async def close(self) -> None:
         """Close the transport behind."""
         await self._transport.close()
+
+
+class WriteRefused(KubeError):
+    """Something tried to write through a read-only transport; a bug of the caller."""
+
+
+class ReadOnlyTransport(GuardedTransport):
+    """Passes reads on and refuses everything else."""
+
+    def admit(self, request: Request) -> Request:
+        """Refuse."""
+        raise WriteRefused(f"{request} was not sent: this process only reads")
+
+
+class NotLeading(KubeError):
+    """A write was refused because this process does not hold the lease."""
+
+
+class FencedTransport(GuardedTransport):
+    """Passes reads on always, and writes only while ``election`` is held."""
+
+    def __init__(self, transport: Transport, election: LeaderElection, runtime: Runtime) -> None:
+        super().__init__(transport)
+        self._election = election
+        self._runtime = runtime
+
+    def admit(self, request: Request) -> Request:
+        """Give a write at most until another process could take the lease."""
+        now = self._runtime.clock.monotonic()
+        if now >= self._election.held_until:
+            lease = f"{self._election.namespace}/{self._election.name}"
+            raise NotLeading(f"{request} was not sent: {self._election.identity} does not hold lease {lease}")
+        slack = self._election.times.lease_duration - self._election.times.renew_deadline
+        remaining = self._election.held_until + slack - now
+        allowed = remaining if request.timeout is None else min(request.timeout, remaining)
+        return msgspec.structs.replace(request, timeout=allowed)
+
+
+def fenced(client: Client, election: LeaderElection) -> Client:
+    """Return a client like ``client`` that writes only while ``election`` is held."""
+    return client.over(FencedTransport(client.transport, election, client.runtime))

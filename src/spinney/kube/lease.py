@@ -6,8 +6,8 @@ own monotonic clock (the holder from before its request was sent, the others fro
 differing wall clocks do not matter, and the holder has always stopped before the lease can be taken.
 
 Stopping has two parts: :meth:`LeaderElection.run` cancels what it was given to run, and
-:class:`~spinney.kube.fencing.FencedTransport` refuses writes the moment the deadline has passed, which also holds for a
-process that was suspended and does not know yet.
+:class:`~spinney.kube.guarding.FencedTransport` refuses writes the moment the deadline has passed, which also holds for
+a process that was suspended and does not know yet.
 """
 
 import asyncio

@@ -22,7 +22,7 @@ from spinney.kube.client import Client
 from spinney.kube.controller import Controller
 from spinney.kube.delegation import Delegation
 from spinney.kube.events import EventRecorder, Urgency
-from spinney.kube.fencing import fenced
+from spinney.kube.guarding import fenced
 from spinney.kube.indexes import IndexFunction
 from spinney.kube.lease import LeaderElection, LeaseGivenAway
 from spinney.kube.metrics import KubeMetrics

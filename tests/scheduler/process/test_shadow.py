@@ -10,8 +10,8 @@ from rich.console import Console
 from spinney.api.core import POD, Pod
 from spinney.cli.pictures.comparison import print_comparison
 from spinney.kube.client import Client
+from spinney.kube.guarding import ReadOnlyTransport
 from spinney.kube.keys import Key
-from spinney.kube.read_only import ReadOnlyTransport
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.process import SchedulerProcess

@@ -23,8 +23,8 @@ from spinney.dashboard.viewers import Viewers
 from spinney.kube.client import Client
 from spinney.kube.credentials import Credential, FixedCredential, bearer
 from spinney.kube.errors import KubeError
+from spinney.kube.guarding import ReadOnlyTransport
 from spinney.kube.http import HttpTransport
-from spinney.kube.read_only import ReadOnlyTransport
 from spinney.kube.serving import HealthServer
 from spinney.runtime import Runtime, ThreadExecutor
 
