@@ -1,6 +1,11 @@
-"""The built-in kinds: a table of what each is called, and what is special about serving it."""
+"""The built-in kinds: a table of what each is called, and what is special about serving it.
 
+A line begins with the plural, the kind and short names, then says how the kind is served, in the words of ``_TRAITS``.
+"""
+
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from spinney.api.resource import Resource
@@ -49,22 +54,43 @@ _REPLICAS = ScalePaths(("spec", "replicas"), ("status", "replicas"), ("spec", "s
 _NO_NAMESPACE = frozenset(("metadata.namespace",))
 _CREATE_ONLY = ("create",)
 _PROXY = {"proxy": ("create", "delete", "get", "patch", "update")}
+_TRAITS: Mapping[str, Mapping[str, Any]] = {
+    "all": {"categories": ("all",)},  # what "kubectl get all" shows
+    "extension": {"categories": ("api-extensions",)},
+    "status": {"status": True},
+    "counted": {"generation": True},  # generations are counted
+    "conditional": {"unconditional_update": False},  # an update names the version that it is for
+    "made-by-update": {"create_on_update": True},
+    "returned": {"returns_deleted": True},  # a deletion answers with the object
+    "posted": {"verbs": _CREATE_ONLY},  # a question, which is never stored
+}
 
 
 def _kind(
-    plural: str,
-    kind: str,
+    names: str,
+    traits: str = "",
+    behaviour: Behaviour = BASE_BEHAVIOUR,
+    shape: MergeShape = shapes.PLAIN,
     *,
     group: str = "",
     version: str = "v1",
     namespaced: bool = True,
-    short: str = "",
-    **traits: Any,
+    **more: Any,
 ) -> Kind:
-    """Return a kind that is stored as itself and whose generations are not counted, unless ``traits`` say otherwise."""
-    resource = Resource(group, version, kind, plural, namespaced, tuple(short.split()))
-    usual: dict[str, Any] = {"storage": str(resource), "storage_version": resource.api_version, "generation": False}
-    return Kind(resource=resource, singular=kind.lower(), list_kind=kind + "List", **(usual | traits))
+    """Return a kind that is stored as itself, unless ``more`` says otherwise."""
+    plural, kind, *short = names.split()
+    resource = Resource(group, version, kind, plural, namespaced, tuple(short))
+    served: dict[str, Any] = {"storage": str(resource), "storage_version": resource.api_version, "generation": False}
+    for trait in traits.split():
+        served |= _TRAITS[trait]
+    return Kind(
+        resource=resource,
+        singular=kind.lower(),
+        list_kind=kind + "List",
+        behaviour=behaviour,
+        shape=shape,
+        **(served | more),
+    )
 
 
 def _label(name: str, absent: str = "") -> FieldLabel:
@@ -72,17 +98,13 @@ def _label(name: str, absent: str = "") -> FieldLabel:
 
 
 def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
+    cluster = partial(_kind, namespaced=False)
     return [
         _kind(
-            "pods",
-            "Pod",
-            short="po",
-            categories=("all",),
-            status=True,
-            generation=True,
-            returns_deleted=True,
-            shape=shapes.POD,
-            behaviour=PodBehaviour(pod_gang_fields),
+            "pods Pod po",
+            "all status counted returned",
+            PodBehaviour(pod_gang_fields),
+            shapes.POD,
             subresources={
                 "attach": ("create", "get"),
                 "binding": _CREATE_ONLY,
@@ -106,151 +128,83 @@ def _core(pod_gang_fields: tuple[str, ...]) -> list[Kind]:
                 _label("status.nominatedNodeName"),
             ),
         ),
-        _kind(
-            "nodes",
-            "Node",
-            namespaced=False,
-            short="no",
-            status=True,
+        cluster(
+            "nodes Node no",
+            "status",
+            NodeBehaviour(),
+            shapes.NODE,
             status_at_create=True,
-            shape=shapes.NODE,
-            behaviour=NodeBehaviour(),
             subresources=_PROXY,
             labels=(_label("spec.unschedulable", "false"),),
             hidden_labels=_NO_NAMESPACE,
         ),
-        _kind(
-            "namespaces",
-            "Namespace",
-            namespaced=False,
-            short="ns",
-            status=True,
-            shape=shapes.NAMESPACE,
-            behaviour=NamespaceBehaviour(),
+        cluster(
+            "namespaces Namespace ns",
+            "status",
+            NamespaceBehaviour(),
+            shapes.NAMESPACE,
             subresources={"finalize": ("update",)},
             verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
             labels=(_label("status.phase"),),
             hidden_labels=_NO_NAMESPACE,
         ),
-        _kind("configmaps", "ConfigMap", short="cm", behaviour=ConfigMapBehaviour()),
-        _kind("secrets", "Secret", shape=shapes.SECRET, behaviour=SecretBehaviour(), labels=(_label("type"),)),
+        _kind("configmaps ConfigMap cm", "", ConfigMapBehaviour()),
+        _kind("secrets Secret", "", SecretBehaviour(), shapes.SECRET, labels=(_label("type"),)),
         _kind(
-            "services",
-            "Service",
-            short="svc",
-            categories=("all",),
-            status=True,
-            returns_deleted=True,
-            shape=shapes.SERVICE,
-            behaviour=ServiceBehaviour(),
+            "services Service svc",
+            "all status returned",
+            ServiceBehaviour(),
+            shapes.SERVICE,
             subresources=_PROXY,
             labels=(_label("spec.clusterIP"), _label("spec.type")),
         ),
         _kind(
-            "endpoints",
-            "Endpoints",
-            short="ep",
-            create_on_update=True,
-            behaviour=EndpointsBehaviour(),
+            "endpoints Endpoints ep",
+            "made-by-update",
+            EndpointsBehaviour(),
             deprecation="v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
         ),
         _kind(
-            "serviceaccounts",
-            "ServiceAccount",
-            short="sa",
-            returns_deleted=True,
+            "serviceaccounts ServiceAccount sa",
+            "returned",
             shape=shapes.SERVICE_ACCOUNT,
             subresources={"token": _CREATE_ONLY},
         ),
-        _kind(
-            "persistentvolumes",
-            "PersistentVolume",
-            namespaced=False,
-            short="pv",
-            status=True,
-            returns_deleted=True,
-            shape=shapes.PERSISTENT_VOLUME,
-            behaviour=VolumeBehaviour(),
+        cluster(
+            "persistentvolumes PersistentVolume pv", "status returned", VolumeBehaviour(), shapes.PERSISTENT_VOLUME
         ),
+        _kind("persistentvolumeclaims PersistentVolumeClaim pvc", "status returned", ClaimBehaviour(), shapes.CLAIM),
+        _kind("resourcequotas ResourceQuota quota", "status returned", QuotaBehaviour()),
+        _kind("limitranges LimitRange limits", "", LimitRangeBehaviour()),
+        _kind("podtemplates PodTemplate", "counted returned", PodTemplateBehaviour(), shapes.POD_TEMPLATE),
         _kind(
-            "persistentvolumeclaims",
-            "PersistentVolumeClaim",
-            short="pvc",
-            status=True,
-            returns_deleted=True,
-            shape=shapes.CLAIM,
-            behaviour=ClaimBehaviour(),
-        ),
-        _kind(
-            "resourcequotas",
-            "ResourceQuota",
-            short="quota",
-            status=True,
-            returns_deleted=True,
-            behaviour=QuotaBehaviour(),
-        ),
-        _kind("limitranges", "LimitRange", short="limits", behaviour=LimitRangeBehaviour()),
-        _kind(
-            "podtemplates",
-            "PodTemplate",
-            generation=True,
-            returns_deleted=True,
-            shape=shapes.POD_TEMPLATE,
-            behaviour=PodTemplateBehaviour(),
-        ),
-        _kind(
-            "replicationcontrollers",
-            "ReplicationController",
-            short="rc",
-            categories=("all",),
-            status=True,
-            generation=True,
+            "replicationcontrollers ReplicationController rc",
+            "all status counted",
+            DeploymentBehaviour(),
+            shapes.WORKLOAD_CONTROLLER,
             scale=_REPLICAS,
-            shape=shapes.WORKLOAD_CONTROLLER,
-            behaviour=DeploymentBehaviour(),
             labels=(_label("status.replicas", "0"),),
         ),
-        _kind("bindings", "Binding", verbs=_CREATE_ONLY),
+        _kind("bindings Binding", "posted"),
     ]
 
 
 def _events() -> list[Kind]:
+    about = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
     labels = (
-        *(
-            _label(f"involvedObject.{name}")
-            for name in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-        ),
+        *(_label(f"involvedObject.{name}") for name in about),
         _label("reason"),
-        FieldLabel("reportingComponent", ("reportingComponent",)),
+        _label("reportingComponent"),
         FieldLabel("source", ("source", "component")),
         _label("type"),
     )
-    core = _kind(
-        "events",
-        "Event",
-        short="ev",
-        create_on_update=True,
-        storage="events",
-        labels=labels,
-        behaviour=EventBehaviour(),
-    )
-    grouped = Kind(
-        resource=Resource("events.k8s.io", "v1", "Event", "events", True, ("ev",)),
-        storage="events",
-        storage_version="v1",
-        singular="event",
-        list_kind="EventList",
-        labels=labels,
-        label_aliases={
-            "regarding." + label.name.removeprefix("involvedObject."): label.name
-            for label in labels
-            if label.name.startswith("involvedObject.")
-        }
+    core = _kind("events Event ev", "made-by-update", EventBehaviour(), labels=labels)
+    grouped = replace(
+        core,
+        resource=replace(core.resource, group="events.k8s.io"),
+        label_aliases={f"regarding.{name}": f"involvedObject.{name}" for name in about}
         | {"reportingController": "reportingComponent"},
         hidden_labels=frozenset(label.name for label in labels if label.name not in {"reason", "type"}),
-        generation=False,
-        create_on_update=True,
-        behaviour=EventBehaviour(),
         to_storage=core_event,
         from_storage=grouped_event,
     )
@@ -258,78 +212,38 @@ def _events() -> list[Kind]:
 
 
 def _workload_controllers() -> list[Kind]:
+    def kind(names: str, behaviour: Behaviour, shape: MergeShape = shapes.WORKLOAD_CONTROLLER, **more: Any) -> Kind:
+        return _kind(names, "all status counted", behaviour, shape, **more)
+
+    deployments = DeploymentBehaviour()
+    succeeded = FieldLabel("status.successful", ("status", "succeeded"), "0")
     return [
-        *(
-            _kind(
-                plural,
-                kind,
-                group="apps",
-                short=short,
-                categories=("all",),
-                status=True,
-                generation=True,
-                scale=scale,
-                shape=shapes.WORKLOAD_CONTROLLER,
-                behaviour=DeploymentBehaviour(),
-                labels=labels,
-            )
-            for plural, kind, short, scale, labels in (
-                ("deployments", "Deployment", "deploy", _REPLICAS, ()),
-                ("replicasets", "ReplicaSet", "rs", _REPLICAS, ()),
-                ("statefulsets", "StatefulSet", "sts", _REPLICAS, ()),
-                ("daemonsets", "DaemonSet", "ds", None, ()),
-            )
-        ),
-        _kind("controllerrevisions", "ControllerRevision", group="apps"),
-        _kind(
-            "jobs",
-            "Job",
-            group="batch",
-            categories=("all",),
-            status=True,
-            generation=True,
-            shape=shapes.WORKLOAD_CONTROLLER,
-            behaviour=JobBehaviour(),
-            labels=(FieldLabel("status.successful", ("status", "succeeded"), "0"),),
-        ),
-        _kind(
-            "cronjobs",
-            "CronJob",
-            group="batch",
-            short="cj",
-            categories=("all",),
-            status=True,
-            generation=True,
-            shape=shapes.CRON_JOB,
-            behaviour=CronJobBehaviour(),
-        ),
+        kind("deployments Deployment deploy", deployments, group="apps", scale=_REPLICAS),
+        kind("replicasets ReplicaSet rs", deployments, group="apps", scale=_REPLICAS),
+        kind("statefulsets StatefulSet sts", deployments, group="apps", scale=_REPLICAS),
+        kind("daemonsets DaemonSet ds", deployments, group="apps"),
+        _kind("controllerrevisions ControllerRevision", group="apps"),
+        kind("jobs Job", JobBehaviour(), group="batch", labels=(succeeded,)),
+        kind("cronjobs CronJob cj", CronJobBehaviour(), shapes.CRON_JOB, group="batch"),
         *_autoscalers(),
         _kind(
-            "poddisruptionbudgets",
-            "PodDisruptionBudget",
+            "poddisruptionbudgets PodDisruptionBudget pdb",
+            "status counted conditional",
+            BudgetBehaviour(),
+            shapes.BUDGET,
             group="policy",
-            short="pdb",
-            status=True,
-            generation=True,
-            unconditional_update=False,
-            shape=shapes.BUDGET,
-            behaviour=BudgetBehaviour(),
         ),
     ]
 
 
 def _autoscalers() -> list[Kind]:
     stored = _kind(
-        "horizontalpodautoscalers",
-        "HorizontalPodAutoscaler",
+        "horizontalpodautoscalers HorizontalPodAutoscaler hpa",
+        "all status counted",
+        AutoscalerBehaviour(),
+        shapes.AUTOSCALER,
         group="autoscaling",
         version="v2",
-        short="hpa",
-        categories=("all",),
-        status=True,
-        generation=True,
-        shape=shapes.AUTOSCALER,
-        behaviour=AutoscalerBehaviour(),
     )
     older = replace(
         stored,
@@ -344,186 +258,104 @@ def _autoscalers() -> list[Kind]:
 def _scheduling(gangs: tuple[GangVersion, ...]) -> list[Kind]:
     group = "scheduling.k8s.io"
     kinds = [
-        _kind(
-            "priorityclasses",
-            "PriorityClass",
-            group=group,
-            namespaced=False,
-            short="pc",
-            behaviour=PriorityClassBehaviour(),
-            generation=True,
-        )
+        _kind("priorityclasses PriorityClass pc", "counted", PriorityClassBehaviour(), group=group, namespaced=False)
     ]
-    stored = gangs[0] if gangs else "v1beta1"
     for version in gangs:
-        kinds.append(
-            _kind(
-                "workloads",
-                "Workload",
-                group=group,
-                version=version,
-                storage_version=f"{group}/{stored}",
-                unconditional_update=False,
-                shape=shapes.NATIVE_WORKLOAD,
-                behaviour=WorkloadBehaviour(version),
-            )
-        )
-        if version == "v1alpha1":
-            continue
-        kinds.append(
-            _kind(
-                "podgroups",
-                "PodGroup",
-                group=group,
-                version=version,
-                storage_version=f"{group}/{stored}",
-                status=True,
-                unconditional_update=False,
-                shape=shapes.NATIVE_POD_GROUP,
-                behaviour=PodGroupBehaviour(version),
-            )
-        )
+        kind = partial(_kind, group=group, version=version, storage_version=f"{group}/{gangs[0]}")
+        workload, pod_group = WorkloadBehaviour(version), PodGroupBehaviour(version)
+        kinds.append(kind("workloads Workload", "conditional", workload, shapes.NATIVE_WORKLOAD))
+        if version != "v1alpha1":
+            kinds.append(kind("podgroups PodGroup", "status conditional", pod_group, shapes.NATIVE_POD_GROUP))
         if version == "v1alpha3":
             kinds.append(
                 _kind(
-                    "compositepodgroups",
-                    "CompositePodGroup",
+                    "compositepodgroups CompositePodGroup",
+                    "status conditional",
+                    CompositePodGroupBehaviour(version),
+                    shapes.NATIVE_POD_GROUP,
                     group=group,
                     version=version,
-                    status=True,
-                    unconditional_update=False,
-                    shape=shapes.NATIVE_POD_GROUP,
-                    behaviour=CompositePodGroupBehaviour(version),
                 )
             )
     return kinds
 
 
 def _storage() -> list[Kind]:
-    def kind(plural: str, name: str, behaviour: Behaviour = BASE_BEHAVIOUR, **more: Any) -> Kind:
-        return _kind(
-            plural, name, group="storage.k8s.io", namespaced=False, returns_deleted=True, behaviour=behaviour, **more
-        )
-
+    kind = partial(_kind, group="storage.k8s.io", namespaced=False)
     return [
-        kind("storageclasses", "StorageClass", ClassBehaviour(), short="sc", shape=shapes.STORAGE_CLASS),
-        kind("csinodes", "CSINode", shape=shapes.CSI_NODE, unconditional_update=False),
-        kind("csidrivers", "CSIDriver", DriverBehaviour(), unconditional_update=False),
-        _kind("csistoragecapacities", "CSIStorageCapacity", group="storage.k8s.io", unconditional_update=False),
-        kind("volumeattachments", "VolumeAttachment", AttachmentBehaviour(), status=True, unconditional_update=False),
+        kind("storageclasses StorageClass sc", "returned", ClassBehaviour(), shapes.STORAGE_CLASS),
+        kind("csinodes CSINode", "returned conditional", shape=shapes.CSI_NODE),
+        kind("csidrivers CSIDriver", "returned conditional", DriverBehaviour()),
+        _kind("csistoragecapacities CSIStorageCapacity", "conditional", group="storage.k8s.io"),
+        kind("volumeattachments VolumeAttachment", "status returned conditional", AttachmentBehaviour()),
     ]
 
 
 def _devices() -> list[Kind]:
-    def kind(plural: str, name: str, behaviour: Behaviour = BASE_BEHAVIOUR, **more: Any) -> Kind:
-        return _kind(plural, name, group="resource.k8s.io", returns_deleted=True, behaviour=behaviour, **more)
-
+    kind = partial(_kind, group="resource.k8s.io")
     return [
-        kind("resourceclaims", "ResourceClaim", DeviceClaimBehaviour(), status=True, shape=shapes.RESOURCE_CLAIM),
-        kind("resourceclaimtemplates", "ResourceClaimTemplate", DeviceClaimBehaviour()),
+        kind("resourceclaims ResourceClaim", "status returned", DeviceClaimBehaviour(), shapes.RESOURCE_CLAIM),
+        kind("resourceclaimtemplates ResourceClaimTemplate", "returned", DeviceClaimBehaviour()),
         kind(
-            "resourceslices",
-            "ResourceSlice",
+            "resourceslices ResourceSlice",
+            "counted returned",
             namespaced=False,
-            generation=True,
             labels=(_label("spec.nodeName"), _label("spec.driver"), _label("spec.pool.name")),
             hidden_labels=_NO_NAMESPACE,
         ),
-        kind("deviceclasses", "DeviceClass", namespaced=False, generation=True),
-        kind("devicetaintrules", "DeviceTaintRule", namespaced=False, status=True, generation=True),
+        kind("deviceclasses DeviceClass", "counted returned", namespaced=False),
+        kind("devicetaintrules DeviceTaintRule", "status counted returned", namespaced=False),
     ]
 
 
 def _rbac() -> list[Kind]:
-    group = "rbac.authorization.k8s.io"
+    kind = partial(_kind, group="rbac.authorization.k8s.io")
     return [
-        _kind("roles", "Role", group=group, behaviour=RoleBehaviour()),
-        _kind("rolebindings", "RoleBinding", group=group, behaviour=BindingBehaviour()),
-        _kind(
-            "clusterroles",
-            "ClusterRole",
-            group=group,
-            namespaced=False,
-            shape=shapes.CLUSTER_ROLE,
-            behaviour=RoleBehaviour(),
-        ),
-        _kind("clusterrolebindings", "ClusterRoleBinding", group=group, namespaced=False, behaviour=BindingBehaviour()),
+        kind("roles Role", "", RoleBehaviour()),
+        kind("rolebindings RoleBinding", "", BindingBehaviour()),
+        kind("clusterroles ClusterRole", "", RoleBehaviour(), shapes.CLUSTER_ROLE, namespaced=False),
+        kind("clusterrolebindings ClusterRoleBinding", "", BindingBehaviour(), namespaced=False),
     ]
 
 
 def _extension() -> list[Kind]:
-    def kind(plural: str, name: str, behaviour: Behaviour, shape: MergeShape, *, status: bool = False) -> Kind:
-        return _kind(
-            plural,
-            name,
-            group="admissionregistration.k8s.io",
-            namespaced=False,
-            categories=("api-extensions",),
-            generation=True,
-            unconditional_update=False,
-            status=status,
-            shape=shape,
-            behaviour=behaviour,
-        )
-
-    hooks, policies = WebhookConfigurationBehaviour(), PolicyBehaviour()
-    bindings = PolicyBindingBehaviour()
+    kind = partial(_kind, group="admissionregistration.k8s.io", namespaced=False)
+    served, hooks = "extension counted conditional", WebhookConfigurationBehaviour()
     return [
-        kind("validatingwebhookconfigurations", "ValidatingWebhookConfiguration", hooks, shapes.WEBHOOKS),
-        kind("mutatingwebhookconfigurations", "MutatingWebhookConfiguration", hooks, shapes.WEBHOOKS),
-        kind("validatingadmissionpolicies", "ValidatingAdmissionPolicy", policies, shapes.POLICY, status=True),
-        kind("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", bindings, shapes.POLICY_BINDING),
+        kind("validatingwebhookconfigurations ValidatingWebhookConfiguration", served, hooks, shapes.WEBHOOKS),
+        kind("mutatingwebhookconfigurations MutatingWebhookConfiguration", served, hooks, shapes.WEBHOOKS),
+        kind(
+            "validatingadmissionpolicies ValidatingAdmissionPolicy",
+            f"{served} status",
+            PolicyBehaviour(),
+            shapes.POLICY,
+        ),
+        kind(
+            "validatingadmissionpolicybindings ValidatingAdmissionPolicyBinding",
+            served,
+            PolicyBindingBehaviour(),
+            shapes.POLICY_BINDING,
+        ),
     ]
 
 
 def _others() -> list[Kind]:
+    network = partial(_kind, group="networking.k8s.io")
+    access = partial(_kind, traits="posted", group="authorization.k8s.io")
+    identity = partial(_kind, traits="posted", group="authentication.k8s.io", namespaced=False)
     return [
-        _kind(
-            "leases",
-            "Lease",
-            group="coordination.k8s.io",
-            unconditional_update=False,
-            create_on_update=True,
-            behaviour=LeaseBehaviour(),
-        ),
-        _kind(
-            "endpointslices",
-            "EndpointSlice",
-            group="discovery.k8s.io",
-            generation=True,
-            behaviour=EndpointSliceBehaviour(),
-        ),
-        _kind("runtimeclasses", "RuntimeClass", group="node.k8s.io", namespaced=False, unconditional_update=False),
-        _kind(
-            "networkpolicies",
-            "NetworkPolicy",
-            group="networking.k8s.io",
-            short="netpol",
-            generation=True,
-            behaviour=NetworkPolicyBehaviour(),
-        ),
-        _kind(
-            "ingresses",
-            "Ingress",
-            group="networking.k8s.io",
-            short="ing",
-            status=True,
-            generation=True,
-            shape=shapes.INGRESS,
-            behaviour=IngressBehaviour(),
-        ),
-        _kind("ingressclasses", "IngressClass", group="networking.k8s.io", namespaced=False, generation=True),
-        *(
-            _kind(plural, kind, group=group, namespaced=namespaced, verbs=_CREATE_ONLY)
-            for group, plural, kind, namespaced in (
-                ("authorization.k8s.io", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False),
-                ("authorization.k8s.io", "selfsubjectrulesreviews", "SelfSubjectRulesReview", False),
-                ("authorization.k8s.io", "subjectaccessreviews", "SubjectAccessReview", False),
-                ("authorization.k8s.io", "localsubjectaccessreviews", "LocalSubjectAccessReview", True),
-                ("authentication.k8s.io", "selfsubjectreviews", "SelfSubjectReview", False),
-                ("authentication.k8s.io", "tokenreviews", "TokenReview", False),
-            )
-        ),
+        _kind("leases Lease", "conditional made-by-update", LeaseBehaviour(), group="coordination.k8s.io"),
+        _kind("endpointslices EndpointSlice", "counted", EndpointSliceBehaviour(), group="discovery.k8s.io"),
+        _kind("runtimeclasses RuntimeClass", "conditional", group="node.k8s.io", namespaced=False),
+        network("networkpolicies NetworkPolicy netpol", "counted", NetworkPolicyBehaviour()),
+        network("ingresses Ingress ing", "status counted", IngressBehaviour(), shapes.INGRESS),
+        network("ingressclasses IngressClass", "counted", namespaced=False),
+        access("selfsubjectaccessreviews SelfSubjectAccessReview", namespaced=False),
+        access("selfsubjectrulesreviews SelfSubjectRulesReview", namespaced=False),
+        access("subjectaccessreviews SubjectAccessReview", namespaced=False),
+        access("localsubjectaccessreviews LocalSubjectAccessReview"),
+        identity("selfsubjectreviews SelfSubjectReview"),
+        identity("tokenreviews TokenReview"),
     ]
 
 
