@@ -20,9 +20,8 @@ from spinney.api.struct import JSON
 from spinney.backends.builtin import every_backend
 from spinney.kube.client import Client
 from spinney.kube.webhooks.certificates import new_certificate, provision, service_names
-from spinney.kube.webhooks.process import LOOK_AGAIN_SECONDS, WebhookProcess
+from spinney.kube.webhooks.process import LOOK_AGAIN_SECONDS, WebhookProcess, distrust
 from spinney.kube.webhooks.server import ServicePlace
-from spinney.kube.webhooks.trust import distrust
 from spinney.operator.admission.webhooks import SERVICE, WEBHOOK_CONFIGURATIONS, register, webhook_process
 from spinney.operator.configuration import check
 from spinney.operator.operator import Operator, Settings

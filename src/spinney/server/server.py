@@ -15,11 +15,10 @@ from spinney.api.builtin_fields import field_table
 from spinney.runtime import Runtime
 from spinney.runtime.tasks import end
 from spinney.server.about.discovery import discovery_paths, serve_discovery
-from spinney.server.about.health import ENDPOINTS, HealthChecks
+from spinney.server.about.health import ENDPOINTS, HealthChecks, git_version, version_info
 from spinney.server.about.metrics import ServerMetrics
 from spinney.server.about.openapi import OpenApi
 from spinney.server.about.openapi_v2 import OpenApiV2
-from spinney.server.about.versions import git_version, version_info
 from spinney.server.admission.calling import HttpsCaller, WebhookCaller
 from spinney.server.admission.chain import AdmissionChain, MutatingPlugin
 from spinney.server.admission.policies import AdmissionPolicies
@@ -39,8 +38,7 @@ from spinney.server.background.orphaned_pods import OrphanedPods
 from spinney.server.background.protection import InUseProtection
 from spinney.server.background.quotas import QuotaKeeping
 from spinney.server.builtin.table import builtin_kinds
-from spinney.server.crd.definitions import COLLECTION, definition_kind
-from spinney.server.crd.installation import DefinedKinds
+from spinney.server.crd.definitions import COLLECTION, DefinedKinds, definition_kind
 from spinney.server.exchange.message import Request, Response
 from spinney.server.exchange.responding import failure, reply_json
 from spinney.server.exchange.status import StatusError, bad_request, internal_error, method_not_allowed, no_such_path

@@ -3,10 +3,15 @@
 The certificate is looked at again every little while, and so is what the API server was told: a renewed one is
 presented without the server going down, and a registration that was overwritten is put right. A renewed certificate
 is presented one look after its authority was registered, for API servers learn of that one by one; until then the
-former one, whose authority is still in the bundle, goes on. After each look the registration is read back and tried
-(:mod:`.trust`): a replica that would not be trusted is not ready.
+former one, whose authority is still in the bundle, goes on. After each look the registration is read back and used as
+the API server would use it, over a TLS connection that accepts only the authorities of its ``caBundle`` and only the
+name of its Service: a replica that would not be trusted is not ready.
 """
 
+import asyncio
+import base64
+import binascii
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -14,12 +19,12 @@ from typing import Final
 import structlog
 
 from spinney.api.resource import Resource
+from spinney.api.struct import JSON
 from spinney.kube.client import Client
-from spinney.kube.errors import KubeError
+from spinney.kube.errors import Forbidden, KubeError, NotFound
 from spinney.kube.webhooks.certificates import provision, service_names, still_trusts
 from spinney.kube.webhooks.configuration import WebhookServing
 from spinney.kube.webhooks.server import Reviewer, ServicePlace, WebhookServer, certificate_in
-from spinney.kube.webhooks.trust import distrust
 from spinney.runtime.certificates import ServingCertificate
 
 log = structlog.get_logger()
@@ -112,3 +117,42 @@ class WebhookProcess:
         """Have the API server ask here, and trust who signed the certificate; without that, others see to it."""
         if certificate.authority:
             await self._tell(certificate.authority)
+
+
+CONNECT_SECONDS: Final = 5.0
+
+
+async def distrust(client: Client, names: Mapping[str, Resource], port: int, host: str = "") -> str | None:
+    """Return why a review that one of these configurations asks for would fail here, or None.
+
+    A configuration that does not exist asks for none. One that may not be read is taken to be right.
+    """
+    for name, resource in names.items():
+        try:
+            found: JSON = await client.get(resource, name)
+        except (NotFound, Forbidden):
+            continue
+        for webhook in found.get("webhooks", ()):
+            problem = await _refusal(webhook.get("clientConfig", {}), port, host)
+            if problem is not None:
+                return f"{resource.kind} {name}: the API server would not trust this process: {problem}"
+    return None
+
+
+async def _refusal(told: JSON, port: int, host: str) -> str | None:
+    service = told.get("service")
+    if service is None:
+        return None  # it was told to ask elsewhere
+    try:
+        # As an API server does: the bundle alone, or without one whomever the system trusts.
+        context = ssl.create_default_context()
+        if told.get("caBundle"):
+            context = ssl.create_default_context(cadata=base64.b64decode(told["caBundle"], validate=True).decode())
+        async with asyncio.timeout(CONNECT_SECONDS):
+            name = f"{service['name']}.{service['namespace']}.svc"
+            _, writer = await asyncio.open_connection(host or "localhost", port, ssl=context, server_hostname=name)
+        writer.close()
+        await writer.wait_closed()
+    except (OSError, ValueError, binascii.Error) as error:  # what TLS refuses is an OSError
+        return str(error) or type(error).__name__
+    return None

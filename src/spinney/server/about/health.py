@@ -1,7 +1,12 @@
-"""Health: ``/livez``, ``/readyz`` and the older ``/healthz``, whole, in detail (``?verbose``) and check by check."""
+"""How the server is, and which Kubernetes it says it is.
 
+Health is at ``/livez``, ``/readyz`` and the older ``/healthz``: whole, in detail (``?verbose``) and check by check.
+"""
+
+import platform
 from collections.abc import Callable, Mapping
 
+from spinney.api.struct import JSON
 from spinney.server.exchange.message import Request, Response
 from spinney.server.exchange.status import no_such_path
 
@@ -47,3 +52,28 @@ class HealthChecks:
 def _text(status: int, text: str) -> Response:
     headers = {"content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff"}
     return Response(status, {**headers, "cache-control": "no-cache, private"}, text.encode())
+
+
+def git_version(kubernetes_version: str) -> str:
+    """Return the version clients parse: the Kubernetes minor that is played, marked as Spinney's."""
+    return f"v{kubernetes_version}.0+spinney"
+
+
+def version_info(kubernetes_version: str) -> JSON:
+    """Return the body of ``/version``."""
+    major, minor = kubernetes_version.split(".")
+    return {
+        "major": major,
+        "minor": minor,
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": str(int(minor) - 1),
+        "gitVersion": git_version(kubernetes_version),
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "none",
+        "compiler": f"python{platform.python_version()}",
+        "platform": f"{platform.system().lower()}/{platform.machine()}",
+    }

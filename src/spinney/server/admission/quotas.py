@@ -10,10 +10,9 @@ from spinney.api.quantity import ZERO, Quantity
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
 from spinney.server.exchange.status import StatusError, forbidden
-from spinney.server.quota.amounts import amounts, as_text, more_than, only, total
+from spinney.server.quota.amounts import amounts, as_text, more_than, only, total, with_usage
 from spinney.server.quota.book import QUOTAS, Account, Book, Quota
 from spinney.server.quota.scopes import is_terminating
-from spinney.server.quota.status import with_usage
 from spinney.server.quota.usage import (
     CLAIMS,
     DEVICE_CLAIMS,

@@ -3,8 +3,8 @@
 from spinney.api.keys import Key
 from spinney.runtime import Clock
 from spinney.server.background.worker import KeyQueue
+from spinney.server.quota.amounts import with_usage
 from spinney.server.quota.book import QUOTAS, Book
-from spinney.server.quota.status import with_usage
 from spinney.server.store import Store
 
 

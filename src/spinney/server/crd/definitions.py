@@ -11,6 +11,7 @@ from spinney.api.apiextensions import (
     CustomResourceDefinition,
     CustomResourceVersion,
 )
+from spinney.api.keys import Key
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, convert
 from spinney.api.time import timestamp
@@ -18,10 +19,12 @@ from spinney.server.crd.behaviour import CustomBehaviour
 from spinney.server.crd.formats import unrecognized
 from spinney.server.crd.structure import shape_of
 from spinney.server.exchange.status import Cause, invalid_value, required, unsupported_value
+from spinney.server.kinds import KindRegistry
 from spinney.server.kinds.kind import Behaviour, FieldLabel, Kind, ScalePaths
 from spinney.server.kinds.shape import MergeShape
 from spinney.server.kinds.shapes import CUSTOM_RESOURCE_DEFINITION as DEFINITION_SHAPE
 from spinney.server.kinds.shapes import METADATA
+from spinney.server.store import Collection, Store, StoreEvent
 
 COLLECTION = str(CUSTOM_RESOURCE_DEFINITION)
 _BAD_SCHEMA = (
@@ -199,3 +202,37 @@ def _condition(kind: str, reason: str, message: str, now: datetime) -> JSON:
 
 def _steps(path: Any) -> tuple[str, ...]:
     return tuple(str(path).lstrip(".").split(".")) if path else ()
+
+
+class DefinedKinds:
+    """Serves the kinds of every stored definition; listens to the store."""
+
+    def __init__(self, store: Store, registry: KindRegistry) -> None:
+        self._store = store
+        self._registry = registry
+        self._installed: dict[Key, list[Kind]] = {}
+        self._specs: dict[Key, object] = {}
+        store.listen(self._on_write)
+
+    def _on_write(self, collection: Collection, event: StoreEvent) -> None:
+        if collection.name != COLLECTION:
+            return
+        key = event.record.key
+        if event.type == "DELETED":
+            self._uninstall(key)
+            return
+        obj = event.record.decode()
+        if self._specs.get(key) == obj["spec"]:
+            return
+        kinds = kinds_of(obj)
+        self._uninstall(key)
+        for kind in kinds:
+            self._store.open(kind.storage, kind.field_values)
+            self._registry.add(kind)
+        self._installed[key] = kinds
+        self._specs[key] = obj["spec"]
+
+    def _uninstall(self, key: Key) -> None:
+        for kind in self._installed.pop(key, ()):
+            self._registry.remove(kind)
+        self._specs.pop(key, None)

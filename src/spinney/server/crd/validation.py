@@ -5,14 +5,14 @@ compiled validator; lists that are maps or sets are checked for duplicates here.
 was not touched is tolerated, so that a stricter schema does not lock old objects.
 """
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import jsonschema_rs
 
 from spinney.api.field_error import shown
 from spinney.api.struct import JSON
 from spinney.server.crd.formats import BOUNDS, CALLED, STRINGS
-from spinney.server.crd.patterns import grouped_flags
 from spinney.server.exchange.status import (
     Cause,
     bad_request,
@@ -199,3 +199,31 @@ def _repeated(items: list[Any], schema: JSON, path: str) -> list[Cause]:
             causes.append(duplicate_value(f"{path}[{index}]", told))
         seen.append(identity)
     return causes
+
+
+_TOKEN: Final = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?(?P<flags>[a-zA-Z]*-?[a-zA-Z]+)\)|[()|]|[^\\\[()|]+|.", re.S
+)
+
+
+def grouped_flags(pattern: str) -> str:
+    """Return a pattern in which flags such as ``(?i)`` hold in a group: up to the end of the one around them."""
+    if "(?" not in pattern:
+        return pattern
+    written: list[str] = []
+    open_flags: list[list[str]] = [[]]  # of each group around, the flags set in it so far
+    for token in _TOKEN.finditer(pattern):
+        text, flags = token[0], token["flags"]
+        if flags is not None:
+            open_flags[-1].append(flags)
+            written.append(f"(?{flags}:")
+            continue
+        if text == "(":
+            open_flags.append([])
+        elif text == ")" and len(open_flags) > 1:
+            written.append(")" * len(open_flags.pop()))
+        elif text == "|":  # each alternative has the flags
+            written.append(")" * len(open_flags[-1]))
+            text += "".join(f"(?{each}:" for each in open_flags[-1])
+        written.append(text)
+    return "".join(written) + ")" * len(open_flags[0])

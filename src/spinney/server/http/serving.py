@@ -2,21 +2,28 @@
 
 Loopback only, unless told otherwise. A request that is malformed, too large or too slow gets an error or loses its
 connection; a watcher that does not read is cut off. Nothing a client does holds up another or grows without bound.
+
+A connection is a stranger's until a request on it has shown a token. When there are too many, the oldest stranger's is
+closed to make room; where all belong to known clients, the new one is.
 """
 
 import asyncio
+import base64
 import ipaddress
 import resource
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import structlog
+import yaml
 from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
 
 from spinney.runtime.certificates import ServingCertificate, serving_certificate
+from spinney.runtime.private_files import write_private
 from spinney.runtime.serving import stop_serving
 from spinney.server.authentication.identity import identity
 from spinney.server.authentication.tokens import InvalidToken
@@ -25,9 +32,38 @@ from spinney.server.exchange.message import Request, Response
 from spinney.server.exchange.responding import failure
 from spinney.server.exchange.status import StatusError, too_many_requests, unauthorized
 from spinney.server.exchange.user import ANONYMOUS, User
-from spinney.server.http.connections import BoundedServer
-from spinney.server.http.kubeconfig import kubeconfig, write_kubeconfig
 from spinney.server.server import ApiServer
+
+
+class BoundedServer(web.Server):
+    """Serves HTTP on at most ``limit`` connections. Mutable: knows which are open, and which are strangers'."""
+
+    def __init__(self, handler: Any, *, limit: int, **options: Any) -> None:
+        super().__init__(handler, **options)
+        self._limit = limit
+        self._open: set[RequestHandler] = set()
+        self._strangers: dict[RequestHandler, asyncio.Transport] = {}
+
+    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
+        """Take a new connection, and close the oldest stranger's if that is one too many."""
+        super().connection_made(handler, transport)
+        self._open.add(handler)
+        self._strangers[handler] = transport
+        if len(self._open) > self._limit:
+            oldest = next(iter(self._strangers))
+            self._open.discard(oldest)
+            self._strangers.pop(oldest).abort()
+
+    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
+        """Forget a connection."""
+        super().connection_lost(handler, exc)
+        self._open.discard(handler)
+        self._strangers.pop(handler, None)
+
+    def know(self, handler: RequestHandler) -> None:
+        """Take a connection for one of a known client."""
+        self._strangers.pop(handler, None)
+
 
 log = structlog.get_logger()
 
@@ -264,3 +300,28 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+_NAME = "spinney"
+
+
+def kubeconfig(url: str, *, token: str, authority: bytes | None) -> str:
+    """Return a kubeconfig for the server at ``url``."""
+    cluster = {"server": url}
+    if authority is not None:
+        cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": _NAME, "cluster": cluster}],
+        "users": [{"name": _NAME, "user": {"token": token}}],
+        "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": _NAME, "namespace": "default"}}],
+        "current-context": _NAME,
+    }
+    return yaml.safe_dump(content, sort_keys=False)
+
+
+def write_kubeconfig(path: Path, content: str) -> None:
+    """Write a kubeconfig that only its owner can read; it is never there half written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_private(path, content.encode())

@@ -67,3 +67,12 @@ def of_pod(spec: JSON, field: str) -> dict[str, Quantity]:
         before = most(before, own)
     said = amounts((spec.get("resources") or {}).get(field))
     return most(found, before) | only(said, ("cpu", "memory"))
+
+
+def with_usage(quota: JSON, used: Mapping[str, Quantity]) -> JSON | None:
+    """Return a ResourceQuota whose status says what is used, or ``None`` if it says so already."""
+    hard = (quota.get("spec") or {}).get("hard") or {}
+    status = quota.get("status") or {}
+    if amounts(status.get("used")) == dict(used) and amounts(status.get("hard")) == amounts(hard):
+        return None
+    return {**quota, "status": {"hard": hard, "used": written(used)}}

@@ -1,13 +1,13 @@
 """What the kinds that people look up are for, in our own words: the texts that ``kubectl explain`` shows.
 
 A text belongs to a type (``core.Pod``, in every version) or to a field of one. The types are the kinds themselves and
-what stands one level below them; deeper ones have names and types only. One module has the texts of one group.
+what stands one level below them; deeper ones have names and types only.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-from spinney.server.about.descriptions import coordination, core, meta, pods, resource, scheduling, workloads
+from spinney.server.about.descriptions import core, groups, pods
 from spinney.server.about.descriptions.texts import ITSELF, Texts
 
 OF_ALL: Final[Texts] = {  # of the fields that every object has
@@ -17,15 +17,7 @@ OF_ALL: Final[Texts] = {  # of the fields that every object has
     "spec": "What is wanted.",
     "status": "What was last seen. Written by the system; a client only reads it.",
 }
-DESCRIBED: Final[Mapping[str, Texts]] = {  # the texts by group and type
-    **meta.TYPES,
-    **core.TYPES,
-    **pods.TYPES,
-    **scheduling.TYPES,
-    **resource.TYPES,
-    **coordination.TYPES,
-    **workloads.TYPES,
-}
+DESCRIBED: Final[Mapping[str, Texts]] = {**core.TYPES, **pods.TYPES, **groups.TYPES}  # by group and type
 
 
 def description(message: str, field: str = ITSELF) -> str:

@@ -4,6 +4,7 @@ A budget's status (``disruptionsAllowed``) is kept by a controller. Where none r
 healthy pods that the budget selects, so that a budget means something in a cluster of only server and nodes.
 """
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,7 +14,6 @@ from spinney.api.time import parse_timestamp, timestamp
 from spinney.server.exchange.status import Cause, StatusError, bad_request, internal_error, too_many_requests
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.deleting import delete, delete_options
-from spinney.server.operations.pods.budgets import allowed_disruptions
 from spinney.server.operations.reading import get
 from spinney.server.operations.write import WriteOptions
 from spinney.server.store import Record
@@ -98,3 +98,53 @@ def _refused(name: str, healthy: int, desired: int) -> StatusError:
         "Cannot evict pod as it would violate the pod's disruption budget.",
         causes=[Cause("DisruptionBudget", "", detail)],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a budget allows, and the counts it comes from."""
+
+    allowed: int
+    healthy: int
+    desired: int
+
+
+def allowed_disruptions(context: Context, budget: JSON) -> Allowance:
+    """Return what the budget allows: from its status if a controller keeps it, else by counting pods."""
+    status = budget.get("status") or {}
+    observed = status.get("observedGeneration", 0)
+    if observed and observed >= budget["metadata"].get("generation", 0):
+        return Allowance(
+            status.get("disruptionsAllowed", 0), status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+        )
+    return _counted(context, budget)
+
+
+def _counted(context: Context, budget: JSON) -> Allowance:
+    spec = budget.get("spec") or {}
+    selector = convert(LabelSelector, spec.get("selector") or {})
+    disrupted = _recent((budget.get("status") or {}).get("disruptedPods") or {}, context.runtime.clock.now())
+    expected = healthy = 0
+    for record in context.store.records("pods", budget["metadata"]["namespace"]):
+        if not selector.matches(record.labels):
+            continue
+        pod = record.decode()
+        if (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}:
+            continue
+        expected += 1
+        healthy += not record.deleting and record.key.name not in disrupted and is_ready(pod)
+    desired = _desired(spec, expected)
+    return Allowance(max(0, healthy - desired), healthy, desired)
+
+
+def _desired(spec: JSON, expected: int) -> int:
+    if "minAvailable" in spec:
+        return _scaled(spec["minAvailable"], expected)
+    return max(0, expected - _scaled(spec.get("maxUnavailable", 1), expected))
+
+
+def _scaled(value: object, of: int) -> int:
+    """Return a count, or a percentage of ``of`` rounded up."""
+    if isinstance(value, str) and value.endswith("%"):
+        return -(-int(value[:-1]) * of // 100)
+    return int(str(value))

@@ -1,7 +1,8 @@
-"""``kubectl logs``: what a simulated container has to say.
+"""``kubectl logs``, and what else wants something of a program: what a simulated container has to say.
 
 No program runs in a simulated pod, so its log holds what happened to the container: when it started, and how it ended.
-A client that follows a log gets each line when it is written; the answer ends with the container or its pod.
+A client that follows a log gets each line when it is written; the answer ends with the container or its pod. Who wants
+to reach into a container (``kubectl exec``, ``attach``, ``port-forward``, a proxy) is refused, with the reason.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -9,7 +10,7 @@ from datetime import datetime, timedelta
 
 from spinney.api.struct import JSON
 from spinney.server.exchange.message import Response
-from spinney.server.exchange.status import bad_request
+from spinney.server.exchange.status import StatusError, bad_request
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.reading import get
 
@@ -142,3 +143,21 @@ def _number(query: Mapping[str, str], name: str) -> int | None:
 
 def _text(line: Line, *, stamped: bool) -> bytes:
     return (f"{line[0]} {line[1]}\n" if stamped else f"{line[1]}\n").encode()
+
+
+INSIDE = ("attach", "exec", "portforward", "proxy")
+"""The subresources that connect to a program."""
+
+
+def nothing_inside(context: Context, target: Target) -> StatusError:
+    """Say that there is no program to connect to; what is not there is a 404 as ever."""
+    found = get(context, target)
+    name = target.key.name
+    match target.resource.plural:
+        case "nodes":
+            return bad_request(f"node {name} is simulated: there is no kubelet on it to connect to")
+        case "services":
+            return bad_request(f"service {name} leads to simulated pods: there is no program in them to connect to")
+    if not (found.decode().get("spec") or {}).get("nodeName"):
+        return bad_request(f"pod {name} does not have a host assigned")
+    return bad_request(f"pod {name} runs on a simulated node: there is no program in it to connect to")
