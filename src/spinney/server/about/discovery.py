@@ -16,31 +16,26 @@ from spinney.server.rest.routing import offered
 
 _AGGREGATED = "apidiscovery.k8s.io"
 _STABILITY = {"": 2, "beta": 1, "alpha": 0}
-_PREFERRED = {
-    group: rank
-    for rank, group in enumerate(
-        (
-            "apps",
-            "events.k8s.io",
-            "authentication.k8s.io",
-            "authorization.k8s.io",
-            "autoscaling",
-            "batch",
-            "certificates.k8s.io",
-            "networking.k8s.io",
-            "policy",
-            "rbac.authorization.k8s.io",
-            "storage.k8s.io",
-            "admissionregistration.k8s.io",
-            "apiextensions.k8s.io",
-            "scheduling.k8s.io",
-            "coordination.k8s.io",
-            "node.k8s.io",
-            "discovery.k8s.io",
-            "resource.k8s.io",
-        )
-    )
-}
+_PREFERRED = [
+    "apps",
+    "events.k8s.io",
+    "authentication.k8s.io",
+    "authorization.k8s.io",
+    "autoscaling",
+    "batch",
+    "certificates.k8s.io",
+    "networking.k8s.io",
+    "policy",
+    "rbac.authorization.k8s.io",
+    "storage.k8s.io",
+    "admissionregistration.k8s.io",
+    "apiextensions.k8s.io",
+    "scheduling.k8s.io",
+    "coordination.k8s.io",
+    "node.k8s.io",
+    "discovery.k8s.io",
+    "resource.k8s.io",
+]
 
 
 def serve_discovery(registry: KindRegistry, request: Request) -> Response:
@@ -91,7 +86,9 @@ def versions_of(registry: KindRegistry, group: str) -> list[str]:
 def _groups(registry: KindRegistry) -> list[str]:
     """Return the groups in Kubernetes' order of preference, which decides what a name means that several have."""
     groups = dict.fromkeys(kind.resource.group for kind in registry if kind.resource.group)
-    return sorted(groups, key=lambda group: (_PREFERRED.get(group, len(_PREFERRED)), group))
+    return sorted(
+        groups, key=lambda group: (_PREFERRED.index(group) if group in _PREFERRED else len(_PREFERRED), group)
+    )
 
 
 def _group(registry: KindRegistry, group: str) -> JSON:
@@ -99,54 +96,53 @@ def _group(registry: KindRegistry, group: str) -> JSON:
     return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
 
-_CONNECTING = {
-    "attach": "PodAttachOptions",
-    "exec": "PodExecOptions",
-    "portforward": "PodPortForwardOptions",
+_SHOWN = {  # what subresources answer with, where that is not the object: group, version and kind
+    "attach": ("", "v1", "PodAttachOptions"),
+    "binding": ("", "v1", "Binding"),
+    "eviction": ("policy", "v1", "Eviction"),
+    "exec": ("", "v1", "PodExecOptions"),
+    "portforward": ("", "v1", "PodPortForwardOptions"),
+    "scale": ("autoscaling", "v1", "Scale"),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest"),
 }
 
 
 def _subresources(kind: Kind) -> list[tuple[str, tuple[str, ...], JSON]]:
     """Return name, verbs and response kind of every subresource."""
     resource = kind.resource
-    own: JSON = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+    shown = {**_SHOWN, "proxy": ("", "v1", f"{resource.kind}ProxyOptions")}
     found = []
     for name in [*(["status"] if kind.status else []), *(["scale"] if kind.scale else []), *kind.subresources]:
-        shown = own
-        if name == "scale":
-            shown = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
-        elif name == "eviction":
-            shown = {"group": "policy", "version": "v1", "kind": "Eviction"}
-        elif name == "token":
-            shown = {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenRequest"}
-        elif name == "binding":
-            shown = {"group": "", "version": "v1", "kind": "Binding"}
-        elif name == "proxy":
-            shown = {"group": "", "version": "v1", "kind": f"{resource.kind}ProxyOptions"}
-        elif name in _CONNECTING:
-            shown = {"group": "", "version": "v1", "kind": _CONNECTING[name]}
-        found.append((name, offered(Target(kind, subresource=name)), shown))
+        answer = shown.get(name, (resource.group, resource.version, resource.kind))
+        response_kind: JSON = dict(zip(("group", "version", "kind"), answer, strict=True))
+        found.append((name, offered(Target(kind, subresource=name)), response_kind))
     return found
+
+
+def _kinds(registry: KindRegistry, group: str, version: str) -> list[Kind]:
+    return [kind for kind in registry if (kind.resource.group, kind.resource.version) == (group, version)]
+
+
+def _called(kind: Kind) -> JSON:
+    """Return what a kind also goes by, as far as there is something."""
+    names = {"shortNames": list(kind.resource.short_names), "categories": list(kind.categories)}
+    return {name: listed for name, listed in names.items() if listed}
 
 
 def _resource_list(registry: KindRegistry, group: str, version: str) -> Response:
     resources: list[JSON] = []
-    for kind in registry:
+    for kind in _kinds(registry, group, version):
         resource = kind.resource
-        if (resource.group, resource.version) != (group, version):
-            continue
-        entry: JSON = {
-            "name": resource.plural,
-            "singularName": kind.singular,
-            "namespaced": resource.namespaced,
-            "kind": resource.kind,
-            "verbs": list(kind.verbs),
-        }
-        if resource.short_names:
-            entry["shortNames"] = list(resource.short_names)
-        if kind.categories:
-            entry["categories"] = list(kind.categories)
-        resources.append(entry)
+        resources.append(
+            {
+                "name": resource.plural,
+                "singularName": kind.singular,
+                "namespaced": resource.namespaced,
+                "kind": resource.kind,
+                "verbs": list(kind.verbs),
+                **_called(kind),
+            }
+        )
         for name, verbs, shown in _subresources(kind):
             below: JSON = {
                 "name": f"{resource.plural}/{name}",
@@ -165,21 +161,16 @@ def _resource_list(registry: KindRegistry, group: str, version: str) -> Response
 
 
 def _aggregated(registry: KindRegistry, request: Request, *, legacy: bool, version: str) -> Response:
-    groups = [""] if legacy else _groups(registry)
     items = [
         {
             "metadata": {"name": group} if group else {},
             "versions": [_version(registry, group, each) for each in versions_of(registry, group)],
         }
-        for group in groups
+        for group in ([""] if legacy else _groups(registry))
     ]
+    api_version = f"{_AGGREGATED}/{version}"
     body = msgspec.json.encode(
-        {
-            "kind": "APIGroupDiscoveryList",
-            "apiVersion": f"{_AGGREGATED}/{version}",
-            "metadata": {},
-            "items": items,
-        }
+        {"kind": "APIGroupDiscoveryList", "apiVersion": api_version, "metadata": {}, "items": items}
     )
     etag = '"' + hashlib.sha256(body).hexdigest()[:32].upper() + '"'
     content_type = f"application/json;g={_AGGREGATED};v={version};as=APIGroupDiscoveryList"
@@ -192,27 +183,21 @@ def _aggregated(registry: KindRegistry, request: Request, *, legacy: bool, versi
 
 def _version(registry: KindRegistry, group: str, version: str) -> JSON:
     resources = []
-    for kind in registry:
+    for kind in _kinds(registry, group, version):
         resource = kind.resource
-        if (resource.group, resource.version) != (group, version):
-            continue
         entry: JSON = {
             "resource": resource.plural,
             "responseKind": _response_kind(kind, {"group": group, "version": version, "kind": resource.kind}),
             "scope": "Namespaced" if resource.namespaced else "Cluster",
             "singularResource": kind.singular,
             "verbs": list(kind.verbs),
+            **_called(kind),
         }
-        if resource.short_names:
-            entry["shortNames"] = list(resource.short_names)
-        if kind.categories:
-            entry["categories"] = list(kind.categories)
-        below = [
-            {"subresource": name, "responseKind": _response_kind(kind, shown), "verbs": list(verbs)}
-            for name, verbs, shown in _subresources(kind)
-        ]
-        if below:
-            entry["subresources"] = below
+        if below := _subresources(kind):
+            entry["subresources"] = [
+                {"subresource": name, "responseKind": _response_kind(kind, shown), "verbs": list(verbs)}
+                for name, verbs, shown in below
+            ]
         resources.append(entry)
     return {"version": version, "resources": resources, "freshness": "Current"}
 

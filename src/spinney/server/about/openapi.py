@@ -7,6 +7,7 @@ fields, and their descriptions from :mod:`spinney.server.about.descriptions`.
 
 import hashlib
 import operator
+from collections.abc import Iterable
 
 import msgspec
 
@@ -20,6 +21,7 @@ from spinney.server.exchange.status import no_such_path
 from spinney.server.kinds import Kind, KindRegistry
 
 _METADATA = "meta.v1.ObjectMeta"
+_KIND = "x-kubernetes-group-version-kind"
 _COLLECTION = {"list": "list", "create": "post", "deletecollection": "deletecollection"}  # verb -> its name here
 _OBJECT = {"get": "get", "update": "put", "patch": "patch", "delete": "delete"}
 _SUBRESOURCE = {"get": "get", "update": "put", "patch": "patch"}
@@ -68,20 +70,21 @@ class OpenApi:
         if name:
             return reply(self._document(name))
         paths = {}
-        for each in dict.fromkeys(_document_name(kind) for kind in self._registry):
+        for each in self._names():
             digest = hashlib.sha256(self._document(each)).hexdigest()[:32].upper()
             paths[each] = {"serverRelativeURL": f"/openapi/v3/{each}?hash={digest}"}
         return reply(msgspec.json.encode({"paths": paths}))
 
     def paths(self) -> list[str]:
         """Return where the documents are."""
-        names = dict.fromkeys(_document_name(kind) for kind in self._registry)
-        return ["/openapi/v3", *(f"/openapi/v3/{name}" for name in names)]
+        return ["/openapi/v3", *(f"/openapi/v3/{name}" for name in self._names())]
 
     def documents(self) -> list[JSON]:
         """Return every document, decoded."""
-        names = dict.fromkeys(_document_name(kind) for kind in self._registry)
-        return [msgspec.json.decode(self._document(name)) for name in names]
+        return [msgspec.json.decode(self._document(name)) for name in self._names()]
+
+    def _names(self) -> Iterable[str]:
+        return dict.fromkeys(_document_name(kind) for kind in self._registry)
 
     def _document(self, name: str) -> bytes:
         kinds = [kind for kind in self._registry if _document_name(kind) == name]
@@ -125,20 +128,18 @@ def _custom_name(kind: Kind) -> str:
     return ".".join([*reversed(resource.group.split(".")), resource.version, resource.kind])
 
 
-def _schema(kind: Kind, schema: JSON) -> JSON:
+def _identity(kind: Kind) -> JSON:
     resource = kind.resource
+    return {"group": resource.group, "version": resource.version, "kind": resource.kind}
+
+
+def _schema(kind: Kind, schema: JSON) -> JSON:
     properties = {**schema.get("properties", {})}
     for name in ("apiVersion", "kind"):
         properties.setdefault(name, {"type": "string", "description": OF_ALL[name]})
     if kind.custom:
         properties["metadata"] = {"allOf": [{"$ref": f"#/components/schemas/{schema_name(_METADATA)}"}]}
-    return {
-        **schema,
-        "properties": properties,
-        "x-kubernetes-group-version-kind": [
-            {"group": resource.group, "version": resource.version, "kind": resource.kind}
-        ],
-    }
+    return {**schema, "properties": properties, _KIND: [_identity(kind)]}
 
 
 def _paths(kind: Kind, schema: str) -> JSON:
@@ -170,11 +171,7 @@ def _operation(kind: Kind, verb: str, action: str, schema: str) -> JSON:
         "parameters": [{"name": name, "in": "query", "schema": {"type": each}} for name, each in _QUERY[verb].items()],
         "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": answer}}}},
         "x-kubernetes-action": action,
-        "x-kubernetes-group-version-kind": {
-            "group": resource.group,
-            "version": resource.version,
-            "kind": resource.kind,
-        },
+        _KIND: _identity(kind),
     }
     if verb in {"create", "update"}:
         described["requestBody"] = {"required": True, "content": {"application/json": {"schema": reference}}}

@@ -1,5 +1,6 @@
 """The rules of webhook configurations: only what can be asked may be stored."""
 
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,40 +17,37 @@ _UNREADABLE = (msgspec.ValidationError, AttributeError, KeyError, TypeError, Val
 class WebhookConfigurationBehaviour(Behaviour):
     """Validating and mutating webhook configurations."""
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
-        causes = []
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
         for index, hook in enumerate(obj.get("webhooks") or ()):
             path = f"webhooks[{index}]"
             try:
                 read = webhook(hook)
             except _UNREADABLE as error:
-                causes.append(invalid_value(path, hook.get("name"), f"cannot be read: {error}"))
+                yield invalid_value(path, hook.get("name"), f"cannot be read: {error}")
                 continue
             if not read.name:
-                causes.append(required(f"{path}.name"))
+                yield required(f"{path}.name")
             if not read.client.get("url") and not read.client.get("service"):
-                causes.append(required(f"{path}.clientConfig", "exactly one of url or service is required"))
+                yield required(f"{path}.clientConfig", "exactly one of url or service is required")
             elif url := read.client.get("url"):
-                causes += _url_causes(str(url), f"{path}.clientConfig.url")
-        return causes
+                yield from _url_causes(str(url), f"{path}.clientConfig.url")
 
 
-def _url_causes(url: str, path: str) -> list[Cause]:
+def _url_causes(url: str, path: str) -> Iterator[Cause]:
     """Check where a webhook is said to be: reviews hold Secrets, and travel over TLS or not at all."""
     try:
         parts = urlsplit(url)
         host = parts.hostname
     except ValueError as error:
-        return [required(path, f"url must be a valid URL: {error}; desired format: {_FORM}")]
-    causes = []
+        yield required(path, f"url must be a valid URL: {error}; desired format: {_FORM}")
+        return
     if parts.scheme != "https":
-        causes.append(invalid_value(path, url, f"'https' is the only allowed URL scheme; desired format: {_FORM}"))
+        yield invalid_value(path, url, f"'https' is the only allowed URL scheme; desired format: {_FORM}")
     if not host:
-        causes.append(invalid_value(path, url, f"host must be specified; desired format: {_FORM}"))
+        yield invalid_value(path, url, f"host must be specified; desired format: {_FORM}")
     if parts.username or parts.password:
-        causes.append(invalid_value(path, url, "user information is not permitted in the URL"))
+        yield invalid_value(path, url, "user information is not permitted in the URL")
     if parts.fragment:
-        causes.append(invalid_value(path, url, "fragments are not permitted in the URL"))
+        yield invalid_value(path, url, "fragments are not permitted in the URL")
     if parts.query:
-        causes.append(invalid_value(path, url, "query parameters not permitted in the URL"))
-    return causes
+        yield invalid_value(path, url, "query parameters not permitted in the URL")

@@ -37,18 +37,19 @@ class PolicyBehaviour(Behaviour):
         spec.setdefault("failurePolicy", "Fail")
         _fill_matching(spec.get("matchConstraints"))
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
         spec = obj.get("spec") or {}
         if subresource or (old is not None and spec == old.get("spec")):
-            return []
-        causes = list(_matching_causes("spec.matchConstraints", spec.get("matchConstraints"), needed=True))
+            return
+        yield from list(_matching_causes("spec.matchConstraints", spec.get("matchConstraints"), needed=True))
         if spec.get("failurePolicy") not in _FAILURES:
-            causes.append(unsupported_value("spec.failurePolicy", spec.get("failurePolicy"), _FAILURES))
+            yield unsupported_value("spec.failurePolicy", spec.get("failurePolicy"), _FAILURES)
         if params := spec.get("paramKind"):
-            causes += [required(f"spec.paramKind.{name}") for name in ("apiVersion", "kind") if not params.get(name)]
+            yield from (required(f"spec.paramKind.{name}") for name in ("apiVersion", "kind") if not params.get(name))
         if not spec.get("validations") and not spec.get("auditAnnotations"):
-            causes += [required("spec.validations"), required("spec.auditAnnotations")]
-        return [*causes, *_expression_causes(spec)]
+            yield required("spec.validations")
+            yield required("spec.auditAnnotations")
+        yield from _expression_causes(spec)
 
 
 class PolicyBindingBehaviour(Behaviour):
@@ -57,12 +58,13 @@ class PolicyBindingBehaviour(Behaviour):
     def fill_defaults(self, obj: JSON) -> None:
         _fill_matching((obj.get("spec") or {}).get("matchResources"))
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
         spec = obj.get("spec") or {}
-        causes = list(_matching_causes("spec.matchResources", spec.get("matchResources"), needed=False))
+        yield from list(_matching_causes("spec.matchResources", spec.get("matchResources"), needed=False))
         if not spec.get("policyName"):
-            causes.append(required("spec.policyName"))
-        return [*causes, *_action_causes(spec.get("validationActions") or []), *_param_causes(spec.get("paramRef"))]
+            yield required("spec.policyName")
+        yield from _action_causes(spec.get("validationActions") or [])
+        yield from _param_causes(spec.get("paramRef"))
 
 
 def _fill_matching(described: JSON | None) -> None:

@@ -1,5 +1,6 @@
 """What is special about roles and bindings: their rules must make sense, and a binding never changes its role."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from spinney.api.rbac import GROUP
@@ -13,12 +14,10 @@ _SUBJECTS = ("ServiceAccount", "User", "Group")
 class RoleBehaviour(Behaviour):
     """Roles and cluster roles."""
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
         namespaced = obj.get("kind") == "Role"
-        causes: list[Cause] = []
         for index, rule in enumerate(obj.get("rules") or ()):
-            causes += _rule_causes(rule, f"rules[{index}]", namespaced=namespaced)
-        return causes
+            yield from _rule_causes(rule, f"rules[{index}]", namespaced=namespaced)
 
 
 class BindingBehaviour(Behaviour):
@@ -49,42 +48,38 @@ class BindingBehaviour(Behaviour):
         return causes
 
 
-def _rule_causes(rule: JSON, path: str, *, namespaced: bool) -> list[Cause]:
-    causes: list[Cause] = []
+def _rule_causes(rule: JSON, path: str, *, namespaced: bool) -> Iterator[Cause]:
     if not rule.get("verbs"):
-        causes.append(required(f"{path}.verbs", "verbs must contain at least one value"))
+        yield required(f"{path}.verbs", "verbs must contain at least one value")
     if rule.get("nonResourceURLs"):
         if namespaced:
             detail = "namespaced rules cannot apply to non-resource URLs"
-            causes.append(invalid_value(f"{path}.nonResourceURLs", rule["nonResourceURLs"], detail))
+            yield invalid_value(f"{path}.nonResourceURLs", rule["nonResourceURLs"], detail)
         if rule.get("apiGroups") or rule.get("resources") or rule.get("resourceNames"):
             detail = "rules cannot apply to both regular resources and non-resource URLs"
-            causes.append(invalid_value(f"{path}.nonResourceURLs", rule["nonResourceURLs"], detail))
-        return causes
+            yield invalid_value(f"{path}.nonResourceURLs", rule["nonResourceURLs"], detail)
+        return
     for field, detail in (
         ("apiGroups", "resource rules must supply at least one api group"),
         ("resources", "resource rules must supply at least one resource"),
     ):
         if not rule.get(field):
-            causes.append(required(f"{path}.{field}", detail))
-    return causes
+            yield required(f"{path}.{field}", detail)
 
 
-def _subject_causes(subject: Any, path: str, *, namespaced: bool) -> list[Cause]:
-    causes: list[Cause] = []
+def _subject_causes(subject: Any, path: str, *, namespaced: bool) -> Iterator[Cause]:
     if not subject.get("name"):
-        causes.append(required(f"{path}.name"))
+        yield required(f"{path}.name")
     kind = subject.get("kind", "")
     if kind not in _SUBJECTS:
-        causes.append(unsupported_value(f"{path}.kind", kind, _SUBJECTS))
+        yield unsupported_value(f"{path}.kind", kind, _SUBJECTS)
     elif kind == "ServiceAccount":
         if subject.get("apiGroup"):
-            causes.append(unsupported_value(f"{path}.apiGroup", subject["apiGroup"], ("",)))
+            yield unsupported_value(f"{path}.apiGroup", subject["apiGroup"], ("",))
         if not namespaced and not subject.get("namespace"):
-            causes.append(required(f"{path}.namespace"))
+            yield required(f"{path}.namespace")
     else:
         if subject.get("apiGroup") not in {None, GROUP}:
-            causes.append(unsupported_value(f"{path}.apiGroup", subject.get("apiGroup"), (GROUP,)))
+            yield unsupported_value(f"{path}.apiGroup", subject.get("apiGroup"), (GROUP,))
         if subject.get("namespace"):
-            causes.append(forbidden_value(f"{path}.namespace", "only service accounts have a namespace"))
-    return causes
+            yield forbidden_value(f"{path}.namespace", "only service accounts have a namespace")

@@ -5,7 +5,7 @@ the spelling of a form that is no longer served, so that a client of ``v1`` can 
 nothing is lost. How scaling behaves is written in the names of Kubernetes' internal type.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -55,19 +55,17 @@ class AutoscalerBehaviour(Behaviour):
     def prepare_create(self, obj: JSON, now: datetime) -> None:
         obj["status"] = {"currentMetrics": None, "desiredReplicas": 0}
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
         spec = obj.get("spec") or {}
         least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
-        causes: list[Cause] = []
         if least < 1:
-            causes.append(invalid_value("spec.minReplicas", least, "must be greater than or equal to 1"))
+            yield invalid_value("spec.minReplicas", least, "must be greater than or equal to 1")
         if most < 1:
-            causes.append(required("spec.maxReplicas", "must be greater than 0"))
+            yield required("spec.maxReplicas", "must be greater than 0")
         if most < least:
-            causes.append(invalid_value("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
+            yield invalid_value("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
         target = spec.get("scaleTargetRef") or {}
-        causes += [required(f"spec.scaleTargetRef.{name}") for name in ("kind", "name") if not target.get(name)]
-        return causes
+        yield from (required(f"spec.scaleTargetRef.{name}") for name in ("kind", "name") if not target.get(name))
 
 
 def older_autoscaler(autoscaler: JSON) -> JSON:

@@ -39,21 +39,20 @@ class PodGroupBehaviour(Behaviour):
             causes += self._changed(spec, old.get("spec") or {})
         return causes
 
-    def _changed(self, spec: JSON, old: JSON) -> list[Cause]:
-        causes = [
+    def _changed(self, spec: JSON, old: JSON) -> Iterator[Cause]:
+        yield from (
             invalid_value(f"spec.{name}", spec.get(name), "field is immutable")
             for name in sorted(spec.keys() | old.keys())
             if name != "schedulingPolicy" and spec.get(name) != old.get(name)
-        ]
+        )
         policy, before = spec.get("schedulingPolicy") or {}, old.get("schedulingPolicy") or {}
         if policy.keys() != before.keys():
-            causes += [
+            yield from (
                 invalid_value(f"spec.schedulingPolicy.{name}", policy.get(name), "field is immutable")
                 for name in sorted(policy.keys() | before.keys())
-            ]
+            )
         elif self._version == "v1alpha2" and policy != before:
-            causes.append(invalid_value("spec.schedulingPolicy", policy, "field is immutable"))
-        return causes
+            yield invalid_value("spec.schedulingPolicy", policy, "field is immutable")
 
 
 class CompositePodGroupBehaviour(PodGroupBehaviour):

@@ -1,5 +1,6 @@
 """What is special about the kinds that describe a network: they are stored, there is none."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -46,23 +47,21 @@ class ServiceBehaviour(Behaviour):
             if spec.get("type") not in types and was.get("type") in types and spec.get(name) == was.get(name):
                 spec.pop(name, None)
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
         spec = obj.get("spec") or {}
         ports = spec.get("ports") or ()
-        causes: list[Cause] = []
         if spec.get("type") not in _SERVICE_TYPES:
-            causes.append(unsupported_value("spec.type", spec.get("type"), _SERVICE_TYPES))
+            yield unsupported_value("spec.type", spec.get("type"), _SERVICE_TYPES)
         if not ports and spec.get("type") != "ExternalName" and spec.get("clusterIP") != "None":
-            causes.append(required("spec.ports"))
+            yield required("spec.ports")
         for index, port in enumerate(ports):
             where = f"spec.ports[{index}]"
             if len(ports) > 1 and not port.get("name"):
-                causes.append(required(f"{where}.name"))
+                yield required(f"{where}.name")
             for name in ("port", "targetPort"):
                 number = port.get(name)
                 if isinstance(number, int) and not 1 <= number <= 65535:
-                    causes.append(invalid_value(f"{where}.{name}", number, _PORTS))
-        return causes
+                    yield invalid_value(f"{where}.{name}", number, _PORTS)
 
 
 class EndpointsBehaviour(Behaviour):
@@ -102,47 +101,46 @@ class IngressBehaviour(Behaviour):
     def prepare_create(self, obj: JSON, now: datetime) -> None:
         obj["status"] = {"loadBalancer": {}}
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
         spec = obj.get("spec") or {}
-        causes: list[Cause] = []
         if not spec.get("rules") and not spec.get("defaultBackend"):
-            causes.append(invalid_value("spec", spec, "either `defaultBackend` or `rules` must be specified"))
+            yield invalid_value("spec", spec, "either `defaultBackend` or `rules` must be specified")
         if spec.get("defaultBackend"):
-            causes += _backend_causes(spec["defaultBackend"], "spec.defaultBackend")
+            yield from _backend_causes(spec["defaultBackend"], "spec.defaultBackend")
         for index, rule in enumerate(spec.get("rules") or ()):
             where = f"spec.rules[{index}].http.paths"
             if "http" not in rule:
                 continue
             paths = (rule.get("http") or {}).get("paths") or ()
             if not paths:
-                causes.append(required(where))
+                yield required(where)
             for position, path in enumerate(paths):
-                causes += _path_causes(path, f"{where}[{position}]")
-        return causes
+                yield from _path_causes(path, f"{where}[{position}]")
 
 
-def _path_causes(path: JSON, where: str) -> list[Cause]:
-    causes: list[Cause] = []
+def _path_causes(path: JSON, where: str) -> Iterator[Cause]:
     kind = path.get("pathType")
     if kind is None:
-        causes.append(required(f"{where}.pathType", "pathType must be specified"))
+        yield required(f"{where}.pathType", "pathType must be specified")
     elif kind not in _PATH_TYPES:
-        causes.append(unsupported_value(f"{where}.pathType", kind, _PATH_TYPES))
+        yield unsupported_value(f"{where}.pathType", kind, _PATH_TYPES)
     elif kind != "ImplementationSpecific" and not str(path.get("path", "")).startswith("/"):
-        causes.append(invalid_value(f"{where}.path", path.get("path", ""), "must be an absolute path"))
-    return causes + _backend_causes(path.get("backend") or {}, f"{where}.backend")
+        yield invalid_value(f"{where}.path", path.get("path", ""), "must be an absolute path")
+    yield from _backend_causes(path.get("backend") or {}, f"{where}.backend")
 
 
-def _backend_causes(backend: Any, where: str) -> list[Cause]:
+def _backend_causes(backend: Any, where: str) -> Iterator[Cause]:
     service, resource = backend.get("service"), backend.get("resource")
     if service and resource:
-        return [invalid_value(where, "", "cannot set both resource and service backends")]
+        yield invalid_value(where, "", "cannot set both resource and service backends")
+        return
     if resource:
-        return []
+        return
     if not service:
-        return [invalid_value(where, backend, "resource or service backend is required")]
-    causes = [] if service.get("name") else [required(f"{where}.service.name")]
+        yield invalid_value(where, backend, "resource or service backend is required")
+        return
+    if not service.get("name"):
+        yield required(f"{where}.service.name")
     port = service.get("port") or {}
     if not port.get("name") and not port.get("number"):
-        causes.append(required(where, "port name or number is required"))
-    return causes
+        yield required(where, "port name or number is required")

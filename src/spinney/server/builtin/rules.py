@@ -2,7 +2,7 @@
 
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from spinney.api.pod_rules.defaults import fill_template_defaults
@@ -42,37 +42,35 @@ class SecretBehaviour(Behaviour):
             encoded = {key: base64.b64encode(str(value).encode()).decode() for key, value in plain.items()}
             obj["data"] = {**(obj.get("data") or {}), **encoded}
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
         if old is None:
-            return []
-        causes = immutable_content(obj, old)
+            return
+        yield from immutable_content(obj, old)
         if obj.get("type") != old.get("type"):
-            causes.append(invalid_value("type", obj.get("type"), "field is immutable"))
-        return causes
+            yield invalid_value("type", obj.get("type"), "field is immutable")
 
 
 class ConfigMapBehaviour(Behaviour):
     """A config map that says it is immutable is, and stays so."""
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterable[Cause]:
         return [] if old is None else immutable_content(obj, old)
 
 
-def immutable_content(obj: JSON, old: JSON) -> list[Cause]:
+def immutable_content(obj: JSON, old: JSON) -> Iterator[Cause]:
     """Return what changed of a config map or secret that may not change any more."""
     if not old.get("immutable"):
-        return []
-    causes = []
+        return
     if not obj.get("immutable"):
-        causes.append(forbidden_value("immutable", "field is immutable when `immutable` is set"))
+        yield forbidden_value("immutable", "field is immutable when `immutable` is set")
     changed = [name for name in ("data", "binaryData") if (obj.get(name) or {}) != (old.get(name) or {})]
-    return causes + [forbidden_value(name, "field is immutable when `immutable` is set") for name in changed]
+    yield from (forbidden_value(name, "field is immutable when `immutable` is set") for name in changed)
 
 
 class LeaseBehaviour(Behaviour):
     """A lease lasts for some time."""
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterable[Cause]:
         seconds = (obj.get("spec") or {}).get("leaseDurationSeconds")
         if seconds is None or seconds > 0:
             return []
@@ -139,22 +137,21 @@ class DeploymentBehaviour(Behaviour):
             annotations = obj["metadata"].get("annotations") or {}
             obj["metadata"]["annotations"] = {**annotations, _TEMPLATE_GENERATION: "1"}
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
         spec = obj.get("spec") or {}
-        causes = []
         if obj.get("kind") != "ReplicationController":
             selector = spec.get("selector")
             if not selector:
-                causes.append(required("spec.selector"))
+                yield required("spec.selector")
             template = spec.get("template") or {}
             labels = (template.get("metadata") or {}).get("labels") or {}
             if not selector or not convert(LabelSelector, selector).matches(labels):
                 detail = "`selector` does not match template `labels`"
-                causes.append(invalid_value("spec.template.metadata.labels", labels or None, detail))
+                yield invalid_value("spec.template.metadata.labels", labels or None, detail)
         replicas = spec.get("replicas", 0)
         if not isinstance(replicas, int) or replicas < 0:
-            causes.append(invalid_value("spec.replicas", replicas, "must be greater than or equal to 0"))
-        return causes + validate_template(spec.get("template"), "spec.template", "Always")
+            yield invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
+        yield from validate_template(spec.get("template"), "spec.template", "Always")
 
 
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
@@ -200,7 +197,7 @@ class JobBehaviour(Behaviour):
         spec.setdefault("podReplacementPolicy", failing)
         _fill_template(spec)
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterable[Cause]:
         return validate_template((obj.get("spec") or {}).get("template"), "spec.template", *_ENDING)
 
 
@@ -217,22 +214,19 @@ class CronJobBehaviour(Behaviour):
         if isinstance(job, dict):
             _fill_template(job)
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
         spec = obj.get("spec") or {}
-        causes: list[Cause] = []
         schedule = spec.get("schedule", "")
         if not schedule:
-            causes.append(required("spec.schedule"))
+            yield required("spec.schedule")
         elif not _SCHEDULE.fullmatch(schedule):
             fields = schedule.split()
             detail = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
-            causes.append(invalid_value("spec.schedule", schedule, detail))
+            yield invalid_value("spec.schedule", schedule, detail)
         if spec.get("concurrencyPolicy") not in _CONCURRENCY:
-            causes.append(
-                unsupported_value("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), sorted(_CONCURRENCY))
-            )
+            yield unsupported_value("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), sorted(_CONCURRENCY))
         job = (spec.get("jobTemplate") or {}).get("spec") or {}
-        return causes + validate_template(job.get("template"), "spec.jobTemplate.spec.template", *_ENDING)
+        yield from validate_template(job.get("template"), "spec.jobTemplate.spec.template", *_ENDING)
 
 
 _ENDING = ("OnFailure", "Never")  # how pods may be restarted that are to end
@@ -265,23 +259,20 @@ class PriorityClassBehaviour(Behaviour):
         if not obj.get("globalDefault"):
             obj.pop("globalDefault", None)
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
-        causes: list[Cause] = []
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
         name, value = obj["metadata"].get("name", ""), obj["value"]
         if not isinstance(value, int) or isinstance(value, bool):
-            return [invalid_value("value", value, "must be a whole number")]
+            yield invalid_value("value", value, "must be a whole number")
+            return
         if old is None:
             system = name in {"system-node-critical", "system-cluster-critical"}
             if name.startswith("system-") and not system:
-                causes.append(
-                    forbidden_value("metadata.name", "priority class names with 'system-' prefix are reserved")
-                )
+                yield forbidden_value("metadata.name", "priority class names with 'system-' prefix are reserved")
             if value > HIGHEST_USER_PRIORITY and not system:
                 detail = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
-                causes.append(forbidden_value("value", detail))
+                yield forbidden_value("value", detail)
         else:
             if old.get("value") != value:
-                causes.append(forbidden_value("value", "may not be changed in an update."))
+                yield forbidden_value("value", "may not be changed in an update.")
             if old.get("preemptionPolicy") != obj.get("preemptionPolicy"):
-                causes.append(invalid_value("preemptionPolicy", obj.get("preemptionPolicy"), "field is immutable"))
-        return causes
+                yield invalid_value("preemptionPolicy", obj.get("preemptionPolicy"), "field is immutable")

@@ -1,5 +1,6 @@
 """What is special about volumes, their claims and classes, and about claims of devices."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -70,15 +71,15 @@ class ClassBehaviour(Behaviour):
         obj.setdefault("reclaimPolicy", "Delete")
         obj.setdefault("volumeBindingMode", "Immediate")
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
-        causes = [] if obj.get("provisioner") else [required("provisioner")]
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
+        if not obj.get("provisioner"):
+            yield required("provisioner")
         if old is not None:
-            causes += [
+            yield from (
                 forbidden_value(name, f"updates to {name} are forbidden.")
                 for name in ("parameters", "provisioner", "reclaimPolicy")
                 if obj.get(name) != old.get(name)
-            ]
-        return causes
+            )
 
 
 class DriverBehaviour(Behaviour):

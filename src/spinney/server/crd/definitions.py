@@ -1,5 +1,6 @@
 """From a CustomResourceDefinition to the kinds it defines, and the life of definitions themselves."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -98,30 +99,29 @@ class DefinitionBehaviour(Behaviour):
         status["storedVersions"] = known
         obj["status"] = status
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
         if subresource:
-            return []
+            return
         try:
             definition = convert(CustomResourceDefinition, obj)
         except msgspec.ValidationError as error:
-            return [invalid_value("spec", "", str(error))]
+            yield invalid_value("spec", "", str(error))
+            return
         spec = definition.spec
         expected = f"{spec.names.plural}.{spec.group}"
-        causes: list[Cause] = []
         if definition.metadata.name != expected:
             detail = f'must be spec.names.plural+"."+spec.group, which is {expected}'
-            causes.append(invalid_value("metadata.name", definition.metadata.name, detail))
+            yield invalid_value("metadata.name", definition.metadata.name, detail)
         if spec.scope not in {"Namespaced", "Cluster"}:
-            causes.append(unsupported_value("spec.scope", spec.scope, ("Cluster", "Namespaced")))
+            yield unsupported_value("spec.scope", spec.scope, ("Cluster", "Namespaced"))
         if sum(version.storage for version in spec.versions) != 1:
             detail = "must have exactly one version marked as storage version"
-            causes.append(invalid_value("spec.versions", len(spec.versions), detail))
+            yield invalid_value("spec.versions", len(spec.versions), detail)
         strategy = (spec.conversion or {}).get("strategy", "None")
         if strategy != "None":
-            causes.append(unsupported_value("spec.conversion.strategy", strategy, ("None",)))
+            yield unsupported_value("spec.conversion.strategy", strategy, ("None",))
         for index, version in enumerate(spec.versions):
-            causes += _version_causes(version, f"spec.versions[{index}]")
-        return causes
+            yield from _version_causes(version, f"spec.versions[{index}]")
 
 
 def kinds_of(obj: JSON) -> list[Kind]:

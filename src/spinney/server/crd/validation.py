@@ -6,6 +6,7 @@ was not touched is tolerated, so that a stricter schema does not lock old object
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 import jsonschema_rs
@@ -159,11 +160,10 @@ def _with_unique_lists(schema: JSON) -> frozenset[int]:
     return found | {id(schema)} if found or schema.get("x-kubernetes-list-type") in {"map", "set"} else found
 
 
-def _duplicates(value: Any, old: Any, schema: JSON, path: str, unique: frozenset[int]) -> list[Cause]:
+def _duplicates(value: Any, old: Any, schema: JSON, path: str, unique: frozenset[int]) -> Iterator[Cause]:
     """Return what stands twice in lists that are maps or sets; ``unique`` are the parts of the schema with any."""
-    causes: list[Cause] = []
     if id(schema) not in unique:
-        return causes
+        return
     if isinstance(value, dict):
         additional = schema.get("additionalProperties")
         properties = schema.get("properties") or {}
@@ -171,23 +171,21 @@ def _duplicates(value: Any, old: Any, schema: JSON, path: str, unique: frozenset
             below = properties.get(name, additional)
             if isinstance(below, dict):
                 before = old.get(name) if isinstance(old, dict) else None
-                causes += _duplicates(child, before, below, f"{path}.{name}" if path else name, unique)
+                yield from _duplicates(child, before, below, f"{path}.{name}" if path else name, unique)
     elif isinstance(value, list) and isinstance(schema.get("items"), dict):
         if value != old:
-            causes += _repeated(value, schema, path)
+            yield from _repeated(value, schema, path)
         if id(schema["items"]) in unique:
             for index, item in enumerate(value):
                 before = old[index] if isinstance(old, list) and index < len(old) else None
-                causes += _duplicates(item, before, schema["items"], f"{path}[{index}]", unique)
-    return causes
+                yield from _duplicates(item, before, schema["items"], f"{path}[{index}]", unique)
 
 
-def _repeated(items: list[Any], schema: JSON, path: str) -> list[Cause]:
+def _repeated(items: list[Any], schema: JSON, path: str) -> Iterator[Cause]:
     kind = schema.get("x-kubernetes-list-type")
     if kind not in {"map", "set"}:
-        return []
+        return
     keys = schema.get("x-kubernetes-list-map-keys") or ()
-    causes: list[Cause] = []
     seen: list[Any] = []
     for index, item in enumerate(items):
         if kind == "map" and isinstance(item, dict):
@@ -196,9 +194,8 @@ def _repeated(items: list[Any], schema: JSON, path: str) -> list[Cause]:
         else:
             identity = told = item
         if identity in seen:
-            causes.append(duplicate_value(f"{path}[{index}]", told))
+            yield duplicate_value(f"{path}[{index}]", told)
         seen.append(identity)
-    return causes
 
 
 _TOKEN: Final = re.compile(

@@ -1,6 +1,6 @@
 """A kind as the server serves it, and the behaviour that makes its objects differ from others."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -61,7 +61,7 @@ class Behaviour:
     def prepare_update(self, obj: JSON, old: JSON, subresource: str) -> None:
         """Undo what a client may not change through this endpoint."""
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterable[Cause]:
         """Return what is wrong with ``obj`` as it would be stored; ``old`` is what it replaces."""
         return []
 

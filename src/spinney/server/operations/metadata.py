@@ -1,5 +1,6 @@
 """The metadata that the server owns: names, uids, timestamps, generations, and what may change in it."""
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -171,32 +172,30 @@ def mark_deleted(obj: JSON, grace_seconds: int, now: datetime) -> None:
     metadata["deletionGracePeriodSeconds"] = grace_seconds
 
 
-def validate_metadata(kind: Kind, obj: JSON, old: JSON | None) -> list[Cause]:
+def validate_metadata(kind: Kind, obj: JSON, old: JSON | None) -> Iterator[Cause]:
     """Return what is wrong with an object's metadata."""
     metadata = obj["metadata"]
-    causes: list[Cause] = []
     if old is None:
-        causes += _name_causes(kind, metadata.get("name", ""))
-        causes += _finalizer_causes(kind, metadata.get("finalizers") or [])
+        yield from _name_causes(kind, metadata.get("name", ""))
+        yield from _finalizer_causes(kind, metadata.get("finalizers") or [])
     before = old["metadata"] if old else {}
     if metadata.get("labels") != before.get("labels"):
         for key, value in (metadata.get("labels") or {}).items():
-            causes += _label_faults(key, value)
+            yield from _label_faults(key, value)
     if metadata.get("annotations") != before.get("annotations"):
         annotations = metadata.get("annotations") or {}
         for key in annotations:
-            causes += [invalid_value("metadata.annotations", key, f) for f in qualified_name_faults(key.lower())]
+            yield from (invalid_value("metadata.annotations", key, f) for f in qualified_name_faults(key.lower()))
         if sum(len(key) + len(value) for key, value in annotations.items()) > _ANNOTATIONS_LIMIT:
             detail = f"must have at most {_ANNOTATIONS_LIMIT} bytes"
-            causes.append(Cause("FieldValueTooLong", "metadata.annotations", f"Too long: {detail}"))
+            yield Cause("FieldValueTooLong", "metadata.annotations", f"Too long: {detail}")
     if metadata.get("ownerReferences") != before.get("ownerReferences"):
-        causes += _owner_causes(metadata.get("ownerReferences") or [])
+        yield from _owner_causes(metadata.get("ownerReferences") or [])
     if old is not None and before.get("deletionTimestamp"):
         added = [each for each in metadata.get("finalizers") or () if each not in (before.get("finalizers") or ())]
         if added:
             detail = f"no new finalizers can be added if the object is being deleted, found new finalizers {added}"
-            causes.append(forbidden_value("metadata.finalizers", detail))
-    return causes
+            yield forbidden_value("metadata.finalizers", detail)
 
 
 def _name_causes(kind: Kind, name: str) -> list[Cause]:
@@ -212,32 +211,28 @@ def _name_causes(kind: Kind, name: str) -> list[Cause]:
     return [invalid_value("metadata.name", name, fault) for fault in faults]
 
 
-def _finalizer_causes(kind: Kind, finalizers: list[Any]) -> list[Cause]:
-    causes = []
+def _finalizer_causes(kind: Kind, finalizers: list[Any]) -> Iterator[Cause]:
     for index, finalizer in enumerate(finalizers):
         name = str(finalizer)
-        causes += [invalid_value("metadata.finalizers", name, fault) for fault in qualified_name_faults(name)]
+        yield from (invalid_value("metadata.finalizers", name, fault) for fault in qualified_name_faults(name))
         if not kind.custom and "/" not in name and name not in _STANDARD_FINALIZERS:
             detail = "name is neither a standard finalizer name nor is it fully qualified"
-            causes.append(invalid_value(f"metadata.finalizers[{index}]", name, detail))
-    return causes
+            yield invalid_value(f"metadata.finalizers[{index}]", name, detail)
 
 
-def _owner_causes(owners: list[Any]) -> list[Cause]:
-    causes = []
+def _owner_causes(owners: list[Any]) -> Iterator[Cause]:
     controllers = 0
     for index, owner in enumerate(owners):
         if not isinstance(owner, dict):
-            causes.append(invalid_value(f"metadata.ownerReferences[{index}]", owner, "must be an object"))
+            yield invalid_value(f"metadata.ownerReferences[{index}]", owner, "must be an object")
             continue
-        causes += [
+        yield from (
             required(f"metadata.ownerReferences[{index}].{field}") for field in _OWNER_FIELDS if not owner.get(field)
-        ]
+        )
         controllers += bool(owner.get("controller"))
     if controllers > 1:
         detail = "Only one reference can have Controller set to true"
-        causes.append(invalid_value("metadata.ownerReferences", owners, detail))
-    return causes
+        yield invalid_value("metadata.ownerReferences", owners, detail)
 
 
 def _without(obj: JSON, *names: str) -> JSON:

@@ -97,8 +97,7 @@ def _validate(attributes: Attributes) -> None:
     assert obj is not None, "only a deletion has no object"
     if attributes.operation == "UPDATE" and old is not None:
         kind.behaviour.prepare_update(obj, old, attributes.subresource)
-    causes = validate_metadata(kind, obj, old)
-    causes += kind.behaviour.validate(obj, old, attributes.subresource)
+    causes = [*validate_metadata(kind, obj, old), *kind.behaviour.validate(obj, old, attributes.subresource)]
     if causes:
         raise invalid(kind.resource, attributes.name or obj["metadata"].get("name", ""), causes)
 

@@ -1,6 +1,6 @@
 """The rules of pods, put together for the registry."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from spinney.api.pod_rules.defaults import fill_pod_defaults, first_status
@@ -39,7 +39,7 @@ class PodBehaviour(Behaviour):
         if subresource == "status" and "qosClass" in (old.get("status") or {}):
             obj.setdefault("status", {})["qosClass"] = old["status"]["qosClass"]
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterable[Cause]:
         if old is None:
             return validate_pod(obj)
         if subresource in {"", "resize", "ephemeralcontainers"}:

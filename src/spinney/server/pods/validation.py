@@ -1,5 +1,6 @@
 """The rules of a pod that are enforced: what a spec must have, and what may change once the pod exists."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from spinney.api.pod_rules.pods import RESTART_POLICIES, deadline_faults, pod_faults
@@ -17,18 +18,17 @@ def validate_pod(pod: JSON) -> list[Cause]:
     return [Cause.of(fault) for fault in pod_faults(pod.get("spec") or {})]
 
 
-def validate_template(template: Any, path: str, *policies: str) -> list[Cause]:
+def validate_template(template: Any, path: str, *policies: str) -> Iterator[Cause]:
     """Return what is wrong with a template of pods at ``path``; its pods may be restarted by some ``policies`` only."""
     given = template if isinstance(template, dict) else {}
-    causes = [Cause.of(fault) for fault in pod_faults(given.get("spec") or {}, f"{path}.spec", template=True)]
+    yield from (Cause.of(fault) for fault in pod_faults(given.get("spec") or {}, f"{path}.spec", template=True))
     policy = (given.get("spec") or {}).get("restartPolicy") or "Always"
     if policy in RESTART_POLICIES and policy not in policies:
         field = f"{path}.spec.restartPolicy"
         if "Always" in policies:
-            causes.append(unsupported_value(field, policy, policies))
+            yield unsupported_value(field, policy, policies)
         else:
-            causes.append(required(field, f"valid values: {', '.join(_quoted(each) for each in policies)}"))
-    return causes
+            yield required(field, f"valid values: {', '.join(_quoted(each) for each in policies)}")
 
 
 def _quoted(text: str) -> str:
@@ -51,35 +51,32 @@ def _deadline_causes(spec: JSON, old: JSON) -> list[Cause]:
     return [] if seconds < before else [invalid_value(field, seconds, "must be less than or equal to previous value")]
 
 
-def validate_pod_update(pod: JSON, old: JSON, subresource: str) -> list[Cause]:
+def validate_pod_update(pod: JSON, old: JSON, subresource: str) -> Iterator[Cause]:
     """Return what an update changes that it may not."""
     new_spec, old_spec = pod.get("spec") or {}, old.get("spec") or {}
     if new_spec == old_spec:
-        return []
+        return
     for field in ("containers", "initContainers"):
         if subresource != "ephemeralcontainers" and len(new_spec.get(field) or ()) != len(old_spec.get(field) or ()):
-            return [forbidden_value(f"spec.{field}", "pod updates may not add or remove containers")]
-    causes: list[Cause] = []
-    causes += _deadline_causes(new_spec, old_spec)
+            yield forbidden_value(f"spec.{field}", "pod updates may not add or remove containers")
+            return
+    yield from _deadline_causes(new_spec, old_spec)
     old_gates = [gate.get("name") for gate in old_spec.get("schedulingGates") or ()]
     for index, gate in enumerate(new_spec.get("schedulingGates") or ()):
         if gate.get("name") not in old_gates:
             detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
-            causes.append(forbidden_value(f"spec.schedulingGates[{index}].name", detail))
+            yield forbidden_value(f"spec.schedulingGates[{index}].name", detail)
     new_tolerations = new_spec.get("tolerations") or []
     for toleration in old_spec.get("tolerations") or ():
         if toleration not in new_tolerations:
-            causes.append(
-                forbidden_value(
-                    "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
-                )
+            yield forbidden_value(
+                "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
             )
             break
     if _fixed_part(new_spec, subresource, gated=bool(old_gates)) != _fixed_part(
         old_spec, subresource, gated=bool(old_gates)
     ):
-        causes.append(forbidden_value("spec", _IMMUTABLE))
-    return causes
+        yield forbidden_value("spec", _IMMUTABLE)
 
 
 def _fixed_part(spec: JSON, subresource: str, *, gated: bool) -> JSON:

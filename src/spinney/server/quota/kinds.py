@@ -51,15 +51,19 @@ _IMMUTABLE = "field is immutable"
 class QuotaBehaviour(Behaviour):
     """A quota names resources that can be counted, in scopes that have them; its scopes never change."""
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
         if subresource == "status":
             status = obj.get("status") or {}
-            return [cause for name in ("hard", "used") for cause in _faulty_amounts(status.get(name), f"status.{name}")]
+            yield from (
+                cause for name in ("hard", "used") for cause in _faulty_amounts(status.get(name), f"status.{name}")
+            )
+            return
         spec = obj.get("spec") or {}
-        causes = [*_faulty_amounts(spec.get("hard"), "spec.hard"), *_faulty_scopes(spec), *_faulty_selector(spec)]
+        yield from _faulty_amounts(spec.get("hard"), "spec.hard")
+        yield from _faulty_scopes(spec)
+        yield from _faulty_selector(spec)
         if old is not None and set(spec.get("scopes") or ()) != set((old.get("spec") or {}).get("scopes") or ()):
-            causes.append(invalid_value("spec.scopes", spec.get("scopes"), _IMMUTABLE))
-        return causes
+            yield invalid_value("spec.scopes", spec.get("scopes"), _IMMUTABLE)
 
 
 def _faulty_amounts(given: JSON | None, path: str) -> Iterator[Cause]:
@@ -140,17 +144,15 @@ class LimitRangeBehaviour(Behaviour):
             if request:
                 limit["defaultRequest"] = request
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
-        causes: list[Cause] = []
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
         seen: set[str] = set()
         for index, limit in enumerate((obj.get("spec") or {}).get("limits") or ()):
             path, kind = f"spec.limits[{index}]", limit.get("type") or ""
-            causes += _faulty_type(kind, f"{path}.type")
+            yield from _faulty_type(kind, f"{path}.type")
             if kind in seen:
-                causes.append(duplicate_value(f"{path}.type", kind))
+                yield duplicate_value(f"{path}.type", kind)
             seen.add(kind)
-            causes += _faulty_limit(kind, limit, path)
-        return causes
+            yield from _faulty_limit(kind, limit, path)
 
 
 def _faulty_type(kind: str, path: str) -> Iterator[Cause]:
