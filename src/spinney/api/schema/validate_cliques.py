@@ -1,6 +1,6 @@
 """Rules for the cliques of a PodCliqueSet: names, sizes, start-up order and autoscaling."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from spinney.api.field_error import FieldError, FieldPath, duplicate, invalid, not_found, required
@@ -14,115 +14,102 @@ MAX_INT32: Final = 2**31 - 1
 
 def validate_cliques(
     template: PodCliqueSetTemplateSpec, path: FieldPath, *, old: PodCliqueSetTemplateSpec | None
-) -> list[FieldError]:
+) -> Iterator[FieldError]:
     """Check every clique, as created or as an update of ``old``, and what holds between them."""
     where = path.child("cliques")
     if not template.cliques:
-        return [required(where, "at least one clique is needed")]
+        yield required(where, "at least one clique is needed")
+        return
     members = {name for group in template.pod_clique_scaling_groups for name in group.clique_names}
     former = {clique.name: clique.spec.pod_spec for clique in old.cliques} if old is not None else {}
-    errors = _unique(template.cliques, where)
+    yield from _unique(template.cliques, where)
     for i, clique in enumerate(template.cliques):
-        errors += _clique(clique, where.index(i), member=clique.name in members)
+        yield from _clique(clique, where.index(i), member=clique.name in members)
         pod_spec_path = where.index(i).child("spec", "podSpec")
-        errors += validate_pod_spec(clique.spec.pod_spec, pod_spec_path, former=former.get(clique.name))
+        yield from validate_pod_spec(clique.spec.pod_spec, pod_spec_path, former=former.get(clique.name))
     if template.clique_startup_type == EXPLICIT:
-        errors += _starts_after(template.cliques, where)
-    return errors
+        yield from _starts_after(template.cliques, where)
 
 
-def validate_replicas(replicas: int | None, min_available: int | None, path: FieldPath) -> list[FieldError]:
+def validate_replicas(replicas: int | None, min_available: int | None, path: FieldPath) -> Iterator[FieldError]:
     """Check a number of replicas and how few of them will do."""
-    errors = []
     if replicas is None or replicas <= 0:
-        errors.append(invalid(path.child("replicas"), replicas, "must be greater than 0"))
+        yield invalid(path.child("replicas"), replicas, "must be greater than 0")
     elif replicas > MAX_INT32:
-        errors.append(invalid(path.child("replicas"), replicas, f"must be at most {MAX_INT32}"))
+        yield invalid(path.child("replicas"), replicas, f"must be at most {MAX_INT32}")
     if min_available is None:
-        errors.append(required(path.child("minAvailable"), "minAvailable is needed"))
+        yield required(path.child("minAvailable"), "minAvailable is needed")
     elif min_available <= 0:
-        errors.append(invalid(path.child("minAvailable"), min_available, "must be greater than 0"))
+        yield invalid(path.child("minAvailable"), min_available, "must be greater than 0")
     elif replicas is not None and min_available > replicas:
-        errors.append(
-            invalid(path.child("minAvailable"), min_available, f"must not be greater than replicas ({replicas})")
-        )
-    return errors
+        yield invalid(path.child("minAvailable"), min_available, f"must not be greater than replicas ({replicas})")
 
 
 def validate_auto_scaling(
     config: AutoScalingConfig, path: FieldPath, *, replicas: int | None, min_available: int | None
-) -> list[FieldError]:
+) -> Iterator[FieldError]:
     """Check the bounds of an autoscaler against each other and against what it scales, and its metrics."""
-    errors = []
     low, high = config.min_replicas, config.max_replicas
     if low is not None and min_available is not None and low < min_available:
-        errors.append(
-            invalid(path.child("minReplicas"), low, f"must be at least minAvailable ({min_available})"),
-        )
+        yield invalid(path.child("minReplicas"), low, f"must be at least minAvailable ({min_available})")
     if low is not None and high < low:
-        errors.append(invalid(path.child("maxReplicas"), high, f"must be at least minReplicas ({low})"))
+        yield invalid(path.child("maxReplicas"), high, f"must be at least minReplicas ({low})")
     if replicas is not None and high < replicas:
-        errors.append(invalid(path.child("maxReplicas"), high, f"must be at least replicas ({replicas})"))
-    return [*errors, *validate_metrics(config.metrics, path.child("metrics"))]
+        yield invalid(path.child("maxReplicas"), high, f"must be at least replicas ({replicas})")
+    yield from validate_metrics(config.metrics, path.child("metrics"))
 
 
-def _clique(clique: PodCliqueTemplateSpec, path: FieldPath, *, member: bool) -> list[FieldError]:
+def _clique(clique: PodCliqueTemplateSpec, path: FieldPath, *, member: bool) -> Iterator[FieldError]:
     if clique.name:
-        errors = name_faults(clique.name, path.child("name"))
+        yield from name_faults(clique.name, path.child("name"))
     else:
-        errors = [required(path.child("name"), "a clique needs a name")]
-    errors += validate_labels(clique.labels, path.child("labels"))
-    errors += validate_annotations(clique.annotations, path.child("annotations"))
+        yield required(path.child("name"), "a clique needs a name")
+    yield from validate_labels(clique.labels, path.child("labels"))
+    yield from validate_annotations(clique.annotations, path.child("annotations"))
     spec, where = clique.spec, path.child("spec")
-    errors += validate_replicas(spec.replicas, spec.min_available, where)
+    yield from validate_replicas(spec.replicas, spec.min_available, where)
     if spec.auto_scaling_config is not None:
         scaling = where.child("autoScalingConfig")
         if member:
-            errors.append(
-                invalid(scaling, clique.name, "must not be set on a member of a scaling group: scale the group instead")
+            yield invalid(
+                scaling, clique.name, "must not be set on a member of a scaling group: scale the group instead"
             )
-        errors += validate_auto_scaling(
+        yield from validate_auto_scaling(
             spec.auto_scaling_config, scaling, replicas=spec.replicas, min_available=spec.min_available
         )
-    return errors
 
 
-def _unique(cliques: Sequence[PodCliqueTemplateSpec], path: FieldPath) -> list[FieldError]:
-    errors = []
+def _unique(cliques: Sequence[PodCliqueTemplateSpec], path: FieldPath) -> Iterator[FieldError]:
     names: set[str] = set()
     roles: set[str] = set()
     for i, clique in enumerate(cliques):
         if clique.name and clique.name in names:
-            errors.append(duplicate(path.index(i).child("name"), clique.name))
+            yield duplicate(path.index(i).child("name"), clique.name)
         # A role left out is no role, so several cliques may leave it out.
         role = clique.spec.role_name
         if role and role in roles:
-            errors.append(duplicate(path.index(i).child("spec", "roleName"), role))
+            yield duplicate(path.index(i).child("spec", "roleName"), role)
         names.add(clique.name)
         roles.add(role)
-    return errors
 
 
-def _starts_after(cliques: Sequence[PodCliqueTemplateSpec], path: FieldPath) -> list[FieldError]:
+def _starts_after(cliques: Sequence[PodCliqueTemplateSpec], path: FieldPath) -> Iterator[FieldError]:
     names = {clique.name for clique in cliques}
-    errors = []
     for i, clique in enumerate(cliques):
         seen: set[str] = set()
         for k, parent in enumerate(clique.spec.starts_after):
             where = path.index(i).child("spec", "startsAfter").index(k)
             if not parent:
-                errors.append(required(where, "name a clique"))
+                yield required(where, "name a clique")
             elif parent == clique.name:
-                errors.append(invalid(where, parent, "a clique cannot start after itself"))
+                yield invalid(where, parent, "a clique cannot start after itself")
             elif parent in seen:
-                errors.append(duplicate(where, parent))
+                yield duplicate(where, parent)
             elif parent not in names:
-                errors.append(not_found(where, parent, "no such clique"))
+                yield not_found(where, parent, "no such clique")
             seen.add(parent)
     after = {clique.name: clique.spec.starts_after for clique in cliques}
-    return errors + [
-        invalid(path, " -> ".join(cycle), "cliques wait for each other in a circle") for cycle in cycles(after)
-    ]
+    yield from (invalid(path, " -> ".join(cycle), "cliques wait for each other in a circle") for cycle in cycles(after))
 
 
 def cycles(after: Mapping[str, Sequence[str]]) -> list[list[str]]:

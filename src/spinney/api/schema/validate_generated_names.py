@@ -60,16 +60,14 @@ def validate_name_budget(pcs: PodCliqueSet) -> list[FieldError]:
 
 def validate_reserved_names(
     template: PodCliqueSetTemplateSpec, old: PodCliqueSetTemplateSpec | None
-) -> list[FieldError]:
+) -> Iterator[FieldError]:
     """Check that pods which wait for others leave free the names of what they wait with."""
     former = {clique.name: clique.spec.pod_spec for clique in old.cliques} if old is not None else {}
-    errors: list[FieldError] = []
     for i, clique in enumerate(template.cliques):
         in_order = template.clique_startup_type == IN_ORDER and i > 0
         explicit = template.clique_startup_type == EXPLICIT and bool(clique.spec.starts_after)
         if (in_order or explicit) and clique.spec.pod_spec != former.get(clique.name):
-            errors += _reserved(clique.spec.pod_spec, _CLIQUES.index(i).child("spec", "podSpec"))
-    return errors
+            yield from _reserved(clique.spec.pod_spec, _CLIQUES.index(i).child("spec", "podSpec"))
 
 
 def _length(pcs: PodCliqueSet) -> int:

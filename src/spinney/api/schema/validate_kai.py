@@ -16,7 +16,7 @@ _SPEC: Final = FieldPath("spec")
 def validate_queue(queue: Queue) -> list[FieldError]:
     """Return every fault of a queue."""
     spec = queue.spec
-    errors = validate_metadata(queue.metadata)
+    errors = [*validate_metadata(queue.metadata)]
     if spec.parent_queue is not None and spec.parent_queue == queue.metadata.name:
         errors.append(invalid(_SPEC.child("parentQueue"), spec.parent_queue, "a queue cannot be its own parent"))
     errors += validate_duration(spec.preempt_min_runtime, _SPEC.child("preemptMinRuntime"))
@@ -32,7 +32,7 @@ def validate_queue(queue: Queue) -> list[FieldError]:
 def validate_kai_topology(topology: Topology) -> list[FieldError]:
     """Return every fault of a topology."""
     path, levels = _SPEC.child("levels"), topology.spec.levels
-    errors = validate_metadata(topology.metadata)
+    errors = [*validate_metadata(topology.metadata)]
     if not levels:
         return [*errors, required(path, "at least one level is needed")]
     if len(levels) > MAX_LEVELS:

@@ -5,7 +5,7 @@ topologies, multi-node NVLink) is passed in as :class:`AdmissionPolicy`. What a 
 for elsewhere.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -76,7 +76,7 @@ def validate_pod_clique_set(
     """
     if old is not None and old.spec == pcs.spec:
         return validate_metadata_update(pcs.metadata.annotations, old.metadata.annotations)
-    errors = validate_metadata(pcs.metadata) + _spec(pcs, policy, old)
+    errors = [*validate_metadata(pcs.metadata), *_spec(pcs, policy, old)]
     placed = constraints(pcs.spec.template, _TEMPLATE)
     if old is None:
         errors += validate_generated_names(pcs)
@@ -88,7 +88,7 @@ def validate_pod_clique_set(
                 invalid(each.path, each.constraint.required, "topology-aware scheduling is not enabled")
                 for each in placed
             ]
-        return errors + _mnnvl(pcs, policy)
+        return [*errors, *_mnnvl(pcs, policy)]
     former = constraints(old.spec.template, _TEMPLATE)
     errors += validate_shape(placed, creating=False)
     errors += validate_immutability(pcs.spec.template, old.spec.template, _TEMPLATE)
@@ -107,7 +107,7 @@ def validate_metadata_update(annotations: Mapping[str, str], old: Mapping[str, s
 
 def pod_clique_set_warnings(pcs: PodCliqueSet, policy: AdmissionPolicy, old: PodCliqueSet | None = None) -> list[str]:
     """Return what a user should be told although the object, created or an update of ``old``, is accepted."""
-    warnings = topology_warnings(constraints(pcs.spec.template, _TEMPLATE), policy.topologies)
+    warnings = [*topology_warnings(constraints(pcs.spec.template, _TEMPLATE), policy.topologies)]
     for path, annotations in _annotated(pcs):
         warnings += [f"{path.key(key)}: {fault}" for key, fault in interruption.faults(annotations)]
     for i, clique in enumerate(pcs.spec.template.cliques):
@@ -115,7 +115,7 @@ def pod_clique_set_warnings(pcs: PodCliqueSet, policy: AdmissionPolicy, old: Pod
         warnings += pod_spec_warnings(clique.spec.pod_spec, where)
         warnings += _priority_warnings(clique.spec.pod_spec, pcs.spec.template.priority_class_name or "", where)
     former = old.spec.template if old is not None else None
-    warnings += kept_replicas(pcs, old) if old is not None else []
+    warnings += kept_replicas(pcs, old) if old is not None else ()
     return warnings + carried_warnings(pcs.spec.template, former, _TEMPLATE)
 
 
@@ -182,20 +182,18 @@ def _termination_delay(template: PodCliqueSetTemplateSpec) -> list[FieldError]:
     return [] if delay.total_seconds() > 0 else [invalid(where, text, "must be greater than 0")]
 
 
-def _schedulers(template: PodCliqueSetTemplateSpec, policy: AdmissionPolicy) -> list[FieldError]:
+def _schedulers(template: PodCliqueSetTemplateSpec, policy: AdmissionPolicy) -> Iterator[FieldError]:
     """Check that all cliques resolve to one enabled scheduler; an empty name means the default one."""
     enabled = ", ".join(policy.schedulers)
-    errors: list[FieldError] = []
     first: str | None = None
     for i, clique in enumerate(template.cliques):
         where = _TEMPLATE.child("cliques").index(i).child("spec", "podSpec", "schedulerName")
         name = scheduler_name(clique.spec.pod_spec) or policy.default_scheduler
         first = first or name
         if name not in policy.schedulers:
-            errors.append(invalid(where, name, f"is not an enabled scheduler; enabled are: {enabled}"))
+            yield invalid(where, name, f"is not an enabled scheduler; enabled are: {enabled}")
         elif name != first:
-            errors.append(invalid(where, name, f"all cliques must use one scheduler, and the first uses {first!r}"))
-    return errors
+            yield invalid(where, name, f"all cliques must use one scheduler, and the first uses {first!r}")
 
 
 def _annotated(pcs: PodCliqueSet) -> list[tuple[FieldPath, Mapping[str, str]]]:
@@ -218,12 +216,10 @@ def _mnnvl_groups(pcs: PodCliqueSet) -> list[tuple[FieldPath, str]]:
     return [(path.key(MNNVL_GROUP), found[MNNVL_GROUP]) for path, found in _annotated(pcs) if MNNVL_GROUP in found]
 
 
-def _mnnvl(pcs: PodCliqueSet, policy: AdmissionPolicy) -> list[FieldError]:
-    errors = []
+def _mnnvl(pcs: PodCliqueSet, policy: AdmissionPolicy) -> Iterator[FieldError]:
     for path, group in _mnnvl_groups(pcs):
         if group == MNNVL_OPT_OUT:
             continue
-        errors += [invalid(path, group, f"{fault}, or {MNNVL_OPT_OUT!r}") for fault in dns_label_faults(group)]
+        yield from (invalid(path, group, f"{fault}, or {MNNVL_OPT_OUT!r}") for fault in dns_label_faults(group))
         if not policy.mnnvl:
-            errors.append(invalid(path, group, f"multi-node NVLink is not enabled; only {MNNVL_OPT_OUT!r} is accepted"))
-    return errors
+            yield invalid(path, group, f"multi-node NVLink is not enabled; only {MNNVL_OPT_OUT!r} is accepted")

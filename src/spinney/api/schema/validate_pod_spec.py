@@ -19,35 +19,32 @@ _PLACED: Final = {
 _OPERATORS: Final = (*TOLERATION_OPERATORS, *COMPARING_OPERATORS)  # the cluster may know all of them
 
 
-def validate_pod_spec(pod_spec: JSON, path: FieldPath, *, former: JSON | None) -> list[FieldError]:
+def validate_pod_spec(pod_spec: JSON, path: FieldPath, *, former: JSON | None) -> Iterator[FieldError]:
     """Check a pod spec, as created or as an update of ``former``.
 
     Placement fields that the gang decides are refused on creation. A spec that an update leaves alone is only held to
     Grove's own rules, so that one from before the others can still be scaled.
     """
-    errors = [*_environment(pod_spec, path)]
+    yield from _environment(pod_spec, path)
     if former is None:
-        errors += _placement(pod_spec, path)
+        yield from _placement(pod_spec, path)
         pod_spec = {name: value for name, value in pod_spec.items() if name not in _PLACED}
     if pod_spec != former:
         told: dict[str, FieldError] = {}  # of each field the first fault: one is enough to find it
         for fault in pod_faults(_typed(pod_spec), str(path), operators=_OPERATORS):
             told.setdefault(fault.path, fault)
-        errors += told.values()
-    return errors
+        yield from told.values()
 
 
-def pod_spec_warnings(pod_spec: JSON, path: FieldPath) -> list[str]:
+def pod_spec_warnings(pod_spec: JSON, path: FieldPath) -> Iterator[str]:
     """Return what is accepted and probably not meant: containers that stay down once they end, gates without effect."""
-    warnings = []
     policy = pod_spec.get("restartPolicy")
     if policy not in (None, "", RESTART_ALWAYS):
         where = path.child("restartPolicy")
-        warnings.append(f"{where}: {policy!r} is kept: a pod that ends is lost to its gang, not restarted")
+        yield f"{where}: {policy!r} is kept: a pod that ends is lost to its gang, not restarted"
     if pod_spec.get("schedulingGates"):
         where = path.child("schedulingGates")
-        warnings.append(f"{where} has no effect: pods are created with the gate of their gang and no other")
-    return warnings
+        yield f"{where} has no effect: pods are created with the gate of their gang and no other"
 
 
 def scheduler_name(pod_spec: JSON) -> str:

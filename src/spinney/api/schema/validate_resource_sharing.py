@@ -1,6 +1,6 @@
 """Rules for shared resource claims: the templates inside a PodCliqueSet, and who uses them at each level."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,37 +27,32 @@ class _Level:
     groups: Collection[str] | None
 
 
-def validate_resource_sharing(template: PodCliqueSetTemplateSpec, path: FieldPath) -> list[FieldError]:
+def validate_resource_sharing(template: PodCliqueSetTemplateSpec, path: FieldPath) -> Iterator[FieldError]:
     """Check the claim templates and the sharing entries of all three levels."""
     internal = {claim.name for claim in template.resource_claim_templates}
-    errors = _templates(template.resource_claim_templates, path.child("resourceClaimTemplates"))
+    yield from _templates(template.resource_claim_templates, path.child("resourceClaimTemplates"))
     whole = _Level(
         cliques=[clique.name for clique in template.cliques],
         groups=[group.name for group in template.pod_clique_scaling_groups],
     )
-    errors += _entries(template.resource_sharing, path.child("resourceSharing"), internal, whole)
+    yield from _entries(template.resource_sharing, path.child("resourceSharing"), internal, whole)
     for i, clique in enumerate(template.cliques):
         where = path.child("cliques").index(i).child("resourceSharing")
-        errors += _entries(clique.resource_sharing, where, internal, _Level(None, None))
+        yield from _entries(clique.resource_sharing, where, internal, _Level(None, None))
     for i, group in enumerate(template.pod_clique_scaling_groups):
         where = path.child("podCliqueScalingGroups").index(i).child("resourceSharing")
-        errors += _entries(group.resource_sharing, where, internal, _Level(group.clique_names, None))
-    return errors
+        yield from _entries(group.resource_sharing, where, internal, _Level(group.clique_names, None))
 
 
-def _templates(templates: tuple[ResourceClaimTemplateConfig, ...], path: FieldPath) -> list[FieldError]:
-    errors: list[FieldError] = []
+def _templates(templates: tuple[ResourceClaimTemplateConfig, ...], path: FieldPath) -> Iterator[FieldError]:
     seen: set[str] = set()
     for i, template in enumerate(templates):
         where = path.index(i)
-        errors += validate_own_name(template.name, seen, where.child("name"), "a claim template needs a name")
+        yield from validate_own_name(template.name, seen, where.child("name"), "a claim template needs a name")
         if not _device_requests(template.template_spec):
-            errors.append(
-                required(
-                    where.child("templateSpec", "spec", "devices", "requests"), "at least one device request is needed"
-                )
+            yield required(
+                where.child("templateSpec", "spec", "devices", "requests"), "at least one device request is needed"
             )
-    return errors
 
 
 def _device_requests(template_spec: Any) -> bool:
@@ -71,40 +66,38 @@ def _device_requests(template_spec: Any) -> bool:
 
 def _entries(
     entries: tuple[ResourceSharing, ...], path: FieldPath, internal: Collection[str], level: _Level
-) -> list[FieldError]:
-    errors: list[FieldError] = []
+) -> Iterator[FieldError]:
     seen: set[str] = set()
     for i, entry in enumerate(entries):
         where = path.index(i)
-        errors += validate_own_name(entry.name, seen, where.child("name"), "name the claim template to share")
+        yield from validate_own_name(entry.name, seen, where.child("name"), "name the claim template to share")
         if entry.namespace and entry.name in internal:
-            errors.append(
-                invalid(
-                    where.child("namespace"),
-                    entry.namespace,
-                    f"must be empty: {entry.name!r} is a template of this PodCliqueSet's resourceClaimTemplates",
-                )
+            yield invalid(
+                where.child("namespace"),
+                entry.namespace,
+                f"must be empty: {entry.name!r} is a template of this PodCliqueSet's resourceClaimTemplates",
             )
         if entry.scope not in SCOPES:
-            errors.append(not_supported(where.child("scope"), entry.scope, SCOPES))
-        errors += _filter(entry, where.child("filter"), level)
-    return errors
+            yield not_supported(where.child("scope"), entry.scope, SCOPES)
+        yield from _filter(entry, where.child("filter"), level)
 
 
-def _filter(entry: ResourceSharing, path: FieldPath, level: _Level) -> list[FieldError]:
+def _filter(entry: ResourceSharing, path: FieldPath, level: _Level) -> Iterator[FieldError]:
     if entry.filter is None:
-        return []
+        return
     if level.cliques is None:
-        return [forbidden(path, "a clique has no children to filter")]
+        yield forbidden(path, "a clique has no children to filter")
+        return
     cliques, groups = entry.filter.child_clique_names, entry.filter.child_scaling_group_names
     if not cliques and not groups:
-        return [required(path, "a filter must name at least one child; leave it out to share with all")]
-    errors = _unknown(cliques, path.child("childCliqueNames"), level.cliques, "clique")
+        yield required(path, "a filter must name at least one child; leave it out to share with all")
+        return
+    yield from _unknown(cliques, path.child("childCliqueNames"), level.cliques, "clique")
     if level.groups is None:
         if groups:
-            errors.append(forbidden(path.child("childScalingGroupNames"), "a scaling group has no groups inside"))
-        return errors
-    return errors + _unknown(groups, path.child("childScalingGroupNames"), level.groups, "scaling group")
+            yield forbidden(path.child("childScalingGroupNames"), "a scaling group has no groups inside")
+        return
+    yield from _unknown(groups, path.child("childScalingGroupNames"), level.groups, "scaling group")
 
 
 def _unknown(names: tuple[str, ...], path: FieldPath, known: Collection[str], noun: str) -> list[FieldError]:

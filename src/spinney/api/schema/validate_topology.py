@@ -47,91 +47,83 @@ def constraints(template: PodCliqueSetTemplateSpec, path: FieldPath) -> list[Pla
     return list(_placed(template, path))
 
 
-def validate_shape(placed: Sequence[PlacedConstraint], *, creating: bool) -> list[FieldError]:
+def validate_shape(placed: Sequence[PlacedConstraint], *, creating: bool) -> Iterator[FieldError]:
     """Check what holds for a constraint on its own; the CRD's rules say the same where CEL is evaluated."""
-    errors: list[FieldError] = []
     for each in placed:
         pack, domain, path = each.constraint.pack, each.constraint.pack_domain, each.path
         if pack is None and domain is None:
-            errors.append(required(path.child("pack"), "a topology constraint must say how to pack"))
+            yield required(path.child("pack"), "a topology constraint must say how to pack")
         if pack is not None and pack.required is None and pack.preferred is None:
-            errors.append(required(path.child("pack"), "pack must set required or preferred"))
+            yield required(path.child("pack"), "pack must set required or preferred")
         if domain is not None and creating:
-            errors.append(forbidden(path.child("packDomain"), "packDomain is deprecated: set pack.required", domain))
+            yield forbidden(path.child("packDomain"), "packDomain is deprecated: set pack.required", domain)
         elif domain is not None and pack is not None and pack.required is not None:
-            errors.append(invalid(path.child("packDomain"), domain, "must not be set together with pack.required"))
+            yield invalid(path.child("packDomain"), domain, "must not be set together with pack.required")
         for where, name in _domains(each):
             if len(name) > _MAX_DOMAIN or _DOMAIN.fullmatch(name) is None:
-                errors.append(
-                    invalid(where, name, f"must match {DOMAIN_PATTERN} and have 1 to {_MAX_DOMAIN} characters")
-                )
-    return errors
+                yield invalid(where, name, f"must match {DOMAIN_PATTERN} and have 1 to {_MAX_DOMAIN} characters")
 
 
 def validate_domains(
     placed: Sequence[PlacedConstraint], bindings: Mapping[str, ClusterTopologyBinding]
-) -> list[FieldError]:
+) -> Iterator[FieldError]:
     """Check constraints against the topology they name: it exists, has the domains, and inner packs no looser."""
-    errors = []
     named: list[PlacedConstraint] = []
     for each in placed:
         where = each.path.child("topologyName")
         name = each.topology_name
         if name is None:
-            errors.append(required(where, "name the ClusterTopologyBinding here or on a level around"))
+            yield required(where, "name the ClusterTopologyBinding here or on a level around")
             continue
         first = named[0].topology_name if named else name
         if name != first:
-            errors.append(invalid(where, name, f"must be {first!r}, the topology of the rest of this PodCliqueSet"))
+            yield invalid(where, name, f"must be {first!r}, the topology of the rest of this PodCliqueSet")
         elif name not in bindings:
-            errors.append(invalid(where, name, "no such ClusterTopologyBinding"))
+            yield invalid(where, name, "no such ClusterTopologyBinding")
         named.append(each)
     for each in named:
         binding = bindings.get(each.topology_name or "")
         if binding is not None:
             order = {level.domain: i for i, level in enumerate(binding.spec.levels)}
-            errors += _unknown_domains(each, order) + _looser(each, order)
-    return errors
+            yield from _unknown_domains(each, order)
+            yield from _looser(each, order)
 
 
-def topology_warnings(placed: Sequence[PlacedConstraint], bindings: Mapping[str, ClusterTopologyBinding]) -> list[str]:
+def topology_warnings(
+    placed: Sequence[PlacedConstraint], bindings: Mapping[str, ClusterTopologyBinding]
+) -> Iterator[str]:
     """Return what is allowed but probably not meant."""
-    warnings = []
     for each in placed:
         if each.constraint.pack_domain is not None:
-            warnings.append(f"{each.path.child('packDomain')} is deprecated: use pack.required")
+            yield f"{each.path.child('packDomain')} is deprecated: use pack.required"
         binding = bindings.get(each.topology_name or "")
         wanted, preferred = each.constraint.required, each.constraint.preferred
         if binding is None or wanted is None or preferred is None:
             continue
         order = [level.domain for level in binding.spec.levels]
         if wanted in order and preferred in order and order.index(preferred) < order.index(wanted):
-            warnings.append(
-                f"{each.path.child('pack', 'preferred')}: {preferred!r} is broader than the required {wanted!r} "
-                "and has no effect"
-            )
-    return warnings
+            where = each.path.child("pack", "preferred")
+            yield f"{where}: {preferred!r} is broader than the required {wanted!r} and has no effect"
 
 
-def validate_topology_update(new: Sequence[PlacedConstraint], old: Sequence[PlacedConstraint]) -> list[FieldError]:
+def validate_topology_update(new: Sequence[PlacedConstraint], old: Sequence[PlacedConstraint]) -> Iterator[FieldError]:
     """Check that constraints stay as they are, but for two repairs of constraints written with ``packDomain``.
 
     It may be respelled as the identical ``pack.required``, and a missing topology name may be added to it.
     """
     before = {each.key: each for each in old}
-    errors = []
     for each in new:
         earlier = before.pop(each.key, None)
         if earlier is None:
-            errors.append(forbidden(each.path, "a topology constraint cannot be added to an existing PodCliqueSet"))
+            yield forbidden(each.path, "a topology constraint cannot be added to an existing PodCliqueSet")
         elif _meaning(each) != _meaning(earlier):
-            errors.append(forbidden(each.path, "a topology constraint cannot be changed"))
+            yield forbidden(each.path, "a topology constraint cannot be changed")
         elif each.constraint.topology_name != earlier.constraint.topology_name and not _repairs(each, earlier):
-            errors.append(forbidden(each.path.child("topologyName"), "the topology cannot be changed"))
-    return errors + [
+            yield forbidden(each.path.child("topologyName"), "the topology cannot be changed")
+    yield from (
         forbidden(gone.path, "a topology constraint cannot be removed from an existing PodCliqueSet")
         for gone in before.values()
-    ]
+    )
 
 
 def repaired(new: Sequence[PlacedConstraint], old: Sequence[PlacedConstraint]) -> bool:
@@ -181,13 +173,12 @@ def _unknown_domains(each: PlacedConstraint, order: Mapping[str, int]) -> list[F
     ]
 
 
-def _looser(each: PlacedConstraint, order: Mapping[str, int]) -> list[FieldError]:
+def _looser(each: PlacedConstraint, order: Mapping[str, int]) -> Iterator[FieldError]:
     """Compare with every constraint around, for required and preferred domains separately."""
     kinds: list[tuple[Callable[[TopologyConstraint], str | None], FieldPath]] = [
         (lambda constraint: constraint.required, each.required_path),
         (lambda constraint: constraint.preferred, each.path.child("pack", "preferred")),
     ]
-    errors = []
     for domain_of, path in kinds:
         inner = domain_of(each.constraint)
         for outer in each.around:
@@ -195,8 +186,7 @@ def _looser(each: PlacedConstraint, order: Mapping[str, int]) -> list[FieldError
             if inner is None or enclosing is None or inner not in order or enclosing not in order:
                 continue
             if order[enclosing] > order[inner]:
-                errors.append(invalid(path, inner, f"must not be broader than {enclosing!r} at {outer.path}"))
-    return errors
+                yield invalid(path, inner, f"must not be broader than {enclosing!r} at {outer.path}")
 
 
 def _meaning(each: PlacedConstraint) -> tuple[str | None, str | None]:

@@ -5,7 +5,7 @@ path, or programs that match it, find it in the message; the path is where the f
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from spinney.api.field_error import FieldError, FieldPath, duplicate, invalid, required
@@ -23,49 +23,46 @@ def validate_topology_binding(
     binding: ClusterTopologyBinding, *, schedulers: Collection[str], topology_aware: Collection[str]
 ) -> list[FieldError]:
     """Return every fault of ``binding``, given the enabled schedulers and those of them that know topologies."""
-    return (
-        validate_metadata(binding.metadata)
-        + _levels(binding, FieldPath("spec.levels"))
-        + _bindings(binding, FieldPath("spec.schedulerTopologyBindings"), schedulers, topology_aware)
-    )
+    return [
+        *validate_metadata(binding.metadata),
+        *_levels(binding, FieldPath("spec.levels")),
+        *_bindings(binding, FieldPath("spec.schedulerTopologyBindings"), schedulers, topology_aware),
+    ]
 
 
-def _levels(binding: ClusterTopologyBinding, path: FieldPath) -> list[FieldError]:
+def _levels(binding: ClusterTopologyBinding, path: FieldPath) -> Iterator[FieldError]:
     if not binding.spec.levels:
-        return [required(path, "at least one level is needed")]
-    errors = []
+        yield required(path, "at least one level is needed")
+        return
     domains: set[str] = set()
     keys: set[str] = set()
     for i, level in enumerate(binding.spec.levels):
         here = path.index(i)
         if len(level.domain) > _MAX_DOMAIN or _DOMAIN.fullmatch(level.domain) is None:
             fault = f"must match {DOMAIN_PATTERN} and have 1 to {_MAX_DOMAIN} characters"
-            errors.append(invalid(here.child("domain"), level.domain, fault))
+            yield invalid(here.child("domain"), level.domain, fault)
         elif level.domain in domains:
-            errors.append(duplicate(here.child("domain"), level.domain))
+            yield duplicate(here.child("domain"), level.domain)
         faults = qualified_name_faults(level.key)
-        errors += [invalid(here.child("key"), level.key, fault) for fault in faults]
+        yield from (invalid(here.child("key"), level.key, fault) for fault in faults)
         if not faults and level.key in keys:
-            errors.append(duplicate(here.child("key"), level.key))
+            yield duplicate(here.child("key"), level.key)
         domains.add(level.domain)
         keys.add(level.key)
-    return errors
 
 
 def _bindings(
     binding: ClusterTopologyBinding, path: FieldPath, schedulers: Collection[str], topology_aware: Collection[str]
-) -> list[FieldError]:
-    errors = []
+) -> Iterator[FieldError]:
     seen: set[str] = set()
     for i, each in enumerate(binding.spec.scheduler_topology_bindings):
         where, name = path.index(i).child("schedulerName"), each.scheduler_name
         formerly = f"(in Grove {_FORMER_PATH}[{i}].schedulerName)"
         if name in seen:
-            errors.append(duplicate(where, name, f"a scheduler is bound once {formerly}"))
+            yield duplicate(where, name, f"a scheduler is bound once {formerly}")
         elif name not in schedulers:
             enabled = ", ".join(schedulers)
-            errors.append(invalid(where, name, f"is not an enabled scheduler; enabled are: {enabled} {formerly}"))
+            yield invalid(where, name, f"is not an enabled scheduler; enabled are: {enabled} {formerly}")
         elif name not in topology_aware:
-            errors.append(invalid(where, name, f"is enabled but manages no topology {formerly}"))
+            yield invalid(where, name, f"is enabled but manages no topology {formerly}")
         seen.add(name)
-    return errors

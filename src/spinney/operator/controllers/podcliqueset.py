@@ -392,7 +392,7 @@ class PodCliqueSetController:
         """Note that replicas in a template were changed, which does nothing to what exists."""
         old, new = change.old, change.new
         if old is not None and new is not None and old.metadata.generation != new.metadata.generation:
-            self._kept[change.key] = kept_replicas(new, old)
+            self._kept[change.key] = list(kept_replicas(new, old))
 
     def _patience(self, key: Key) -> float:
         pcs = self._caches.sets.get(key)
