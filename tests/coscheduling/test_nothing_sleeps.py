@@ -136,7 +136,7 @@ class History:
         rule = self.chance.choice(rules)
         pod = a_pod(name, cpu=self._cpu(), priority=self._priority(), labels={"app": app}, **rule)  # type: ignore[arg-type]
         if self.chance.random() < 0.2:
-            pod = with_container(pod, ports=(ContainerPort(container_port=80, host_port=80),))
+            pod = with_container(pod, ports=(ContainerPort(host_port=80),))
         self.bench.put(pod)
         return f"pod {name} {app} {pod.spec.priority} {pod.spec.containers[0].resources.requests} {rule}"
 

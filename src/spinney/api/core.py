@@ -32,12 +32,8 @@ CONFIG_MAP: Final = Resource("", "v1", "ConfigMap", "configmaps", short_names=("
 EVENT: Final = Resource("", "v1", "Event", "events", short_names=("ev",))
 ENDPOINTS: Final = Resource("", "v1", "Endpoints", "endpoints", short_names=("ep",))
 BINDING: Final = Resource("", "v1", "Binding", "bindings")
-LIMIT_RANGE: Final = Resource("", "v1", "LimitRange", "limitranges", short_names=("limits",))
 RESOURCE_QUOTA: Final = Resource("", "v1", "ResourceQuota", "resourcequotas", short_names=("quota",))
 POD_TEMPLATE: Final = Resource("", "v1", "PodTemplate", "podtemplates")
-REPLICATION_CONTROLLER: Final = Resource(
-    "", "v1", "ReplicationController", "replicationcontrollers", short_names=("rc",)
-)
 PERSISTENT_VOLUME: Final = Resource(
     "", "v1", "PersistentVolume", "persistentvolumes", namespaced=False, short_names=("pv",)
 )
@@ -67,7 +63,6 @@ class ResourceRequirements(Struct, frozen=True, kw_only=True):
 class ContainerPort(Struct, frozen=True, kw_only=True):
     """A port, with what may conflict on a host."""
 
-    container_port: int = 0
     host_port: int = 0
     protocol: str = "TCP"
     host_ip: str = msgspec.field(default="", name="hostIP")
@@ -155,7 +150,6 @@ class PodSpec(Struct, frozen=True, kw_only=True):
     hostname: str = ""
     subdomain: str = ""
     restart_policy: str = ""
-    termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
 
 

@@ -17,7 +17,6 @@ class ObjectReference(Struct, frozen=True, kw_only=True):
     name: str = ""
     uid: str = ""
     resource_version: str = ""
-    field_path: str = ""
 
 
 class EventSource(Struct, frozen=True, kw_only=True):
@@ -53,4 +52,3 @@ class Event(Struct, frozen=True, kw_only=True):
     action: str = ""
     related: ObjectReference | None = None
     reporting_component: str = ""
-    reporting_instance: str = ""

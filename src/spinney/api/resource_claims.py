@@ -1,12 +1,11 @@
 """Dynamic resource allocation (``resource.k8s.io/v1``): claims, the devices drivers publish, and device classes."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Final
 
 import msgspec
 
-from spinney.api.affinity import NodeSelector
+from spinney.api.affinity import NodeSelector, Taint, Toleration
 from spinney.api.meta import Metadata
 from spinney.api.quantity import RawQuantity
 from spinney.api.resource import Resource
@@ -33,44 +32,33 @@ class DeviceSelector(Struct, frozen=True, kw_only=True):
     cel: CelSelector | None = None
 
 
-class DeviceToleration(Struct, frozen=True, kw_only=True):
-    """Device taints a request puts up with."""
-
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-    toleration_seconds: int | None = None
-
-
 class CapacityRequirements(Struct, frozen=True, kw_only=True):
     """How much of a shareable device is asked for."""
 
     requests: Mapping[str, RawQuantity] = {}
 
 
-class ExactDeviceRequest(Struct, frozen=True, kw_only=True):
+class _Devices(Struct, frozen=True, kw_only=True):
     """Devices of one class; one when neither count nor mode is given."""
 
     device_class_name: str
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = ""
     count: int = 0
-    admin_access: bool | None = None
-    tolerations: tuple[DeviceToleration, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
     capacity: CapacityRequirements | None = None
 
 
-class DeviceSubRequest(Struct, frozen=True, kw_only=True):
+class ExactDeviceRequest(_Devices, frozen=True, kw_only=True):
+    """Devices of one class, and no others."""
+
+    admin_access: bool | None = None
+
+
+class DeviceSubRequest(_Devices, frozen=True, kw_only=True):
     """One of several alternatives, in order of preference."""
 
     name: str
-    device_class_name: str
-    selectors: tuple[DeviceSelector, ...] = ()
-    allocation_mode: str = ""
-    count: int = 0
-    tolerations: tuple[DeviceToleration, ...] = ()
-    capacity: CapacityRequirements | None = None
 
 
 class DeviceRequest(Struct, frozen=True, kw_only=True):
@@ -111,11 +99,9 @@ class AllocatedDevice(Struct, frozen=True, kw_only=True):
     pool: str
     device: str
     admin_access: bool | None = None
-    tolerations: tuple[DeviceToleration, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
     binding_conditions: tuple[str, ...] = ()
     binding_failure_conditions: tuple[str, ...] = ()
-    share_id: str | None = msgspec.field(default=None, name="shareID")
-    consumed_capacity: Mapping[str, RawQuantity] = {}
 
 
 class DeviceAllocation(Struct, frozen=True, kw_only=True):
@@ -130,7 +116,6 @@ class Allocation(Struct, frozen=True, kw_only=True):
 
     devices: DeviceAllocation = DeviceAllocation()
     node_selector: NodeSelector | None = None
-    allocation_timestamp: datetime | None = None
 
 
 class ClaimConsumer(Struct, frozen=True, kw_only=True):
@@ -177,10 +162,9 @@ class DeviceAttribute(Struct, frozen=True, kw_only=True):
 
 
 class DeviceCapacity(Struct, frozen=True, kw_only=True):
-    """How much of something a device has; how it may be divided is carried verbatim."""
+    """How much of something a device has."""
 
     value: RawQuantity
-    request_policy: JSON | None = None
 
 
 class Counter(Struct, frozen=True, kw_only=True):
@@ -203,14 +187,6 @@ class CounterConsumption(Struct, frozen=True, kw_only=True):
     counters: Mapping[str, Counter] = {}
 
 
-class DeviceTaint(Struct, frozen=True, kw_only=True):
-    """A mark on a device that repels requests which do not tolerate it."""
-
-    key: str
-    value: str = ""
-    effect: str
-
-
 class Device(Struct, frozen=True, kw_only=True):
     """A device as its driver publishes it."""
 
@@ -220,8 +196,7 @@ class Device(Struct, frozen=True, kw_only=True):
     consumes_counters: tuple[CounterConsumption, ...] = ()
     node_name: str | None = None
     node_selector: NodeSelector | None = None
-    all_nodes: bool | None = None
-    taints: tuple[DeviceTaint, ...] = ()
+    taints: tuple[Taint, ...] = ()
     allow_multiple_allocations: bool | None = None
     binding_conditions: tuple[str, ...] = ()
     binding_failure_conditions: tuple[str, ...] = ()
@@ -234,8 +209,6 @@ class ResourceSliceSpec(Struct, frozen=True, kw_only=True):
     pool: ResourcePool
     node_name: str | None = None
     node_selector: NodeSelector | None = None
-    all_nodes: bool | None = None
-    per_device_node_selection: bool | None = None
     devices: tuple[Device, ...] = ()
     shared_counters: tuple[CounterSet, ...] = ()
 
@@ -254,7 +227,6 @@ class DeviceClassSpec(Struct, frozen=True, kw_only=True):
 
     selectors: tuple[DeviceSelector, ...] = ()
     config: tuple[JSON, ...] = ()
-    extended_resource_name: str | None = None
 
 
 class DeviceClass(Struct, frozen=True, kw_only=True):

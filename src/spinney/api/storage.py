@@ -58,13 +58,6 @@ class VolumeNodeAffinity(Struct, frozen=True, kw_only=True):
     required: NodeSelector | None = None
 
 
-class CsiVolumeSource(Struct, frozen=True, kw_only=True):
-    """The driver that attaches the volume."""
-
-    driver: str
-    volume_handle: str = ""
-
-
 class PersistentVolumeSpec(Struct, frozen=True, kw_only=True):
     """What a volume offers, and where."""
 
@@ -74,7 +67,6 @@ class PersistentVolumeSpec(Struct, frozen=True, kw_only=True):
     volume_mode: str | None = None
     claim_ref: ObjectReference | None = None
     node_affinity: VolumeNodeAffinity | None = None
-    csi: CsiVolumeSource | None = None
 
 
 class PersistentVolumeStatus(Struct, frozen=True, kw_only=True):

@@ -50,16 +50,21 @@ class GroupResourceClaimStatus(Struct, frozen=True, kw_only=True):
     resource_claim_name: str | None = None
 
 
-class PodGroupTemplate(Struct, frozen=True, kw_only=True):
-    """A group as written in a Workload; ``disruption_mode`` is ``Pod`` or ``PodGroup``."""
+class _Placed(Struct, frozen=True, kw_only=True):
+    """How a group is placed; ``disruption_mode`` is ``Pod`` or ``PodGroup``."""
 
-    name: str
     scheduling_policy: SchedulingPolicy
     scheduling_constraints: SchedulingConstraints | None = None
     resource_claims: tuple[GroupResourceClaim, ...] = ()
     disruption_mode: str | None = None
     priority_class_name: str = ""
     priority: int | None = None
+
+
+class PodGroupTemplate(_Placed, frozen=True, kw_only=True):
+    """A group as written in a Workload."""
+
+    name: str
 
 
 class WorkloadSpec(Struct, frozen=True, kw_only=True):
@@ -91,16 +96,10 @@ class PodGroupTemplateReference(Struct, frozen=True, kw_only=True):
     workload: WorkloadTemplateReference | None = None
 
 
-class PodGroupSpec(Struct, frozen=True, kw_only=True):
+class PodGroupSpec(_Placed, frozen=True, kw_only=True):
     """A gang: policy, constraints and priority."""
 
     pod_group_template_ref: PodGroupTemplateReference | None = None
-    scheduling_policy: SchedulingPolicy
-    scheduling_constraints: SchedulingConstraints | None = None
-    resource_claims: tuple[GroupResourceClaim, ...] = ()
-    disruption_mode: str | None = None
-    priority_class_name: str = ""
-    priority: int | None = None
 
 
 class PodGroupStatus(Struct, frozen=True, kw_only=True):

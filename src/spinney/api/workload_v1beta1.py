@@ -20,7 +20,6 @@ from spinney.api.workload_v1alpha2 import (
 WORKLOAD: Final = Resource("scheduling.k8s.io", "v1beta1", "Workload", "workloads")
 POD_GROUP: Final = Resource("scheduling.k8s.io", "v1beta1", "PodGroup", "podgroups")
 WORKLOAD_V1ALPHA3: Final = Resource("scheduling.k8s.io", "v1alpha3", "Workload", "workloads")
-POD_GROUP_V1ALPHA3: Final = Resource("scheduling.k8s.io", "v1alpha3", "PodGroup", "podgroups")
 COMPOSITE_POD_GROUP: Final = Resource("scheduling.k8s.io", "v1alpha3", "CompositePodGroup", "compositepodgroups")
 
 INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
@@ -57,29 +56,29 @@ class CompositeSchedulingPolicy(Struct, frozen=True, kw_only=True):
     gang: CompositeGangPolicy | None = None
 
 
-class PodGroupTemplate(Struct, frozen=True, kw_only=True):
+class _Placed(Struct, frozen=True, kw_only=True):
+    """What a group and a group of groups say of how they are placed, beside their policy."""
+
+    scheduling_constraints: SchedulingConstraints | None = None
+    disruption_mode: DisruptionMode | None = None
+    priority_class_name: str = ""
+    priority: int | None = None
+    preemption_policy: str | None = None
+
+
+class PodGroupTemplate(_Placed, frozen=True, kw_only=True):
     """A group as written in a Workload."""
 
     name: str
     scheduling_policy: SchedulingPolicy
-    scheduling_constraints: SchedulingConstraints | None = None
     resource_claims: tuple[GroupResourceClaim, ...] = ()
-    disruption_mode: DisruptionMode | None = None
-    priority_class_name: str = ""
-    priority: int | None = None
-    preemption_policy: str | None = None
 
 
-class CompositePodGroupTemplate(Struct, frozen=True, kw_only=True):
+class CompositePodGroupTemplate(_Placed, frozen=True, kw_only=True):
     """A group of groups as written in a Workload; four levels deep at most."""
 
     name: str
     scheduling_policy: CompositeSchedulingPolicy
-    scheduling_constraints: SchedulingConstraints | None = None
-    disruption_mode: DisruptionMode | None = None
-    priority_class_name: str = ""
-    priority: int | None = None
-    preemption_policy: str | None = None
     pod_group_templates: tuple[PodGroupTemplate, ...] = ()
     composite_pod_group_templates: tuple["CompositePodGroupTemplate", ...] = ()
 
@@ -108,18 +107,13 @@ class WorkloadReference(Struct, frozen=True, kw_only=True):
     template_name: str
 
 
-class PodGroupSpec(Struct, frozen=True, kw_only=True):
+class PodGroupSpec(_Placed, frozen=True, kw_only=True):
     """A gang: policy, constraints, priority, and the composite it is part of."""
 
     parent_composite_pod_group_name: str | None = None
     workload_ref: WorkloadReference | None = None
     scheduling_policy: SchedulingPolicy
-    scheduling_constraints: SchedulingConstraints | None = None
     resource_claims: tuple[GroupResourceClaim, ...] = ()
-    disruption_mode: DisruptionMode | None = None
-    priority_class_name: str = ""
-    priority: int | None = None
-    preemption_policy: str | None = None
 
 
 class PodGroup(Struct, frozen=True, kw_only=True):
@@ -132,17 +126,12 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     status: PodGroupStatus = PodGroupStatus()
 
 
-class CompositePodGroupSpec(Struct, frozen=True, kw_only=True):
+class CompositePodGroupSpec(_Placed, frozen=True, kw_only=True):
     """A gang of gangs."""
 
     parent_composite_pod_group_name: str | None = None
     workload_ref: WorkloadReference
     scheduling_policy: CompositeSchedulingPolicy
-    scheduling_constraints: SchedulingConstraints | None = None
-    disruption_mode: DisruptionMode | None = None
-    priority_class_name: str = ""
-    priority: int | None = None
-    preemption_policy: str | None = None
 
 
 class CompositePodGroupStatus(Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from spinney.api.affinity import Taint
 from spinney.api.meta import Metadata
 from spinney.api.resource_claims import (
     CelSelector,
@@ -15,7 +16,6 @@ from spinney.api.resource_claims import (
     DeviceClass,
     DeviceClassSpec,
     DeviceSelector,
-    DeviceTaint,
     ResourceClaim,
     ResourceClaimSpec,
     ResourcePool,
@@ -148,7 +148,7 @@ def test_requests_do_not_take_what_another_needs() -> None:
 
 def test_a_tainted_device_needs_a_toleration() -> None:
     """A device with a NoSchedule taint goes only to requests that tolerate it."""
-    tainted = msgspec.structs.replace(a_device("a"), taints=(DeviceTaint(key="worn", effect="NoSchedule"),))
+    tainted = msgspec.structs.replace(a_device("a"), taints=(Taint(key="worn", effect="NoSchedule"),))
     assert given(exactly(), tainted) is None
     assert given(exactly(tolerations=[{"key": "worn", "operator": "Exists"}]), tainted) == {"r": ["a"]}
 

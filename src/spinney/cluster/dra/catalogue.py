@@ -9,8 +9,9 @@ claim. The catalogue never changes; a new one is made when a slice or class does
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from spinney.api.affinity import Toleration
 from spinney.api.quantity import milli
-from spinney.api.resource_claims import Device, DeviceClass, DeviceToleration, ResourceSlice
+from spinney.api.resource_claims import Device, DeviceClass, ResourceSlice
 from spinney.api.struct import JSON
 from spinney.cluster.dra.requests import Option
 from spinney.cluster.dra.selectors import UnusableSelector, compiled
@@ -142,14 +143,6 @@ def _drawn(published: PublishedDevice, device: Device) -> dict[CounterKey, int]:
     return drawn
 
 
-def _is_tolerated(device: Device, tolerations: Sequence[DeviceToleration]) -> bool:
+def _is_tolerated(device: Device, tolerations: Sequence[Toleration]) -> bool:
     repelling = (taint for taint in device.taints if taint.effect in {"NoSchedule", "NoExecute"})
-    return all(
-        any(
-            (not each.effect or each.effect == taint.effect)
-            and (each.key == taint.key or (not each.key and each.operator == "Exists"))
-            and (each.operator == "Exists" or each.value == taint.value)
-            for each in tolerations
-        )
-        for taint in repelling
-    )
+    return all(any(each.tolerates(taint) for each in tolerations) for taint in repelling)

@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
+from spinney.api.affinity import Toleration
 from spinney.api.resource_claims import (
     ALL_DEVICES,
     EXACT_COUNT,
     DeviceConstraint,
     DeviceSelector,
     DeviceSubRequest,
-    DeviceToleration,
     ExactDeviceRequest,
     ResourceClaimSpec,
 )
@@ -26,7 +26,7 @@ class Option:
     count: int | None
     """None asks for all devices that match."""
     selectors: tuple[str, ...] = ()
-    tolerations: tuple[DeviceToleration, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
     admin: bool = False
     """For administrative access: devices are looked at, also those in use."""
 
