@@ -50,7 +50,7 @@ class GroupResourceClaimStatus(Struct, frozen=True, kw_only=True):
     resource_claim_name: str | None = None
 
 
-class _Placed(Struct, frozen=True, kw_only=True):
+class _PlacedGroup(Struct, frozen=True, kw_only=True):
     """How a group is placed; ``disruption_mode`` is ``Pod`` or ``PodGroup``."""
 
     scheduling_policy: SchedulingPolicy
@@ -61,7 +61,7 @@ class _Placed(Struct, frozen=True, kw_only=True):
     priority: int | None = None
 
 
-class PodGroupTemplate(_Placed, frozen=True, kw_only=True):
+class PodGroupTemplate(_PlacedGroup, frozen=True, kw_only=True):
     """A group as written in a Workload."""
 
     name: str
@@ -96,7 +96,7 @@ class PodGroupTemplateReference(Struct, frozen=True, kw_only=True):
     workload: WorkloadTemplateReference | None = None
 
 
-class PodGroupSpec(_Placed, frozen=True, kw_only=True):
+class PodGroupSpec(_PlacedGroup, frozen=True, kw_only=True):
     """A gang: policy, constraints and priority."""
 
     pod_group_template_ref: PodGroupTemplateReference | None = None

@@ -56,7 +56,7 @@ class CompositeSchedulingPolicy(Struct, frozen=True, kw_only=True):
     gang: CompositeGangPolicy | None = None
 
 
-class _Placed(Struct, frozen=True, kw_only=True):
+class _Placement(Struct, frozen=True, kw_only=True):
     """What a group and a group of groups say of how they are placed, beside their policy."""
 
     scheduling_constraints: SchedulingConstraints | None = None
@@ -66,7 +66,7 @@ class _Placed(Struct, frozen=True, kw_only=True):
     preemption_policy: str | None = None
 
 
-class PodGroupTemplate(_Placed, frozen=True, kw_only=True):
+class PodGroupTemplate(_Placement, frozen=True, kw_only=True):
     """A group as written in a Workload."""
 
     name: str
@@ -74,7 +74,7 @@ class PodGroupTemplate(_Placed, frozen=True, kw_only=True):
     resource_claims: tuple[GroupResourceClaim, ...] = ()
 
 
-class CompositePodGroupTemplate(_Placed, frozen=True, kw_only=True):
+class CompositePodGroupTemplate(_Placement, frozen=True, kw_only=True):
     """A group of groups as written in a Workload; four levels deep at most."""
 
     name: str
@@ -107,7 +107,7 @@ class WorkloadReference(Struct, frozen=True, kw_only=True):
     template_name: str
 
 
-class PodGroupSpec(_Placed, frozen=True, kw_only=True):
+class PodGroupSpec(_Placement, frozen=True, kw_only=True):
     """A gang: policy, constraints, priority, and the composite it is part of."""
 
     parent_composite_pod_group_name: str | None = None
@@ -126,7 +126,7 @@ class PodGroup(Struct, frozen=True, kw_only=True):
     status: PodGroupStatus = PodGroupStatus()
 
 
-class CompositePodGroupSpec(_Placed, frozen=True, kw_only=True):
+class CompositePodGroupSpec(_Placement, frozen=True, kw_only=True):
     """A gang of gangs."""
 
     parent_composite_pod_group_name: str | None = None
