@@ -7,6 +7,7 @@
   node is over-committed, no gang is split or partial, and every gang lies in one block.
 * verdict: one more gang on the cluster just filled: refusal with its reasons.
 * mixed: the same with 200 request classes, 100 queues, and gangs whose pods may not share a node.
+* rules: gangs of one size, with pods on 16 nodes that have rules about pods of their own kind, and without those.
 * plugins: the same as fill with plugins of a beginner, and with one that says it must be asked every time.
 * sizes: gangs of one size, and single pods, with the constraint of fill and without.
 * growth: the same as fill on a tenth of the nodes, and on all nodes with work for a tenth of them.
@@ -39,8 +40,9 @@ from spinney.runtime.collection import settle_garbage_collector
 from spinney.scheduler.config import DEFAULT_ACTIONS, SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
 
-PARTS = ("fill", "verdict", "mixed", "plugins", "sizes", "growth", "session")
+PARTS = ("fill", "verdict", "mixed", "rules", "plugins", "sizes", "growth", "session")
 SIZES = (1, 8, 64, 512)
+AGENTS = 16
 PODS_PER_SECOND, VERDICT_SECONDS = 50_000, 0.010
 _ROUNDS = 100
 _TURNS = 5
@@ -94,6 +96,20 @@ def measure_plugins(nodes: int, seed: int, plain: Fill) -> None:
         print(
             f"plugins: with {plugin.name} on {part} nodes {1 / found.per_pod:,.0f} pods per CPU second, "
             f"{found.per_pod / plain.per_pod:.1f}x the time of fill ({wanted})"
+        )
+
+
+def measure_rules(nodes: int) -> None:
+    """Fill where pods with anti-affinity run, as on any real cluster, and where none do."""
+    for size in (1, 8):
+        free, ruled = (
+            min(fill(nodes, shapes.alike_work(nodes, size, free=True), agents=each).per_pod for _ in range(_TURNS))
+            for each in (0, AGENTS)
+        )
+        print(
+            f"rules: gangs of {size} where {AGENTS} pods with anti-affinity run {1 / ruled:,.0f} pods per CPU second, "
+            f"{ruled / free:.2f}x the time without those",
+            flush=True,
         )
 
 
@@ -153,6 +169,8 @@ def main() -> None:
         if "mixed" in parts:
             mixed = fill(options.nodes, shapes.mixed_work(options.nodes, options.seed), queues=True)
             print(f"mixed: {mixed}\n  {mixed.per_pod / plain.per_pod:.1f}x the time of fill (at most 4x is wanted)")
+        if "rules" in parts:
+            measure_rules(min(options.nodes, 1000))
         if "plugins" in parts:
             measure_plugins(options.nodes, options.seed, plain)
         if "sizes" in parts:

@@ -69,11 +69,13 @@ def fill(
     work: Iterable[shapes.Work],
     *,
     queues: bool = False,
+    agents: int = 0,
     plugins: Sequence[type[Plugin]] = (),
     profile: bool = False,
 ) -> Fill:
-    """Fill a cluster in one cycle and check the outcome."""
+    """Fill a cluster in one cycle and check the outcome; on some nodes run ``agents`` with rules about other pods."""
     inventory = shapes.a_cluster(nodes)
+    shapes.put_agents(inventory, agents)
     if queues:
         shapes.put_queues(inventory, nodes)
     asked = {each.name: each for each in work}

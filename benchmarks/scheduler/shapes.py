@@ -134,6 +134,15 @@ def put_queues(inventory: Inventory, nodes: int) -> None:
         inventory.put_queue(QueueInfo(name=f"queue-{number:03d}", parent=parent, quota=quota, created=float(number)))
 
 
+def put_agents(inventory: Inventory, count: int) -> None:
+    """Run a small pod on each of ``count`` nodes; the pods refuse to share a node with their own kind, as agents do."""
+    work = Work("agent", count, {"cpu": "100m", "memory": "128Mi"}, apart=True, free=True)
+    if count:
+        inventory.put_gang(a_gang(work))
+    for number in range(count):
+        inventory.apply(a_pod(work, number, node=f"node-{number:05d}"))
+
+
 def put_work(inventory: Inventory, work: Work) -> None:
     """Add a gang and its pending pods."""
     inventory.put_gang(a_gang(work))

@@ -1,11 +1,15 @@
 """Jobs whose pods all wait and ask for the same end up exactly where they would, had each been tried as any other."""
 
+from collections.abc import Iterable
 from typing import Any, ClassVar, NamedTuple
 from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spinney.api.affinity import Affinity, PodAffinity, PodAffinityTerm
+from spinney.api.core import Pod
+from spinney.api.selectors import LabelSelector
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.scheduler.config import SchedulerConfig
@@ -40,6 +44,8 @@ class Streak(NamedTuple):
     queue: int
     releasing: bool
     shares: bool
+    avoided: bool
+    """Whether its pods have the label that pods on some nodes refuse."""
 
 
 streaks = st.lists(
@@ -52,14 +58,24 @@ streaks = st.lists(
         st.integers(0, 2),
         st.booleans(),
         st.booleans(),
+        st.booleans(),
     ),
     min_size=1,
     max_size=6,
 )
+hermits = st.sets(st.integers(0, 8), max_size=3)
+"""Nodes with a pod that refuses others by a label."""
 clusters = st.lists(st.integers(1, 5), min_size=2, max_size=9)
 
 
-def a_world(nodes: list[int], work: list[Streak]) -> Inventory:
+def a_hermit(name: str, node: str) -> Pod:
+    """Return a running pod that refuses pods with a label in its rack."""
+    term = PodAffinityTerm(topology_key=RACK, label_selector=LabelSelector(match_labels={"kind": "loud"}))
+    apart = PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
+    return a_pod(name, node=node, affinity=Affinity(pod_anti_affinity=apart))
+
+
+def a_world(nodes: list[int], work: list[Streak], hermits_on: Iterable[int] = ()) -> Inventory:
     """Return nodes in racks and zones, three queues of which one is limited, and jobs in streaks."""
     inventory = an_inventory(
         *(a_node(f"n{i}", gpus=gpus, labels={RACK: f"r{i // 2}", ZONE: f"z{i // 4}"}) for i, gpus in enumerate(nodes))
@@ -69,7 +85,10 @@ def a_world(nodes: list[int], work: list[Streak]) -> Inventory:
     inventory.put_queue(QueueInfo(name="q1", limit=Amounts(gpu=5 * GPU)))
     inventory.put_queue(QueueInfo(name="q2", parent="q0"))
     inventory.put_queue(QueueInfo(name="q3", parent="q0"))
+    for place in sorted(hermits_on):
+        inventory.apply(a_hermit(f"hermit-{place}", f"n{place % len(nodes)}"))
     for number, streak in enumerate(work):
+        labels = {"kind": "loud" if streak.avoided else "quiet"}
         if streak.releasing:
             inventory.apply(a_pod(f"old-{number}", gpus=1, node=f"n{number % len(nodes)}", terminating=True))
         for job in range(streak.jobs):
@@ -79,7 +98,8 @@ def a_world(nodes: list[int], work: list[Streak]) -> Inventory:
             asked: dict[str, Any] = {"gpus": streak.gpus}
             if streak.shares:
                 asked = {"annotations": {"gpu-fraction": f"0.{streak.gpus + 3}"}}
-            put_gang(inventory, gang, (a_pod(f"{name}-{each}", gang=name, **asked) for each in range(streak.pods)))
+            pods = (a_pod(f"{name}-{each}", gang=name, labels=labels, **asked) for each in range(streak.pods))
+            put_gang(inventory, gang, pods)
     return inventory
 
 
@@ -111,12 +131,12 @@ def decided(inventory: Inventory) -> dict[str, object]:
 
 
 @settings(max_examples=40, deadline=None)
-@given(clusters, streaks)
-def test_making_no_tasks_changes_nothing(nodes: list[int], work: list[Streak]) -> None:
+@given(clusters, streaks, hermits)
+def test_making_no_tasks_changes_nothing(nodes: list[int], work: list[Streak], hermits_on: set[int]) -> None:
     """Binds, their order, refusals, books and tasks are those of trying every job as any other."""
-    quick = decided(a_world(nodes, work))
+    quick = decided(a_world(nodes, work, hermits_on))
     with patch.object(PlainJobs, "place", lambda self, job: ()):
-        assert quick == decided(a_world(nodes, work))
+        assert quick == decided(a_world(nodes, work, hermits_on))
 
 
 def ranked(inventory: Inventory) -> list[str]:
@@ -147,6 +167,29 @@ def test_nodes_are_ranked_for_the_first_of_alike_jobs_only() -> None:
         put_job(inventory, f"job{number}", 2)
 
     assert ranked(inventory) == ["job0"]
+
+
+def test_only_jobs_that_rules_of_placed_pods_mean_are_tried_as_any_other() -> None:
+    """A pod that refuses a label has pods with that label looked at one by one, and nobody else."""
+    inventory = an_inventory(*(a_node(f"n{i}", gpus=8) for i in range(3)))
+    inventory.apply(a_hermit("hermit", "n0"))
+    for name, kind in (("job0", "quiet"), ("job1", "loud"), ("job2", "quiet")):
+        pods = (a_pod(f"{name}-{each}", gang=name, gpus=1, labels={"kind": kind}) for each in range(2))
+        put_gang(inventory, a_gang(name, minimum=2), pods)
+
+    assert tried(inventory) == ["job1"]
+
+
+def test_a_job_that_placed_pods_refuse_stands_for_no_other() -> None:
+    """Where one is refused for its label, another that requests the same without the label finds its place."""
+    inventory = an_inventory(a_node("n0", gpus=8, labels={RACK: "r0"}))
+    inventory.apply(a_hermit("hermit", "n0"))
+    for name, kind in (("job0", "loud"), ("job1", "quiet")):
+        put_gang(inventory, a_gang(name), [a_pod(name, gang=name, gpus=1, labels={"kind": kind})])
+
+    result = a_scheduler(inventory).run_cycle()
+
+    assert [bind.pod.name for bind in result.binds] == ["job1"]
 
 
 def test_alike_jobs_fill_one_domain_after_the_other() -> None:

@@ -202,6 +202,10 @@ class PlacedPods:
             counts = self._counts[selector] = self._count(selector)
         return counts[:capacity]
 
+    def may_have_rules_about(self, labels: Labels) -> bool:
+        """Tell whether a rule of a placed pod may mean pods with ``labels``: quick, and mostly not so."""
+        return self._rules.has_candidates(labels)
+
     def rules_about(
         self, namespace: str, namespace_labels: Labels, labels: Labels, capacity: int
     ) -> Iterator[tuple[CarriedRule, Counts]]:

@@ -159,6 +159,10 @@ class SelectorIndex(Generic[K]):
             if not bucket:
                 self._by_value.pop((demand.key, value), None)
 
+    def has_candidates(self, labels: Labels) -> bool:
+        """Tell whether there is an item whose selector may match ``labels``."""
+        return bool(self._others) or not self._by_value.keys().isdisjoint(labels.items())
+
     def candidates(self, labels: Labels) -> Iterator[K]:
         """Yield the items whose selector may match ``labels``; the caller still asks the selector."""
         yield from self._others

@@ -36,7 +36,7 @@ class Allocate:
         turns = JobTurns(session, ALLOCATE, jobs, lambda: session.monotonic() > end, at_least=FEWEST)
         end = session.monotonic() + session.config.allocate_seconds
         shared = session.config.use_scheduling_signatures and session.hooks.place_alike
-        failed = FailedSignatures() if shared else None
+        failed = FailedSignatures(session.nodes) if shared else None
         plain = PlainJobs(session, turns)
         for job in turns:
             known = failed.find(job) if failed is not None else None

@@ -91,12 +91,21 @@ class Nodes:
 
     def has_rules_about(self, pod: Pod) -> bool:
         """Tell whether a placed pod has rules about where ``pod`` goes."""
+        return self.have_rules_about((pod,))
+
+    def have_rules_about(self, pods: Iterable[Pod]) -> bool:
+        """Tell whether placed pods have rules about where any of ``pods`` goes."""
         if not self.rule_carriers:
             return False
         self._follow(self._carrier_moves)  # a question about rules need not wait for all the pods that carry none
-        namespace = pod.metadata.namespace or ""
-        labels = self._view.namespaces.get(namespace, {})
-        return any(True for _ in self._view.pods.rules_about(namespace, labels, pod.metadata.labels, 0))
+        placed, namespaces = self._view.pods, self._view.namespaces
+        for pod in pods:
+            labels, namespace = pod.metadata.labels, pod.metadata.namespace or ""
+            if placed.may_have_rules_about(labels) and any(
+                True for _ in placed.rules_about(namespace, namespaces.get(namespace, {}), labels, 0)
+            ):
+                return True
+        return False
 
     def resource_fit(self, request: RequestClass, rows: Rows) -> tuple[Mask, Mask]:
         """Return, per row, whether the request fits once what is terminating is gone, and whether it fits now.

@@ -1,6 +1,7 @@
 """Jobs that ask for the same thing share one verdict: what one was refused, another need not try.
 
-It holds where every plugin treats alike jobs alike.
+It holds where every plugin treats alike jobs alike. A job whose labels placed pods have rules about may have been
+refused for those; it stands for no other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,6 +10,7 @@ from spinney.cluster.classes import RequestClass
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GangKey, Member, PodSet
 from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import Nodes
 from spinney.scheduler.framework.tasks import NUMBER, PodInfo
 
 Signature = tuple[object, ...]
@@ -21,14 +23,15 @@ class FailedSignatures:
     while jobs are only being placed room only shrinks, and what does not fit into more room does not fit into less.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
         self._for_good: dict[Signature, GangKey] = {}
         self._for_now: dict[Signature, GangKey] = {}
 
     def add(self, job: PodGroupInfo) -> None:
         """Remember that a job was refused."""
         signature = signature_of(job)
-        if signature is not None:
+        if signature is not None and not _is_avoided(job, self._nodes):
             only_room = signature[-1]
             (self._for_good if only_room else self._for_now).setdefault(signature, job.key)
 
@@ -60,6 +63,11 @@ def signature_of(job: PodGroupInfo) -> Signature | None:
     return (*told, job.distinctions, only_room)
 
 
+def _is_avoided(job: PodGroupInfo, nodes: Nodes) -> bool:
+    """Tell whether placed pods have rules about a pod of the job."""
+    return nodes.have_rules_about(record.pod for _, record in job.members.pods.values())
+
+
 def _to_place(tasks: Sequence[PodInfo]) -> Sequence[PodInfo]:
     return [task for task in tasks if task.status is PodStatus.PENDING]
 
@@ -72,7 +80,8 @@ class FailedSearches:
     ``within_queue`` says that what may be disturbed depends on the job's queue and priority.
     """
 
-    def __init__(self, *, within_queue: bool) -> None:
+    def __init__(self, nodes: Nodes, *, within_queue: bool) -> None:
+        self._nodes = nodes
         self._within_queue = within_queue
         self._failed: dict[Signature, tuple[GangKey, Mapping[RequestClass, int]]] = {}
 
@@ -88,7 +97,7 @@ class FailedSearches:
     def add(self, job: PodGroupInfo) -> None:
         """Remember that the search for a job failed."""
         kind = self._kind(job)
-        if kind is not None:
+        if kind is not None and not _is_avoided(job, self._nodes):
             self._failed[kind] = (job.key, job.asked)
 
     def _kind(self, job: PodGroupInfo) -> Signature | None:

@@ -9,6 +9,7 @@ promises too little.
 """
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.placement.devices import choose_devices
 from spinney.scheduler.placement.filling import best_places, may_fill, may_follow, next_places
 
+_POD: Final = attrgetter("pod")
 _LOUD: Final = 4
 """From this verbosity on every division of nodes is logged."""
 _MOST_AT_ONCE: Final = 256
@@ -64,10 +66,10 @@ class PlainJobs:
 
         None, if it has to be tried as any other.
         """
-        if not self._usable or self._session.nodes.rule_carriers or (self._others and self._is_one_of_others(job)):
+        if not self._usable or (self._others and self._is_one_of_others(job)):
             return ()
         pods = job.plain
-        if pods is None:
+        if pods is None or self._session.nodes.have_rules_about(map(_POD, pods.records)):
             return ()
         leader = self._leaders.get((job.gang.queue, pods.request.number, len(pods.records)))
         if leader is None or not _are_alike(job, leader.task.job):
@@ -111,7 +113,7 @@ class PlainJobs:
             pods = _readable(job)
             if pods is None or pods.request is not first.request or len(pods.records) != size:
                 return
-            if not _are_alike(job, like):
+            if not _are_alike(job, like) or self._session.nodes.have_rules_about(map(_POD, pods.records)):
                 return
             yield job, pods
 
