@@ -7,9 +7,10 @@ matches everything.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal
+
+import msgspec
 
 from spinney.api.names import label_value_faults, qualified_name_faults
 from spinney.api.struct import Struct
@@ -33,8 +34,7 @@ class SelectorOperator(Enum):
     LESS = "Lt"
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True):
     """One comparison of one label."""
 
     key: str
@@ -82,8 +82,7 @@ class Requirement:
                 return f"{self.key}<{self.values[0]}"
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(msgspec.Struct, frozen=True):
     """A conjunction of requirements over labels."""
 
     requirements: tuple[Requirement, ...] = ()
@@ -106,8 +105,7 @@ class Selector:
         return ",".join(str(requirement) for requirement in self.requirements)
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRequirement:
+class FieldRequirement(msgspec.Struct, frozen=True):
     """One comparison of one field."""
 
     path: str
@@ -115,8 +113,7 @@ class FieldRequirement:
     equal: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSelector:
+class FieldSelector(msgspec.Struct, frozen=True):
     """A conjunction of comparisons over fields such as ``spec.nodeName`` (``a=b,c!=d``)."""
 
     requirements: tuple[FieldRequirement, ...] = ()

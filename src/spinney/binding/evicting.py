@@ -8,9 +8,9 @@ still be spent by another eviction; such an eviction is tried again for a while 
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import structlog
 
 from spinney.api.events import ObjectReference
@@ -35,8 +35,7 @@ ATTEMPTS: Final = 5
 _FIRST_DELAY, _LONGEST_DELAY = 0.5, 8.0
 
 
-@dataclass(frozen=True, slots=True)
-class Victim:
+class Victim(msgspec.Struct, frozen=True):
     """A pod to be evicted, and what it is told."""
 
     pod: Key
@@ -44,8 +43,7 @@ class Victim:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Disruption:
+class Disruption(msgspec.Struct, frozen=True):
     """Pods that go for one purpose. ``beneficiary`` is what events about their cost point at, if there is one."""
 
     name: str

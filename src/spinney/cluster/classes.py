@@ -38,8 +38,7 @@ _ANYTHING: Final = np.iinfo(np.int64).min
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceShare:
+class DeviceShare(msgspec.Struct, frozen=True):
     """A request for a part of one or several GPUs."""
 
     parts: int

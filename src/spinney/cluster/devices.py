@@ -1,9 +1,9 @@
 """Facts about the GPUs of a node, read from the labels the device plugin's discovery puts on it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -21,8 +21,7 @@ _MOST: Final = 1 << 30
 _DIGITS: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceFacts:
+class DeviceFacts(msgspec.Struct, frozen=True):
     """What a node says about its GPUs."""
 
     memory: int

@@ -7,9 +7,9 @@ off the near nodes.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,8 +43,7 @@ _WORDS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class NodeNames:
+class NodeNames(msgspec.Struct, frozen=True):
     """The nodes masks speak of: ``names[row]``, and the rows that hold a node in the order of their names."""
 
     names: Sequence[str]
@@ -58,8 +57,7 @@ class NodeNames:
         return int(np.count_nonzero(mask[self.ordered]))
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(msgspec.Struct, frozen=True):
     """What is free on each node, ``[node, resource]``, and what the pod asks for, ``[resource]``."""
 
     free: NDArray[np.int64]

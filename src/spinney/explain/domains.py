@@ -10,8 +10,8 @@ fit into it when it is empty, or all of them together ask for more than it has.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,8 +23,7 @@ from spinney.explain.reasons import DomainReport, Shortage
 _Costs = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class DomainTable:
+class DomainTable(msgspec.Struct, frozen=True):
     """The nodes of a topology level. Arrays are ``[node]`` or ``[node, resource]``; only usable nodes are listed.
 
     ``domain_of`` indexes ``domains``; a node with -1 lies in none. A resource without a column is had by no node.

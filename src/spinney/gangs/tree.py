@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
 from typing import Final, NamedTuple
 
+import msgspec
+
 DEFAULT_POD_SET: Final = "default"
 NON_PREEMPTIBLE_PRIORITY: Final = 100
 """From this priority on a gang that does not say so itself is not preemptible."""
@@ -49,8 +51,7 @@ class PodSet:
         yield self
 
 
-@dataclass(frozen=True)
-class GroupSet:
+class GroupSet(msgspec.Struct, frozen=True):
     """Members of which at least ``min_groups`` must be satisfied; ``None`` means all."""
 
     name: str

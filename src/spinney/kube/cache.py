@@ -21,7 +21,6 @@ odd object must not stop everything else.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -57,8 +56,7 @@ class Change(msgspec.Struct, Generic[T], frozen=True):
 Subscriber = Callable[[Change[T]], None]
 
 
-@dataclass(frozen=True, slots=True)
-class WatchTimes:
+class WatchTimes(msgspec.Struct, frozen=True):
     """How long a watch may last and be silent, and when it counts as healthy, in seconds."""
 
     shortest: float = 300.0

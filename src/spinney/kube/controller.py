@@ -11,9 +11,9 @@ assert that there are none.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import msgspec
 import structlog
 
 from spinney.kube.cache import Change, WatchCache
@@ -33,8 +33,7 @@ log = structlog.get_logger()
 RESYNC_SECONDS = 600.0
 
 
-@dataclass(frozen=True, slots=True)
-class Requeue:
+class Requeue(msgspec.Struct, frozen=True):
     """Ask for another reconcile of the same key: after some seconds, or with growing back-off when None."""
 
     after: float | None = None

@@ -9,9 +9,10 @@ followed and cookies not kept, so credentials go nowhere but to the server they 
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from spinney.kube.credentials import Credential, CredentialSource, FixedCredential
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 USER_AGENT = "spinney"
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(msgspec.Struct, frozen=True):
     """Where an API server is and how to reach and recognise it."""
 
     url: str

@@ -8,7 +8,6 @@ import base64
 import binascii
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -112,8 +111,7 @@ class _File(_Part, frozen=True, kw_only=True):
     contexts: tuple[_NamedContext, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True):
     """What a context comes to: where to connect, as whom, and the namespace to start in."""
 
     context: str
@@ -122,8 +120,7 @@ class Selection:
     namespace: str
 
 
-@dataclass(frozen=True, slots=True)
-class Kubeconfig:
+class Kubeconfig(msgspec.Struct, frozen=True):
     """One or several kubeconfig files, merged; paths inside are absolute."""
 
     current_context: str

@@ -11,9 +11,9 @@ any part ends with an error, everything is stopped in the same order and the err
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
 import structlog
 
 from spinney.api.resource import Resource
@@ -46,8 +46,7 @@ class ComponentFailed(RuntimeError):
     """A part of the process ended that should not have; the message names it, the cause says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Runnable:
+class Runnable(msgspec.Struct, frozen=True):
     """Something that runs beside the controllers until cancelled."""
 
     name: str

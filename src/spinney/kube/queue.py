@@ -8,8 +8,9 @@ that one busy tenant does not delay the others.
 
 import asyncio
 from collections import OrderedDict
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 from spinney.kube.backoff import exponential
 from spinney.kube.keys import Key
@@ -27,8 +28,7 @@ class QueueClosed(Exception):
     """The queue was shut down; no more keys are handed out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(msgspec.Struct, frozen=True):
     """A key handed out, who asked for it, and when it was first added (monotonic seconds)."""
 
     key: Key

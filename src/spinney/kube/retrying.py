@@ -8,7 +8,8 @@ that got another 5xx may have happened, so its caller, a level-triggered reconci
 """
 
 import random
-from dataclasses import dataclass
+
+import msgspec
 
 from spinney.kube.backoff import exponential
 from spinney.kube.errors import (
@@ -27,8 +28,7 @@ _UNREACHED = ("connection refused", "connection reset", "EOF", "no endpoints ava
 """How API servers word that nobody answered; one that was too slow is not asked again and again."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(msgspec.Struct, frozen=True):
     """How often a request is repeated, and how long the waits are."""
 
     attempts: int = 5

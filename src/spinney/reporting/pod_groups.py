@@ -5,8 +5,9 @@ once it is, for there it is history, not health, as kube-scheduler keeps it; of 
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from spinney.api import coscheduling, workload_v1alpha2, workload_v1beta1
 from spinney.api.conditions import find_condition, is_true, set_condition
@@ -25,8 +26,7 @@ from spinney.reporting.verdicts import WAITING, GangStanding, Standings, is_serv
 from spinney.runtime import Runtime
 
 
-@dataclass(frozen=True, slots=True)
-class GroupKind:
+class GroupKind(msgspec.Struct, frozen=True):
     """A kind of group with a status: what it is decoded as, the condition it has, and where its gangs come from."""
 
     type: type[Any]

@@ -8,9 +8,9 @@ be read or is gone.
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import structlog
 
 from spinney.api.core import POD, Pod
@@ -27,8 +27,7 @@ log = structlog.get_logger()
 TakeIn = Callable[[Change[Any]], None]
 
 
-@dataclass(frozen=True)
-class UnreadableObjects:
+class UnreadableObjects(msgspec.Struct, frozen=True):
     """Guards what takes objects in.
 
     ``writer`` and ``events`` are absent where nothing is written, ``cluster`` where nothing is placed.

@@ -1,6 +1,6 @@
 """What claims ask for, as values: requests, each with one way to meet it or several in order of preference."""
 
-from dataclasses import dataclass
+import msgspec
 
 from spinney.api.affinity import Toleration
 from spinney.api.resource_claims import (
@@ -16,8 +16,7 @@ from spinney.api.resource_claims import (
 _Found = ExactDeviceRequest | DeviceSubRequest
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(msgspec.Struct, frozen=True):
     """One way to meet a request: so many devices of a class, or all there are on the node."""
 
     request: str
@@ -31,16 +30,14 @@ class Option:
     """For administrative access: devices are looked at, also those in use."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceOptions:
+class DeviceOptions(msgspec.Struct, frozen=True):
     """Options, the preferred first."""
 
     name: str
     options: tuple[Option, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimDemand:
+class ClaimDemand(msgspec.Struct, frozen=True):
     """Everything a claim asks for. ``problem`` says why it can never be met here; empty if it can."""
 
     requests: tuple[DeviceOptions, ...] = ()

@@ -9,14 +9,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
+import msgspec
+
 from spinney.api.affinity import PodAffinityTerm
 from spinney.api.selectors import LabelSelector, Requirement, Selector, SelectorOperator
 
 Labels = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class PodTerm:
+class PodTerm(msgspec.Struct, frozen=True):
     """Pods of some namespaces (``None``: of all) whose labels match; ``selector`` ``None`` matches no pod."""
 
     namespaces: frozenset[str] | None
@@ -54,8 +55,7 @@ class PodSelector:
         return not (self.live and terminating) and all(term.matches(namespace, labels) for term in self.terms)
 
 
-@dataclass(frozen=True, slots=True)
-class AffinityRule:
+class AffinityRule(msgspec.Struct, frozen=True):
     """A pod affinity term, resolved for the pod that carries it."""
 
     topology_key: str

@@ -5,10 +5,10 @@ node table's static journal says which rows did; only those are judged again.
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from threading import Lock
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from spinney.cluster.journal import Rows
@@ -20,8 +20,7 @@ Kernel = Callable[[NodeTable, Rows], Mask]
 _KEEP: Final = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(msgspec.Struct, frozen=True):
     mask: Mask
     position: int
 

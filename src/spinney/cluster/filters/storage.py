@@ -1,8 +1,9 @@
 """Persistent volumes, claims and storage classes by name, as filters look them up."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from spinney.api.core import Pod
 from spinney.api.quantity import value
@@ -12,13 +13,12 @@ READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
 _CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 
 
-@dataclass(frozen=True, slots=True)
-class Storage:
+class Storage(msgspec.Struct, frozen=True):
     """The storage objects of a cluster. The mappings may be live views of caches; nothing here writes to them."""
 
-    claims: Mapping[tuple[str, str], PersistentVolumeClaim] = field(default_factory=dict)
-    volumes: Mapping[str, PersistentVolume] = field(default_factory=dict)
-    classes: Mapping[str, StorageClass] = field(default_factory=dict)
+    claims: Mapping[tuple[str, str], PersistentVolumeClaim] = msgspec.field(default_factory=dict)
+    volumes: Mapping[str, PersistentVolume] = msgspec.field(default_factory=dict)
+    classes: Mapping[str, StorageClass] = msgspec.field(default_factory=dict)
 
     def claim(self, pod: Pod, name: str) -> PersistentVolumeClaim | None:
         """Return a claim in the namespace of ``pod``."""
@@ -34,8 +34,7 @@ class Storage:
         return storage_class is not None and storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimUse:
+class ClaimUse(msgspec.Struct, frozen=True):
     """A volume of a pod that is backed by a claim; ``ephemeral`` claims are made for the pod by a controller."""
 
     name: str

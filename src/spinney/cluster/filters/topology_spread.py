@@ -5,9 +5,9 @@ emptiest eligible domain. Eligible are the nodes that have the labels of all con
 policies say, match the pod's node affinity and have no taint it does not tolerate.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from spinney.api.affinity import TopologySpreadConstraint
@@ -25,8 +25,7 @@ REASON: Final = "node(s) didn't match pod topology spread constraints"
 MISSING_LABEL: Final = f"{REASON} (missing required label)"
 
 
-@dataclass(frozen=True, slots=True)
-class SpreadRule:
+class SpreadRule(msgspec.Struct, frozen=True):
     """A spread constraint with the pods it means resolved for the pod that carries it."""
 
     constraint: TopologySpreadConstraint

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from spinney.cluster.table import Mask
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from spinney.cluster.filters.view import ClusterView
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True, eq=False):
     """The nodes one filter refuses for one reason, ``[node]``; ``unresolvable`` are those no eviction would help."""
 
     filter: str
@@ -33,8 +33,7 @@ class Refusal:
         return cls(name, reason, nodes, np.zeros_like(nodes))
 
 
-@dataclass(frozen=True, slots=True)
-class Restriction:
+class Restriction(msgspec.Struct, frozen=True):
     """What a filter knows before it looks at nodes: the pod fits nowhere (``reason``), or only on ``nodes``."""
 
     reason: str | None = None
@@ -42,8 +41,7 @@ class Restriction:
     unresolvable: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class FilterRule:
+class FilterRule(msgspec.Struct, frozen=True):
     """A rule about which nodes may take a pod, judged for all nodes at once.
 
     ``refuse`` returns the nodes it refuses by reason; a node may be refused for several. ``restrict`` comes first, for

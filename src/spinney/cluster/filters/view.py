@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -33,8 +34,7 @@ class ClusterView:
         return LabelDomains(self.table.labels.column(key), len(self.table.labels.values(key)))
 
 
-@dataclass(frozen=True, slots=True)
-class LabelDomains:
+class LabelDomains(msgspec.Struct, frozen=True):
     """Nodes by value of a label: ``of[node]`` is the number of the domain, -1 for a node without the label."""
 
     of: npt.NDArray[np.int32]

@@ -3,9 +3,9 @@
 Containers without requests count as small, not as nothing, so that they do not all end up on one node.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from spinney.cluster.filters.candidate import Candidate
@@ -17,8 +17,7 @@ from spinney.cluster.table import Mask
 NAME: Final = "NodeResourcesFit"
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(msgspec.Struct, frozen=True):
     """One resource over all nodes, ``[node]``: what the node offers, what is requested of it without and with the pod.
 
     ``counts`` tells where the resource counts: on nodes that have it.

@@ -6,9 +6,9 @@ pod. All arithmetic is kube-scheduler's, down to where it drops fractions.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -23,8 +23,7 @@ ScoreFunction = Callable[[ClusterView, Candidate, Mask], Scores | None]
 MAX_SCORE: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreRule:
+class ScoreRule(msgspec.Struct, frozen=True):
     """A preference among nodes and how much it counts."""
 
     name: str

@@ -1,9 +1,10 @@
 """What a source needs to know beside the object itself: priorities by class, and what holds where nothing is said."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
+
+import msgspec
 
 from spinney.api.durations import InvalidDuration, parse_duration
 from spinney.api.meta import ObjectMeta
@@ -24,11 +25,10 @@ BUILT_IN_PRIORITIES: Final = {"train": 50, "build-preemptible": 75, "build": 100
 DEFAULT_PRIORITY: Final = 50
 
 
-@dataclass(frozen=True)
-class SourceContext:
+class SourceContext(msgspec.Struct, frozen=True):
     """Priority classes of the cluster and defaults of the scheduler."""
 
-    priorities: Mapping[str, int] = field(default_factory=lambda: dict(BUILT_IN_PRIORITIES))
+    priorities: Mapping[str, int] = msgspec.field(default_factory=lambda: dict(BUILT_IN_PRIORITIES))
     default_priority: int = DEFAULT_PRIORITY
     default_queue: str = DEFAULT_QUEUE
     queue_label: str = QUEUE_LABEL

@@ -1,7 +1,6 @@
 """What nodes and domains offer to tasks that were not placed: which filters refuse, and which domains come near."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -42,8 +41,7 @@ _ALL_FILTERS: Final = FilterFramework(SESSION_FILTERS)
 _NODE_FILTERS: Final = FilterFramework((*NODE_FILTERS, resources_fit.AFTER_RELEASE))
 
 
-@dataclass(frozen=True, eq=False)
-class RoomColumns:
+class RoomColumns(msgspec.Struct, frozen=True, eq=False):
     """What nodes have, ``[node, resource]``, with a column for each kind of pods that share devices.
 
     It says how many of them each node has room for; one of them asks for one. So they are counted like others.
@@ -103,8 +101,7 @@ def _named(share: DeviceShare) -> str:
     return f"share of {part}" if share.devices == 1 else f"share of {share.devices} x {part}"
 
 
-@dataclass(frozen=True, slots=True)
-class PluginQuote:
+class PluginQuote(msgspec.Struct, frozen=True):
     """The words of a plugin about a pod and a node, as part of a reason. ``kind`` is the place of the pod's request."""
 
     kind: int
@@ -118,8 +115,7 @@ def quoted(session: Session, plugin: str, task: PodInfo, node: NodeInfo) -> str:
     return f"node(s) were refused by plugin {plugin}{session.ask.node_rules.reason_of(plugin, task, node)}"
 
 
-@dataclass(frozen=True, eq=False)
-class _Ask:
+class _Ask(msgspec.Struct, frozen=True, eq=False):
     """What some tasks ask for: their number, and what each kind of them asks for, on all nodes."""
 
     count: int
@@ -130,8 +126,7 @@ class _Ask:
         return [demand.at(rows) for demand in self.demands]
 
 
-@dataclass(frozen=True, eq=False)
-class UnmetLevel:
+class UnmetLevel(msgspec.Struct, frozen=True, eq=False):
     """A required level that no domain meets, how many pods each of its domains holds, and what must share one."""
 
     tree: DomainTree

@@ -13,10 +13,10 @@ It ends after as long as a terminating pod is counted on.
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from spinney.cluster.pods import PodKey
@@ -44,8 +44,7 @@ Victims = tuple[tuple[GangKey, PodKey, str], ...]
 """Pods that were to be evicted: the gang, name and uid of each."""
 
 
-@dataclass(frozen=True)
-class Proposal:
+class Proposal(msgspec.Struct, frozen=True):
     """What a search of an earlier cycle found for a job, of which nothing has been seen to happen yet."""
 
     job: str
@@ -57,8 +56,7 @@ class Proposal:
     made: datetime
 
 
-@dataclass(frozen=True)
-class Promise:
+class Promise(msgspec.Struct, frozen=True):
     """Where a job was placed, and until when that counts."""
 
     layout: Layout

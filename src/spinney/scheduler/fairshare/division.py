@@ -16,8 +16,8 @@ depth, band and round, however many queues there are.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -35,8 +35,7 @@ _PULL = 1000  # weights count to a thousandth; whole numbers keep the division e
 _HEAVIEST = 10_000.0
 
 
-@dataclass(frozen=True)
-class Division:
+class Division(msgspec.Struct, frozen=True):
     """What a division depends on: the tree, the requests of its queues, the total, and recent usage."""
 
     tree: QueueTree
@@ -85,8 +84,7 @@ def divide(division: Division) -> list[Amounts]:
     return [Amounts(*row) for row in shares.tolist()]
 
 
-@dataclass(frozen=True)
-class _Siblings:
+class _Siblings(msgspec.Struct, frozen=True):
     """All sibling groups of one depth.
 
     ``group``, ``band`` and ``age`` are [queue], ``amounts`` is [group, resource], the rest [queue, resource].

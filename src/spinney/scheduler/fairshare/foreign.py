@@ -1,7 +1,8 @@
 """What pods of other schedulers hold: a running sum per node, so that a cycle need not walk the pods."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.resources import CPU, MEMORY
@@ -9,12 +10,11 @@ from spinney.cluster.statuses import ACTIVE_USED
 from spinney.scheduler.fairshare.amounts import GPU, ZERO, Amounts
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignHoldings:
+class ForeignHoldings(msgspec.Struct, frozen=True):
     """What is held at one moment, on all nodes and by node."""
 
     total: Amounts = ZERO
-    by_node: Mapping[str, Amounts] = field(default_factory=dict)
+    by_node: Mapping[str, Amounts] = msgspec.field(default_factory=dict)
 
 
 class ForeignUse:

@@ -1,7 +1,6 @@
 """What plugins are told about virtual allocations, and what they answer when asked about capacity."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -10,8 +9,7 @@ from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.tasks import PodInfo
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(msgspec.Struct, frozen=True):
     """A task was virtually placed on, or taken off, a node."""
 
     task: PodInfo
@@ -61,8 +59,7 @@ class EventHandler(msgspec.Struct, frozen=True):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class CapacityVerdict:
+class CapacityVerdict(msgspec.Struct, frozen=True):
     """Whether a queue has room, and if not, which rule says so. ``details`` is the plugin's own record."""
 
     ok: bool
@@ -77,10 +74,9 @@ WITHIN_CAPACITY = CapacityVerdict(ok=True)
 UNBOUNDED = CapacityVerdict(ok=True, lasting=True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scenario:
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """What a search for victims proposes: a job and the tasks that would have to go for it."""
 
     preemptor: PodGroupInfo
     pending: Sequence[PodInfo]
-    victims: Mapping[PodGroupInfo, Sequence[PodInfo]] = field(default_factory=dict)
+    victims: Mapping[PodGroupInfo, Sequence[PodInfo]] = msgspec.field(default_factory=dict)

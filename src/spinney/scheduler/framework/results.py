@@ -105,8 +105,7 @@ class FitError:
         return self if self.rewrite is None else replace(self, message=self.rewrite(job))
 
 
-@dataclass(frozen=True)
-class Unschedulable:
+class Unschedulable(msgspec.Struct, frozen=True):
     """A job that could not be placed, with its reasons as texts and as data."""
 
     gang: GangKey
@@ -177,8 +176,7 @@ class Unschedulable:
         return event_message(self.explanation) if self.explanation is not None else self.message
 
 
-@dataclass(frozen=True, kw_only=True)
-class CycleResult:
+class CycleResult(msgspec.Struct, frozen=True, kw_only=True):
     """What one scheduling cycle decided."""
 
     binds: Sequence[Binding] = ()
@@ -193,9 +191,9 @@ class CycleResult:
     """Gangs that got their first pods in this cycle."""
     next_moment: datetime | None = None
     """When time alone may change a decision: a session is worth opening then, though nothing may have happened."""
-    seconds: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    seconds: Mapping[tuple[str, str], float] = msgspec.field(default_factory=dict)
     """Time spent, by plugin and extension point; actions count as plugin ``action``."""
-    failures: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    failures: Mapping[tuple[str, str], int] = msgspec.field(default_factory=dict)
     """How often plugins raised, or gave no proper answer, by plugin and extension point."""
-    errors: Mapping[str, int] = field(default_factory=dict)
+    errors: Mapping[str, int] = msgspec.field(default_factory=dict)
     """How often looking at a gang failed, by what was being done."""

@@ -5,9 +5,10 @@ gang rests, longer each time, while every other gang is decided; its conditions 
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
+
+import msgspec
 
 from spinney.gangs.tree import GangKey
 from spinney.kube.backoff import exponential
@@ -18,8 +19,7 @@ FIRST_SECONDS: Final = 1.0
 LONGEST_SECONDS: Final = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class Setback:
+class Setback(msgspec.Struct, frozen=True):
     """Why a gang is left alone, from when until when, and how often in a row that was so."""
 
     said: str

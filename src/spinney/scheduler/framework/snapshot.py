@@ -1,8 +1,9 @@
 """The cluster at one moment, as a session sees it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from spinney.cluster.budgets import Budgets
 from spinney.cluster.dra.book import ClaimBook
@@ -18,8 +19,7 @@ from spinney.scheduler.topology.domains import DomainTrees
 from spinney.scheduler.topology.resolving import Topologies
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(msgspec.Struct, frozen=True):
     """The cluster at one moment. Ledger, pods, view and claims are its own copies."""
 
     ledger: Ledger

@@ -6,7 +6,6 @@ it costs the copy of small arrays plus what changed since the last one.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -40,8 +39,7 @@ from spinney.scheduler.topology.levels import TopologyLevels, topology_of
 from spinney.scheduler.topology.resolving import Topologies, TopologyKey
 
 
-@dataclass(frozen=True, slots=True)
-class NodePool:
+class NodePool(msgspec.Struct, frozen=True):
     """A part of the cluster that one scheduler serves: nodes and pods with a value of a label, or without the label."""
 
     value: str

@@ -5,10 +5,10 @@ equal values mean that a function which reads nothing else could not tell the no
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -21,15 +21,13 @@ from spinney.scheduler.framework.tasks import PodInfo
 Column = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class PodFact:
+class PodFact(msgspec.Struct, frozen=True, eq=False):
     """Something about a pod or its job. There is one object for each fact, so facts are compared by identity."""
 
     of: Callable[[PodInfo], Hashable]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class NodeFact:
+class NodeFact(msgspec.Struct, frozen=True, eq=False):
     """Something about a node; ``of`` gives the column for some rows."""
 
     of: Callable[[Nodes, Rows], Column]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
+import msgspec
 import numpy as np
 
 from spinney.cluster.journal import Rows
@@ -55,13 +56,11 @@ class _ByNode(_Question):
         self.answers: Column = np.zeros(capacity, dtype=kind)
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer(Generic[A]):
+class _Answer(msgspec.Struct, Generic[A], frozen=True):
     value: A
 
 
-@dataclass(frozen=True, slots=True)
-class _Moving:
+class _Moving(msgspec.Struct, frozen=True):
     """The function reads something that cannot be looked up for others, so it is asked each time."""
 
     with_node_only: bool

@@ -10,7 +10,6 @@ chosen only when they are emptier, so what the gang still waits for never grows.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated
 
@@ -26,8 +25,7 @@ from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.plugins.keeping import needing_least, turn, waiting_since
 
 
-@dataclass(frozen=True, slots=True)
-class NodeReservation:
+class NodeReservation(msgspec.Struct, frozen=True):
     """Nodes that are kept for a gang."""
 
     job: PodGroupInfo

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
 
+import msgspec
 import structlog
 
 from spinney.api.core import Pod
@@ -82,8 +83,7 @@ class Effects(Protocol):
         """Complete what was begun."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Wait:
+class _Wait(msgspec.Struct, frozen=True):
     """Since when a gang could have had nodes: the creation of its youngest pod."""
 
     since: datetime

@@ -1,8 +1,8 @@
 """What evictions cost the gangs that are evicted: reckoned before they go, counted once they are gone."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+import msgspec
 import structlog
 
 from spinney.binding.lost_work import lost_gpu_seconds
@@ -17,8 +17,7 @@ from spinney.scheduler.process.cycle_metrics import CycleMetrics
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+class Loss(msgspec.Struct, frozen=True):
     """What the eviction of a pod costs its gang, and how its gang came to it; the outcome is empty if nobody asked."""
 
     gang: GangKey

@@ -10,7 +10,6 @@ that the API server is not idle meanwhile.
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -75,8 +74,7 @@ CYCLES = "scheduling cycles"
 UNSCHEDULABLE_EVENT = "Unschedulable"
 
 
-@dataclass(frozen=True, slots=True)
-class CyclePace:
+class CyclePace(msgspec.Struct, frozen=True):
     """How long things take, in seconds."""
 
     gather: float = 0.005

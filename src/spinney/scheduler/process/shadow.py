@@ -7,9 +7,9 @@ placed it where, and how much earlier the shadow had decided.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
+import msgspec
 import structlog
 
 from spinney.api.core import Pod
@@ -33,8 +33,7 @@ class Comparison(Enum):
     THEIRS_ONLY = "placed by the other only"
 
 
-@dataclass(frozen=True, slots=True)
-class Intention:
+class Intention(msgspec.Struct, frozen=True):
     """What the shadow would have done with a pod, and when."""
 
     gang: GangKey
@@ -42,8 +41,7 @@ class Intention:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(msgspec.Struct, frozen=True):
     """One pod as both schedulers see it. A node is empty, and a moment None, where there was no decision."""
 
     pod: Key

@@ -6,9 +6,9 @@ differ. Sums over domains are kept for the whole cluster and corrected where the
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -24,8 +24,7 @@ _FEW: Final = 4
 """So many rows are added up one by one."""
 
 
-@dataclass(frozen=True, eq=False)
-class Level:
+class Level(msgspec.Struct, frozen=True, eq=False):
     """One level: its domains by number, and which rows are in each."""
 
     key: str

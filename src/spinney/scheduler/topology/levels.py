@@ -1,18 +1,17 @@
 """A topology as an administrator defines it: node labels from coarse to fine."""
 
-from dataclasses import dataclass, field
+import msgspec
 
 from spinney.api import kai
 from spinney.api.topology_binding import ClusterTopologyBinding
 
 
-@dataclass(frozen=True)
-class TopologyLevels:
+class TopologyLevels(msgspec.Struct, frozen=True):
     """Levels by node label key, coarse to fine; ``aliases`` are other names of levels."""
 
     name: str
     levels: tuple[str, ...]
-    aliases: dict[str, str] = field(default_factory=dict)
+    aliases: dict[str, str] = msgspec.field(default_factory=dict)
     kind: str = ""
     """The kind of object that defines it."""
 

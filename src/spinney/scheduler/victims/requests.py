@@ -10,8 +10,9 @@ All that is remembered is on the pods themselves: a scheduler that starts in bet
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
+
+import msgspec
 
 from spinney.cluster.resources import padded
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
@@ -25,8 +26,7 @@ from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import NOWHERE, PodInfo
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(msgspec.Struct, frozen=True):
     """What a session leaves to be done about its victims."""
 
     evictions: Sequence[Eviction]

@@ -7,9 +7,9 @@ per domain, and the domain that needs the least important victims wins.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
 import numpy as np
 
 from spinney.cluster.fitting import Demand
@@ -22,8 +22,7 @@ from spinney.scheduler.victims.order import Step, Steps
 from spinney.scheduler.victims.room import FreedRoom
 
 
-@dataclass(frozen=True, slots=True)
-class VictimChoice:
+class VictimChoice(msgspec.Struct, frozen=True):
     """The chosen steps in victim order, and the place of the last."""
 
     steps: tuple[Step, ...]

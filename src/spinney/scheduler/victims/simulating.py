@@ -8,7 +8,8 @@ are not placed.
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED
 from spinney.scheduler.evaluation.constraints import unhonoured
@@ -47,8 +48,7 @@ class Bystanders:
                 yield found
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioTrial:
+class ScenarioTrial(msgspec.Struct, frozen=True):
     """A scenario to try: a job, the tasks of it to place, and the steps to take."""
 
     job: PodGroupInfo

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -55,8 +56,7 @@ class GivenPlace:
     """Seconds after ``at`` between which it will really start; ``None``: too little is known."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Remaining:
+class Remaining(msgspec.Struct, frozen=True, eq=False):
     """How long each pod that runs will still run: ``seconds[pod]`` on ``rows[pod]`` with ``amounts[pod, resource]``."""
 
     seconds: npt.NDArray[np.float64]

@@ -4,9 +4,9 @@ Room only grows in it, since nobody new is foreseen, so the first moment at whic
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -24,8 +24,7 @@ class Release(NamedTuple):
     amounts: npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Place:
+class Place(msgspec.Struct, frozen=True, eq=False):
     """Where and when something fits: ``held[row, resource]`` of ``rows``, and what is left there at that moment."""
 
     at: float

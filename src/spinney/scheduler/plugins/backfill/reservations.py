@@ -1,7 +1,8 @@
 """Places that are kept in a session for jobs that wait, and what those that wait are told."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+import msgspec
 
 from spinney.api.durations import format_duration
 from spinney.api.time import timestamp
@@ -14,8 +15,7 @@ from spinney.scheduler.plugins.backfill.forecasts import StartForecast
 from spinney.scheduler.plugins.backfill.memory import GivenPlace
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reservation:
+class Reservation(msgspec.Struct, frozen=True, eq=False):
     """A place that is kept: from ``at`` on, or from now on where that is not known."""
 
     key: GangKey

@@ -6,10 +6,10 @@ domains stay free for large groups.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import overload
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -25,8 +25,7 @@ _NOTHING_FREE = 1000.0
 """What a domain without any of a needed resource counts as."""
 
 
-@dataclass(frozen=True)
-class TopologyRefusal:
+class TopologyRefusal(msgspec.Struct, frozen=True):
     """Why no domain holds a group, as data."""
 
     topology: str
@@ -53,8 +52,7 @@ class InvalidConstraint(ValueError):
     """A constraint that names a level the topology lacks, or a preferred level above the required one."""
 
 
-@dataclass(frozen=True)
-class Bounds:
+class Bounds(msgspec.Struct, frozen=True):
     """The levels a constraint speaks of, as depths, 0 the coarsest; -1 where it names none."""
 
     required: int
@@ -91,8 +89,7 @@ LevelScores = tuple[Numbers, npt.NDArray[np.float64]]
 """Domain by row and steps (1 to 10) by domain of the preferred level."""
 
 
-@dataclass(frozen=True)
-class NodeSubsets:
+class NodeSubsets(msgspec.Struct, frozen=True):
     """The answer: node sets to try, scores by domain of the preferred level, or why there are none."""
 
     sets: Sequence[NodeSet]
