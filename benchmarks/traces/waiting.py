@@ -1,7 +1,7 @@
 """Who waits on Philly: reservation and backfill through the production scheduler, beside simple policies.
 
 Each layout is replayed with run times that are known, off by up to a factor of two, and not known; in *shared* also
-with all actions, so that queues reclaim what they are guaranteed. Forecasts of starts are judged. The simple policies
+with reclaim, so that queues take back what they are guaranteed. Forecasts of starts are judged. The simple policies
 are simulated on the same jobs (:mod:`benchmarks.traces.anchors`).
 """
 
@@ -60,7 +60,7 @@ EXPERIMENTS: Final = (
     Experiment("full", "2017-10-01", "2017-11-01", 0.0),
 )
 RUNS: Final = (Run("known", 1.0), Run("off by up to 2", 2.0), Run("not known", 0.0))
-RECLAIM: Final = Run("not known, with reclaim", 0.0, SchedulerConfig().actions)
+RECLAIM: Final = Run("not known, with reclaim", 0.0, ("allocate", "reclaim"))
 
 
 def measure(directory: Path, experiments: Sequence[Experiment], runs: Sequence[str]) -> Iterator[Table]:

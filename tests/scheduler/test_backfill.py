@@ -12,7 +12,7 @@ from spinney.cluster.pods import PodKey
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
-from spinney.scheduler.fairshare import QueueInfo
+from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo
 from spinney.scheduler.fairshare.amounts import NO_BOUND
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins.backfill.memory import Memory
@@ -234,6 +234,24 @@ def test_a_place_is_kept_from_queues_whose_turn_comes_first() -> None:
     assert not scheduler.run_cycle().binds
     a_job(inventory, "short", 1, 4, JUST_NOW, lasts="59m", queue="other")
     assert [bind.pod.name for bind in scheduler.run_cycle().binds] == ["short-0"]
+
+
+def test_who_reclaims_room_on_kept_nodes_gets_it() -> None:
+    """A job that had others evicted is placed when they are gone, though a gang was given those nodes."""
+    inventory = an_inventory(a_node("left"), a_node("right"))
+    for name in (QUEUE, "other"):
+        inventory.put_queue(QueueInfo(name=name, quota=Amounts(-1, -1, 8 * GPU)))
+    for name in ("left", "right"):
+        pod = a_pod(f"{name}-0", gang=name, gpus=8, node=name, annotations={EXPECTED_DURATION: "1h"})
+        put_gang(inventory, a_gang(name), [pod])
+    a_job(inventory, "large", 2, 8, A_MINUTE_AGO, lasts="1h")
+    a_job(inventory, "entitled", 1, 8, JUST_NOW, lasts="3h", queue="other")
+    scheduler = a_scheduler(inventory, config=backfilling(minPods="2"))
+    (evicted,) = scheduler.run_cycle().evictions
+    inventory.cluster.delete_pod(evicted.pod)
+    result = scheduler.run_cycle()
+    assert [bind.pod.name for bind in result.binds] == ["entitled-0"]
+    assert not result.evictions
 
 
 def test_a_place_is_brought_forward_when_an_earlier_one_is_there() -> None:

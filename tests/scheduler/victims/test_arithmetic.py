@@ -14,6 +14,7 @@ from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
+from spinney.scheduler.victims.moving import all_have_units
 from spinney.scheduler.victims.order import Step, Steps, VictimOrder
 from spinney.scheduler.victims.pool import VictimPool
 from spinney.scheduler.victims.room import FreedRoom
@@ -21,7 +22,7 @@ from spinney.scheduler.victims.rule import VictimRule
 from spinney.scheduler.victims.searching import NO_ROOM, TOO_LITTLE, Search
 from spinney.scheduler.victims.simulating import Bystanders, ScenarioTrial, simulate
 from tests.scheduler.building import a_runtime
-from tests.scheduler.victims.worlds import World, build, state, worlds
+from tests.scheduler.victims.worlds import Job, World, build, state, worlds
 
 RULES: dict[str, VictimRule] = {"consolidation": Consolidation(), "preempt": Preempt(), "reclaim": Reclaim()}
 
@@ -77,6 +78,42 @@ def test_what_is_ruled_out_is_impossible(world: World, name: str) -> None:
         if reasons & {NO_ROOM, TOO_LITTLE}:
             assert not some_set_holds(session, rule, job)
         assert state(session) == before
+
+
+def test_what_is_moved_needs_a_place_of_its_size() -> None:
+    """A node is not emptied of a pod of 4 GPUs where four are free on as many nodes, but of one of 1 GPU it is."""
+    filled = [Job(f"filler-{number}", gpus=7, places=(f"n{number}",)) for number in range(1, 5)]
+
+    def units(gpus: int) -> bool:
+        moved = Job("moved", gpus=gpus, places=("n0",))
+        session = opened(World((8, 8, 8, 8, 8), (("a", 100),), (moved, *filled, Job("large", gpus=8))))
+        (large,) = pending_jobs(session, recorded=False)
+        steps = [step for step in steps_for(session, RULES["consolidation"], large) if step.job.key.name == "moved"]
+        return all_have_units(session, large.tasks_to_allocate(), steps)
+
+    assert units(1)
+    assert not units(4)
+
+
+@settings(max_examples=100, deadline=None)
+@given(worlds(most_running=4))
+def test_no_scenario_without_units_moves_everybody(world: World) -> None:
+    """Where units are missing, a simulation of the same scenario loses somebody or does not place the job."""
+    session, rule = opened(world), RULES["consolidation"]
+    pending = list(pending_jobs(session, recorded=False))
+    messages = dict.fromkeys(session.queues.index, "")
+    session.ask.job_solution_start()
+    for job in pending:
+        steps = steps_for(session, rule, job)
+        tasks = list(job.tasks_to_allocate())
+        for count in range(1, len(steps) + 1):
+            if not all_have_units(session, tasks, steps[:count]):
+                held = simulate(
+                    session, ScenarioTrial(job, tasks, steps[:count]), Bystanders(session, pending), messages
+                )
+                if held is not None:
+                    assert rule.refusal(session, held[1]) is not None or not job.gang_satisfied
+                    held[0].discard()
 
 
 @settings(max_examples=100, deadline=None)

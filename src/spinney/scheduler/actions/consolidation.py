@@ -14,6 +14,7 @@ from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.moves import workload_of
 from spinney.scheduler.framework.session import Session
+from spinney.scheduler.victims.moving import NO_OTHER_PLACE
 from spinney.scheduler.victims.pool import VictimPool
 from spinney.scheduler.victims.rule import VictimRule
 from spinney.scheduler.victims.searching import search_victims
@@ -63,7 +64,7 @@ class Consolidation(VictimRule):
     def refusal(self, session: Session, scenario: Scenario) -> str | None:
         """Every job must have found a place."""
         lost = any(task.status not in ACTIVE_ALLOCATED for tasks in scenario.victims.values() for task in tasks)
-        return "not every pod to be moved found another place" if lost else None
+        return NO_OTHER_PLACE if lost else None
 
     def most_lost(self, session: Session, job: PodGroupInfo, pool: VictimPool) -> Amounts | None:
         """Nothing is lost."""

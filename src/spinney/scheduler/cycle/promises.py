@@ -94,6 +94,7 @@ class Promises:
         self._kept = {key: promise for key, promise in self._kept.items() if promise.until > now and key in gangs}
         waiting = waiting_jobs(session)
         if self._kept or waiting:
+            session.promised = waiting | self._kept.keys()
             _Keeping(session, self._kept, waiting).register()
 
     def end(self, session: Session) -> None:

@@ -75,6 +75,8 @@ class Session:
     """The action that runs now."""
     abandoned = False
     """Whether it is of no use any more; another thread may say so, and actions stop before the next job."""
+    promised: frozenset[GangKey] = frozenset()
+    """Gangs that were promised a place in an earlier cycle: others were evicted for them, or they were moved."""
 
     def __init__(
         self,

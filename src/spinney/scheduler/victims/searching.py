@@ -36,6 +36,7 @@ from spinney.scheduler.framework.results import PREEMPTION_DELAY, FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo, by_request
 from spinney.scheduler.placement.failed_jobs import FailedSearches
+from spinney.scheduler.victims.moving import NO_OTHER_PLACE, all_have_units
 from spinney.scheduler.victims.order import Step, Steps, VictimOrder
 from spinney.scheduler.victims.own_runtime import CUT_SHORT, is_cut_short
 from spinney.scheduler.victims.pool import VictimPool
@@ -317,6 +318,8 @@ class Search:
     def _try(self, job: PodGroupInfo, tasks: Sequence[PodInfo], steps: Sequence[Step], *, keep: bool) -> bool:
         """Simulate a scenario; ``keep`` commits it if it holds."""
         session = self._session
+        if self.rule.loses_nothing and not all_have_units(session, tasks, steps):
+            return self._reject(NO_OTHER_PLACE)
         for step in steps:
             if step.job.queue not in self._messages:
                 self._messages[step.job.queue] = self.rule.message(session, job, step.job.queue)

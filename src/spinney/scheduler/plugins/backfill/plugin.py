@@ -121,8 +121,11 @@ class Backfill(Plugin):
     # -- who may pass ------------------------------------------------------------------------------------------------
 
     def _is_bound(self, task: PodInfo) -> bool:
-        """Tell whether a job has to leave room for another, or to keep to the place it was promised."""
-        if self._session.action in _ENTITLED:
+        """Tell whether a job has to leave room for another, or to keep to the place it was given.
+
+        Whom others were evicted for has not: it would wait beside the room they left, and have them evicted again.
+        """
+        if self._session.action in _ENTITLED or task.job.key in self._session.promised:
             return False
         return any(self._binds(kept, task.job) for kept in self._reservations) or self._due(task.job) is not None
 
@@ -135,9 +138,10 @@ class Backfill(Plugin):
         return kept.at is not None and self._length(job) <= kept.at
 
     def _passes(self, job: PodGroupInfo) -> tuple[object, ...]:
-        """Return for which reservations a job is short enough, and itself if it has to keep to its place."""
+        """Return for which reservations a job is short enough, itself if it keeps to its place, and if it is free."""
         due = job.key if self._due(job) is not None else None
-        return (*[self._ends_by(job, kept) for kept in self._reservations], due)
+        free = job.key in self._session.promised
+        return (*[self._ends_by(job, kept) for kept in self._reservations], due, free)
 
     def _leaves_room(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
         fits = np.ones(self._session.nodes.table.capacity, dtype=np.bool_)
