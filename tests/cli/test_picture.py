@@ -6,8 +6,6 @@ from rich.console import Console
 
 from spinney.api.core import Node, Pod
 from spinney.api.kai import Queue
-from spinney.api.meta import ObjectMeta
-from spinney.api.podgang import PodGang
 from spinney.api.struct import convert
 from spinney.cli.pictures.picture import Scene, draw
 from spinney.cli.pictures.shares import queue_shares, uses_of
@@ -64,7 +62,7 @@ def _demo(gangs: int = 5) -> Scene:
         convert(Pod, a_pod(f"g{at}-0", gang=f"g{at}", queue="team", node=f"gpu-{at:03}", gpus=8)) for at in range(gangs)
     ]
     waiting = convert(Pod, a_pod("z-0", gang="z", queue="team", gpus=8))
-    members = [PodGang(metadata=ObjectMeta(name=name)) for name in (*(f"g{at}" for at in range(gangs)), "z")]
+    members = [*(f"g{at}" for at in range(gangs)), "z"]
     queues = [convert(Queue, a_queue("company", 256)), convert(Queue, a_queue("team", 96, parent="company"))]
     shares = queue_shares(queues, uses_of([*pods, waiting]))
     return Scene(nodes=nodes, pods=[*pods, waiting], gangs=members, queues=shares, event="Scheduled Pod g0-0: to gpu-0")
@@ -96,7 +94,7 @@ def test_thousands_of_nodes_make_one_screen() -> None:
     pods = [
         convert(Pod, a_pod(f"p-{index}", gang="g", queue="q", node=f"gpu-{index:04}", gpus=8)) for index in range(8)
     ]
-    scene = Scene(nodes=nodes, pods=pods, gangs=[PodGang(metadata=ObjectMeta(name="g"))])
+    scene = Scene(nodes=nodes, pods=pods, gangs=["g"])
     wide, small = _drawn(scene, 200, height=59), _drawn(scene, 80, height=23)
 
     assert len(wide) <= 59

@@ -1,6 +1,6 @@
 """``spinney top``: the gangs, nodes and queues of any cluster as they change, page by page.
 
-The page of racks is the demo's picture. Gangs of other families (PodGroups) are shown there as if they were PodGangs.
+The page of racks is the demo's picture.
 """
 
 import asyncio
@@ -10,19 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-import msgspec
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
 from spinney.api.core import POD, Node, Pod
-from spinney.api.meta import ObjectMeta
-from spinney.api.podgang import PodGang
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, with_cluster
 from spinney.cli.clusters.following import following
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
-from spinney.cli.pictures.picture import GANG_LABEL, Scene, draw
+from spinney.cli.pictures.picture import Scene, draw
 from spinney.cli.pictures.shares import QueueShare
 from spinney.cli.screens.content import Content
 from spinney.cli.screens.keyboard import keys
@@ -36,6 +33,7 @@ from spinney.gangs.sources import bare
 from spinney.gangs.tree import GangKey
 from spinney.runtime.tasks import end
 from spinney.sim.overview.gang_table import GangTable
+from spinney.sim.snapshots.snapshot import identity
 from spinney.sim.whatif.loading import inventory_of
 
 _WIDTH: Final = 120
@@ -62,32 +60,24 @@ def top(*, choice: ClusterChoice, from_file: Path | None, once: bool) -> None:
 
 
 class Memberships:
-    """Pods labelled with the gang they are in, whatever family that is of. Mutable: remembers pods it has seen."""
+    """Pods and the gang each is in, whatever family that is of. Mutable: remembers pods it has seen."""
 
     def __init__(self) -> None:
         self._classes = RequestClasses(ResourceAxis())
-        self._seen: dict[str, tuple[Pod, GangKey | None]] = {}
+        self._seen: dict[tuple[str | None, str], tuple[Pod, GangKey | None]] = {}
 
     def scene(self, nodes: Sequence[Node], pods: Sequence[Pod], queues: Sequence[QueueShare] = ()) -> Scene:
         """Return what to draw; pods that ended are left out."""
         alive = [pod for pod in pods if not pod.terminal]
-        keys = [self._gang(pod) for pod in alive]
-        self._seen = {pod.metadata.uid or "": (pod, key) for pod, key in zip(alive, keys, strict=True)}
-        crowded = len({key.namespace for key in keys if key is not None}) > 1
-        gangs: dict[str, PodGang] = {}
-        shown: list[Pod] = []
-        for pod, key in zip(alive, keys, strict=True):
-            if key is None:
-                shown.append(pod)
-                continue
-            name = str(key) if crowded else key.name
-            gangs.setdefault(name, PodGang(metadata=ObjectMeta(name=name, namespace=key.namespace)))
-            labels = {**pod.metadata.labels, GANG_LABEL: name}
-            shown.append(msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, labels=labels)))
-        return Scene(nodes=nodes, pods=shown, gangs=list(gangs.values()), queues=queues)
+        self._seen = {identity(pod): (pod, self._gang(pod)) for pod in alive}
+        keys = {name: key for name, (_, key) in self._seen.items() if key is not None}
+        crowded = len({key.namespace for key in keys.values()}) > 1
+        gangs = {name: str(key) if crowded else key.name for name, key in keys.items()}
+        names = list(dict.fromkeys(gangs.values()))
+        return Scene(nodes, alive, names, gang_of=lambda pod: gangs.get(identity(pod), ""), queues=queues)
 
     def _gang(self, pod: Pod) -> GangKey | None:
-        seen, key = self._seen.get(pod.metadata.uid or "", (None, None))
+        seen, key = self._seen.get(identity(pod), (None, None))
         if seen is pod:
             return key
         found = membership(record_of(pod, self._classes))[0]

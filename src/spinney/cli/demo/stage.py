@@ -59,7 +59,7 @@ class Stage:
         return Scene(
             nodes=list(self.nodes.values()),
             pods=pods,
-            gangs=list(self.gangs.values()),
+            gangs=[gang.metadata.name for gang in self.gangs.values()],
             queues=queue_shares(self.queues.values(), uses_of(pods)),
             event=self._event,
         )

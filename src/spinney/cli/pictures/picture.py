@@ -17,13 +17,11 @@ from rich.table import Table
 from rich.text import Text
 
 from spinney.api.core import Node, Pod
-from spinney.api.podgang import PodGang
+from spinney.api.labels import POD_GANG
 from spinney.cli.pictures.gpus import gpus_on
 from spinney.cli.pictures.racks import NOBODY, Boxes, Lines, Mark, Occupants, occupants
 from spinney.cli.pictures.shares import QueueShare, draw_shares
 from spinney.cli.terminal.printable import printable
-
-GANG_LABEL: Final = "grove.io/podgang"
 
 _COLOURS: Final = (
     "cyan",
@@ -44,13 +42,19 @@ _FEWEST_GANGS: Final = 4
 _WAITING_FIRST: Final = ("pending", "gated", "creating", "starting", "running")
 
 
+def labelled_gang(pod: Pod) -> str:
+    """Return the gang a pod is labelled with; empty for none."""
+    return pod.metadata.labels.get(POD_GANG, "")
+
+
 @dataclass(frozen=True)
 class Scene:
-    """What the picture is made of."""
+    """What the picture is made of; pods are in the gang that ``gang_of`` names, if any."""
 
     nodes: Sequence[Node]
     pods: Sequence[Pod]
-    gangs: Sequence[PodGang] = ()
+    gangs: Sequence[str] = ()
+    gang_of: Callable[[Pod], str] = labelled_gang
     queues: Sequence[QueueShare] = ()
     event: str = ""
     """What happened last, in a line."""
@@ -81,25 +85,20 @@ def draw(scene: Scene, *, height: int | None = None) -> RenderableType:
 
 def summary(scene: Scene) -> Mapping[str, GangProgress]:
     """Return a line per gang, in order of name."""
-    members: dict[str, list[Pod]] = {gang.metadata.name: [] for gang in scene.gangs}
+    members: dict[str, list[Pod]] = {name: [] for name in scene.gangs}
     for pod in scene.pods:
-        if (name := gang_of(pod)) in members:
+        if (name := scene.gang_of(pod)) in members:
             members[name].append(pod)
     return {name: _line(name, members[name]) for name in sorted(members)}
 
 
 def gang_marks(scene: Scene) -> Mapping[str, Mark]:
     """Return a mark per gang, in order of name, so that a gang keeps its mark while it lives."""
-    names = sorted({gang.metadata.name for gang in scene.gangs} | {gang_of(pod) for pod in scene.pods} - {""})
+    names = sorted({*scene.gangs, *map(scene.gang_of, scene.pods)} - {""})
     return {
         name: Mark(_COLOURS[index % len(_COLOURS)], ascii_uppercase[index % len(ascii_uppercase)])
         for index, name in enumerate(names)
     }
-
-
-def gang_of(pod: Pod) -> str:
-    """Return the gang a pod is labelled with; empty for none."""
-    return pod.metadata.labels.get(GANG_LABEL, "")
 
 
 # -- layouts -----------------------------------------------------------------------------------------------------------
@@ -124,7 +123,7 @@ class _Fitting:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         marks = gang_marks(self.scene)
-        nodes = occupants(self.scene.nodes, self.scene.pods, lambda pod: marks.get(gang_of(pod), NOBODY))
+        nodes = occupants(self.scene.nodes, self.scene.pods, lambda pod: marks.get(self.scene.gang_of(pod), NOBODY))
         content = _Content(self.scene, nodes, list(summary(self.scene).values()), marks)
         lines: list[list[Segment]] = []
         for layout, least in _LAYOUTS:

@@ -13,15 +13,10 @@ from typing import Final
 
 import msgspec
 
+from spinney.api import grove, kai, kueue
 from spinney.api.conditions import find_condition
 from spinney.api.core import NODE
 from spinney.api.events import Event
-from spinney.api.grove import POD_CLIQUE as POD_CLIQUE_KIND
-from spinney.api.grove import POD_CLIQUE_SET, PodClique, PodCliqueSet
-from spinney.api.kai import POD_GROUP as KAI_POD_GROUP
-from spinney.api.kai import PodGroup as KaiPodGroup
-from spinney.api.kueue import WORKLOAD as KUEUE_WORKLOADS
-from spinney.api.kueue import Workload as KueueWorkload
 from spinney.api.labels import PART_OF, POD_CLIQUE
 from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang
@@ -174,7 +169,11 @@ class Advisor:
         if not members:
             answer = answer.saying(*why_not_released(self._pod_gangs, namespace, name))
         cliques = {group.name for group in gang.spec.pod_groups}
-        owners = [each for each in self._cliques(namespace) if each.metadata.name in cliques]
+        owners = [
+            each
+            for each in self.snapshot.of(grove.POD_CLIQUE, grove.PodClique)
+            if each.metadata.namespace == namespace and each.metadata.name in cliques
+        ]
         history = (*history_of.failures(owners, self._now), *history_of.gang_eviction(gang, self._now), *answer.history)
         return msgspec.structs.replace(answer, history=history)
 
@@ -189,7 +188,7 @@ class Advisor:
         ]
         said = [
             Said(f"PodGroup condition {condition.type}", condition.message, condition.last_transition_time)
-            for group in self.snapshot.of(KAI_POD_GROUP, KaiPodGroup)
+            for group in self.snapshot.of(kai.POD_GROUP, kai.PodGroup)
             if (group.metadata.namespace or "", group.metadata.name) == (subject.namespace, subject.name)
             for condition in group.status.scheduling_conditions
         ]
@@ -202,7 +201,7 @@ class Advisor:
     def _about_set(self, subject: AdviceSubject) -> Answer:
         pcs = next(
             each
-            for each in self.snapshot.of(POD_CLIQUE_SET, PodCliqueSet)
+            for each in self.snapshot.of(grove.POD_CLIQUE_SET, grove.PodCliqueSet)
             if (each.metadata.namespace or "", each.metadata.name) == (subject.namespace, subject.name)
         )
         gangs = [
@@ -235,7 +234,10 @@ class Advisor:
 
     def _about_queue(self, subject: AdviceSubject) -> Answer:
         line = next((each for each in self.queues if each.name == subject.name), None)
-        waiting = [each for each in self.cycle.waiting if self._queue_of(each.gang) == subject.name]
+        known = self.simulation.inventory.gangs.members
+        waiting = [
+            each for each in self.cycle.waiting if (found := known(each.gang)) and found.gang.queue == subject.name
+        ]
         sentences = [line.problem] if line is not None and line.problem else []
         sentences.append(f"{counted(len(waiting), 'gang')} of the queue would still wait after a cycle")
         sentences += [f"{each.gang}: {each.message}" for each in waiting[:_SHOWN]]
@@ -255,10 +257,6 @@ class Advisor:
         """Return when the snapshot was taken."""
         return self.snapshot.taken or self._runtime.clock.now()
 
-    def _cliques(self, namespace: str) -> list[PodClique]:
-        found = self.snapshot.of(POD_CLIQUE_KIND, PodClique)
-        return [each for each in found if each.metadata.namespace == namespace]
-
     def _about_records(
         self, subject: str, namespace: str, records: Sequence[PodRecord], said_of_group: Iterable[Said] = ()
     ) -> Answer:
@@ -267,7 +265,7 @@ class Advisor:
             by_state.setdefault(state_of(record), []).append(record)
         pending = by_state.get("pending", [])
         sentences = [census(by_state)] if records else ["it has no pods"]
-        workloads = self.snapshot.of(KUEUE_WORKLOADS, KueueWorkload)
+        workloads = self.snapshot.of(kueue.WORKLOAD, kueue.Workload)
         sentences += gate_sentences(by_state.get("gated", []), self._pod_gangs, workloads)
         explanations, said, placeable = self._forecast(pending)
         sentences += said
@@ -361,10 +359,6 @@ class Advisor:
         if not self.snapshot.sees(NODE):
             return Forecast(sentences=("nodes may not be listed, so nothing could be simulated",))
         return forecast(self.cycle, pending, self._gang_of)
-
-    def _queue_of(self, key: GangKey) -> str | None:
-        members = self.simulation.inventory.gangs.members(key)
-        return members.gang.queue if members is not None else None
 
 
 def _recorded(told: Said, now: datetime) -> str:

@@ -26,11 +26,12 @@ class Reason:
 class Deviation:
     """Something we do differently on purpose."""
 
-    section: str
     why: str
     keys: tuple[str, ...]
     """What it may change in an answer: keys of the expectation, or how they begin."""
     holds: Callable[[GroupingCase], bool]
+    section: str = "10"
+    """Where the specification leaves it open, unless it says otherwise."""
 
 
 def inapplicable(case: GroupingCase) -> Reason | None:
@@ -171,28 +172,25 @@ def _role_without_count(case: GroupingCase) -> bool:
 
 DEVIATIONS: Final = (
     Deviation(
-        "10",
         "of an owner's annotations only those that are read are carried on",
         ("annotations_count", "annotations"),
         _unread_annotations,
     ),
     Deviation(
-        "10",
         "a suspended Ray worker group is one with suspend: true, KubeRay's field",
         ("min_member", "sub_groups", "sub_group_count"),
         lambda case: bool(_at(case, "spec.workerGroupSpecs[*].suspended")),
     ),
     Deviation(
-        "12",
         "a floor above the replicas of a role is reported, not refused",
         ("error",),
         lambda case: any(
             (each.get("minReplicas") or 0) > (each.get("replicas") or 0)
             for each in _at(case, "spec.workerGroupSpecs[*]")
         ),
+        section="12",
     ),
     Deviation(
-        "10",
         "replicated jobs that start later are needed once a pod of theirs exists",
         ("min_sub_group", "sub_groups", "sub_group_count"),
         lambda case: (
@@ -201,7 +199,6 @@ DEVIATIONS: Final = (
         ),
     ),
     Deviation(
-        "10",
         "a replicated job needs no more pods than its completions, and none with 0 replicas",
         ("min_sub_group", "sub_groups", "sub_group_count", "error"),
         lambda case: (
@@ -210,13 +207,11 @@ DEVIATIONS: Final = (
         ),
     ),
     Deviation(
-        "10",
         "with LeaderReady workers are needed once the first of them exists",
         ("min_member", "sub_groups", "sub_group_count"),
         lambda case: "LeaderReady" in _at(case, "spec.startupPolicy"),
     ),
     Deviation(
-        "10",
         "a launcher that is made later is taken off the sum, not off an explicit minAvailable",
         ("min_member",),
         lambda case: (
@@ -225,38 +220,32 @@ DEVIATIONS: Final = (
         ),
     ),
     Deviation(
-        "10",
         "a minimum in an annotation is a whole number of at least 1",
         ("error", "min_member"),
         lambda case: (text := _annotation(case, BATCH_MIN_MEMBER)) is not None and not text.strip("0").isdecimal(),
     ),
     Deviation(
-        "10",
         "a role without replicas has 1, as its operator takes it; one with 0 adds nothing unless it is required",
         ("error", "error_mentions", "min_member"),
         _role_without_count,
     ),
     Deviation(
-        "10",
         "a segment has more than one pod and at most all of them",
         ("error", "sub_groups", "sub_group_count"),
         _odd_segment_size,
     ),
     Deviation(
-        "10",
         "labels of the whole chain come before the pod's, and what is explicit before defaults of kinds",
         ("priority_class", "preemptibility", "preemption_delay"),
         _chain_is_long,
     ),
     Deviation(
-        "10",
         "a priority class that does not exist is passed over and reported, whichever object names it",
         ("priority_class",),
         lambda case: case.rule.startswith("ray"),
     ),
-    Deviation("10", "an empty label counts as absent", ("queue", "preemptibility", "priority_class"), _empty_label),
+    Deviation("an empty label counts as absent", ("queue", "preemptibility", "priority_class"), _empty_label),
     Deviation(
-        "10",
         "of several owner references the controller's counts; it is never an error",
         ("error",),
         lambda case: any(
@@ -265,25 +254,21 @@ DEVIATIONS: Final = (
         ),
     ),
     Deviation(
-        "10",
         "a Job made by a CronJob keeps its own minimum and inherits what the CronJob says",
         ("min_member", "labels", "labels_count", "annotations", "queue", "priority_class"),
         lambda case: case.rule == "cronjob",
     ),
     Deviation(
-        "10",
         "a kind has its rule in every version",
         ("rule",),
         lambda case: case.check == "registry" and case.expect.get("rule") == "default",
     ),
     Deviation(
-        "10",
         "a kind without a rule above one that has one is looked through",
         ("owner", "name", "min_member", "labels", "labels_count", "priority_class"),
         lambda case: case.check == "whole",
     ),
     Deviation(
-        "10",
         "Spark applications and PaddleJobs have rules, and executors are one gang",
         ("rule", "min_member", "sub_groups", "sub_group_count"),
         lambda case: str((case.raw.get("top_owner") or {}).get("kind")) in ("SparkApplication", "PaddleJob"),

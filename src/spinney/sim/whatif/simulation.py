@@ -175,7 +175,7 @@ class Simulation:
         """Have a pod end well, and give up what it holds."""
         record = self.inventory.cluster.pod(key)
         if record is not None:
-            self._change(_as_it_is(record), status={"phase": "Succeeded"})
+            self.inventory.apply(_changed(_as_it_is(record), status={"phase": "Succeeded"}))
 
     def release_gates(self) -> list[PodKey]:
         """Open the gates the operator would open now: of complete gangs, scaled ones after their base gang."""
@@ -201,7 +201,7 @@ class Simulation:
             if gang is None or not was_initialized(gang):
                 continue
             if base is None or is_scheduled(gangs.get((record.namespace, base))):
-                self._change(record.pod, spec={"scheduling_gates": ()})
+                self.inventory.apply(_changed(record.pod, spec={"scheduling_gates": ()}))
                 released.append(record.key)
         return released
 
@@ -267,10 +267,9 @@ class Simulation:
 
     def _evict(self, eviction: Eviction) -> None:
         record = self.inventory.cluster.pod(eviction.pod)
-        if record is None:
-            return
-        self.inventory.cluster.delete_pod(record.key)
-        self._replace(record)
+        if record is not None:
+            self.inventory.cluster.delete_pod(record.key)
+            self._replace(record)
 
     def _preempted(self, preempted: Preempted) -> Eviction:
         """Replace a pod that the coscheduler has taken away."""
@@ -287,12 +286,8 @@ class Simulation:
 
     def _replace(self, record: PodRecord) -> None:
         """Make a new pod in the place of one that is gone, if it has a controller that would."""
-        if record.pod.metadata.controller is None:
-            return
-        self.inventory.apply(made_anew(record.pod, self.runtime))
-
-    def _change(self, pod: Pod, **parts: Mapping[str, object]) -> None:
-        self.inventory.apply(_changed(pod, **parts))
+        if record.pod.metadata.controller is not None:
+            self.inventory.apply(made_anew(record.pod, self.runtime))
 
     # -- who waits ---------------------------------------------------------------------------------------------------
 
