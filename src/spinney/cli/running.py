@@ -4,23 +4,25 @@ import asyncio
 import signal
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
+T = TypeVar("T")
 
-def until_interrupted(main: Coroutine[Any, Any, None]) -> None:
+
+def until_interrupted(main: Coroutine[Any, Any, T]) -> T:
     """Run ``main`` until it ends or the process is told to."""
-    asyncio.run(_cancelled_by_signal(main))
+    return asyncio.run(_cancelled_by_signal(main))
 
 
-async def _cancelled_by_signal(main: Coroutine[Any, Any, None]) -> None:
+async def _cancelled_by_signal(main: Coroutine[Any, Any, T]) -> T:
     task = asyncio.ensure_future(main)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, task.cancel)
     try:
-        await task
+        return await task
     except asyncio.CancelledError:
         raise SystemExit(128 + signal.SIGINT) from None
 

@@ -36,7 +36,9 @@ ACTIVE_ALLOCATED: Final = frozenset(
 """Counts toward its gang."""
 ACTIVE_USED: Final = ACTIVE_ALLOCATED | {PodStatus.RELEASING, PodStatus.STUCK_IN_RELEASING}
 """Holds, or was promised, something on a node."""
-ALIVE: Final = ACTIVE_ALLOCATED | {PodStatus.PENDING, PodStatus.GATED}
+WAITING: Final = frozenset({PodStatus.PENDING, PodStatus.GATED})
+"""Without a node: for a scheduler, or for a gate to open."""
+ALIVE: Final = ACTIVE_ALLOCATED | WAITING
 """Exists, and is not on its way out."""
 CHARGED: Final = frozenset({PodStatus.ALLOCATED, PodStatus.BINDING, PodStatus.BOUND, PodStatus.RUNNING})
 """Its queue pays for it when a session opens."""

@@ -14,7 +14,7 @@ from spinney.api.podgang import PodGang
 from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
-from spinney.cluster.statuses import PodStatus
+from spinney.cluster.statuses import WAITING, PodStatus
 from spinney.dashboard.cells import USUAL_LEVELS, ZONE, Unit, gpus_on, node_row
 from spinney.dashboard.history import ShownHistory
 from spinney.dashboard.rows import Delta, GangRow, NodeRow, QueueRow, queue_rows, text_of
@@ -259,7 +259,7 @@ class Board:
 
 
 def _waits_since(record: PodRecord) -> datetime | None:
-    if record.status not in (PodStatus.PENDING, PodStatus.GATED):
+    if record.status not in WAITING:
         return None
     condition = record.pod.condition("PodScheduled")
     said = condition.last_transition_time if condition is not None and condition.status == "False" else None

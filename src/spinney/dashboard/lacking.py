@@ -15,7 +15,7 @@ from spinney.cluster.filters import Candidate, FilterFramework
 from spinney.cluster.filters.framework import NODE_FILTERS
 from spinney.cluster.fitting import Demand
 from spinney.cluster.pods import PodRecord
-from spinney.cluster.statuses import PodStatus
+from spinney.cluster.statuses import WAITING
 from spinney.cluster.table import Mask
 from spinney.dashboard.board import Board
 from spinney.explain.domains import DomainTable, domain_reports
@@ -45,7 +45,7 @@ def domain_needs(board: Board, key: GangKey) -> tuple[DomainNeed, ...]:
     members = board.gangs.members(key)
     if members is None or not board.levels:
         return ()
-    waiting = [each for _, each in members.pods.values() if each.status in (PodStatus.PENDING, PodStatus.GATED)]
+    waiting = [each for _, each in members.pods.values() if each.status in WAITING]
     depth = _depth(board, members)
     kinds: dict[RequestClass, list[PodRecord]] = {}
     for record in waiting:

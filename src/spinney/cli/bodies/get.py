@@ -18,6 +18,7 @@ from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.options import meant
 from spinney.cli.pictures.gpus import cpu_on
 from spinney.cli.terminal.output import columns, echo, print_data, room_for, shortened
+from spinney.cluster.resources import GPU_NAME
 from spinney.gangs.sources.podgang import SourceWorkload
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.sim.overview.gang_table import GangLine, gang_lines
@@ -27,7 +28,6 @@ from spinney.sim.whatif.loading import inventory_of
 if TYPE_CHECKING:
     from spinney.cli.clusters.connecting import Connection
 
-_GPU = "nvidia.com/gpu"
 _PREFIX = "unschedulable on cluster: "
 """What every reason of the session scheduler begins with; the column says it already."""
 
@@ -215,14 +215,14 @@ def _nodes(snapshot: ClusterSnapshot, inventory: Inventory, asked: GetQuery) -> 
     if snapshot.refused(NODE):
         raise click.ClickException("nodes may not be listed; ask for get and list on nodes")
     table = inventory.cluster.table
-    column = table.axis.column(_GPU)
+    column = table.axis.column(GPU_NAME)
     data: list[JSON] = []
     rows: list[list[object]] = []
     for node in sorted(snapshot.nodes, key=lambda each: each.metadata.name):
         if asked.name not in (None, node.metadata.name):
             continue
         row = table.row(node.metadata.name)
-        gpus, idle = value(node.status.allocatable.get(_GPU, 0)), int(table.idle[row, column])
+        gpus, idle = value(node.status.allocatable.get(GPU_NAME, 0)), int(table.idle[row, column])
         pods = int(table.used[row, table.axis.column("pods")])
         state = "cordoned" if node.spec.unschedulable else "ready" if node.ready else "not ready"
         taints = ", ".join(f"{taint.key}:{taint.effect}" for taint in node.spec.taints)

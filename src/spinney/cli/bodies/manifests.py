@@ -12,7 +12,7 @@ from spinney.api.documents import InvalidConfiguration, InvalidDocument
 from spinney.api.struct import JSON
 from spinney.backends import Catalogue, every_backend
 from spinney.backends.builtin import BACKENDS
-from spinney.cli.installing import Installation, installation
+from spinney.cli.installing import installation
 from spinney.cli.installing.computed import GROUPER_CONFIGURATION, operator_configuration
 from spinney.cli.installing.description import ChartSetting
 from spinney.cli.installing.rights import kind_rights, rules
@@ -69,10 +69,11 @@ def manifests(
         loaded = check(yaml.safe_dump(operator_configuration(setting)), catalogue)
         _check_others(setting, catalogue)
     values["replicaCount"] = _replicas(values["replicaCount"], replicas, elects=loaded.written.leader_election.enabled)
-    options = Installation(values=values, namespace=namespace, version=spinney.__version__, crds=crds)
     enabled = [backend for name in loaded.profiles.names() if (backend := catalogue.get(name)) is not None]
     backends = [*BACKENDS, *(backend for backend in enabled if backend not in BACKENDS)]
-    click.echo(yaml.dump_all(installation(options, backends), Dumper=_WithoutAliases, sort_keys=False), nl=False)
+    click.echo(
+        yaml.dump_all(installation(setting, backends, crds=crds), Dumper=_WithoutAliases, sort_keys=False), nl=False
+    )
 
 
 def _check_others(setting: ChartSetting, catalogue: Catalogue) -> None:

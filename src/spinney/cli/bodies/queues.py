@@ -9,12 +9,13 @@ from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.settings.session import scheduler_settings
 from spinney.cli.terminal.output import columns, echo, print_data, progress
+from spinney.cluster.resources import GPU_NAME
 from spinney.explain.amounts import counted
 from spinney.runtime import Runtime
 from spinney.sim.overview.queue_table import QueueLine, has_queues, queue_lines
 from spinney.sim.whatif.simulation import Simulation
 
-_SHORT = {"nvidia.com/gpu": "gpu"}
+_SHORT = {GPU_NAME: "gpu"}
 _FIELDS = ("quota", "limit", "fair_share", "allocated", "requested")
 
 
@@ -27,7 +28,7 @@ def queues(
     output: str,
 ) -> None:
     settings = scheduler_settings(config)
-    known = {"gpu": "nvidia.com/gpu", "cpu": "cpu", "memory": "memory"}
+    known = {"gpu": GPU_NAME, "cpu": "cpu", "memory": "memory"}
     for name in resource:
         if name not in known and name not in known.values():
             raise click.BadParameter(
@@ -44,7 +45,7 @@ def queues(
     if not lines:
         echo("no queues: the cluster has no Queue objects, and no gang names one")
     else:
-        shown = wanted or (list(known.values()) if output == "wide" else ["nvidia.com/gpu"])
+        shown = wanted or (list(known.values()) if output == "wide" else [GPU_NAME])
         headings = ["QUEUE", "RESOURCE", "QUOTA", "LIMIT", "FAIR SHARE", "ALLOCATED", "REQUESTED", "PENDING GANGS"]
         echo(columns(headings, [row for line in lines if not line.problem for row in _rows(line, shown)]))
     for line in lines:

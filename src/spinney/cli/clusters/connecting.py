@@ -71,13 +71,7 @@ async def connected(
 def with_cluster(choice: ClusterChoice, use: Callable[[Connection], Awaitable[T]]) -> T:
     """Run an event loop for :func:`connected`, until it is done or interrupted."""
     log_to_stderr()
-    answers: list[T] = []
-
-    async def run() -> None:
-        answers.append(await connected(choice, use))
-
-    until_interrupted(run())
-    return answers[0]
+    return until_interrupted(connected(choice, use))
 
 
 def advice(error: KubeError) -> str:

@@ -47,7 +47,7 @@ class Followed:
         self.inventory = Inventory(())
         self.changed = asyncio.Event()
         for cache in caches:
-            cache.subscribe(self._note if cache.resource in _SHOWN_ONLY else self._take)
+            cache.subscribe((lambda _: self.changed.set()) if cache.resource in _SHOWN_ONLY else self._take)
 
     def mover(
         self, nodes: Collection[str], *, tell: Callable[[str], None], gang_seconds: float, asks: bool = True
@@ -90,9 +90,6 @@ class Followed:
             self.inventory.apply(change.new)
         elif change.old is not None:
             self.inventory.delete(change.old)
-        self.changed.set()
-
-    def _note(self, _: Change[Any]) -> None:
         self.changed.set()
 
 

@@ -1,8 +1,6 @@
 """Where the demo is shown: a live picture on a terminal, or plain lines anywhere else."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from types import TracebackType
 from typing import ClassVar, Final, Self
 
 from rich.console import Group
@@ -24,61 +22,40 @@ Commands = Sequence[tuple[str, str]]
 """Commands to try, each with what it does."""
 
 
-class Screen(ABC):
-    """Shows the cluster as it changes, and what is said about it."""
+class Screen:
+    """Shows the cluster as it changes and what is said about it, in lines: one per gang whenever its state changes."""
 
     reading_time: ClassVar[float] = 0.0
     """Seconds to leave what was said to a reader before the story goes on."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return None
-
-    @abstractmethod
-    def chapter(self, title: str) -> None:
-        """Begin a part of the story."""
-
-    @abstractmethod
-    def say(self, text: str) -> None:
-        """Say something that stays on the screen."""
-
-    @abstractmethod
-    def offer(self, heading: str, commands: Commands) -> None:
-        """Say which commands to try; each stays in one piece, to be copied."""
-
-    @abstractmethod
-    def show(self, scene: Scene) -> None:
-        """Show the cluster as it is now."""
-
-    @abstractmethod
-    def picture(self, scene: Scene) -> None:
-        """Leave a picture of the cluster among what was said."""
-
-
-class PlainScreen(Screen):
-    """Lines of text; the picture is a line per gang whenever its state changes."""
 
     def __init__(self) -> None:
         self._console = ReadableConsole(highlight=False, soft_wrap=True)
         self._shown: dict[str, str] = {}
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
     def chapter(self, title: str) -> None:
+        """Begin a part of the story."""
         self._console.print(f"\n== {title}")
 
     def say(self, text: str) -> None:
+        """Say something that stays on the screen."""
         self._console.print(text, markup=False)
 
     def offer(self, heading: str, commands: Commands) -> None:
+        """Say which commands to try; each stays in one piece, to be copied."""
         self.say("\n".join(["", heading, *_listed(commands, None)]))
 
     def picture(self, scene: Scene) -> None:
+        """Leave a picture of the cluster among what was said."""
         self._console.print(draw(scene))
 
     def show(self, scene: Scene) -> None:
+        """Show the cluster as it is now."""
         for gang, line in summary(scene).items():
             if self._shown.get(gang) != line.state:
                 self._shown[gang] = line.state
@@ -86,7 +63,7 @@ class PlainScreen(Screen):
 
 
 class LiveScreen(Screen):
-    """A picture that is redrawn in place below the text."""
+    """The same as a picture that is redrawn in place below the text."""
 
     reading_time = 2.5
 
@@ -95,13 +72,11 @@ class LiveScreen(Screen):
         self._live = Live(console=self._console, refresh_per_second=12, transient=True)
 
     def __enter__(self) -> Self:
-        self._live.__enter__()
+        self._live.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._live.__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        self._live.stop()
 
     def chapter(self, title: str) -> None:
         self._console.print(Padding(Rule(Text(title, style="bold"), align="left"), (1, 0, 0, 0)))

@@ -16,7 +16,7 @@ from spinney.api.core import NODE
 from spinney.binding.moving import GangMover
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.resources import GPU
-from spinney.cluster.statuses import PodStatus
+from spinney.cluster.statuses import WAITING
 from spinney.sim.defrag.exact import LARGEST, exact, is_installed, size
 from spinney.sim.defrag.greedy import greedy
 from spinney.sim.defrag.problem import Problem, Solution, price_of
@@ -108,7 +108,6 @@ def _moves(problem: Problem, solution: Solution) -> list[GangMove]:
 
 PATIENCE: Final = 300.0
 """Seconds for one gang to find another place."""
-_WAITING: Final = frozenset({PodStatus.PENDING, PodStatus.GATED})
 
 
 async def carry_out(plan: DefragPlan, mover: GangMover) -> None:
@@ -140,7 +139,7 @@ def _remaining(mover: GangMover, pods: Iterable[PodRecord]) -> list[PodKey]:
     return [
         record.key
         for record in mover.cluster.pods()
-        if record.uid in uids or (record.status in _WAITING and not owners.isdisjoint(_owners(record)))
+        if record.uid in uids or (record.status in WAITING and not owners.isdisjoint(_owners(record)))
     ]
 
 

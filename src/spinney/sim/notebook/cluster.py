@@ -27,7 +27,8 @@ from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.quantity import value
 from spinney.api.struct import JSON
 from spinney.cluster.pods import PodKey
-from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PodStatus
+from spinney.cluster.resources import GPU_NAME
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, WAITING
 from spinney.explain import as_text
 from spinney.gangs.tree import GangKey
 from spinney.nodes import ClusterSpec
@@ -52,7 +53,6 @@ from spinney.sim.whatif.outcomes import CycleOutcome, Difference, Outcome, Waiti
 from spinney.sim.whatif.simulation import MAX_CYCLES, Simulation, matching_profile
 from spinney.sim.whatif.stepping import EPOCH, SteppedClock
 
-_GPU: Final = "nvidia.com/gpu"
 _LEVELS: Final = {"rack": RACK, "block": BLOCK, "host": HOST}
 
 
@@ -157,7 +157,7 @@ class Cluster:
                 **({"priorityClassName": priority_class} if priority_class else {}),
             },
         }
-        resources: JSON = {"requests": {"cpu": cpu}, "limits": {_GPU: str(gpus)} if gpus else {}}
+        resources: JSON = {"requests": {"cpu": cpu}, "limits": {GPU_NAME: str(gpus)} if gpus else {}}
         spec = {"schedulerName": "spinney-scheduler", "containers": [{"name": "main", "resources": resources}]}
         # The pods have an owner, so one that is evicted is made again.
         owner = {"apiVersion": "grove.io/v1alpha1", "kind": "PodClique", "name": name, "uid": name, "controller": True}
@@ -247,7 +247,7 @@ class Cluster:
     def pending(self) -> list[PodKey]:
         """Return the pods that wait."""
         pods = self._simulation.inventory.cluster.pods()
-        return [record.key for record in pods if record.status in (PodStatus.PENDING, PodStatus.GATED)]
+        return [record.key for record in pods if record.status in WAITING]
 
     def nodes_of(self, gang: str, namespace: str = "default") -> list[str]:
         """Return the nodes the pods of a gang are on, one entry per pod, in order of name."""
@@ -269,7 +269,7 @@ class Cluster:
         records = [each for each in self._simulation.inventory.cluster.pods() if each.status in ALIVE]
         waiting: dict[GangKey, list[PodKey]] = {}
         for record in records:
-            if record.status in (PodStatus.PENDING, PodStatus.GATED):
+            if record.status in WAITING:
                 waiting.setdefault(self._simulation.gang_of(record), []).append(record.key)
         said = {each.gang: each.message for each in self._last.waiting} if self._last is not None else {}
         return Outcome(
@@ -320,7 +320,7 @@ class Cluster:
             NodePicture(
                 node.metadata.name,
                 "/".join(filter(None, (node.metadata.labels.get(key, "") for key in (BLOCK, RACK)))),
-                value(node.status.allocatable.get(_GPU, 0)),
+                value(node.status.allocatable.get(GPU_NAME, 0)),
                 sorted(on_node.get(node.metadata.name, [])),
             )
             for node in sorted(self._simulation.of(NODE, Node), key=lambda each: each.metadata.name)

@@ -14,7 +14,7 @@ from spinney.api.events import Event
 from spinney.api.grove_status import LastError
 from spinney.api.podgang import DISRUPTION_TARGET, PodGang
 from spinney.cluster.pods import PodRecord
-from spinney.cluster.statuses import PodStatus
+from spinney.cluster.statuses import WAITING
 from spinney.explain.amounts import counted
 from spinney.gangs.checkpoints import REQUESTED
 from spinney.kube.client import Client
@@ -25,7 +25,6 @@ _EVICTIONS: Final = ("Evict", "Preempted", "GangReleased")
 """Reasons of events about pods that had to go: ours and KAI's, kube-scheduler's, and of gangs below their minimum."""
 GATED: Final = "SchedulingGated"
 """The reason of a condition that the API server wrote while a gate held the pod: no scheduler has spoken yet."""
-_WAITING: Final = (PodStatus.PENDING, PodStatus.GATED)
 _PLUGIN: Final = re.compile(r"(?:refused by plugin |plugin (?=\S+ (?:failed|keeps|could not)\b))([\w./-]*\w)")
 """A plugin in a refusal: that it refused nodes, that it divides them, or that it failed."""
 _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
@@ -63,7 +62,7 @@ def said_of_pods(records: Iterable[PodRecord]) -> Iterator[Said]:
 
 def waits(records: Sequence[PodRecord], now: datetime) -> list[str]:
     """Return how long pods have waited, and since when their scheduler has refused them."""
-    waiting = [record for record in records if record.status in _WAITING]
+    waiting = [record for record in records if record.status in WAITING]
     born = [record.created for record in waiting if record.created is not None]
     if not born:
         return []

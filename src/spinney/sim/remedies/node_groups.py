@@ -1,18 +1,16 @@
 """Kinds of nodes that could be added to a cluster: the node groups of its autoscaler, as a file lists them."""
 
 from dataclasses import dataclass
-from typing import Final
 
 import msgspec
 
 from spinney.api.core import Node
 from spinney.api.quantity import value
 from spinney.api.struct import convert
+from spinney.cluster.resources import GPU_NAME
 from spinney.nodes import ClusterSpec, NodeGroup
 from spinney.sim.embedded.shapes import node_manifest
 from spinney.sim.snapshots.files import completed
-
-GPU: Final = "nvidia.com/gpu"
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,7 @@ class AddableNodes:
 
     @property
     def gpus(self) -> int:
-        return value(self.like.status.allocatable.get(GPU, 0))
+        return value(self.like.status.allocatable.get(GPU_NAME, 0))
 
 
 def addable(described: ClusterSpec) -> tuple[AddableNodes, ...]:

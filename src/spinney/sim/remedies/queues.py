@@ -17,7 +17,7 @@ from spinney.api.labels import GROUPED
 from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import PodGang
 from spinney.api.struct import to_json
-from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, WAITING, PodStatus
 from spinney.explain.amounts import counted, listed
 from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.gangs.sources.volcano import SOURCE as VOLCANO
@@ -31,7 +31,6 @@ _RESOURCES: Final = ("gpu", "cpu", "memory")
 _WORDS: Final = {"gpu": "GPUs", "cpu": "millicores of CPU", "memory": "MB of memory"}
 _STEPS: Final = 64
 """Into how many steps the most that could be needed is divided; up to that many GPUs are counted singly."""
-_WAITING: Final = (PodStatus.PENDING, PodStatus.GATED)
 _OTHERS: Final = 3
 """How many other queues are tried."""
 
@@ -146,7 +145,7 @@ def queue_levers(situation: Situation) -> Iterator[Lever[Any]]:
     gang = situation.gang
     if not queues or gang is None:
         return
-    asked = _total(situation, _WAITING, {gang.queue}, only=situation.key)
+    asked = _total(situation, WAITING, {gang.queue}, only=situation.key)
     yield from missing_queue_lever(situation, queues, gang.queue, asked)
     chain = list(_chain(queues, gang.queue))
     for which in ("limit", "quota"):
@@ -161,7 +160,7 @@ def _raising(
     gang = situation.gang
     if gang is None or not chain:
         return
-    most = _total(situation, _WAITING, {gang.queue})
+    most = _total(situation, WAITING, {gang.queue})
     bounds = []
     for depth, queue in enumerate(chain):
         held = _total(situation, ACTIVE_ALLOCATED, {each.metadata.name for each in chain[: depth + 1]})

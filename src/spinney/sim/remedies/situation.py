@@ -11,7 +11,7 @@ from spinney.api.core import Node, Pod
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.cluster.filters.taint_toleration import tolerates
 from spinney.cluster.pods import PodRecord
-from spinney.cluster.statuses import PodStatus
+from spinney.cluster.statuses import WAITING
 from spinney.explain import Explanation
 from spinney.gangs.tree import Gang, GangKey, Member
 from spinney.scheduler.topology.levels import TopologyLevels
@@ -42,7 +42,7 @@ class Situation:
 
     @property
     def waiting(self) -> list[PodRecord]:
-        return [each for each in self.members if each.status in (PodStatus.PENDING, PodStatus.GATED)]
+        return [each for each in self.members if each.status in WAITING]
 
     @property
     def pending(self) -> int:

@@ -9,7 +9,7 @@ import msgspec
 
 from spinney.api.kai import BIND_REQUEST, BindRequest
 from spinney.cluster.pods import PodKey
-from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, WAITING
 from spinney.gangs.tree import GangKey, is_satisfied
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
@@ -119,7 +119,7 @@ class RemedyTrial:
 def progress(simulation: Simulation, key: GangKey) -> tuple[bool, bool]:
     """Tell whether a gang has its minimum placed, and whether some of its pods wait."""
     members = [record for record in simulation.inventory.cluster.pods() if simulation.gang_of(record) == key]
-    waits = any(record.status in (PodStatus.PENDING, PodStatus.GATED) for record in members)
+    waits = any(record.status in WAITING for record in members)
     held = Counter(simulation.pod_set_of(record) for record in members if record.status in ACTIVE_ALLOCATED)
     if not held:
         return False, waits

@@ -23,7 +23,7 @@ from spinney.api.resource import Resource
 from spinney.api.resource_claims import RESOURCE_CLAIM
 from spinney.binding.shared_devices import group_labels
 from spinney.cluster.pods import GPU_GROUP_LABEL, PodKey, PodRecord
-from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, WAITING, PodStatus
 from spinney.gangs.checkpoints import grace_within
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey
 from spinney.operator.desired.gates import was_initialized
@@ -225,7 +225,7 @@ class Simulation:
             released = self.release_gates()
             settled = not outcome.changed and not released
         for record in self.inventory.cluster.pods():
-            if record.key in placed or record.status in (PodStatus.PENDING, PodStatus.GATED):
+            if record.key in placed or record.status in WAITING:
                 gangs[record.key] = self.gang_of(record)
         return Outcome(
             cycles=count,
