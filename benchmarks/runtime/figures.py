@@ -15,7 +15,10 @@ from benchmarks.runtime.objects import a_node, a_pod, encoded
 from benchmarks.runtime.stub import Collection, Store
 from spinney.api.coordination import LEASE
 from spinney.api.core import NODE, POD, Node, Pod
-from spinney.kube import Client, Controller, Key, WatchCache
+from spinney.api.keys import Key
+from spinney.kube.cache import WatchCache
+from spinney.kube.client import Client
+from spinney.kube.controller import Controller
 from spinney.kube.lease import LeaderElection, LeaseTimes
 from spinney.kube.metrics import KubeMetrics
 from spinney.runtime import Runtime, settle_garbage_collector

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from spinney.api.core import NODE, POD, Pod
-from spinney.kube import Client, PatchKind
+from spinney.kube.client import Client, PatchKind
 from spinney.kube.errors import (
     AlreadyExists,
     ApiError,

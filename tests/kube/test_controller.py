@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from spinney.kube import Client, Controller, Key, Requeue, WatchCache
-from spinney.kube.cache import Change
-from spinney.kube.controller import Reconcile
+from spinney.api.keys import Key
+from spinney.kube.cache import Change, WatchCache
+from spinney.kube.client import Client
+from spinney.kube.controller import Controller, Reconcile, Requeue
 from spinney.runtime import Runtime
 from tests.kube.model import THING, ModelServer, stopped
 from tests.kube.things import Thing, a_cache

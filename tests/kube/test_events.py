@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from spinney.api.core import EVENT
 from spinney.api.events import ObjectReference
-from spinney.kube import Client
+from spinney.kube.client import Client
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.manager import Manager
 from spinney.kube.metrics import KubeMetrics

@@ -5,7 +5,10 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from spinney.kube import Change, Client, Controller, Key, Requeue
+from spinney.api.keys import Key
+from spinney.kube.cache import Change
+from spinney.kube.client import Client
+from spinney.kube.controller import Controller, Requeue
 from spinney.kube.errors import InternalError
 from spinney.kube.expectations import Expectations
 from spinney.kube.mapping import to_controller_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spinney.kube import Client
+from spinney.kube.client import Client
 from spinney.kube.errors import Conflict
 from spinney.kube.finalizers import add_finalizer, remove_finalizer
 from spinney.runtime import Runtime

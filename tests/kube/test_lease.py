@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spinney.api.coordination import LEASE, Lease
-from spinney.kube import Client, Response
+from spinney.kube.client import Client
 from spinney.kube.errors import ConnectionRefused
 from spinney.kube.guarding import FencedTransport, NotLeading
 from spinney.kube.lease import LeaderElection, LeaseLost, LeaseTimes, process_identity
-from spinney.kube.transport import Request, StreamingResponse
+from spinney.kube.transport import Request, Response, StreamingResponse
 from spinney.runtime import Runtime
 from tests.kube.model import THING, ModelServer, stopped
 from tests.virtual_time import on_virtual_time

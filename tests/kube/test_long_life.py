@@ -5,8 +5,13 @@ import asyncio
 import pytest
 
 from spinney.api.events import ObjectReference
-from spinney.kube import Client, Controller, EventRecorder, Key, Requeue, WatchCache, event_series
+from spinney.api.keys import Key
+from spinney.kube import event_series
+from spinney.kube.cache import WatchCache
+from spinney.kube.client import Client
+from spinney.kube.controller import Controller, Requeue
 from spinney.kube.errors import InternalError
+from spinney.kube.events import EventRecorder
 from spinney.kube.expectations import Expectations
 from spinney.runtime import Runtime
 from tests.kube.model import THING, ModelServer, stopped

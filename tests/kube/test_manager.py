@@ -10,7 +10,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from spinney.api.coordination import LEASE
-from spinney.kube import Client, Controller, Key
+from spinney.api.keys import Key
+from spinney.kube.client import Client
+from spinney.kube.controller import Controller
 from spinney.kube.delegation import Delegation
 from spinney.kube.guarding import NotLeading
 from spinney.kube.lease import LeaderElection, LeaseLost

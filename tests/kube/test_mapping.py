@@ -1,7 +1,8 @@
 """From a changed object to the keys it concerns."""
 
+from spinney.api.keys import Key
 from spinney.api.resource import Resource
-from spinney.kube import Change, Key
+from spinney.kube.cache import Change
 from spinney.kube.mapping import to_controller_of, to_label
 from tests.kube.model import THING
 from tests.kube.things import Thing, a_thing

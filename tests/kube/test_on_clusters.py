@@ -9,9 +9,11 @@ import pytest
 
 from spinney.api.coordination import LEASE, Lease
 from spinney.api.core import CONFIG_MAP, EVENT, NODE, POD, Node, Pod
+from spinney.api.keys import Key
 from spinney.api.meta import ObjectMeta
 from spinney.api.struct import Struct
-from spinney.kube import Change, Client, Key, PatchKind, WatchCache
+from spinney.kube.cache import Change, WatchCache
+from spinney.kube.client import Client, PatchKind
 from spinney.kube.discovery import served
 from spinney.kube.errors import AlreadyExists, Conflict, Expired, Forbidden, Invalid, NotFound
 from spinney.kube.events import EventRecorder, reference

@@ -3,8 +3,9 @@
 import pytest
 
 from spinney.api.core import POD
-from spinney.kube import Client, Response
+from spinney.kube.client import Client
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, KubeError, TooManyRequests
+from spinney.kube.transport import Response
 from spinney.runtime import Runtime
 from tests.kube.model import THING, ModelServer, status_body
 from tests.virtual_time import on_virtual_time

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from spinney.kube import Client
+from spinney.kube.client import Client
 from spinney.kube.lease import LeaderElection, LeaseGivenAway
 from spinney.kube.manager import Manager
 from spinney.kube.metrics import KubeMetrics

@@ -8,7 +8,9 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from spinney.api.coordination import LEASE
-from spinney.kube import Change, Client, Key, WatchCache
+from spinney.api.keys import Key
+from spinney.kube.cache import Change, WatchCache
+from spinney.kube.client import Client
 from spinney.kube.metrics import KubeMetrics
 from spinney.runtime import Runtime, run_virtual
 from tests.kube.model import THING, ModelServer, WatchFault, stopped

@@ -6,7 +6,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spinney.kube import Change, Client, WatchCache
+from spinney.kube.cache import Change, WatchCache
+from spinney.kube.client import Client
 from spinney.runtime import Runtime, run_virtual
 from tests.kube.model import THING, ModelServer, WatchFault, stopped
 from tests.kube.things import Thing

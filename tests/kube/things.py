@@ -2,7 +2,8 @@
 
 from spinney.api.meta import ObjectMeta, OwnerReference
 from spinney.api.struct import Struct
-from spinney.kube import Client, WatchCache
+from spinney.kube.cache import WatchCache
+from spinney.kube.client import Client
 from spinney.runtime import Runtime
 from tests.kube.model import THING, ModelServer
 
