@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from spinney.api.struct import JSON
-from spinney.server.rest.tables.columns import AGE, CREATED, NAME, Column, at, field
+from spinney.server.rest.tables.columns import AGE, CREATED, NAME, Column, at, field, named
 from spinney.server.rest.tables.durations import age
 from spinney.server.rest.tables.networking import NETWORKING
 from spinney.server.rest.tables.pods import NODE, POD
@@ -51,12 +51,12 @@ def _targets(autoscaler: JSON, _: datetime) -> str:
     return ", ".join(shown) or "<none>"
 
 
-def _param_kind(policy: JSON) -> str:
+def _param_kind(policy: JSON, _: datetime) -> str:
     kind = at(policy, "spec.paramKind", None)
     return f"{kind['apiVersion']}/{kind['kind']}" if kind else "<unset>"
 
 
-def _param_ref(binding: JSON) -> str:
+def _param_ref(binding: JSON, _: datetime) -> str:
     params = at(binding, "spec.paramRef", None)
     if not params:
         return "<unset>"
@@ -105,15 +105,15 @@ _BINDING = (
     AGE,
     *(_subjects(kind) for kind in ("User", "Group", "ServiceAccount")),
 )
-_HOOKS = (NAME, Column("Webhooks", lambda obj, _: len(obj.get("webhooks") or ()), type="integer"), AGE)
-DEFAULT = (NAME, AGE)
+_HOOKS = named(Column("Webhooks", lambda obj, _: len(obj.get("webhooks") or ()), type="integer"))
+DEFAULT = named()
 COLUMNS: Mapping[str, tuple[Column, ...]] = {
     **WORKLOADS,
     **NETWORKING,
     **STORAGE,
     "pods": POD,
-    "configmaps": (NAME, Column("Data", _entries), AGE),
-    "secrets": (NAME, field("Type", "type", ""), Column("Data", _entries), AGE),
+    "configmaps": named(Column("Data", _entries)),
+    "secrets": named(field("Type", "type", ""), Column("Data", _entries)),
     "events": (
         Column("Last Seen", _last_seen),
         field("Type", "type", ""),
@@ -126,52 +126,42 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
         Column("Count", _event_count, priority=1),
         Column("Name", lambda obj, _: obj["metadata"]["name"], format="name", priority=1),
     ),
-    "resourcequotas": (
-        NAME,
+    "resourcequotas": named(
         Column("Request", lambda obj, _: _quota(obj, limits=False)),
         Column("Limit", lambda obj, _: _quota(obj, limits=True)),
-        AGE,
     ),
     "limitranges": (NAME, CREATED),
-    "runtimeclasses.node.k8s.io": (NAME, field("Handler", "handler", ""), AGE),
+    "runtimeclasses.node.k8s.io": named(field("Handler", "handler", "")),
     "roles.rbac.authorization.k8s.io": (NAME, CREATED),
     "clusterroles.rbac.authorization.k8s.io": (NAME, CREATED),
     "rolebindings.rbac.authorization.k8s.io": _BINDING,
     "clusterrolebindings.rbac.authorization.k8s.io": _BINDING,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": _HOOKS,
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": _HOOKS,
-    "validatingadmissionpolicies.admissionregistration.k8s.io": (
-        NAME,
+    "validatingadmissionpolicies.admissionregistration.k8s.io": named(
         Column("Validations", lambda obj, _: len(at(obj, "spec.validations", ())), type="integer"),
-        Column("ParamKind", lambda obj, _: _param_kind(obj)),
-        AGE,
+        Column("ParamKind", _param_kind),
     ),
-    "validatingadmissionpolicybindings.admissionregistration.k8s.io": (
-        NAME,
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": named(
         field("PolicyName", "spec.policyName", ""),
-        Column("ParamRef", lambda obj, _: _param_ref(obj)),
-        AGE,
+        Column("ParamRef", _param_ref),
     ),
-    "horizontalpodautoscalers.autoscaling": (
-        NAME,
+    "horizontalpodautoscalers.autoscaling": named(
         Column("Reference", _scaled_object),
         Column("Targets", _targets),
         Column("MinPods", lambda obj, _: str(at(obj, "spec.minReplicas", "<unset>"))),
         field("MaxPods", "spec.maxReplicas", 0),
         field("Replicas", "status.currentReplicas", 0),
-        AGE,
     ),
     "customresourcedefinitions.apiextensions.k8s.io": (NAME, CREATED),
     "nodes": NODE,
-    "namespaces": (NAME, field("Status", "status.phase", ""), AGE),
-    "poddisruptionbudgets.policy": (
-        NAME,
+    "namespaces": named(field("Status", "status.phase", "")),
+    "poddisruptionbudgets.policy": named(
         field("Min Available", "spec.minAvailable", "N/A"),
         field("Max Unavailable", "spec.maxUnavailable", "N/A"),
         field("Allowed Disruptions", "status.disruptionsAllowed", 0, kind="integer"),
-        AGE,
     ),
-    "leases.coordination.k8s.io": (NAME, field("Holder", "spec.holderIdentity", ""), AGE),
+    "leases.coordination.k8s.io": named(field("Holder", "spec.holderIdentity", "")),
     "priorityclasses.scheduling.k8s.io": (
         NAME,
         field("Value", "value", 0, kind="integer"),
@@ -179,11 +169,9 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
         AGE,
         field("PreemptionPolicy", "preemptionPolicy", ""),
     ),
-    "podgroups.scheduling.k8s.io": (
-        NAME,
+    "podgroups.scheduling.k8s.io": named(
         Column("Policy", _gang_policy),
         field("Workload", "spec.workloadRef.workloadName"),
         Column("Status", _gang_status),
-        AGE,
     ),
 }

@@ -55,3 +55,8 @@ AGE = Column(
     lambda obj, now: age(obj["metadata"].get("creationTimestamp"), now),
     description="Time since its creation.",
 )
+
+
+def named(*columns: Column) -> tuple[Column, ...]:
+    """Return the columns of a kind: its name, what is special about it, and its age."""
+    return (NAME, *columns, AGE)

@@ -1,10 +1,9 @@
 """The columns of services, ingresses and what else describes a network."""
 
 from datetime import datetime
-from typing import Any
 
 from spinney.api.struct import JSON
-from spinney.server.rest.tables.columns import AGE, NAME, Column, at, field
+from spinney.server.rest.tables.columns import AGE, NAME, Column, at, field, named
 from spinney.server.rest.tables.workloads import equalities, selected
 
 _SHOWN = 3  # endpoints in one cell
@@ -32,11 +31,7 @@ def _addresses(obj: JSON) -> str:
 
 
 def _hosts(ingress: JSON, _: datetime) -> str:
-    hosts = [str(each["host"]) for each in at(ingress, "spec.rules", ()) if each.get("host")]
-    if not hosts:
-        return "*"
-    more = f" + {len(hosts) - _SHOWN} more..." if len(hosts) > _SHOWN else ""
-    return ",".join(hosts[:_SHOWN]) + more
+    return _few([str(each["host"]) for each in at(ingress, "spec.rules", ()) if each.get("host")], "*")
 
 
 def _parameters(ingress_class: JSON, _: datetime) -> str:
@@ -72,45 +67,33 @@ def _few(found: list[str], nothing: str) -> str:
     return ",".join(found[:_SHOWN]) + more
 
 
-def _cluster_ip(service: JSON, _: datetime) -> Any:
-    return at(service, "spec.clusterIP") or "<none>"
-
-
 NETWORKING: dict[str, tuple[Column, ...]] = {
     "services": (
         NAME,
         field("Type", "spec.type", ""),
-        Column("Cluster-IP", _cluster_ip),
+        Column("Cluster-IP", lambda obj, _: at(obj, "spec.clusterIP") or "<none>"),
         Column("External-IP", _external),
         Column("Port(s)", _service_ports),
         AGE,
         Column("Selector", lambda obj, _: equalities(at(obj, "spec.selector")), priority=1),
     ),
-    "ingresses.networking.k8s.io": (
-        NAME,
+    "ingresses.networking.k8s.io": named(
         field("Class", "spec.ingressClassName"),
         Column("Hosts", _hosts),
         Column("Address", lambda obj, _: _addresses(obj)),
         Column("Ports", lambda obj, _: "80, 443" if at(obj, "spec.tls") else "80"),
-        AGE,
     ),
-    "ingressclasses.networking.k8s.io": (
-        NAME,
+    "ingressclasses.networking.k8s.io": named(
         field("Controller", "spec.controller", ""),
         Column("Parameters", _parameters),
-        AGE,
     ),
-    "networkpolicies.networking.k8s.io": (
-        NAME,
+    "networkpolicies.networking.k8s.io": named(
         Column("Pod-Selector", lambda obj, _: selected(at(obj, "spec.podSelector"))),
-        AGE,
     ),
-    "endpoints": (NAME, Column("Endpoints", _subset_endpoints), AGE),
-    "endpointslices.discovery.k8s.io": (
-        NAME,
+    "endpoints": named(Column("Endpoints", _subset_endpoints)),
+    "endpointslices.discovery.k8s.io": named(
         field("AddressType", "addressType", ""),
         Column("Ports", _slice_ports),
         Column("Endpoints", _slice_endpoints),
-        AGE,
     ),
 }

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from spinney.api.struct import JSON
-from spinney.server.rest.tables.columns import AGE, CREATED, NAME, Column, at, field
+from spinney.server.rest.tables.columns import AGE, CREATED, NAME, Column, at, field, named
 
 _MODES = {
     "ReadWriteOnce": "RWO",
@@ -79,44 +79,34 @@ STORAGE: dict[str, tuple[Column, ...]] = {
         AGE,
         _VOLUME_MODE,
     ),
-    "storageclasses.storage.k8s.io": (
-        NAME,
+    "storageclasses.storage.k8s.io": named(
         field("Provisioner", "provisioner", ""),
         field("ReclaimPolicy", "reclaimPolicy", "Delete"),
         field("VolumeBindingMode", "volumeBindingMode", "<unset>"),
         field("AllowVolumeExpansion", "allowVolumeExpansion", False),
-        AGE,
     ),
-    "csidrivers.storage.k8s.io": (
-        NAME,
+    "csidrivers.storage.k8s.io": named(
         field("AttachRequired", "spec.attachRequired", True, kind=_BOOLEAN),
         field("PodInfoOnMount", "spec.podInfoOnMount", False, kind=_BOOLEAN),
         field("StorageCapacity", "spec.storageCapacity", False, kind=_BOOLEAN),
         Column("TokenRequests", _audiences),
         field("RequiresRepublish", "spec.requiresRepublish", False, kind=_BOOLEAN),
         Column("Modes", lambda obj, _: ",".join(at(obj, "spec.volumeLifecycleModes", ())) or "<none>"),
-        AGE,
     ),
-    "csinodes.storage.k8s.io": (
-        NAME,
+    "csinodes.storage.k8s.io": named(
         Column("Drivers", lambda obj, _: len(at(obj, "spec.drivers", ())), type="integer"),
-        AGE,
     ),
     "csistoragecapacities.storage.k8s.io": (NAME, CREATED),
-    "volumeattachments.storage.k8s.io": (
-        NAME,
+    "volumeattachments.storage.k8s.io": named(
         Column("Attacher", lambda obj, _: at(obj, "spec.attacher", ""), format="name"),
         field("PV", "spec.source.persistentVolumeName", ""),
         field("Node", "spec.nodeName", ""),
         field("Attached", "status.attached", False, kind=_BOOLEAN),
-        AGE,
     ),
-    "resourceclaims.resource.k8s.io": (NAME, Column("State", _claim_state), AGE),
-    "resourceslices.resource.k8s.io": (
-        NAME,
+    "resourceclaims.resource.k8s.io": named(Column("State", _claim_state)),
+    "resourceslices.resource.k8s.io": named(
         field("Node", "spec.nodeName", ""),
         field("Driver", "spec.driver", ""),
         field("Pool", "spec.pool.name", ""),
-        AGE,
     ),
 }

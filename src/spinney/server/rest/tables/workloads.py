@@ -5,7 +5,7 @@ from typing import Any
 
 from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert
-from spinney.server.rest.tables.columns import AGE, NAME, Column, at, field
+from spinney.server.rest.tables.columns import AGE, NAME, Column, at, field, named
 from spinney.server.rest.tables.durations import age
 
 _NONE = "<none>"
@@ -38,15 +38,9 @@ def _replicas(obj: JSON, _: datetime) -> str:
 
 def _job_status(job: JSON, _: datetime) -> str:
     true = {each.get("type") for each in at(job, "status.conditions", ()) if each.get("status") == "True"}
-    for condition, shown in (
-        ("Complete", "Complete"),
-        ("Failed", "Failed"),
-        ("Suspended", "Suspended"),
-        ("FailureTarget", "FailureTarget"),
-        ("SuccessCriteriaMet", "SuccessCriteriaMet"),
-    ):
+    for condition in ("Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet"):
         if condition in true:
-            return shown
+            return condition
     return "Terminating" if job["metadata"].get("deletionTimestamp") else "Running"
 
 
@@ -66,6 +60,15 @@ def _duration(job: JSON, now: datetime) -> str:
 def _last_schedule(job: JSON, now: datetime) -> str:
     when = at(job, "status.lastScheduleTime")
     return age(when, now) if when else _NONE
+
+
+def _controller(obj: JSON, _: datetime) -> str:
+    owners = [each for each in obj["metadata"].get("ownerReferences") or () if each.get("controller")]
+    if not owners:
+        return _NONE
+    group = str(owners[0].get("apiVersion", "")).rpartition("/")[0]
+    kind = str(owners[0].get("kind", "")).lower()
+    return f"{kind}.{group}/{owners[0].get('name')}" if group else f"{kind}/{owners[0].get('name')}"
 
 
 def _counted(*names: tuple[str, str]) -> tuple[Column, ...]:
@@ -130,19 +133,8 @@ WORKLOADS: dict[str, tuple[Column, ...]] = {
         *_containers("spec.jobTemplate.spec.template.spec"),
         Column("Selector", lambda obj, _: selected(at(obj, "spec.jobTemplate.spec.selector")), priority=1),
     ),
-    "controllerrevisions.apps": (
-        NAME,
-        Column("Controller", lambda obj, _: _controller(obj)),
+    "controllerrevisions.apps": named(
+        Column("Controller", _controller),
         field("Revision", "revision", 0),
-        AGE,
     ),
 }
-
-
-def _controller(obj: JSON) -> str:
-    owners = [each for each in obj["metadata"].get("ownerReferences") or () if each.get("controller")]
-    if not owners:
-        return _NONE
-    group = str(owners[0].get("apiVersion", "")).rpartition("/")[0]
-    kind = str(owners[0].get("kind", "")).lower()
-    return f"{kind}.{group}/{owners[0].get('name')}" if group else f"{kind}/{owners[0].get('name')}"
