@@ -15,18 +15,15 @@ def resolve_priority(store: Store, attributes: Attributes) -> None:
     storage = attributes.kind.storage
     if attributes.operation != "CREATE" or attributes.subresource or attributes.obj is None:
         return
+    spec = attributes.obj.get("spec")
+    if storage not in ("pods", *_GANG_STORAGE) or not isinstance(spec, dict):
+        return
+    policy = spec.get("preemptionPolicy")
+    _resolve(store, attributes, spec)
     if storage == "pods":
-        spec = attributes.obj.get("spec")
-        if isinstance(spec, dict):
-            _resolve(store, attributes, spec)
-            spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
-    elif storage in _GANG_STORAGE:
-        spec = attributes.obj.get("spec")
-        if isinstance(spec, dict):
-            policy = spec.get("preemptionPolicy")
-            _resolve(store, attributes, spec)
-            if policy is None:
-                spec.pop("preemptionPolicy", None)
+        spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    elif policy is None:
+        spec.pop("preemptionPolicy", None)
 
 
 def _resolve(store: Store, attributes: Attributes, spec: JSON) -> None:
@@ -39,24 +36,18 @@ def _resolve(store: Store, attributes: Attributes, spec: JSON) -> None:
         found = _global_default(store)
         if found is not None:
             spec["priorityClassName"] = found["metadata"]["name"]
-    value = found["value"] if found else 0
-    given = spec.get("priority")
-    if given is not None and given != value:
-        why = (
-            f"the integer value of priority ({given}) must not be provided in pod spec;"
-            f" priority admission controller computed {value} from the given PriorityClass name"
-        )
-        raise _refused(attributes, why)
-    spec["priority"] = value
+    computed = [("priority", "integer value of priority", found["value"] if found else 0)]
     if found and "preemptionPolicy" in found:
-        given, computed = spec.get("preemptionPolicy"), found["preemptionPolicy"]
-        if given is not None and given != computed:
+        computed.append(("preemptionPolicy", "string value of PreemptionPolicy", found["preemptionPolicy"]))
+    for field, what, value in computed:
+        given = spec.get(field)
+        if given is not None and given != value:
             why = (
-                f"the string value of PreemptionPolicy ({given}) must not be provided in pod spec;"
-                f" priority admission controller computed {computed} from the given PriorityClass name"
+                f"the {what} ({given}) must not be provided in pod spec;"
+                f" priority admission controller computed {value} from the given PriorityClass name"
             )
             raise _refused(attributes, why)
-        spec["preemptionPolicy"] = computed
+        spec[field] = value
 
 
 def _refused(attributes: Attributes, why: str) -> StatusError:

@@ -25,20 +25,12 @@ def warnings_about(storage: str, obj: JSON, old: JSON | None) -> list[str]:
 
 
 def _of_template(obj: JSON) -> Iterator[str]:
-    if obj.get("kind") in {"ReplicationController", "ReplicaSet"}:
+    if obj.get("kind") in {"CronJob", "Job", "ReplicationController", "ReplicaSet"}:
         yield from name_warnings(obj, "Pod names and hostnames")
-    yield from template_warnings((obj.get("spec") or {}).get("template") or {}, "spec.template.")
-
-
-def _of_cron_job(obj: JSON) -> Iterator[str]:
-    yield from name_warnings(obj, "Pod names and hostnames")
-    job = ((obj.get("spec") or {}).get("jobTemplate") or {}).get("spec") or {}
-    yield from template_warnings(job.get("template") or {}, "spec.jobTemplate.spec.template.")
-
-
-def _of_job(obj: JSON) -> Iterator[str]:
-    yield from name_warnings(obj, "Pod names and hostnames")
-    yield from template_warnings((obj.get("spec") or {}).get("template") or {}, "spec.template.")
+    spec, path = obj.get("spec") or {}, "spec."
+    if "jobTemplate" in spec:
+        spec, path = (spec["jobTemplate"] or {}).get("spec") or {}, "spec.jobTemplate.spec."
+    yield from template_warnings(spec.get("template") or {}, f"{path}template.")
 
 
 def _of_service(obj: JSON) -> Iterator[str]:
@@ -95,8 +87,6 @@ _TELLERS: Mapping[str, Callable[[JSON], "Iterator[str] | list[str]"]] = {
     "nodes": _of_node,
     "ingresses.networking.k8s.io": _of_ingress,
     "storageclasses.storage.k8s.io": _of_storage_class,
-    "jobs.batch": _of_job,
-    "cronjobs.batch": _of_cron_job,
     **dict.fromkeys(
         (
             "deployments.apps",
@@ -104,6 +94,8 @@ _TELLERS: Mapping[str, Callable[[JSON], "Iterator[str] | list[str]"]] = {
             "statefulsets.apps",
             "daemonsets.apps",
             "replicationcontrollers",
+            "jobs.batch",
+            "cronjobs.batch",
         ),
         _of_template,
     ),

@@ -6,12 +6,11 @@ import msgspec
 
 from spinney.api.keys import Key
 from spinney.api.struct import JSON
-from spinney.server.admission.attributes import Attributes
 from spinney.server.exchange.status import already_exists, bad_request
 from spinney.server.operations.bootstrap import bootstrap_namespace
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.metadata import begin, check_envelope, generated_name
-from spinney.server.operations.write import WriteOptions, admit, check_unknown_fields
+from spinney.server.operations.write import WriteOptions, admit, attributes_of, check_unknown_fields
 from spinney.server.patches.ownership import own_created
 from spinney.server.store import Record
 from spinney.server.store.record import record
@@ -28,17 +27,7 @@ async def create(
     if kind.resource.namespaced and target.namespace is None:
         raise bad_request(f"an object of kind {kind.resource.kind} can only be created inside a namespace")
     metadata = obj["metadata"]
-    attributes = Attributes(
-        kind=kind,
-        operation="CREATE",
-        namespace=target.namespace or "",
-        name=metadata.get("name", ""),
-        obj=obj,
-        dry_run=options.dry_run,
-        user=options.user,
-        options={"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
-        warnings=options.warnings,
-    )
+    attributes = attributes_of(Target(kind, target.namespace), "CREATE", options, sent="CreateOptions", obj=obj)
     check_unknown_fields(context, attributes, options)
     begin(kind, obj, target.namespace, context.runtime)
     collection = context.collection(kind)

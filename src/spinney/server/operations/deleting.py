@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from spinney.api.keys import Key
 from spinney.api.struct import JSON
-from spinney.server.admission.attributes import Attributes
 from spinney.server.exchange.status import (
     bad_request,
     conflict,
@@ -24,7 +23,7 @@ from spinney.server.exchange.status import (
 from spinney.server.kinds import Kind
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.metadata import mark_deleted
-from spinney.server.operations.write import WriteOptions
+from spinney.server.operations.write import WriteOptions, attributes_of
 from spinney.server.store import Record
 from spinney.server.store.record import record
 
@@ -90,18 +89,8 @@ async def delete(context: Context, target: Target, options: DeleteOptions, write
     found = collection.get(key)
     if found is None:
         raise not_found(kind.resource, key.name)
-    attributes = Attributes(
-        kind=kind,
-        operation="DELETE",
-        namespace=key.namespace,
-        name=key.name,
-        obj=None,
-        old=found.decode(),
-        dry_run=write.dry_run,
-        user=write.user,
-        options={"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"},
-        warnings=write.warnings,
-    )
+    old = found.decode()
+    attributes = attributes_of(target, "DELETE", write, sent="DeleteOptions", obj=None, old=old)
     await context.admission.admit_deletion(attributes)
     found = collection.get(key)  # it may have changed while webhooks were asked
     if found is None:

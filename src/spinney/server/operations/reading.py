@@ -2,7 +2,7 @@
 
 import base64
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -14,6 +14,7 @@ from spinney.server.exchange.status import (
     StatusError,
     bad_request,
     expired,
+    forbidden_value,
     invalid_options,
     not_found,
     unsupported_value,
@@ -56,7 +57,7 @@ def list_objects(context: Context, target: Target, query: Mapping[str, str]) -> 
     if moved:
         records = collection.records_at(revision, target.namespace, after)
     elif after is None:
-        records = iter(_current(context, target, selected))
+        records = current(context, target, selected)
     else:
         records = collection.records(target.namespace, after)
     if not selected.everything:
@@ -89,11 +90,17 @@ def check_revision(context: Context, text: str) -> int:
     return revision
 
 
-def _current(context: Context, target: Target, selected: CompiledSelectors) -> Iterable[Record]:
+def bad_option(field: str, why: str) -> StatusError:
+    """422: a parameter of a list or watch that may not be given with the others."""
+    return invalid_options("ListOptions", forbidden_value(field, why))
+
+
+def current(context: Context, target: Target, selected: CompiledSelectors) -> Iterator[Record]:
+    """Iterate over the objects that can be selected: all there are, or the one that is named."""
     collection = context.collection(target.kind)
     if selected.only_name is not None and (target.namespace is not None or not target.resource.namespaced):
         found = collection.get(Key(target.namespace or "", selected.only_name))
-        return [] if found is None else [found]
+        return iter(() if found is None else (found,))
     return collection.records(target.namespace)
 
 
@@ -103,22 +110,19 @@ def _position(context: Context, query: Mapping[str, str]) -> tuple[int, bool, Ke
     if match not in _MATCHES:
         raise invalid_options("ListOptions", unsupported_value("resourceVersionMatch", match, _MATCHES[1:]))
     if query.get("sendInitialEvents"):
-        cause = Cause("FieldValueForbidden", "sendInitialEvents", "Forbidden: sendInitialEvents is forbidden for list")
-        raise invalid_options("ListOptions", cause)
+        raise bad_option("sendInitialEvents", "sendInitialEvents is forbidden for list")
     if token:
         if match:
-            message = "Forbidden: resourceVersionMatch is forbidden when continue is provided"
-            raise invalid_options("ListOptions", Cause("FieldValueForbidden", "resourceVersionMatch", message))
+            raise bad_option("resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")
         if text not in {"", "0"}:
             raise bad_request("specifying resource version is not allowed when using continue")
         revision, key = _read_token(token)
         return revision, True, key
     if match and not text:
-        message = "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
-        raise invalid_options("ListOptions", Cause("FieldValueForbidden", "resourceVersionMatch", message))
+        raise bad_option("resourceVersionMatch", "resourceVersionMatch is forbidden unless resourceVersion is provided")
     if match == "Exact" and text == "0":
-        message = 'Forbidden: resourceVersionMatch "Exact" is forbidden for resourceVersion "0"'
-        raise invalid_options("ListOptions", Cause("FieldValueForbidden", "resourceVersionMatch", message))
+        why = 'resourceVersionMatch "Exact" is forbidden for resourceVersion "0"'
+        raise bad_option("resourceVersionMatch", why)
     if text in {"", "0"}:
         return context.store.revision, False, None
     revision = check_revision(context, text)

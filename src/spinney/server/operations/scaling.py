@@ -8,18 +8,11 @@ from spinney.api.struct import JSON, convert
 from spinney.server.exchange.status import bad_request, invalid, invalid_value, modified
 from spinney.server.kinds import ScalePaths
 from spinney.server.operations.context import Context, Target
-from spinney.server.operations.reading import get
 from spinney.server.operations.updating import Change, update
 from spinney.server.operations.write import WriteOptions
-from spinney.server.store import Record
 
 _SCALE = Resource("autoscaling", "v1", "Scale", "scales")
 _KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-
-
-def get_scale(context: Context, target: Target) -> JSON:
-    """Return an object's scale."""
-    return scale_of(target, get(context, target))
 
 
 async def set_scale(context: Context, target: Target, change: Change, options: WriteOptions) -> JSON:
@@ -28,7 +21,7 @@ async def set_scale(context: Context, target: Target, change: Change, options: W
     whole = Target(target.kind, target.namespace, target.name)
 
     def rescale(obj: JSON) -> JSON:
-        wanted = change(_scale(target, obj))
+        wanted = change(scale_of(target, obj))
         if not isinstance(wanted, dict):
             raise bad_request("the body is not an object: expected a Scale")
         version = (wanted.get("metadata") or {}).get("resourceVersion")
@@ -44,15 +37,11 @@ async def set_scale(context: Context, target: Target, change: Change, options: W
         at[paths.spec_replicas[-1]] = replicas
         return obj
 
-    return scale_of(target, await update(context, whole, rescale, options))
+    return scale_of(target, (await update(context, whole, rescale, options)).decode())
 
 
-def scale_of(target: Target, record: Record) -> JSON:
-    """Return the Scale of a stored object."""
-    return _scale(target, record.decode())
-
-
-def _scale(target: Target, obj: JSON) -> JSON:
+def scale_of(target: Target, obj: JSON) -> JSON:
+    """Return the Scale of an object."""
     paths = _paths(target)
     metadata = {name: obj["metadata"][name] for name in _KEPT if name in obj["metadata"]}
     status: JSON = {"replicas": _at(obj, paths.status_replicas) or 0}

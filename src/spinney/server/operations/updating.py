@@ -9,7 +9,6 @@ from dataclasses import replace as replace_fields
 from typing import Any
 
 from spinney.api.struct import JSON
-from spinney.server.admission.attributes import Attributes
 from spinney.server.exchange.status import (
     StatusError,
     bad_request,
@@ -25,7 +24,7 @@ from spinney.server.operations.context import Context, Target
 from spinney.server.operations.creating import create
 from spinney.server.operations.deleting import store_released
 from spinney.server.operations.metadata import bump_generation, check_envelope, keep_system_fields
-from spinney.server.operations.write import WriteOptions, admit, check_may_create, check_unknown_fields
+from spinney.server.operations.write import WriteOptions, admit, attributes_of, check_may_create, check_unknown_fields
 from spinney.server.patches.ownership import own_updated
 from spinney.server.store import Record
 from spinney.server.store.record import record
@@ -93,19 +92,8 @@ async def _update_once(
     _check_preconditions(target, obj, old, patching=options.patching)
     managed = obj["metadata"].get("managedFields")
     keep_system_fields(obj, old)
-    attributes = Attributes(
-        kind=kind,
-        operation="UPDATE",
-        namespace=target.namespace or "",
-        name=target.key.name,
-        obj=obj,
-        old=old,
-        subresource=target.subresource,
-        dry_run=options.dry_run,
-        user=options.user,
-        options={"kind": "PatchOptions" if applied else "UpdateOptions", "apiVersion": "meta.k8s.io/v1"},
-        warnings=options.warnings,
-    )
+    sent = "PatchOptions" if applied else "UpdateOptions"
+    attributes = attributes_of(target, "UPDATE", options, sent=sent, obj=obj, old=old)
     check_unknown_fields(context, attributes, options)
     _keep_other_endpoints(target, obj, old)
     kind.behaviour.fill_defaults(obj)

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from spinney.api.keys import Key
 from spinney.api.struct import JSON
-from spinney.server.exchange.status import StatusError, bad_request, expired, forbidden_value, invalid_options
+from spinney.server.exchange.status import bad_request, expired
 from spinney.server.operations.context import Context, Target
-from spinney.server.operations.reading import check_revision
+from spinney.server.operations.reading import bad_option, check_revision, current
 from spinney.server.operations.representation import Representation
 from spinney.server.operations.selection import CompiledSelectors, selection
 from spinney.server.store import Record, StoreEvent, TooOld
@@ -42,11 +41,11 @@ def watch_request(context: Context, target: Target, query: Mapping[str, str]) ->
     text, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     initial = query.get("sendInitialEvents")
     if initial is None and match:
-        raise _bad_option(
+        raise bad_option(
             "resourceVersionMatch", "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
         )
     if initial is not None and match != "NotOlderThan":
-        raise _bad_option(
+        raise bad_option(
             "resourceVersionMatch", "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
         )
     wants_state = initial in {"true", "1"} or (initial is None and text in {"", "0"})
@@ -74,7 +73,9 @@ async def watch(
     every = context.options.bookmark_interval.total_seconds() if request.bookmarks else request.timeout
     try:
         if request.revision is None:
-            records = list(_present(context, target, request.selected))
+            selected = request.selected
+            found = current(context, target, selected)
+            records = list(found) if selected.everything else [each for each in found if selected.matches(each)]
             cursor, revision = history.end, context.store.revision
             for start in range(0, len(records), _BATCH):
                 yield b"".join([representation.event("ADDED", each) for each in records[start : start + _BATCH]])
@@ -108,19 +109,6 @@ async def _changed(history: WatchHistory, timeout: float) -> None:
         await asyncio.wait((waiter,), timeout=timeout)
     finally:
         history.forget(waiter)
-
-
-def _present(context: Context, target: Target, selected: CompiledSelectors) -> Iterator[Record]:
-    collection = context.collection(target.kind)
-    if selected.only_name is not None and (target.namespace is not None or not target.resource.namespaced):
-        found = collection.get(Key(target.namespace or "", selected.only_name))
-        if found is not None and selected.matches(found):
-            yield found
-        return
-    everything = selected.everything
-    for record in collection.records(target.namespace):
-        if everything or selected.matches(record):
-            yield record
 
 
 def _lines(
@@ -157,7 +145,3 @@ def _bookmark(representation: Representation, revision: int, annotations: Mappin
     if annotations:
         metadata["annotations"] = annotations
     return representation.bookmark(metadata)
-
-
-def _bad_option(field: str, why: str) -> StatusError:
-    return invalid_options("ListOptions", forbidden_value(field, why))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from spinney.api.builtin_fields.checking import WrongType, conform, conform_metadata
 from spinney.api.struct import JSON
-from spinney.server.admission.attributes import Attributes
+from spinney.server.admission.attributes import Attributes, Operation
 from spinney.server.authorization.action import AccessRequest
 from spinney.server.builtin.warnings import warnings_about
 from spinney.server.exchange.status import (
@@ -77,6 +77,25 @@ def check_may_create(context: Context, target: Target, options: WriteOptions) ->
     decision = context.authorizer.decide(wanted)
     if not decision.allowed:
         raise forbidden(resource, target.key.name, decision.reason)
+
+
+def attributes_of(
+    target: Target, operation: Operation, options: WriteOptions, *, sent: str, obj: JSON | None, old: JSON | None = None
+) -> Attributes:
+    """Return what admission is asked about a write; ``sent`` is the kind of its options."""
+    return Attributes(
+        kind=target.kind,
+        operation=operation,
+        namespace=target.namespace or "",
+        name=target.name or (obj or {})["metadata"].get("name", ""),
+        obj=obj,
+        old=old,
+        subresource=target.subresource,
+        dry_run=options.dry_run,
+        user=options.user,
+        options={"kind": sent, "apiVersion": "meta.k8s.io/v1"},
+        warnings=options.warnings,
+    )
 
 
 async def admit(context: Context, attributes: Attributes) -> None:

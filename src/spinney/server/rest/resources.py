@@ -33,7 +33,7 @@ from spinney.server.operations.pods.eviction import evict
 from spinney.server.operations.pods.logs import INSIDE, nothing_inside, serve_log
 from spinney.server.operations.reading import get, list_objects
 from spinney.server.operations.representation import MetadataOnly, Plain, Representation
-from spinney.server.operations.scaling import get_scale, set_scale
+from spinney.server.operations.scaling import scale_of, set_scale
 from spinney.server.operations.updating import replace
 from spinney.server.operations.watching import watch, watch_request
 from spinney.server.operations.write import WriteOptions, write_options
@@ -128,7 +128,7 @@ def _representation(context: Context, target: Target, request: Request) -> Repre
 def _read(context: Context, target: Target, request: Request, asked: str, representation: Representation) -> Response:
     match asked:
         case "get" if target.subresource == "scale":
-            return reply_json(get_scale(context, target))
+            return reply_json(scale_of(target, get(context, target).decode()))
         case "get" if target.subresource == "log":
             return serve_log(context, target, request.query)
         case "get":
