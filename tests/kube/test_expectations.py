@@ -8,10 +8,9 @@ from msgspec.structs import replace
 from spinney.api.keys import Key
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
-from spinney.kube.controller import Controller, Requeue
+from spinney.kube.controller import Controller, Requeue, to_controller_of
 from spinney.kube.errors import InternalError
 from spinney.kube.expectations import Expectations
-from spinney.kube.mapping import to_controller_of
 from spinney.runtime import Runtime
 from tests.kube.model import THING, ModelServer, stopped
 from tests.kube.things import Thing, a_cache, a_thing

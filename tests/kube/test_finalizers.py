@@ -4,7 +4,7 @@ import pytest
 
 from spinney.kube.client import Client
 from spinney.kube.errors import Conflict
-from spinney.kube.finalizers import add_finalizer, remove_finalizer
+from spinney.kube.reconciling import add_finalizer, remove_finalizer
 from spinney.runtime import Runtime
 from tests.kube.model import THING, ModelServer
 from tests.kube.things import Thing

@@ -3,7 +3,7 @@
 from spinney.api.keys import Key
 from spinney.api.resource import Resource
 from spinney.kube.cache import Change
-from spinney.kube.mapping import to_controller_of, to_label
+from spinney.kube.controller import to_controller_of, to_label
 from tests.kube.model import THING
 from tests.kube.things import Thing, a_thing
 

@@ -17,8 +17,8 @@ from spinney.kube.client import Client, PatchKind
 from spinney.kube.discovery import served
 from spinney.kube.errors import AlreadyExists, Conflict, Expired, Forbidden, Invalid, NotFound
 from spinney.kube.events import EventRecorder, reference
-from spinney.kube.finalizers import add_finalizer, remove_finalizer
 from spinney.kube.lease import LeaderElection
+from spinney.kube.reconciling import add_finalizer, remove_finalizer
 from tests.conftest import Cluster
 from tests.kube.model import stopped
 

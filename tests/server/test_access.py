@@ -6,7 +6,7 @@ import pytest
 
 from spinney.api.struct import JSON
 from spinney.server import Request, ServerOptions
-from spinney.server.exchange.user import User
+from spinney.server.exchange.message import User
 from tests.server.api import CONFIG_MAPS, PODS, Answer, Api, a_config_map, an_api
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from spinney.api.pod_rules.quality import quality_of_service
+from spinney.api.pod_rules.defaults import quality_of_service
 from spinney.server import ServerOptions
 from tests.server.api import MERGE, PODS, Api, a_binding, a_pod, an_api
 

@@ -1,4 +1,4 @@
-"""JSON merge patches (RFC 7386): made from the object that is there and the one that is wanted, and applied."""
+"""JSON merge patches (RFC 7386), made and applied, and the pointers of JSON patches (RFC 6901)."""
 
 from typing import Any
 
@@ -29,3 +29,8 @@ def merge(target: Any, patch: Any) -> Any:
         else:
             merged[name] = merge(merged.get(name), value)
     return merged
+
+
+def pointer(base: str, key: str) -> str:
+    """Return the pointer to an entry of the object at ``base``; any key may be one."""
+    return f"{base}/{key.replace('~', '~0').replace('/', '~1')}"

@@ -21,11 +21,11 @@ from spinney.api.events import ObjectReference
 from spinney.binding.placement import BindFailure, GangOutcome, GangPlacement, Placement, pod_reference
 from spinney.binding.prebind import PreBindInterrupted, PreBindRefused, Preparation
 from spinney.explain.amounts import first_few
-from spinney.kube.backoff import exponential
 from spinney.kube.client import Client
 from spinney.kube.errors import ApiError, Conflict, ConnectionFailed, KubeError
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
+from spinney.kube.retrying import exponential
 
 log = structlog.get_logger()
 

@@ -18,8 +18,8 @@ from spinney.binding.prebind import PreBindRefused
 from spinney.cluster.dra.book import MAX_CONSUMERS
 from spinney.kube.client import Client
 from spinney.kube.errors import Conflict, KubeError, NotFound
-from spinney.kube.finalizers import add_finalizer
 from spinney.kube.keys import Key
+from spinney.kube.reconciling import add_finalizer
 
 log = structlog.get_logger()
 

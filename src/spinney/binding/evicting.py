@@ -17,12 +17,12 @@ from spinney.api.events import ObjectReference
 from spinney.binding.binder import is_outcome_unknown
 from spinney.binding.placement import pod_reference
 from spinney.explain.amounts import first_few
-from spinney.kube.backoff import exponential
 from spinney.kube.client import Client
 from spinney.kube.errors import KubeError, TooManyRequests
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
 from spinney.kube.reconciling import unless_gone
+from spinney.kube.retrying import exponential
 
 log = structlog.get_logger()
 

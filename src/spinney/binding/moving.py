@@ -23,10 +23,10 @@ from spinney.gangs.book import GangBook, GangMembers
 from spinney.gangs.checkpoints import EvictionRequest, grace_of, is_ready, request, time_given
 from spinney.gangs.sources import bare
 from spinney.gangs.tree import GangKey, PodSet, is_satisfied
-from spinney.kube.backoff import Backoff
 from spinney.kube.client import Client
 from spinney.kube.errors import TooManyRequests
 from spinney.kube.reconciling import annotate_exactly, unless_gone
+from spinney.kube.retrying import Backoff
 
 
 class MoveStopped(Exception):

@@ -27,13 +27,13 @@ import msgspec
 import structlog
 
 from spinney.api.resource import Resource
-from spinney.kube.backoff import Backoff
 from spinney.kube.client import PAGE_SIZE, Client
 from spinney.kube.errors import ApiError, Expired, KubeError
 from spinney.kube.indexes import Index, IndexFunction
 from spinney.kube.keys import Key, ObjectIdentity, identify
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.parameters import Selecting
+from spinney.kube.retrying import Backoff
 from spinney.kube.sharing import Sharing
 from spinney.kube.watching import EventDecoder, Undecodable, WatchEvent
 from spinney.runtime import Runtime

@@ -16,15 +16,60 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 
+from spinney.api.meta import OwnerReference
+from spinney.api.resource import Resource
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.errors import Conflict, KubeError
 from spinney.kube.keys import Key
-from spinney.kube.mapping import Mapper, itself
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.queue import Origin, QueueClosed, Work, WorkQueue
 from spinney.kube.writes import counting_writes
 from spinney.runtime import Runtime
 from spinney.runtime.tasks import in_background
+
+Mapper = Callable[[Change[Any]], Iterable[Key]]
+
+
+def itself(change: Change[Any]) -> Iterable[Key]:
+    """Map a change to the changed object."""
+    return (change.key,)
+
+
+def to_controller_of(owner: Resource) -> Mapper:
+    """Map an object to the owner of kind ``owner`` that controls it."""
+
+    def owners_of(obj: Any, namespace: str) -> Iterable[Key]:
+        for reference in obj.metadata.owner_references:
+            if reference.controller and _is(reference, owner):
+                yield Key(namespace if owner.namespaced else "", reference.name)
+
+    return _of_both_sides(owners_of)
+
+
+def to_label(label: str) -> Mapper:
+    """Map an object to the object of its namespace that the value of ``label`` names."""
+
+    def named_by(obj: Any, namespace: str) -> Iterable[Key]:
+        name = obj.metadata.labels.get(label)
+        return () if not name else (Key(namespace, name),)
+
+    return _of_both_sides(named_by)
+
+
+def _of_both_sides(keys_of: Callable[[Any, str], Iterable[Key]]) -> Mapper:
+    """Look at an object before and after its change: one that moves from an owner, or label, to another wakes both."""
+
+    def mapper(change: Change[Any]) -> Iterable[Key]:
+        sides = (side for side in (change.old, change.new) if side is not None)
+        return dict.fromkeys(key for side in sides for key in keys_of(side, change.key.namespace))
+
+    return mapper
+
+
+def _is(reference: OwnerReference, owner: Resource) -> bool:
+    group, _, _ = reference.api_version.rpartition("/")
+    return reference.kind == owner.kind and group == owner.group
+
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from enum import Enum
 
 import msgspec
 
-from spinney.kube.backoff import exponential
 from spinney.kube.keys import Key
+from spinney.kube.retrying import exponential
 from spinney.runtime import Runtime
 
 

@@ -3,11 +3,10 @@
 :class:`Latest` remembers the answer to the last write of each object. A watch cache lags behind a write by the time the
 event takes; a controller that decided on that older version would undo, for a moment, what it had just done.
 """
-
 # ruff: noqa: A002 - "type" is the word for what an answer is decoded as
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
@@ -17,11 +16,10 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.kube.cache import Change
 from spinney.kube.client import Client, PatchKind
-from spinney.kube.controller import Controller, Reconcile
+from spinney.kube.controller import Controller, Mapper, Reconcile
 from spinney.kube.errors import AlreadyExists, Conflict, NotFound
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
-from spinney.kube.mapping import Mapper
 from spinney.runtime import Clock
 
 CONCURRENT_WRITES = 16
@@ -212,3 +210,37 @@ def gathering(
 def _version(stored: Stored) -> int:
     version = stored.metadata.resource_version or ""
     return int(version) if version.isdecimal() else 0
+
+
+async def add_finalizer(client: Client, resource: Resource, obj: Any, finalizer: str) -> bool:
+    """Put ``finalizer`` on the object; returns whether anything had to be written."""
+    present: Sequence[str] = obj.metadata.finalizers
+    if finalizer in present:
+        return False
+    await _write(client, resource, obj, [*present, finalizer])
+    return True
+
+
+async def remove_finalizer(client: Client, resource: Resource, obj: Any, finalizer: str) -> bool:
+    """Take ``finalizer`` off the object; returns whether anything had to be written. One already gone is fine."""
+    present: Sequence[str] = obj.metadata.finalizers
+    if finalizer not in present:
+        return False
+    try:
+        await _write(client, resource, obj, [item for item in present if item != finalizer])
+    except NotFound:
+        return False
+    return True
+
+
+async def _write(client: Client, resource: Resource, obj: Any, finalizers: list[str]) -> None:
+    """Write the whole list; if another client wrote in between, ``Conflict`` keeps its finalizers from being lost."""
+    metadata = obj.metadata
+    patch = {
+        "metadata": {
+            "finalizers": finalizers,
+            "uid": metadata.uid,
+            "resourceVersion": metadata.resource_version,
+        }
+    }
+    await client.patch(resource, metadata.name, patch, metadata.namespace)

@@ -10,9 +10,9 @@ from typing import Final
 
 import structlog
 
-from spinney.kube.backoff import exponential
 from spinney.kube.lease import LeaseGivenAway
 from spinney.kube.manager import Manager
+from spinney.kube.retrying import exponential
 
 log = structlog.get_logger()
 

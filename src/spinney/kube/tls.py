@@ -4,7 +4,7 @@ import ssl
 from dataclasses import dataclass, field
 
 from spinney.kube.errors import ConfigurationError
-from spinney.runtime.chains import load_chain
+from spinney.runtime.private_files import load_chain
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ import structlog
 from spinney.api.coordination import LEASE
 from spinney.api.core import NODE, POD
 from spinney.api.struct import JSON
-from spinney.kube.backoff import Backoff
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.errors import AlreadyExists, Conflict, TooManyRequests
 from spinney.kube.keys import key_of
 from spinney.kube.reconciling import unless_gone, write_each
+from spinney.kube.retrying import Backoff
 from spinney.nodes.behaviour import Latencies
 from spinney.nodes.heartbeats import LEASE_NAMESPACE, Heart
 from spinney.nodes.kubelet import Kubelets

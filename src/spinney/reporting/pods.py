@@ -23,11 +23,11 @@ from spinney.api.podgang import DISRUPTION_TARGET
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.binding.placement import pod_reference
-from spinney.kube.backoff import exponential
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
+from spinney.kube.retrying import exponential
 
 log = structlog.get_logger()
 

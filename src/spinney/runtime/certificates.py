@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from spinney.runtime.chains import load_chain
+from spinney.runtime.private_files import load_chain
 
 LIFETIME = timedelta(days=365)
 CLOCK_SKEW = timedelta(hours=1)

@@ -6,6 +6,7 @@ not followed.
 """
 
 import os
+import ssl
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -24,3 +25,22 @@ def write_private(path: Path, content: bytes) -> None:
         with suppress(FileNotFoundError):
             Path(partial).unlink()
         raise
+
+
+def load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Have a context present a certificate (with its intermediates) that has this key, all PEM.
+
+    OpenSSL reads a chain only from a file. On Linux that is one in memory, so a container with a read-only root needs
+    no directory, and a key reaches no disk. Elsewhere it is a temporary file that is gone right after.
+    """
+    chain = certificate.rstrip() + b"\n" + key
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("spinney-chain"), "wb") as file:
+            file.write(chain)
+            file.flush()
+            context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
+        return
+    with tempfile.NamedTemporaryFile(suffix=".pem") as named:
+        named.write(chain)
+        named.flush()
+        context.load_cert_chain(named.name)

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from spinney.lazy_exports import exported
 
 if TYPE_CHECKING:
-    from spinney.server.exchange.message import Request, Response
-    from spinney.server.exchange.user import User
+    from spinney.server.exchange.message import Request, Response, User
     from spinney.server.http.serving import HttpServer, Listening
     from spinney.server.options import ServerOptions
     from spinney.server.server import ApiServer

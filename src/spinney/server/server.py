@@ -29,9 +29,9 @@ from spinney.server.authorization.action import AccessRequest, action
 from spinney.server.authorization.authorizer import AlwaysAllow, Authorizer, Rbac
 from spinney.server.authorization.impersonation import completed, impersonated, mode, needed
 from spinney.server.background.aggregation import Aggregation
+from spinney.server.background.deadlines import EventExpiry
 from spinney.server.background.device_claims import ResourceClaimController
 from spinney.server.background.endings import Endings
-from spinney.server.background.expiry import EventExpiry
 from spinney.server.background.garbage import GarbageCollector
 from spinney.server.background.namespace_defaults import NamespaceDefaults
 from spinney.server.background.orphaned_pods import OrphanedPods
@@ -39,10 +39,9 @@ from spinney.server.background.protection import InUseProtection
 from spinney.server.background.quotas import QuotaKeeping
 from spinney.server.builtin.table import builtin_kinds
 from spinney.server.crd.definitions import COLLECTION, DefinedKinds, definition_kind
-from spinney.server.exchange.message import Request, Response
+from spinney.server.exchange.message import Request, Response, User
 from spinney.server.exchange.responding import failure, reply_json
 from spinney.server.exchange.status import StatusError, bad_request, internal_error, method_not_allowed, no_such_path
-from spinney.server.exchange.user import User
 from spinney.server.kinds import KindRegistry
 from spinney.server.operations.bootstrap import bootstrap, bootstrap_roles
 from spinney.server.operations.context import Context, Trust

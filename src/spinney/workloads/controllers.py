@@ -6,9 +6,9 @@ from spinney.api.core import POD, Pod
 from spinney.api.resource import Resource
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
+from spinney.kube.controller import to_controller_of
 from spinney.kube.expectations import Expectations
 from spinney.kube.manager import Manager
-from spinney.kube.mapping import to_controller_of
 from spinney.kube.reconciling import a_controller
 from spinney.workloads.deployment import Deployments
 from spinney.workloads.job import Jobs

@@ -25,12 +25,11 @@ from spinney.api.coscheduling import POD_GROUP, PodGroup, PodGroupStatus
 from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.api.struct import JSON
 from spinney.kube.cache import WatchCache
-from spinney.kube.controller import Controller, Requeue
+from spinney.kube.controller import Controller, Requeue, to_label
 from spinney.kube.errors import NotFound
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
-from spinney.kube.mapping import to_label
 
 log = structlog.get_logger()
 

@@ -23,7 +23,7 @@ import structlog
 from spinney.api.admission import AdmissionRequest, AdmissionResponse, AdmissionReview, AdmissionStatus
 from spinney.api.field_error import FieldError, FieldPath, invalid
 from spinney.api.grove import PodCliqueSet
-from spinney.api.pointer import pointer
+from spinney.api.merge_patch import pointer
 from spinney.api.schema.defaults import default_pod_clique_set
 from spinney.api.schema.validate_pod_clique_set import (
     AdmissionPolicy,

@@ -24,15 +24,22 @@ from spinney.api.time import to_seconds
 from spinney.backends.interface import SchedulerBackend
 from spinney.kube.cache import Change
 from spinney.kube.client import PatchKind
-from spinney.kube.controller import Controller, Requeue
+from spinney.kube.controller import Controller, Requeue, to_controller_of
 from spinney.kube.errors import AlreadyExists, ApiError, Invalid, NotFound
 from spinney.kube.events import reference
 from spinney.kube.expectations import Expectations
-from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Identified, Key
 from spinney.kube.manager import Manager
-from spinney.kube.mapping import to_controller_of
-from spinney.kube.reconciling import GatheringTime, HeldBack, Latest, Unread, a_controller, gathering, write_each
+from spinney.kube.reconciling import (
+    GatheringTime,
+    HeldBack,
+    Latest,
+    Unread,
+    a_controller,
+    gathering,
+    remove_finalizer,
+    write_each,
+)
 from spinney.operator.caches import BY_BASE_GANG, BY_GANG, BY_SET
 from spinney.operator.configuration import InitContainer
 from spinney.operator.controllers.pod_names import PodNames

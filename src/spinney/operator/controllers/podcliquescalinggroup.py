@@ -8,13 +8,11 @@ from spinney.api.durations import parse_duration
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SCALING_GROUP, PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.time import to_seconds
 from spinney.kube.cache import Change
-from spinney.kube.controller import Controller, Requeue
+from spinney.kube.controller import Controller, Requeue, to_controller_of, to_label
 from spinney.kube.events import reference
-from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
-from spinney.kube.mapping import to_controller_of, to_label
-from spinney.kube.reconciling import Latest, a_controller, delete_exactly, patch_each, write_each
+from spinney.kube.reconciling import Latest, a_controller, delete_exactly, patch_each, remove_finalizer, write_each
 from spinney.operator.caches import BY_SET
 from spinney.operator.controllers.podclique import same_for_children
 from spinney.operator.controllers.shared import Shared

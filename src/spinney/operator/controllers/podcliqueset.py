@@ -31,13 +31,11 @@ from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.backends import additions
 from spinney.backends.interface import SchedulerBackend
 from spinney.kube.cache import Change
-from spinney.kube.controller import Controller, Requeue
+from spinney.kube.controller import Controller, Requeue, to_label
 from spinney.kube.errors import NotFound
 from spinney.kube.events import reference
-from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
-from spinney.kube.mapping import to_label
 from spinney.kube.reconciling import (
     GatheringTime,
     Latest,
@@ -45,6 +43,7 @@ from spinney.kube.reconciling import (
     delete_exactly,
     gathering,
     patch_each,
+    remove_finalizer,
     write_each,
 )
 from spinney.operator.caches import BY_TOPOLOGY

@@ -31,14 +31,12 @@ from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.backends import additions
 from spinney.backends.interface import SchedulerBackend
 from spinney.kube.cache import Change
-from spinney.kube.controller import Controller, Requeue
+from spinney.kube.controller import Controller, Requeue, to_label
 from spinney.kube.errors import NotFound
 from spinney.kube.events import reference
-from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key, key_of
 from spinney.kube.manager import Manager
-from spinney.kube.mapping import to_label
-from spinney.kube.reconciling import GatheringTime, HeldBack, Latest, gathering, patch_exactly
+from spinney.kube.reconciling import GatheringTime, HeldBack, Latest, gathering, patch_exactly, remove_finalizer
 from spinney.operator.caches import BY_SET, BY_TOPOLOGY
 from spinney.operator.controllers.backend_calls import BackendCalls
 from spinney.operator.controllers.shared import Shared

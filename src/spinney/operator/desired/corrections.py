@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from spinney.api.pointer import pointer
+from spinney.api.merge_patch import pointer
 from spinney.api.struct import JSON
 
 

@@ -18,14 +18,13 @@ from spinney.api.rbac import ROLE, ROLE_BINDING
 from spinney.api.resource import Resource
 from spinney.api.struct import Struct
 from spinney.backends import additions
-from spinney.kube.backoff import exponential
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.kube.errors import NotFound
-from spinney.kube.finalizers import remove_finalizer
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
-from spinney.kube.reconciling import Unread, delete_exactly, patch_exactly, write_each
+from spinney.kube.reconciling import Unread, delete_exactly, patch_exactly, remove_finalizer, write_each
+from spinney.kube.retrying import exponential
 from spinney.operator.caches import MANAGED
 from spinney.operator.desired import corrections
 from spinney.operator.desired.auxiliary import DIGEST, DesiredObject

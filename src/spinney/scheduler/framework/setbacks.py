@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from spinney.gangs.tree import GangKey
-from spinney.kube.backoff import exponential
+from spinney.kube.retrying import exponential
 from spinney.reporting.pods import SCHEDULER_ERROR
 from spinney.scheduler.framework.results import FitError
 

@@ -22,11 +22,11 @@ from spinney.binding.evicting import Disruption, Evictor, Victim
 from spinney.binding.placement import BindFailure, ClaimAllocation, GangPlacement, Placement
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, TERMINAL, PodStatus
 from spinney.gangs.tree import GangKey
-from spinney.kube.backoff import exponential
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.errors import Conflict, NotFound
 from spinney.kube.keys import Key
+from spinney.kube.retrying import exponential
 from spinney.reporting.kai_groups import KaiGroupStatus
 from spinney.reporting.pod_gangs import PodGangStatusKind
 from spinney.reporting.pods import (

@@ -7,8 +7,7 @@ import msgspec
 
 from spinney.api.struct import JSON
 from spinney.server.exchange.message import Request, Response
-from spinney.server.exchange.negotiation import accepted
-from spinney.server.exchange.responding import reply, reply_json
+from spinney.server.exchange.responding import accepted, reply, reply_json
 from spinney.server.exchange.status import no_such_path
 from spinney.server.kinds import Kind, KindRegistry
 from spinney.server.operations.context import Target

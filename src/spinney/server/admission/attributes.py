@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from spinney.api.struct import JSON
-from spinney.server.exchange.user import ADMIN, User
+from spinney.server.exchange.message import ADMIN, User
 from spinney.server.kinds.kind import Kind
 
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]

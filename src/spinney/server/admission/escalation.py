@@ -13,8 +13,8 @@ from spinney.server.admission.attributes import Attributes
 from spinney.server.authorization.action import AccessRequest
 from spinney.server.authorization.authorizer import Rbac, RuleList
 from spinney.server.authorization.rules import described, uncovered
+from spinney.server.exchange.message import MASTERS, User
 from spinney.server.exchange.status import StatusError, forbidden, not_found
-from spinney.server.exchange.user import MASTERS, User
 
 _ROLES = (str(ROLE), str(CLUSTER_ROLE))
 _FOR_GARBAGE = ("ownerReferences", "finalizers", "managedFields", "resourceVersion")

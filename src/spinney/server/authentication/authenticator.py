@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from spinney.api.keys import Key
 from spinney.runtime import Runtime
 from spinney.server.authentication.tokens import ISSUER, Bound, Claims, InvalidToken, TokenIssuer
-from spinney.server.exchange.user import ADMIN, AUTHENTICATED, User, account_groups, account_name
+from spinney.server.exchange.message import ADMIN, AUTHENTICATED, User, account_groups, account_name
 from spinney.server.store import Store
 
 _EXTRA = "authentication.kubernetes.io"

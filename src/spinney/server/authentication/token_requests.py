@@ -11,8 +11,8 @@ from spinney.api.time import timestamp
 from spinney.runtime import Runtime
 from spinney.server.authentication.authenticator import Authenticator
 from spinney.server.authentication.tokens import ISSUER, About, Bound, InvalidToken, TokenIssuer
+from spinney.server.exchange.message import User
 from spinney.server.exchange.status import Cause, bad_request, conflict, invalid, invalid_value, not_found
-from spinney.server.exchange.user import User
 from spinney.server.store import Record, Store
 
 _TOKEN_REQUEST = Resource("authentication.k8s.io", "v1", "TokenRequest", "tokenrequests")

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 from spinney.api.resource import Resource
 from spinney.api.selectors import FieldSelector, InvalidSelector
-from spinney.server.exchange.message import Request
+from spinney.server.exchange.message import Request, User
 from spinney.server.exchange.status import StatusError
-from spinney.server.exchange.user import User
 
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _OF_NAMESPACES = ("status", "finalize")

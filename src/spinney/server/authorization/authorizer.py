@@ -13,8 +13,8 @@ from spinney.api.rbac import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BIND
 from spinney.api.struct import Struct, decode
 from spinney.server.authorization.action import AccessRequest
 from spinney.server.authorization.rules import allows
+from spinney.server.exchange.message import MASTERS, User, account_name
 from spinney.server.exchange.status import StatusError, not_found
-from spinney.server.exchange.user import MASTERS, User, account_name
 from spinney.server.store import Collection, Store, StoreEvent
 
 

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
 
 from spinney.server.authorization.action import AccessRequest
-from spinney.server.exchange.status import bad_request
-from spinney.server.exchange.user import (
+from spinney.server.exchange.message import (
     ACCOUNT_PREFIX,
     ANONYMOUS,
     AUTHENTICATED,
     User,
     account_groups,
 )
+from spinney.server.exchange.status import bad_request
 
 SEPARATOR = "\n"  # between the values of a header that stands there several times
 _USER, _GROUP, _UID, _EXTRA = "impersonate-user", "impersonate-group", "impersonate-uid", "impersonate-extra-"

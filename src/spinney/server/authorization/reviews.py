@@ -7,8 +7,8 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.server.authorization.action import AccessRequest
 from spinney.server.authorization.authorizer import Authorizer
+from spinney.server.exchange.message import User
 from spinney.server.exchange.status import Cause, bad_request, invalid, invalid_value
-from spinney.server.exchange.user import User
 
 _RESOURCE, _PATH = "resourceAttributes", "nonResourceAttributes"
 

@@ -1,12 +1,14 @@
-"""Making responses: JSON bodies, warnings, errors."""
+"""Making responses: what a client accepts, JSON bodies, warnings, errors."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from spinney.server.exchange.message import Response
-from spinney.server.exchange.status import StatusError
+from spinney.server.exchange.status import StatusError, not_acceptable
 
 JSON_TYPE = "application/json"
 
@@ -38,3 +40,29 @@ def failure(error: StatusError) -> Response:
 def _warning(text: str) -> str:
     safe = text.replace("\\", "\\\\").replace('"', '\\"').encode("ascii", "backslashreplace").decode()
     return '299 - "' + "".join(each for each in safe if each.isprintable())[:1024] + '"'
+
+
+@dataclass(frozen=True, slots=True)
+class MediaType:
+    """One entry of an ``Accept`` header."""
+
+    name: str
+    as_kind: str = ""
+    group: str = ""
+    version: str = ""
+
+
+@lru_cache(maxsize=256)
+def accepted(header: str) -> tuple[MediaType, ...]:
+    """Return what an ``Accept`` header lists that is JSON; raise a 406 if it lists only other things."""
+    if not header.strip():
+        return (MediaType("application/json"),)
+    found = []
+    for entry in header.split(","):
+        name, *parameters = [part.strip() for part in entry.split(";")]
+        given = dict(part.partition("=")[::2] for part in parameters)
+        if name in {"application/json", "application/*", "*/*"}:
+            found.append(MediaType("application/json", given.get("as", ""), given.get("g", ""), given.get("v", "")))
+    if not found:
+        raise not_acceptable(("application/json",))
+    return tuple(found)

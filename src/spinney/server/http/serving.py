@@ -28,10 +28,9 @@ from spinney.runtime.serving import stop_serving
 from spinney.server.authentication.identity import identity
 from spinney.server.authentication.tokens import InvalidToken
 from spinney.server.authorization.impersonation import SEPARATOR
-from spinney.server.exchange.message import Request, Response
+from spinney.server.exchange.message import ANONYMOUS, Request, Response, User
 from spinney.server.exchange.responding import failure
 from spinney.server.exchange.status import StatusError, too_many_requests, unauthorized
-from spinney.server.exchange.user import ANONYMOUS, User
 from spinney.server.server import ApiServer
 
 

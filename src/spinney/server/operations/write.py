@@ -8,6 +8,7 @@ from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes, Operation
 from spinney.server.authorization.action import AccessRequest
 from spinney.server.builtin.warnings import warnings_about
+from spinney.server.exchange.message import ADMIN, User
 from spinney.server.exchange.status import (
     StatusError,
     bad_request,
@@ -18,7 +19,6 @@ from spinney.server.exchange.status import (
     unsupported_value,
     untyped_patch,
 )
-from spinney.server.exchange.user import ADMIN, User
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.metadata import drop_empty, validate_metadata
 

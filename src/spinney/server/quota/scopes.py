@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from spinney.api.pod_rules.quality import quality_of_service
+from spinney.api.pod_rules.defaults import quality_of_service
 from spinney.api.struct import JSON
 from spinney.server.quota.usage import CLAIMS, PODS
 

@@ -12,9 +12,8 @@ from spinney.server.authentication.token_requests import request_token, review_s
 from spinney.server.authorization.reviews import review_access, review_rules
 from spinney.server.exchange.bodies import read_object, read_options
 from spinney.server.exchange.duplicates import repeated_fields
-from spinney.server.exchange.message import Request, Response
-from spinney.server.exchange.negotiation import accepted
-from spinney.server.exchange.responding import reply, reply_json, warning_header
+from spinney.server.exchange.message import Request, Response, User
+from spinney.server.exchange.responding import accepted, reply, reply_json, warning_header
 from spinney.server.exchange.status import (
     StatusError,
     bad_request,
@@ -23,7 +22,6 @@ from spinney.server.exchange.status import (
     not_acceptable,
     success,
 )
-from spinney.server.exchange.user import User
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.creating import create
 from spinney.server.operations.deleting import delete, delete_options, is_dry_run
