@@ -16,6 +16,8 @@ from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.evaluation.node_rules import Candidates, NodeRules
 from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo
 from spinney.scheduler.framework.events import BatchEvent, EventHandler
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeInfo
 from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
@@ -274,6 +276,45 @@ def test_jobs_that_are_alike_are_announced_together_as_far_ahead_as_handlers_say
         return [f"job{number}-{pod}" for number in jobs for pod in range(2)]
 
     assert Counts.heard == [("job0", pods(0)), ("job1", pods(1, 2)), ("job3", pods(3))]
+
+
+class Watches(Plugin):
+    """Has to be asked about every placement; looks at what the queue holds if told to."""
+
+    name = "watches"
+    looks: ClassVar[bool] = False
+    seen: ClassVar[list[Amounts | None]] = []
+
+    def on_session_open(self, session: Session) -> None:
+        """Register a predicate."""
+        self.seen.clear()
+        self._session = session
+        session.add_predicate_fn(self._may_go, stateful=True)
+
+    def _may_go(self, task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> bool:
+        if self.looks:
+            self.seen.append(self._session.ask.queue_allocated(job.queue))
+        return True
+
+
+def test_pods_that_are_placed_one_by_one_are_announced_together_as_far_ahead_as_handlers_say() -> None:
+    """A predicate that is asked about every placement does not have handlers called more often than they need."""
+    inventory = an_inventory(a_node("n", gpus=16))
+    put_job(inventory, "job", 7)
+    a_scheduler(inventory, Watches, Counts).run_cycle()
+
+    pods = [f"job-{number}" for number in range(7)]
+    assert Counts.heard == [("job", pods[:5]), ("job", pods[5:])]
+
+
+def test_a_predicate_that_is_asked_about_every_placement_sees_what_was_placed_before() -> None:
+    """What a queue holds is up to date at each question, though it is counted in larger steps."""
+    inventory = an_inventory(a_node("n", gpus=16))
+    put_job(inventory, "job", 4)
+    with patch.object(Watches, "looks", True):
+        a_scheduler(inventory, Watches).run_cycle()
+
+    assert [held.gpu // GPU for held in Watches.seen if held is not None] == [0, 1, 2, 3]
 
 
 def test_handlers_see_the_tasks_as_they_are_placed() -> None:

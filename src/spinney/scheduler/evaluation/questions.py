@@ -1,6 +1,7 @@
 """What a session asks its plugins (``session.ask``), and how several answers become one."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property, cmp_to_key
 from itertools import count
@@ -20,7 +21,14 @@ from spinney.scheduler.evaluation.pre_predicates import PrePredicates
 from spinney.scheduler.fairshare import Amounts, QueueInfo
 from spinney.scheduler.fairshare.bounds import Lot, least_of
 from spinney.scheduler.framework import validation
-from spinney.scheduler.framework.events import WITHIN_CAPACITY, BatchEvent, CapacityVerdict, Event, Scenario
+from spinney.scheduler.framework.events import (
+    WITHIN_CAPACITY,
+    BatchEvent,
+    CapacityVerdict,
+    Event,
+    EventHandler,
+    Scenario,
+)
 from spinney.scheduler.framework.extension_points import Hook, Order, QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo, NodeSet
@@ -67,6 +75,9 @@ class Questions:
         """The plugins that divided the nodes for a gang, or for a part of it."""
         self._nodes = session.nodes
         self._numbers = count(1 << 32)
+        self._held_back: list[PodInfo] | None = None
+        """Placed tasks that handlers which look ahead have not been told of; ``None`` while they are told at once."""
+        self._ahead = 0
 
     # -- nodes -------------------------------------------------------------------------------------------------------
 
@@ -323,6 +334,7 @@ class Questions:
 
     def queue_allocated(self, queue: str) -> Amounts | None:
         """Return what a queue holds, if a plugin knows."""
+        self._announce_held_back()
         return self._first_amounts(self.hooks.queue_allocated, "queue_allocated", queue)
 
     def queue_deserved(self, queue: str) -> Amounts | None:
@@ -351,8 +363,36 @@ class Questions:
         if isinstance(tasks, TaskRun):
             self._announce_run(tasks)
             return
+        held = self._held_back
+        self._announce_to(self.hooks.events if held is None else self._told_at_once, tasks)
+        if held is not None:
+            held += tasks
+            if len(held) >= self._ahead:
+                self._announce_held_back()
+
+    @contextmanager
+    def announcing_later(self, request: RequestClass) -> Iterator[None]:
+        """Announce placements of tasks that make a request, all of one job, to handlers that look ahead together.
+
+        That is when the block is left, or as soon as one of them has to be told.
+        """
+        self._held_back, self._ahead = [], self._least_ahead(request)
+        try:
+            yield
+        finally:
+            self._announce_held_back()
+            self._held_back = None
+
+    def _announce_held_back(self) -> None:
+        held = self._held_back
+        if held:
+            self._held_back = []
+            self._announce_to(self._told_later, held)
+            self._ahead = self._least_ahead(held[0].request)
+
+    def _announce_to(self, hooks: Sequence[Hook[EventHandler]], tasks: Sequence[PodInfo]) -> None:
         event = BatchEvent(tasks[0].job, tuple(tasks), tasks[0].request, len(tasks))
-        for hook in self.hooks.events:
+        for hook in hooks:
             self._announce(hook.plugin, "allocate", hook.fn.allocate, hook.fn.allocate_many, event)
 
     def _announce_run(self, run: TaskRun) -> None:
@@ -369,18 +409,31 @@ class Questions:
 
     def most_ahead(self, request: RequestClass) -> int:
         """Return how many pods with a request may be placed, job after job, before a handler has to be called."""
+        handlers = [hook.fn for hook in self._told_at_once]
+        if any(each.allocate is not None or each.allocate_many is not None for each in handlers):
+            return 0
+        return self._least_ahead(request)
+
+    def _least_ahead(self, request: RequestClass) -> int:
+        """Return the same as far as handlers look ahead."""
         most = MANY
-        for hook in self.hooks.events:
-            handler = hook.fn
-            if handler.ahead is not None:
-                asked = Hook(hook.plugin, handler.ahead)
+        for hook in self._told_later:
+            if hook.fn.ahead is not None:
+                asked = Hook(hook.plugin, hook.fn.ahead)
                 most = min(most, self._asked(asked, "ahead", validation.count, 0, request))
-            elif handler.allocate is not None or handler.allocate_many is not None:
-                return 0
         return most
+
+    @cached_property
+    def _told_at_once(self) -> Sequence[Hook[EventHandler]]:
+        return [hook for hook in self.hooks.events if hook.fn.ahead is None]
+
+    @cached_property
+    def _told_later(self) -> Sequence[Hook[EventHandler]]:
+        return [hook for hook in self.hooks.events if hook.fn.ahead is not None]
 
     def announce_deallocation(self, tasks: Sequence[PodInfo]) -> None:
         """Tell handlers that ``tasks``, all of one job, were virtually taken off their nodes."""
+        self._announce_held_back()
         self.moment += 1
         event = BatchEvent(tasks[0].job, tuple(tasks), tasks[0].request, len(tasks))
         for hook in self.hooks.events:

@@ -47,8 +47,8 @@ class EventHandler(msgspec.Struct, frozen=True):
     ahead: Callable[[RequestClass], int] | None = None
     """How many more pods that make a request may be placed before the handler has to be called for them.
 
-    Where it is given, jobs that are alike and placed one after the other are announced in one call of
-    ``allocate_many``: not later than with the job that brings the last of so many pods.
+    Where it is given, pods that are alike and placed one after the other, those of one job or of jobs that are alike,
+    are announced in one call of ``allocate_many``: not later than with the job that brings the last of so many pods.
     """
 
     @property

@@ -125,15 +125,27 @@ def _place_in_steps(
 
     Return how many were placed, and whether the next one was refused.
     """
+    with session.ask.announcing_later(plan[0][0].request):
+        placed, refused = _follow(session, statement, plan, rules)
+    if refused or placed == len(plan):
+        return placed, refused
+    task = plan[placed][0]
+    candidates = session.ask.node_rules.candidates(task, nodes)
+    found = _place_best(session, statement, task, candidates, pipeline_only=False)
+    return placed + found, not found
+
+
+def _follow(
+    session: Session, statement: Statement, plan: Sequence[tuple[PodInfo, NodeInfo]], rules: TaskRules
+) -> tuple[int, bool]:
+    """Place tasks as planned while nobody objects; return how many were, and whether the next can go nowhere."""
     asked, judge, on_the_spot = session.ask.pre_predicates, session.ask.node_rules, rules.on_the_spot
     for position, (task, node) in enumerate(plan):
         if position and asked.tell_apart and asked.refusal(task) is not None:
             return position, True
         as_planned = not position or judge.still_alike(task, plan[0][0], node.row, rules)
         if not as_planned or not judge.takes_now(task, node, on_the_spot):
-            candidates = judge.candidates(task, nodes)
-            placed = _place_best(session, statement, task, candidates, pipeline_only=False)
-            return position + placed, not placed
+            return position, False
         statement.allocate(task, node)
     return len(plan), False
 
