@@ -50,7 +50,9 @@ BARE_SILENT = Contender("bare, no events", "nobody", (sys.executable, "-m", "ben
 
 
 _IMPORTED = (
+    "spinney.cli.commands.processes",
     "spinney.cli.bodies.scheduler",
+    "spinney.cli.settings.session_process",
     "spinney.cli.bodies.coscheduler",
     "spinney.cli.bodies.operator",
     "spinney.kube.wire.proxied",
