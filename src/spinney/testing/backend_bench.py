@@ -34,15 +34,12 @@ class Lookup:
     bindings: dict[str, ClusterTopologyBinding] = field(default_factory=dict)
 
     def pod_gang(self, namespace: str, name: str) -> PodGang | None:
-        """Return a gang."""
         return self.gangs.get(name)
 
     def pod_clique_set(self, gang: PodGang) -> PodCliqueSet | None:
-        """Return the set of a gang."""
         return self.sets.get(gang.metadata.labels.get(marks.PART_OF, ""))
 
     def topology_binding(self, name: str) -> ClusterTopologyBinding | None:
-        """Return a topology binding."""
         return self.bindings.get(name)
 
 

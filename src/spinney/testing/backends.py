@@ -16,6 +16,8 @@ Each test runs on a fresh embedded cluster in virtual time. This module is the o
 import copy
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import wraps
+from inspect import signature
 from typing import Any, ClassVar
 
 import msgspec
@@ -56,6 +58,21 @@ OPERATORS_OWN = {"", "grove.io", "scheduler.grove.io", "apiextensions.k8s.io"}
 """API groups in which the operator has rights of its own: pods, its own kinds, and reading CRDs."""
 
 
+def _on_bench(test: Callable[["BackendContract", Bench], Awaitable[None]]) -> Callable[["BackendContract"], None]:
+    """Give a test the backend on a cluster of its own, on virtual time."""
+
+    @wraps(test)
+    def run(self: "BackendContract") -> None:
+        async def whole() -> None:
+            async with self.bench() as bench:
+                await test(self, bench)
+
+        run_virtual(whole())
+
+    run.__signature__ = signature(lambda self: None)  # type: ignore[attr-defined]  # the bench is no fixture
+    return run
+
+
 class BackendContract:
     """What every backend must do. Subclass it; the class attributes and ``workload`` describe the backend."""
 
@@ -93,21 +110,18 @@ class BackendContract:
         with pytest.raises(InvalidDocument, match=r"noSuchKey|takes no configuration"):
             self._profiles(profile)
 
-    def test_init_may_be_repeated(self) -> None:
+    @_on_bench
+    async def test_init_may_be_repeated(self, bench: Bench) -> None:
         """A second ``init``, as on another replica of the operator, succeeds and writes nothing."""
-
-        async def story(bench: Bench) -> None:
-            before = await bench.revision()
-            await bench.backend.init()
-            assert await bench.revision() == before
-
-        self._run(story)
+        before = await bench.revision()
+        await bench.backend.init()
+        assert await bench.revision() == before
 
     def test_init_says_what_is_missing(self) -> None:
         """On a cluster without what the scheduler brings, ``init`` fails with a message, unless it needs nothing."""
 
         async def story() -> None:
-            async with self._bench(installed=False):
+            async with self.bench(installed=False):
                 pass
 
         if not self.crds and self.server is None:
@@ -117,157 +131,120 @@ class BackendContract:
             run_virtual(story())
         assert len(str(caught.value)) > len(self.backend.name) + 20
 
-    def test_capabilities_do_not_change_by_themselves(self) -> None:
+    @_on_bench
+    async def test_capabilities_do_not_change_by_themselves(self, bench: Bench) -> None:
         """Asked twice, the backend names the same capabilities."""
+        first = bench.backend.capabilities
+        assert isinstance(first, Capabilities)
+        assert bench.backend.capabilities == first
 
-        async def story(bench: Bench) -> None:
-            first = bench.backend.capabilities
-            assert isinstance(first, Capabilities)
-            assert bench.backend.capabilities == first
-
-        self._run(story)
-
-    def test_prepares_pods_without_undoing_what_the_operator_did(self) -> None:
+    @_on_bench
+    async def test_prepares_pods_without_undoing_what_the_operator_did(self, bench: Bench) -> None:
         """``prepare_pod`` sets a scheduler name, keeps gate, labels and containers, and may be repeated."""
+        for group in bench.gang.spec.pod_groups:
+            pod = a_pod(bench.gang, group, 0)
+            original = copy.deepcopy(pod)
+            bench.backend.prepare_pod(pod, bench.gang)
+            assert pod["spec"]["schedulerName"]
+            assert {"name": marks.POD_GANG_GATE} in pod["spec"]["schedulingGates"]
+            assert original["metadata"]["labels"].items() <= pod["metadata"]["labels"].items()
+            assert pod["metadata"]["ownerReferences"] == original["metadata"]["ownerReferences"]
+            assert pod["spec"]["containers"] == original["spec"]["containers"]
+            again = copy.deepcopy(pod)
+            bench.backend.prepare_pod(again, bench.gang)
+            assert again == pod
 
-        async def story(bench: Bench) -> None:
-            for group in bench.gang.spec.pod_groups:
-                pod = a_pod(bench.gang, group, 0)
-                original = copy.deepcopy(pod)
-                bench.backend.prepare_pod(pod, bench.gang)
-                assert pod["spec"]["schedulerName"]
-                assert {"name": marks.POD_GANG_GATE} in pod["spec"]["schedulingGates"]
-                assert original["metadata"]["labels"].items() <= pod["metadata"]["labels"].items()
-                assert pod["metadata"]["ownerReferences"] == original["metadata"]["ownerReferences"]
-                assert pod["spec"]["containers"] == original["spec"]["containers"]
-                again = copy.deepcopy(pod)
-                bench.backend.prepare_pod(again, bench.gang)
-                assert again == pod
-
-        self._run(story)
-
-    def test_syncing_again_writes_nothing(self) -> None:
+    @_on_bench
+    async def test_syncing_again_writes_nothing(self, bench: Bench) -> None:
         """Once a gang has been synced, syncing it again changes nothing in the cluster."""
+        await bench.backend.sync_pod_gang(bench.gang)
+        before = await bench.revision()
+        await bench.backend.sync_pod_gang(bench.gang)
+        await bench.backend.sync_pod_gang(_with(bench.gang, "Initialized"))
+        assert await bench.revision() == before
 
-        async def story(bench: Bench) -> None:
-            await bench.backend.sync_pod_gang(bench.gang)
-            before = await bench.revision()
-            await bench.backend.sync_pod_gang(bench.gang)
-            await bench.backend.sync_pod_gang(_with(bench.gang, "Initialized"))
-            assert await bench.revision() == before
-
-        self._run(story)
-
-    def test_a_restarted_operator_writes_nothing(self) -> None:
+    @_on_bench
+    async def test_a_restarted_operator_writes_nothing(self, bench: Bench) -> None:
         """Another instance of the backend finds what the first one made and leaves it alone."""
+        await bench.backend.sync_pod_gang(bench.gang)
+        other = type(bench.backend)(bench.backend.context, bench.backend.config)
+        await other.init()
+        before = await bench.revision()
+        await other.sync_pod_gang(bench.gang)
+        assert await bench.revision() == before
 
-        async def story(bench: Bench) -> None:
-            await bench.backend.sync_pod_gang(bench.gang)
-            other = type(bench.backend)(bench.backend.context, bench.backend.config)
-            await other.init()
-            before = await bench.revision()
-            await other.sync_pod_gang(bench.gang)
-            assert await bench.revision() == before
-
-        self._run(story)
-
-    def test_its_rights_cover_what_it_does(self) -> None:
+    @_on_bench
+    async def test_its_rights_cover_what_it_does(self, bench: Bench) -> None:
         """Every request to the API server, beyond what the operator may do anyhow, is among the declared rights."""
+        await bench.backend.sync_pod_gang(bench.gang)
+        smaller = msgspec.structs.replace(bench.gang.spec, pod_groups=bench.gang.spec.pod_groups[:1])
+        await bench.backend.sync_pod_gang(msgspec.structs.replace(bench.gang, spec=smaller))
+        await bench.backend.validate_pod_clique_set(self.workload(), None)
+        await bench.backend.on_pod_gang_delete(bench.gang)
+        granted = {
+            (verb, right.group, resource)
+            for right in self.backend.rights
+            for resource in right.resources
+            for verb in right.verbs
+        }
+        needed = {each for each in bench.asked if each[1] not in OPERATORS_OWN}
+        assert needed <= granted, f"add to {self.backend.__name__}.rights: {sorted(needed - granted)}"
 
-        async def story(bench: Bench) -> None:
-            await bench.backend.sync_pod_gang(bench.gang)
-            smaller = msgspec.structs.replace(bench.gang.spec, pod_groups=bench.gang.spec.pod_groups[:1])
-            await bench.backend.sync_pod_gang(msgspec.structs.replace(bench.gang, spec=smaller))
-            await bench.backend.validate_pod_clique_set(self.workload(), None)
-            await bench.backend.on_pod_gang_delete(bench.gang)
-            granted = {
-                (verb, right.group, resource)
-                for right in self.backend.rights
-                for resource in right.resources
-                for verb in right.verbs
-            }
-            needed = {each for each in bench.asked if each[1] not in OPERATORS_OWN}
-            assert needed <= granted, f"add to {self.backend.__name__}.rights: {sorted(needed - granted)}"
-
-        self._run(story)
-
-    def test_what_it_makes_goes_with_the_gang(self) -> None:
+    @_on_bench
+    async def test_what_it_makes_goes_with_the_gang(self, bench: Bench) -> None:
         """After a gang has been deleted nothing is left of what was made for it."""
+        before = await bench.everything()
+        await bench.backend.sync_pod_gang(bench.gang)
+        await bench.backend.on_pod_gang_delete(bench.gang)
+        await bench.client.delete(POD_GANG, NAME_OF_GANG, "test")
+        await bench.backend.context.clock.sleep(60)
+        assert await bench.everything() == before - {("podgangs", NAME_OF_GANG)}
 
-        async def story(bench: Bench) -> None:
-            before = await bench.everything()
-            await bench.backend.sync_pod_gang(bench.gang)
-            await bench.backend.on_pod_gang_delete(bench.gang)
-            await bench.client.delete(POD_GANG, NAME_OF_GANG, "test")
-            await bench.backend.context.clock.sleep(60)
-            assert await bench.everything() == before - {("podgangs", NAME_OF_GANG)}
-
-        self._run(story)
-
-    def test_the_delete_hook_may_be_repeated(self) -> None:
+    @_on_bench
+    async def test_the_delete_hook_may_be_repeated(self, bench: Bench) -> None:
         """``on_pod_gang_delete`` may be called twice, and for a gang that was never synced."""
+        await bench.backend.on_pod_gang_delete(bench.gang)
+        await bench.backend.sync_pod_gang(bench.gang)
+        await bench.backend.on_pod_gang_delete(bench.gang)
+        await bench.backend.on_pod_gang_delete(bench.gang)
 
-        async def story(bench: Bench) -> None:
-            await bench.backend.on_pod_gang_delete(bench.gang)
-            await bench.backend.sync_pod_gang(bench.gang)
-            await bench.backend.on_pod_gang_delete(bench.gang)
-            await bench.backend.on_pod_gang_delete(bench.gang)
-
-        self._run(story)
-
-    def test_holds_no_gate_for_ever(self) -> None:
+    @_on_bench
+    async def test_holds_no_gate_for_ever(self, bench: Bench) -> None:
         """The minimum of each group may be released at once, and everything once the gang is scheduled."""
+        for group in bench.gang.spec.pod_groups:
+            for index in range(group.min_replicas):
+                pod = convert(Pod, a_pod(bench.gang, group, index))
+                assert bench.backend.may_release(pod, bench.gang)
+            beyond = convert(Pod, a_pod(bench.gang, group, group.min_replicas))
+            assert bench.backend.may_release(beyond, _with(bench.gang, SCHEDULED))
 
-        async def story(bench: Bench) -> None:
-            for group in bench.gang.spec.pod_groups:
-                for index in range(group.min_replicas):
-                    pod = convert(Pod, a_pod(bench.gang, group, index))
-                    assert bench.backend.may_release(pod, bench.gang)
-                beyond = convert(Pod, a_pod(bench.gang, group, group.min_replicas))
-                assert bench.backend.may_release(beyond, _with(bench.gang, SCHEDULED))
-
-        self._run(story)
-
-    def test_accepts_its_workload(self) -> None:
+    @_on_bench
+    async def test_accepts_its_workload(self, bench: Bench) -> None:
         """The workload is accepted; degradations name a capability that the backend indeed lacks."""
+        for found in await bench.backend.validate_pod_clique_set(self.workload(), None):
+            assert isinstance(found, Degradation)
+            assert found.message
+            assert found.capability in bench.backend.capabilities.named()
 
-        async def story(bench: Bench) -> None:
-            for found in await bench.backend.validate_pod_clique_set(self.workload(), None):
-                assert isinstance(found, Degradation)
-                assert found.message
-                assert found.capability in bench.backend.capabilities.named()
-
-        self._run(story)
-
-    def test_a_required_topology_is_honoured_or_rejected(self) -> None:
+    @_on_bench
+    async def test_a_required_topology_is_honoured_or_rejected(self, bench: Bench) -> None:
         """A set that requires a domain is only accepted by a backend that says it can keep to it."""
-
-        async def story(bench: Bench) -> None:
-            plain = self.workload()
-            pcs = a_pod_clique_set(
-                "model",
-                [a_clique("worker", 2, pod_spec=plain.spec.template.cliques[0].spec.pod_spec)],
-                required="rack",
-                topology="cluster",
-                labels=plain.metadata.labels,
-                annotations=plain.metadata.annotations,
-            )
-            if bench.backend.capabilities.required_topology:
+        plain = self.workload()
+        pcs = a_pod_clique_set(
+            "model",
+            [a_clique("worker", 2, pod_spec=plain.spec.template.cliques[0].spec.pod_spec)],
+            required="rack",
+            topology="cluster",
+            labels=plain.metadata.labels,
+            annotations=plain.metadata.annotations,
+        )
+        if bench.backend.capabilities.required_topology:
+            await bench.backend.validate_pod_clique_set(pcs, None)
+        else:
+            with pytest.raises(Rejected):
                 await bench.backend.validate_pod_clique_set(pcs, None)
-            else:
-                with pytest.raises(Rejected):
-                    await bench.backend.validate_pod_clique_set(pcs, None)
-
-        self._run(story)
 
     # -- machinery -----------------------------------------------------------------------------------------------------
-
-    def _run(self, story: Callable[[Bench], Awaitable[None]]) -> None:
-        async def whole() -> None:
-            async with self._bench() as bench:
-                await story(bench)
-
-        run_virtual(whole())
 
     def _profiles(self, profile: JSON) -> Profiles:
         catalogue = Catalogue()
@@ -278,7 +255,8 @@ class BackendContract:
         return resolve(convert(SchedulerConfiguration, document.value), catalogue, document)
 
     @asynccontextmanager
-    async def _bench(self, *, installed: bool = True) -> AsyncIterator[Bench]:
+    async def bench(self, *, installed: bool = True) -> AsyncIterator[Bench]:
+        """Give the backend on an embedded cluster, which has what its scheduler brings if that is ``installed``."""
         # The in-process transport lives in a room beside this one; only an embedded cluster needs it.
         transports = pytest.importorskip("spinney.sim.embedded.transport")
         runtime = Runtime.virtual(seed=1)
