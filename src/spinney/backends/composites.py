@@ -93,7 +93,6 @@ class _Tree:
     def composite(
         self, part: str, template: v1beta1.CompositePodGroupTemplate, parent: str | None
     ) -> tuple[Resource, Struct]:
-        """Return the composite of a template."""
         spec = v1beta1.CompositePodGroupSpec(
             parent_composite_pod_group_name=None if parent is None else name_in_tree(parent, self._gang),
             workload_ref=self._reference(template.name),
@@ -105,7 +104,6 @@ class _Tree:
         return v1beta1.COMPOSITE_POD_GROUP, v1beta1.CompositePodGroup(metadata=self._metadata(part), spec=spec)
 
     def leaf(self, template: v1beta1.PodGroupTemplate, parent: str) -> tuple[Resource, Struct]:
-        """Return the pod group of a template."""
         spec = v1beta1.PodGroupSpec(
             parent_composite_pod_group_name=name_in_tree(parent, self._gang),
             workload_ref=self._reference(template.name),

@@ -63,7 +63,6 @@ class Membership:
         return self._places.get(pod)
 
     def pods(self, gang: Key) -> Collection[Key]:
-        """Return the pods of a gang."""
         return tuple(self._pods.get(gang, ()))
 
     def pods_of_owner(self, uid: str) -> Iterable[Key]:

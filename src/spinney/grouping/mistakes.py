@@ -137,7 +137,6 @@ def _numbers(rule: Rule) -> Mistakes:
 
 
 def _paths(rule: Rule) -> Mistakes:
-    """Return mistakes in what are paths."""
     found: list[tuple[Place, str, bool]] = []
     for place, text in places_of(rule):
         role = role_at(rule, place)

@@ -200,7 +200,6 @@ class RuleSet:
 
     @classmethod
     def of(cls, rules: Iterable[Rule]) -> "RuleSet":
-        """Return a set of rules."""
         return cls({rule.key: rule for rule in rules})
 
     def get(self, kind: str, labels: Mapping[str, str]) -> Rule | None:

@@ -44,7 +44,6 @@ def has_gate(pod: Pod) -> bool:
 
 
 def state(pod: Pod) -> PodState:
-    """Return the state of a pod."""
     if is_ready(pod):
         return PodState.READY
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
