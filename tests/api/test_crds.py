@@ -79,7 +79,6 @@ def test_defaults_are_valid(kind: CustomKind) -> None:
 
 
 def of_kind(kind: CustomKind, found: list[JSON]) -> list[JSON]:
-    """Return the documents of one kind."""
     wanted = (kind.resource.api_version, kind.resource.kind)
     return [document for document in found if (document["apiVersion"], document["kind"]) == wanted]
 

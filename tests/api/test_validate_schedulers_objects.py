@@ -86,7 +86,6 @@ def sub(name: str, **fields: Any) -> JSON:
 
 
 def a_kai_group(**spec: Any) -> kai.PodGroup:
-    """Build a KAI pod group."""
     return convert(kai.PodGroup, {"metadata": {"name": "g"}, "spec": {"queue": "q", **spec}})
 
 

@@ -60,7 +60,6 @@ async def asking(
 
 
 async def requests(world: World) -> list[JSON]:
-    """Return the requests there are."""
     return list((await world.client.list(PROVISIONING_REQUEST, NS)).items)
 
 

@@ -18,7 +18,6 @@ from spinney.testing.builders import a_clique, a_pod_clique_set
 
 
 def crds(group: str) -> tuple[JSON, ...]:
-    """Return the CRDs of one API group."""
     return tuple(crd for crd in manifests() if crd["spec"]["group"] == group)
 
 

@@ -67,7 +67,6 @@ class Town:
         self.client = self.connect("user")
 
     def connect(self, field_manager: str) -> Client:
-        """Return a client."""
         return Client(InProcessTransport(self.server), self.runtime, field_manager=field_manager)
 
     def configuration(self, step: int) -> str:

@@ -4,7 +4,6 @@ from spinney.api.struct import JSON
 
 
 def a_node(name: str, *, rack: str, gpus: int = 8) -> JSON:
-    """Return a node in a rack."""
     labels = {"topology.kubernetes.io/rack": rack}
     status = {"allocatable": {"nvidia.com/gpu": str(gpus)}}
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status}

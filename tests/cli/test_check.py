@@ -11,7 +11,6 @@ from spinney.scheduler.config import DEFAULT_PLUGINS
 
 
 def check(*arguments: object) -> Result:
-    """Check a configuration."""
     return CliRunner().invoke(main, ["scheduler", "--check", *map(str, arguments)])
 
 

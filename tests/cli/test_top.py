@@ -33,15 +33,19 @@ def test_without_a_terminal_one_picture_is_printed(served: ServedCluster) -> Non
     assert "rack-0" in answer.output
 
 
+def top(cluster: Cluster, directory: Path) -> str:
+    """Return what is shown of a cluster after a scheduling cycle."""
+    cluster.step()
+    file = directory / "snapshot.json.gz"
+    write_snapshot(cluster.snapshot(), file)
+    return CliRunner().invoke(main, ["top", "--from", str(file)]).output
+
+
 def test_gangs_of_any_family_are_drawn(tmp_path: Path) -> None:
     """A gang's pods fill the cells of their nodes, and the gang is listed below."""
     cluster = Cluster("2x4")
     cluster.gang("train", pods=2, gpus=4)
-    cluster.step()
-    file = tmp_path / "snapshot.json.gz"
-    write_snapshot(cluster.snapshot(), file)
-    output = CliRunner().invoke(main, ["top", "--from", str(file)]).output
-
+    output = top(cluster, tmp_path)
     assert "gpu-001 AAAA" in output
     assert "A train" in output
 
@@ -61,11 +65,7 @@ def test_a_cluster_without_gpus_shows_its_cpu(tmp_path: Path) -> None:
     """Where no node has GPUs a cell is an eighth of a node's CPU."""
     cluster = Cluster("2x0")
     cluster.gang("web", pods=1, cpu="48")
-    cluster.step()
-    file = tmp_path / "snapshot.json.gz"
-    write_snapshot(cluster.snapshot(), file)
-    output = CliRunner().invoke(main, ["top", "--from", str(file)]).output
-
+    output = top(cluster, tmp_path)
     assert "node-000 AAAA····" in output
     assert "node-001 ········" in output
 

@@ -30,7 +30,6 @@ spec:
 
 
 def validate(tmp_path: Path, text: str, *options: str) -> Result:
-    """Validate a file with this text."""
     file = tmp_path / "set.yaml"
     file.write_text(text)
     return CliRunner().invoke(main, ["validate", "-f", str(file), *options])

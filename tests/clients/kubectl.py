@@ -60,7 +60,6 @@ class Kubectl:
         return text
 
     async def apply(self, manifest: str, *arguments: str, code: int = 0) -> str:
-        """Apply a manifest."""
         return await self.run("apply", *arguments, "-f", "-", stdin=manifest, code=code)
 
 

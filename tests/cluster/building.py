@@ -44,7 +44,6 @@ def a_node(
 
 
 def a_container(name: str = "main", *, restart_policy: str | None = None, **requests: str) -> Container:
-    """Return a container with requests."""
     return Container(name=name, resources=ResourceRequirements(requests=requests), restart_policy=restart_policy)
 
 

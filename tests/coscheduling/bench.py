@@ -218,7 +218,6 @@ class Bench:
 
     @staticmethod
     def key(name: str) -> PodKey:
-        """Return the key of a pod."""
         return PodKey(NAMESPACE, name)
 
     # -- running -----------------------------------------------------------------------------------------------------
@@ -272,7 +271,6 @@ class Bench:
 def a_node(
     name: str, cpu: int = 4, *, labels: Mapping[str, str] | None = None, taints: tuple[Taint, ...] = (), **spec: Any
 ) -> Node:
-    """Return a node."""
     return Node(
         metadata=Metadata(name=name, uid=name, labels={"kubernetes.io/hostname": name, **(labels or {})}),
         spec=NodeSpec(taints=taints, **spec),
@@ -326,7 +324,6 @@ def a_pod(
 
 
 def a_group(name: str, minimum: int, *, created: float = 0, **spec: Any) -> PodGroup:
-    """Return a PodGroup."""
     return PodGroup(
         metadata=ObjectMeta(
             name=name, namespace=NAMESPACE, uid=f"uid-{name}", creation_timestamp=EPOCH + timedelta(seconds=created)

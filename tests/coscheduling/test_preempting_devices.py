@@ -29,7 +29,6 @@ embedded = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
 
 
 def a_slice(node: str, devices: int) -> JSON:
-    """Return the devices of a node."""
     pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
     named = [{"name": f"gpu-{number}"} for number in range(devices)]
     return {"metadata": {"name": node}, "spec": {"driver": DRIVER, "pool": pool, "nodeName": node, "devices": named}}

@@ -55,7 +55,6 @@ async def selected(world: World, claim: str) -> str:
 
 
 def a_mounting_pod(name: str, claim: str, **more: object) -> JSON:
-    """Return a pod that mounts a claim."""
     return a_pod(name, volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": claim}}], **more)  # type: ignore[arg-type]
 
 

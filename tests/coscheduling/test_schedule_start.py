@@ -36,11 +36,9 @@ class Noting:
             self._under_way -= 1
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[StreamingResponse]:
-        """Carry a stream."""
         return self._inner.stream(request)
 
     async def close(self) -> None:
-        """Close."""
         await self._inner.close()
 
 

@@ -35,7 +35,6 @@ def configured(**arguments: object) -> CoschedulerConfiguration:
 
 
 def a_node(name: str, *, cpu: str = "4", pods: int = 110, labels: Mapping[str, str] | None = None, **spec: Any) -> JSON:
-    """Return a node."""
     amounts = {"cpu": cpu, "memory": "64Gi", "pods": str(pods)}
     return {
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
@@ -54,7 +53,6 @@ def a_pod(
     labels: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> JSON:
-    """Return a pod of a group, or of none."""
     membership = {COSCHEDULING_GROUP: group} if group else {}
     container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": cpu}}}
     body: JSON = {
@@ -103,7 +101,6 @@ class World:
             await self.client.patch(NODE, name, {"status": node["status"]}, subresource="status")
 
     async def create(self, *pods: JSON) -> None:
-        """Create pods."""
         for pod in pods:
             await self.client.create(POD, pod, self.namespace)
 

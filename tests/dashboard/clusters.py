@@ -37,7 +37,6 @@ class Page:
     session: aiohttp.ClientSession
 
     async def get(self, path: str, **headers: str) -> Any:
-        """Return the JSON of a path."""
         async with self.session.get(self.url + path, headers=headers) as answer:
             body = await answer.text()
             assert answer.status == 200, body

@@ -34,7 +34,6 @@ def a_board() -> Board:
 
 
 def a_node(number: int, *, gpus: int = 4, ready: str = "True", **spec: Any) -> JSON:
-    """Return a node."""
     room = {"cpu": "8", "memory": "8Gi", "pods": "10", **({"nvidia.com/gpu": str(gpus)} if gpus else {})}
     labels = {"topology.kubernetes.io/rack": f"rack-{number}"}
     status = {"allocatable": room, "conditions": [{"type": "Ready", "status": ready}]}
@@ -44,7 +43,6 @@ def a_node(number: int, *, gpus: int = 4, ready: str = "True", **spec: Any) -> J
 def a_pod(
     name: str, *, node: str = "", gpus: int = 2, cpu: str = "1", nominated: str = "", gang: str = "train"
 ) -> JSON:
-    """Return a pod of a gang."""
     requests = {"cpu": cpu, **({"nvidia.com/gpu": str(gpus)} if gpus else {})}
     labels = {"grove.io/podgang": gang, "grove.io/podclique": gang} if gang else {}
     return {

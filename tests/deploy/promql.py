@@ -31,7 +31,6 @@ def asked(expression: str) -> list[Asked]:
 
 
 def legend_labels(legend: str) -> set[str]:
-    """Return the labels that a legend shows."""
     return set(re.findall(r"{{\s*(\w+)\s*}}", legend))
 
 

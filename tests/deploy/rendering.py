@@ -39,7 +39,6 @@ def printed(*options: str) -> list[JSON]:
 
 
 def names(objects: Sequence[JSON], kind: str) -> set[str]:
-    """Return the names of all objects of a kind."""
     return {each["metadata"]["name"] for each in objects if each["kind"] == kind}
 
 

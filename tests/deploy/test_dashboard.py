@@ -23,7 +23,6 @@ def installed(tmp_path: Path, values: JSON) -> list[JSON]:
 
 
 def of(objects: list[JSON], kind: str, name: str = NAME) -> JSON:
-    """Return one object."""
     (found,) = [each for each in objects if (each["kind"], each["metadata"]["name"]) == (kind, name)]
     return found
 

@@ -68,35 +68,29 @@ def test_the_scheduler_is_configured_as_installed(tmp_path: Path) -> None:
     assert container["volumeMounts"][-1] == {"name": "cache", "mountPath": "/cache"}
 
 
+def granted(directory: Path, config: JSON, verb: str) -> set[str]:
+    """Return the resources on which a scheduler with this configuration is granted a verb."""
+    file = directory / "values.yaml"
+    file.write_text(yaml.safe_dump({"scheduler": {"config": config}}))
+    roles = [each for each in printed("--values", str(file)) if each["kind"] == "ClusterRole"]
+    (role,) = [each for each in roles if each["metadata"]["name"] == "spinney-scheduler"]
+    return {name for rule in role["rules"] if verb in rule["verbs"] for name in rule["resources"]}
+
+
 def test_workloads_may_be_resumed_only_of_the_kinds_that_wait_in_queues(tmp_path: Path) -> None:
     """The scheduler may patch Jobs where suspended Jobs wait in its queues; other kinds stay out of its reach."""
-
-    def patchable(config: dict[str, object]) -> set[str]:
-        file = tmp_path / "values.yaml"
-        file.write_text(yaml.safe_dump({"scheduler": {"config": config}}))
-        roles = [each for each in printed("--values", str(file)) if each["kind"] == "ClusterRole"]
-        (role,) = [each for each in roles if each["metadata"]["name"] == "spinney-scheduler"]
-        found = {name for rule in role["rules"] if "patch" in rule["verbs"] for name in rule["resources"]}
-        return found & {"jobs", "jobsets", "trainjobs"}
-
-    assert patchable({}) == set()
-    assert patchable({"suspendedWorkloads": {"kinds": ["Job", "TrainJob"]}}) == {"jobs", "trainjobs"}
+    kinds = {"jobs", "jobsets", "trainjobs"}
+    assert not granted(tmp_path, {}, "patch") & kinds
+    waiting = {"suspendedWorkloads": {"kinds": ["Job", "TrainJob"]}}
+    assert granted(tmp_path, waiting, "patch") & kinds == {"jobs", "trainjobs"}
 
 
 def test_requests_for_nodes_may_be_made_only_where_a_class_is_named(tmp_path: Path) -> None:
     """The scheduler may make ProvisioningRequests and PodTemplates where it is configured to, and nowhere else."""
-
-    def makes(config: dict[str, object]) -> set[str]:
-        file = tmp_path / "values.yaml"
-        file.write_text(yaml.safe_dump({"scheduler": {"config": config}}))
-        roles = [each for each in printed("--values", str(file)) if each["kind"] == "ClusterRole"]
-        (role,) = [each for each in roles if each["metadata"]["name"] == "spinney-scheduler"]
-        found = {name for rule in role["rules"] if "create" in rule["verbs"] for name in rule["resources"]}
-        return found & {"provisioningrequests", "podtemplates"}
-
-    assert makes({}) == set()
-    asked: dict[str, object] = {"provisioningRequests": {"className": "check-capacity.autoscaling.x-k8s.io"}}
-    assert makes(asked) == {"provisioningrequests", "podtemplates"}
+    kinds = {"provisioningrequests", "podtemplates"}
+    assert not granted(tmp_path, {}, "create") & kinds
+    asked = {"provisioningRequests": {"className": "check-capacity.autoscaling.x-k8s.io"}}
+    assert granted(tmp_path, asked, "create") & kinds == kinds
 
 
 def test_certificates_of_ones_own_are_mounted(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ pytestmark = pytest.mark.real
 
 
 def a_node(name: str, zone: str) -> JSON:
-    """Return a node in a zone."""
     resources = {"cpu": "4", "memory": "8Gi", "pods": "110"}
     labels = {ZONE: zone, "kubernetes.io/hostname": name}
     status = {"allocatable": resources, "capacity": resources, "conditions": [{"type": "Ready", "status": "True"}]}

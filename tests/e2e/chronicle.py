@@ -49,7 +49,6 @@ class Happening:
 
     @property
     def name(self) -> str:
-        """Return the name of the object."""
         name: str = self.object.metadata.name
         return name
 

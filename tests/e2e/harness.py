@@ -84,7 +84,6 @@ class Stage:
 
     @property
     def fleet(self) -> Fleet:
-        """Return the nodes."""
         return self.stack.fleet
 
     # -- what there is -------------------------------------------------------------------------------------------------
@@ -104,11 +103,9 @@ class Stage:
         return [pod for pod in self.pods(*cliques) if not pod.spec.node_name]
 
     def ready(self, *cliques: str) -> list[Pod]:
-        """Return the pods that are ready."""
         return [pod for pod in self.pods(*cliques) if pod.is_true("Ready")]
 
     def uids(self, *cliques: str) -> set[str | None]:
-        """Return the uids of pods."""
         return {pod.metadata.uid for pod in self.pods(*cliques)}
 
     def nodes_of(self, *cliques: str) -> set[str]:
@@ -247,7 +244,6 @@ class Stage:
             await self.close(name)
 
     async def close(self, node: str) -> None:
-        """Close one node."""
         await self.fleet.cordon(node)
         if node not in self.cordoned:
             self.cordoned.append(node)
@@ -288,7 +284,6 @@ class Stage:
         return before
 
     async def delete_pod(self, pod: Pod) -> None:
-        """Delete one pod."""
         await self.client.delete(POD, pod.metadata.name, self.namespace, uid=pod.metadata.uid)
 
     async def kill(self, *pods: Pod) -> None:
@@ -320,7 +315,6 @@ class Stage:
         assert left == []
 
     def objects(self, kind: type[Any]) -> Sequence[Any]:
-        """Return the objects of a kind."""
         return list(self.chronicle.all(kind).values())
 
 

@@ -45,7 +45,6 @@ class Front:
         self.client = self.connect("user")
 
     def connect(self, field_manager: str) -> Client:
-        """Return a client."""
         return Client(InProcessTransport(self.server), self.runtime, field_manager=field_manager)
 
     @asynccontextmanager

@@ -52,7 +52,6 @@ async def a_drain(stage: Stage, nodes: list[str], *, seconds: float = 200.0) -> 
 
 
 async def open_again(stage: Stage, nodes: list[str]) -> None:
-    """Uncordon nodes."""
     for node in nodes:
         await stage.fleet.cordon(node, unschedulable=False)
 

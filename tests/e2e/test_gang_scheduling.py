@@ -38,12 +38,10 @@ def open_nodes(count: int) -> Deed:
 
 
 def scale_set(name: str, replicas: int) -> Deed:
-    """Scale a set."""
     return lambda stage: stage.scale(PodCliqueSet, name, replicas)
 
 
 def scale_group(name: str, replicas: int) -> Deed:
-    """Scale a scaling group."""
     return lambda stage: stage.scale(PodCliqueScalingGroup, name, replicas)
 
 

@@ -27,7 +27,6 @@ class Log:
         self.write(PodClique, {"metadata": {"name": "x-0-w", "uid": "clique"}, "spec": spec})
 
     def write(self, kind: type[Any], manifest: JSON, *, gone: bool = False) -> None:
-        """Add a write."""
         found = msgspec.convert(manifest, kind)
         self.entries.append(Happening(len(self.entries) + 1, kind, gone=gone, object=found))
 
@@ -43,7 +42,6 @@ class Log:
         self.write(PodGang, {"metadata": {"name": "x-0"}, "spec": {"podgroups": [group]}, "status": status})
 
     def pod(self, name: str, *, gated: bool = False, node: str = "", memory: str = "80Mi") -> None:
-        """Write a pod."""
         owner = {
             "apiVersion": "grove.io/v1alpha1",
             "kind": "PodClique",

@@ -105,8 +105,6 @@ def delete_one(clique: str) -> Deed:
 
 
 def scale(clique: str, replicas: int) -> Deed:
-    """Scale a PodClique."""
-
     async def do(stage: Stage) -> None:
         await stage.scale(PodClique, clique, replicas)
         await stage.until(lambda: len(stage.pods(clique)) == replicas)

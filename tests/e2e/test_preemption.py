@@ -26,5 +26,4 @@ async def test_a_gang_of_higher_priority_takes_the_place_of_another(a_stage: Sta
 
 
 def ready(stage: Stage, name: str) -> list[Pod]:
-    """Return the ready pods of a set."""
     return [pod for pod in stage.ready() if pod.metadata.labels[marks.PART_OF] == name]

@@ -20,13 +20,11 @@ from spinney.explain import (
 
 
 def a_node(name: str, gpus: int = 8, cpu: str = "16", **spec: object) -> Node:
-    """Return a node with GPUs."""
     allocatable = {"cpu": cpu, "memory": "64Gi", "pods": "110", "nvidia.com/gpu": str(gpus)}
     return convert(Node, {"metadata": {"name": name}, "spec": spec, "status": {"allocatable": allocatable}})
 
 
 def a_pod(name: str, gpus: int, cpu: str = "1") -> Pod:
-    """Return a pod that wants GPUs."""
     requests: JSON = {"cpu": cpu, "nvidia.com/gpu": gpus}
     spec = {"containers": [{"name": "main", "resources": {"requests": requests}}]}
     return convert(Pod, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})

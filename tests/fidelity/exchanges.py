@@ -45,7 +45,6 @@ def posting(path: str, body: Any, *, known: str = "", **query: str) -> Exchange:
 
 
 def putting(path: str, body: Any, **query: str) -> Exchange:
-    """Replace."""
     return Exchange("PUT", path, body, query=query)
 
 
@@ -60,12 +59,10 @@ def tabulating(path: str, **query: str) -> Exchange:
 
 
 def deleting(path: str, body: Any = None, **query: str) -> Exchange:
-    """Delete."""
     return Exchange("DELETE", path, body, query=query)
 
 
 def merging(path: str, body: Any, **query: str) -> Exchange:
-    """Patch by merging."""
     return Exchange("PATCH", path, body, MERGE, query)
 
 
@@ -75,7 +72,6 @@ def strategically(path: str, body: Any, **query: str) -> Exchange:
 
 
 def json_patching(path: str, *operations: JSON, **query: str) -> Exchange:
-    """Patch by operations."""
     return Exchange("PATCH", path, list(operations), JSON_PATCH, query)
 
 

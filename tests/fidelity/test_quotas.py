@@ -212,7 +212,6 @@ async def _said(transport: Transport, exchange: Exchange, namespace: str) -> Any
 
 @pytest.fixture
 def story(request: pytest.FixtureRequest) -> list[Exchange]:
-    """The requests of one story."""
     return _STORIES[request.param]
 
 

@@ -22,11 +22,9 @@ class Pods:
         return len(self.placed(pod_set))
 
     def waiting(self, pod_set: PodSet) -> Sequence[str]:
-        """Return those that wait."""
         return self._waiting.get(pod_set.name, [])
 
     def placed(self, pod_set: PodSet) -> Sequence[str]:
-        """Return those that are placed."""
         return self._placed.get(pod_set.name, [])
 
     def ordered(self, group: GroupSet) -> Sequence[Member]:

@@ -30,7 +30,6 @@ rules:
 
 
 def gang(world: World) -> PodGang:
-    """Return the one gang there is."""
     (found,) = (world.gangs.get(key) for key in world.gangs)
     assert found is not None
     return found

@@ -43,11 +43,9 @@ class _As:
         self._transport = transport
 
     async def request(self, request: Request) -> Response:
-        """Send one request."""
         return await self._transport.request(_as(request))
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[StreamingResponse]:
-        """Stream one request."""
         return self._transport.stream(_as(request))
 
     async def close(self) -> None:

@@ -15,7 +15,6 @@ from tests.grouping.builders import a_pod, an_owner, grouped
 
 
 def a_role(**fields: Any) -> JSON:
-    """Return a rule with one role."""
     return {"kind": "a/B", "roles": [{"name": "x", "pods": {"r": "x"}, **fields}]}
 
 

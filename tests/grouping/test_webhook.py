@@ -75,7 +75,6 @@ class Line:
 
 @asynccontextmanager
 async def grouping(client: Client, written: GrouperConfiguration) -> AsyncIterator[Grouper]:
-    """Run a grouper."""
     await install_crds(client)
     for name in (TENANT, PLACE.namespace):
         await client.create(NAMESPACE, {"metadata": {"name": name, "labels": {"team": name}}})

@@ -100,7 +100,6 @@ class ModelServer:
     # ---------------------------------------------------------------- the transport
 
     async def request(self, request: Request) -> Response:
-        """Answer one request."""
         self.requests.append((request.method, request.path, dict(request.query)))
         await asyncio.sleep(self.latency)
         if self.down:
@@ -273,7 +272,6 @@ class ModelStream:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     async def body(self) -> bytes:
-        """Return the error body."""
         return self.error
 
     def __aiter__(self) -> AsyncIterator[bytes]:

@@ -38,7 +38,6 @@ class SlowDiscovery:
         return self._inner.stream(request)
 
     async def close(self) -> None:
-        """Close the connection."""
         await self._inner.close()
 
 

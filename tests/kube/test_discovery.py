@@ -27,7 +27,6 @@ OLD_FORM: Mapping[str, Any] = {
 
 
 def aggregated(group: str, *resources: str, freshness: str = "Current") -> Mapping[str, Any]:
-    """Return the aggregated discovery of one group."""
     version = {"version": "v1", "resources": [{"resource": name} for name in resources], "freshness": freshness}
     metadata = {"name": group, "creationTimestamp": None} if group else {"creationTimestamp": None}
     return {"metadata": metadata, "versions": [version]}

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
+import pytest
+
 from spinney.api.core import EVENT
 from spinney.api.events import ObjectReference
 from spinney.kube.client import Client
@@ -19,7 +21,6 @@ from tests.virtual_time import given, on_virtual_time
 
 
 def a_pod(name: str, uid: str, version: str = "") -> ObjectReference:
-    """Return a reference to a pod."""
     return ObjectReference(api_version="v1", kind="Pod", name=name, namespace="x", uid=uid, resource_version=version)
 
 
@@ -156,35 +157,21 @@ async def test_a_burst_of_events_about_many_objects_is_sent_whole(scene: Scene) 
     assert set(map(tuple, order.values())) == {("Unschedulable", "Scheduled")}
 
 
+@pytest.mark.parametrize("writer", ["scheduler", "grouper"], ids=["of its own", "of another component"])
 @given_a_recorder
-async def test_events_give_way_to_urgent_writes(scene: Scene) -> None:
-    """While somebody has urgent writes to do, fewer events go out at a time; afterwards the rest follows quickly."""
-    scene.server.latency = 1.0
-    with scene.recorder.giving_way():
-        for number in range(80):
-            scene.recorder.event(a_pod(f"p{number}", f"u{number}"), "Normal", "Seen", "hello")
-        await scene.runtime.clock.sleep(5.5)
-        told = len(scene.server.state(EVENT))
-    start = scene.runtime.clock.monotonic()
-    await scene.recorder.flush()
-    assert 0 < told <= 10
-    assert len(scene.server.state(EVENT)) == 80
-    assert scene.runtime.clock.monotonic() - start <= 10.0
-
-
-@given_a_recorder
-async def test_events_of_one_component_give_way_to_writes_of_another(scene: Scene) -> None:
-    """The components of a process share one API server: the grouper's writes come before the scheduler's events."""
+async def test_events_give_way_to_urgent_writes(scene: Scene, writer: str) -> None:
+    """While a component of the process has urgent writes, fewer events go out at a time; then the rest follows fast."""
     scene.server.latency = 1.0
     manager = Manager(scene.client, scene.runtime)
-    events, other = manager.recorder("scheduler"), manager.recorder("grouper")
-    with other.giving_way():
+    recorder = manager.recorder("scheduler")
+    urgent = recorder if writer == "scheduler" else manager.recorder(writer)
+    with urgent.giving_way():
         for number in range(80):
-            events.event(a_pod(f"p{number}", f"u{number}"), "Normal", "Seen", "hello")
+            recorder.event(a_pod(f"p{number}", f"u{number}"), "Normal", "Seen", "hello")
         await scene.runtime.clock.sleep(5.5)
         told = len(scene.server.state(EVENT))
     start = scene.runtime.clock.monotonic()
-    await events.flush()
+    await recorder.flush()
     assert 0 < told <= 10
     assert len(scene.server.state(EVENT)) == 80
     assert scene.runtime.clock.monotonic() - start <= 10.0

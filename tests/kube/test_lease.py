@@ -40,7 +40,6 @@ class Partition:
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[StreamingResponse]:
-        """Pass a stream on."""
         async with self.server.stream(request) as response:
             yield response
 
@@ -64,7 +63,6 @@ class Race:
         return LeaderElection(client, "op", "x", identity=identity, runtime=self.runtime), line
 
     async def lease(self) -> Lease:
-        """Read the lease."""
         return await self.client.get(LEASE, "op", "x", type=Lease)
 
 

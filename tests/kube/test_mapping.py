@@ -9,7 +9,6 @@ from tests.kube.things import Thing, a_thing
 
 
 def change(old: Thing | None, new: Thing | None) -> Change[Thing]:
-    """Return a change of the thing a."""
     return Change(Key("x", "a"), old, new, "2")
 
 

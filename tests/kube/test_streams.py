@@ -132,7 +132,6 @@ class Replaced:
         self._asked = 0
 
     async def credential(self) -> Credential:
-        """Return the next one."""
         self._asked += 1
         return Credential((), ClientCertificate(str(self._asked).encode(), b""))
 

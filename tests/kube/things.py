@@ -44,5 +44,4 @@ def a_thing(
 
 
 def a_cache(server: ModelServer, runtime: Runtime) -> WatchCache[Thing]:
-    """Return a cache of things."""
     return WatchCache(Client(server, runtime), THING, Thing, runtime=runtime)

@@ -127,6 +127,5 @@ async def proxying() -> AsyncIterator[tuple[str, list[str]]]:
 
 
 def status_answer(code: int, reason: str, message: str, **headers: str) -> web.Response:
-    """Return a ``Status`` answer."""
     body = {"kind": "Status", "status": "Failure", "reason": reason, "message": message, "code": code}
     return web.Response(status=code, body=json.dumps(body), headers=headers, content_type="application/json")

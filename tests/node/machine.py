@@ -46,7 +46,6 @@ class Machine:
         return json.loads(self.kubectl("get", *arguments, "--output", "json"))
 
     def apply(self, *objects: JSON) -> None:
-        """Apply objects."""
         self.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", given=yaml.safe_dump_all(objects))
 
     def install(self, chart: Path, values: JSON) -> None:

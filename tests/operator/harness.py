@@ -207,7 +207,6 @@ class World:
         return sorted(found, key=lambda pod: pod.metadata.name)
 
     async def gang(self, name: str) -> PodGang:
-        """Return one gang."""
         return await self.client.get(POD_GANG, name, self.namespace, type=PodGang)
 
     async def names(self, resource: Resource) -> list[str]:

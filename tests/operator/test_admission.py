@@ -5,7 +5,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import ClassVar
 
 import aiohttp
@@ -35,17 +35,17 @@ from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import ApiError, Forbidden, Invalid
 from spinney.kube.keys import Key
-from spinney.kube.webhooks.certificates import new_certificate, provision, service_names
+from spinney.kube.webhooks.certificates import new_certificate
 from spinney.kube.webhooks.server import ServicePlace, WebhookServer
 from spinney.operator.admission.authorization import WriteAuthorizer
 from spinney.operator.admission.rules import DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY, Admission
 from spinney.operator.admission.webhooks import TIMEOUT_SECONDS, register
 from spinney.operator.operator import Operator, Settings
-from spinney.runtime import Runtime, run_virtual
+from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_topology
-from tests.virtual_time import on_virtual_time
+from tests.virtual_time import given, on_virtual_time
 
 KAI_TOO = Profiles(
     (Profile("default-scheduler"), Profile("kai-scheduler"), Profile("spinney-scheduler")),
@@ -110,43 +110,48 @@ async def a_guarded_cluster(settings: Settings, catalogue: Catalogue | None = No
         await running
 
 
-def refused(pcs: PodCliqueSet, message: str, settings: Settings | None = None) -> None:
-    """Assert that creating a set is refused with a message."""
-
-    async def story() -> None:
-        async with a_guarded_cluster(settings or Settings(profiles=KAI_TOO)) as client:
-            with pytest.raises(Invalid, match=message):
-                await client.create(POD_CLIQUE_SET, pcs)
-
-    run_virtual(story())
+async def refused(pcs: PodCliqueSet, message: str, settings: Settings) -> None:
+    """Expect that creating a set is refused with a message."""
+    async with a_guarded_cluster(settings) as client:
+        with pytest.raises(Invalid, match=message):
+            await client.create(POD_CLIQUE_SET, pcs)
 
 
-@on_virtual_time
-async def test_defaults_are_filled_in() -> None:
-    """A set written tersely is stored with every default, and pod specs keep what was written."""
+@asynccontextmanager
+async def with_kai() -> AsyncIterator[Client]:
+    """Guard a cluster by an operator that has KAI and our scheduler enabled, too."""
     async with a_guarded_cluster(Settings(profiles=KAI_TOO)) as client:
-        written: JSON = {
-            "metadata": {"name": "model", "namespace": "test"},
-            "spec": {
-                "replicas": 1,
-                "template": {
-                    "cliques": [
-                        {
-                            "name": "worker",
-                            "spec": {"roleName": "worker", "replicas": 3, "podSpec": a_pod_spec(x=1)},
-                        }
-                    ]
-                },
+        yield client
+
+
+given_kai_too = given(with_kai)
+
+
+@given_kai_too
+async def test_defaults_are_filled_in(client: Client) -> None:
+    """A set written tersely is stored with every default, and pod specs keep what was written."""
+    written: JSON = {
+        "metadata": {"name": "model", "namespace": "test"},
+        "spec": {
+            "replicas": 1,
+            "template": {
+                "cliques": [
+                    {
+                        "name": "worker",
+                        "spec": {"roleName": "worker", "replicas": 3, "podSpec": a_pod_spec(x=1)},
+                    }
+                ]
             },
-        }
-        stored: JSON = await client.create(POD_CLIQUE_SET, written)
-        template = stored["spec"]["template"]
-        assert template["terminationDelay"] == "4h0m0s"
-        assert template["cliqueStartupType"] == "CliqueStartupTypeAnyOrder"
-        assert template["headlessServiceConfig"] == {"publishNotReadyAddresses": True}
-        spec = template["cliques"][0]["spec"]
-        assert spec["minAvailable"] == 3
-        assert (spec["podSpec"]["restartPolicy"], spec["podSpec"]["x"]) == ("Always", 1)
+        },
+    }
+    stored: JSON = await client.create(POD_CLIQUE_SET, written)
+    template = stored["spec"]["template"]
+    assert template["terminationDelay"] == "4h0m0s"
+    assert template["cliqueStartupType"] == "CliqueStartupTypeAnyOrder"
+    assert template["headlessServiceConfig"] == {"publishNotReadyAddresses": True}
+    spec = template["cliques"][0]["spec"]
+    assert spec["minAvailable"] == 3
+    assert (spec["podSpec"]["restartPolicy"], spec["podSpec"]["x"]) == ("Always", 1)
 
 
 @pytest.mark.parametrize(
@@ -162,31 +167,30 @@ async def test_defaults_are_filled_in() -> None:
         ("template", {"cliques": [], "terminationDelay": 5}, "spec.template.terminationDelay"),
     ],
 )
-@on_virtual_time
-async def test_a_set_of_the_wrong_shape_is_refused_at_its_path(field: str, value: object, path: str) -> None:
+@given_kai_too
+async def test_a_set_of_the_wrong_shape_is_refused_at_its_path(
+    client: Client, field: str, value: object, path: str
+) -> None:
     """Defaulting leaves what it cannot read to the schema, whose answer names the field."""
-    async with a_guarded_cluster(Settings(profiles=KAI_TOO)) as client:
-        spec: JSON = {"replicas": 1, "template": {"cliques": []}} | {field: value}
-        with pytest.raises(Invalid, match=f"{path}: "):
-            await client.create(POD_CLIQUE_SET, {"metadata": {"name": "odd", "namespace": "test"}, "spec": spec})
+    spec: JSON = {"replicas": 1, "template": {"cliques": []}} | {field: value}
+    with pytest.raises(Invalid, match=f"{path}: "):
+        await client.create(POD_CLIQUE_SET, {"metadata": {"name": "odd", "namespace": "test"}, "spec": spec})
 
 
-def test_a_scheduler_that_is_not_enabled_is_refused() -> None:
-    """The refusal names the clique's field and the schedulers that are enabled."""
-    pcs = a_pod_clique_set("model", [a_clique("worker", pod_spec=a_pod_spec(scheduler="volcano"))])
-    refused(pcs, "volcano.*enabled are: default-scheduler, kai-scheduler, spinney-scheduler")
-
-
-def test_kube_scheduler_is_no_scheduler_name() -> None:
-    """In a pod spec only ``default-scheduler`` names the kube backend."""
-    pcs = a_pod_clique_set("model", [a_clique("worker", pod_spec=a_pod_spec(scheduler="kube-scheduler"))])
-    refused(pcs, "kube-scheduler")
-
-
-def test_the_backend_can_refuse() -> None:
-    """A set for KAI without a queue is refused with KAI's reason."""
-    pcs = a_pod_clique_set("model", [a_clique("worker", pod_spec=a_pod_spec(scheduler="kai-scheduler"))])
-    refused(pcs, "no queue is named")
+@pytest.mark.parametrize(
+    ("scheduler", "message"),
+    [
+        ("volcano", "volcano.*enabled are: default-scheduler, kai-scheduler, spinney-scheduler"),
+        ("kube-scheduler", "kube-scheduler"),
+        ("kai-scheduler", "no queue is named"),
+    ],
+    ids=["not enabled", "no name in a pod spec", "refused by its backend"],
+)
+@on_virtual_time
+async def test_a_scheduler_that_cannot_run_the_set_is_refused(scheduler: str, message: str) -> None:
+    """The refusal names the clique's field and the schedulers that are enabled, or the backend's reason."""
+    pcs = a_pod_clique_set("model", [a_clique("worker", pod_spec=a_pod_spec(scheduler=scheduler))])
+    await refused(pcs, message, Settings(profiles=KAI_TOO))
 
 
 @on_virtual_time
@@ -201,15 +205,19 @@ async def test_a_required_topology_that_kube_cannot_honour_is_refused() -> None:
             await client.create(POD_CLIQUE_SET, pcs)
 
 
-@on_virtual_time
-async def test_an_update_that_leaves_the_spec_alone_always_passes() -> None:
+@given_kai_too
+async def test_an_update_that_leaves_the_spec_alone_always_passes(client: Client) -> None:
     """A set whose backend is no longer enabled can still be labelled, and deleted."""
-    async with a_guarded_cluster(Settings(profiles=KAI_TOO)) as client:
-        cliques = [a_clique("worker", pod_spec=a_pod_spec(scheduler="kai-scheduler"))]
-        await client.create(POD_CLIQUE_SET, a_pod_clique_set("model", cliques, labels={marks.KAI_QUEUE: "q"}))
-        unqueued = {"metadata": {"labels": {marks.KAI_QUEUE: None, "team": "one"}}}
-        await client.patch(POD_CLIQUE_SET, "model", unqueued, "test")
-        await client.delete(POD_CLIQUE_SET, "model", "test")
+    cliques = [a_clique("worker", pod_spec=a_pod_spec(scheduler="kai-scheduler"))]
+    await client.create(POD_CLIQUE_SET, a_pod_clique_set("model", cliques, labels={marks.KAI_QUEUE: "q"}))
+    unqueued = {"metadata": {"labels": {marks.KAI_QUEUE: None, "team": "one"}}}
+    await client.patch(POD_CLIQUE_SET, "model", unqueued, "test")
+    await client.delete(POD_CLIQUE_SET, "model", "test")
+
+
+def idle(runtime: Runtime) -> Operator:
+    """Return an operator that never ran: it has no backends to ask, so any look beyond the metadata would fail."""
+    return Operator(Client(InProcessTransport(ApiServer(runtime)), runtime), Settings())
 
 
 def a_review(operation: str, new: JSON, old: JSON | None = None) -> bytes:
@@ -237,9 +245,7 @@ def a_review(operation: str, new: JSON, old: JSON | None = None) -> bytes:
 )
 async def test_metadata_of_any_stored_set_can_change(spec: JSON | None) -> None:
     """Labels and finalizers change whatever is stored, without a word from a backend and without a patch."""
-    runtime = Runtime.virtual()
-    # An operator that never ran has no backends to ask, so any look beyond the metadata would fail.
-    operator = Operator(Client(InProcessTransport(ApiServer(runtime)), runtime), Settings())
+    operator = idle(Runtime.virtual())
     old: JSON = {"metadata": {"name": "model", "namespace": "test", "finalizers": ["grove.io/x"]}, "spec": spec}
     new: JSON = {"metadata": {"name": "model", "namespace": "test", "labels": {"a": "b"}}, "spec": spec}
     for path in (DEFAULT_SET, VALIDATE_SET, VALIDATE_TOPOLOGY):
@@ -249,8 +255,7 @@ async def test_metadata_of_any_stored_set_can_change(spec: JSON | None) -> None:
 
 async def test_the_nvlink_group_of_a_set_stays() -> None:
     """Of all metadata only this annotation is fixed, for pods were placed by it."""
-    runtime = Runtime.virtual()
-    operator = Operator(Client(InProcessTransport(ApiServer(runtime)), runtime), Settings())
+    operator = idle(Runtime.virtual())
     old: JSON = {"metadata": {"name": "model", "annotations": {marks.MNNVL_GROUP: "a"}}, "spec": {}}
     new: JSON = {"metadata": {"name": "model"}, "spec": {}}
     answer = json.loads(await operator.admission.answer(VALIDATE_SET, a_review("UPDATE", new, old)))["response"]
@@ -296,8 +301,7 @@ async def test_a_refusal_stands_at_the_field_the_backend_names() -> None:
 @pytest.mark.parametrize("path", [VALIDATE_SET, VALIDATE_TOPOLOGY])
 async def test_deleting_is_never_refused(path: str) -> None:
     """A set can go whatever it holds, and a topology although sets refer to it."""
-    runtime = Runtime.virtual()
-    operator = Operator(Client(InProcessTransport(ApiServer(runtime)), runtime), Settings())
+    operator = idle(Runtime.virtual())
     answer = json.loads(await operator.admission.answer(path, a_review("DELETE", {}, {"spec": 5})))["response"]
     assert answer == {"uid": "1", "allowed": True}
 
@@ -321,19 +325,18 @@ async def test_degradations_are_warnings() -> None:
         await running
 
 
-@on_virtual_time
-async def test_topology_bindings_are_checked() -> None:
+@given_kai_too
+async def test_topology_bindings_are_checked(client: Client) -> None:
     """Duplicate domains, and bindings for schedulers that keep no topology, are refused."""
-    async with a_guarded_cluster(Settings(profiles=KAI_TOO)) as client:
-        levels = [{"domain": "rack", "key": "a"}, {"domain": "rack", "key": "b"}]
-        with pytest.raises(Invalid, match=r"levels\[1\].domain"):
-            await client.create(CLUSTER_TOPOLOGY_BINDING, {"metadata": {"name": "x"}, "spec": {"levels": levels}})
-        spec = {
-            "levels": levels[:1],
-            "schedulerTopologyBindings": [{"schedulerName": "default-scheduler", "topologyReference": "t"}],
-        }
-        with pytest.raises(Invalid, match="default-scheduler"):
-            await client.create(CLUSTER_TOPOLOGY_BINDING, {"metadata": {"name": "x"}, "spec": spec})
+    levels = [{"domain": "rack", "key": "a"}, {"domain": "rack", "key": "b"}]
+    with pytest.raises(Invalid, match=r"levels\[1\].domain"):
+        await client.create(CLUSTER_TOPOLOGY_BINDING, {"metadata": {"name": "x"}, "spec": {"levels": levels}})
+    spec = {
+        "levels": levels[:1],
+        "schedulerTopologyBindings": [{"schedulerName": "default-scheduler", "topologyReference": "t"}],
+    }
+    with pytest.raises(Invalid, match="default-scheduler"):
+        await client.create(CLUSTER_TOPOLOGY_BINDING, {"metadata": {"name": "x"}, "spec": spec})
 
 
 @on_virtual_time
@@ -422,62 +425,24 @@ async def test_an_authorizer_that_is_switched_off_is_not_left_registered() -> No
         assert owners == {role["metadata"]["uid"]}
 
 
-@on_virtual_time
-async def test_certificates_are_shared_and_renewed() -> None:
-    """The Secret's certificate is used while it is good, and replaced before it ends."""
-    runtime = Runtime.virtual()
-    client = Client(InProcessTransport(ApiServer(runtime)), runtime)
-    await client.create(NAMESPACE, {"metadata": {"name": "grove"}})
-    names = service_names("grove-operator", "grove")
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    first = await provision(client, "cert", "grove", names, now)
-    assert await provision(client, "cert", "grove", names, now + timedelta(days=200)) == first
-    second = await provision(client, "cert", "grove", names, now + timedelta(days=300))
-    assert second.expires > first.expires
-
-
-async def test_a_server_that_leaves_keeps_no_connection() -> None:
-    """Answers of a process that was asked to stop end their connection, so that the next review goes elsewhere."""
+async def test_reviews_are_answered_over_tls() -> None:
+    """The answer comes over HTTPS, with a certificate its authority vouches for; a process that leaves hangs up."""
     runtime = Runtime.system()
-    operator = Operator(Client(InProcessTransport(ApiServer(runtime)), runtime), Settings())
     certificate = new_certificate(("localhost",), datetime.now(UTC))
     context = ssl.create_default_context(cadata=certificate.authority.decode())
     left: list[bool] = []
-    server = WebhookServer(operator.admission, certificate, host="localhost", leaving=lambda: bool(left))
+    server = WebhookServer(idle(runtime).admission, certificate, host="localhost", leaving=lambda: bool(left))
     asked = {"uid": "7", "kind": {"version": "v1", "kind": "Pod"}, "resource": {"version": "v1", "resource": "pods"}}
     review = {"request": {**asked, "operation": "DELETE"}}
     async with server.serving() as port, aiohttp.ClientSession() as session:
         url = f"https://localhost:{port}/webhooks/authorizer-webhook"
+        async with session.post(url, data=b"nonsense", ssl=context) as answer:
+            assert answer.status == 400
         async with session.post(url, json=review, ssl=context) as answer:
+            assert (await answer.json())["response"] == {"uid": "7", "allowed": True}
             assert answer.headers.get("connection", "").lower() != "close"
         left.append(True)
         async with session.post(url, json=review, ssl=context) as answer:
             assert answer.status == 200
             assert answer.headers["connection"].lower() == "close"
-    runtime.executor.close()
-
-
-async def test_reviews_are_answered_over_tls() -> None:
-    """The server answers a review over HTTPS with a certificate its authority vouches for."""
-    runtime = Runtime.system()
-    operator = Operator(Client(InProcessTransport(ApiServer(runtime)), runtime), Settings())
-    certificate = new_certificate(("localhost",), datetime.now(UTC))
-    context = ssl.create_default_context(cadata=certificate.authority.decode())
-    review = {
-        "request": {
-            "uid": "7",
-            "kind": {"version": "v1", "kind": "Pod"},
-            "resource": {"version": "v1", "resource": "pods"},
-            "operation": "DELETE",
-        }
-    }
-    async with (
-        WebhookServer(operator.admission, certificate, host="localhost").serving() as port,
-        aiohttp.ClientSession() as session,
-    ):
-        url = f"https://localhost:{port}/webhooks/authorizer-webhook"
-        async with session.post(url, json=review, ssl=context) as answer:
-            assert (await answer.json())["response"] == {"uid": "7", "allowed": True}
-        async with session.post(url, data=b"nonsense", ssl=context) as answer:
-            assert answer.status == 400
     runtime.executor.close()

@@ -3,6 +3,7 @@
 import asyncio
 
 import msgspec
+import pytest
 from structlog.testing import capture_logs
 
 from spinney.api import labels as marks
@@ -125,11 +126,12 @@ async def test_somebody_elses_service_account_will_do(world: World) -> None:
     assert "model" in await world.names(SERVICE_ACCOUNT)
 
 
+@pytest.mark.parametrize("labels", [{}, {marks.MANAGED_BY: marks.MANAGED_BY_GROVE}], ids=["unlabelled", "labelled"])
 @given_a_world
-async def test_somebody_elses_service_is_not_touched(world: World) -> None:
+async def test_a_service_of_another_owner_is_not_touched(world: World, labels: dict[str, str]) -> None:
     """A Service in the way is left as it is, and named in an event until it is gone."""
-    theirs = {"metadata": {"name": "model-1", "namespace": "test"}, "spec": {"ports": [{"port": 80}]}}
-    await world.client.create(SERVICE, theirs)
+    metadata = {"name": "model-1", "namespace": "test", "labels": labels}
+    await world.client.create(SERVICE, {"metadata": metadata, "spec": {"ports": [{"port": 80}]}})
     before = await world.client.get(SERVICE, "model-1", "test")
     await world.bring_up(a_pod_clique_set("model", replicas=2))
     assert await world.client.get(SERVICE, "model-1", "test") == before

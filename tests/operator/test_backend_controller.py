@@ -93,7 +93,6 @@ given_a_recorder = given(recorded)
 
 
 async def the_set(world: World, name: str = "model") -> PodCliqueSet:
-    """Return a PodCliqueSet."""
     return await world.client.get(POD_CLIQUE_SET, name, "test", type=PodCliqueSet)
 
 

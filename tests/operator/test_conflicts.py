@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 
 from spinney.api.conditions import find_condition
-from spinney.api.core import EVENT, SERVICE
+from spinney.api.core import EVENT
 from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.podgang import POD_GANG
 from spinney.backends import Catalogue, Profile, Profiles
@@ -26,20 +26,7 @@ from tests.virtual_time import on_virtual_time
 
 
 async def reasons(world: World) -> set[str]:
-    """Return the reasons of all events."""
     return {event["reason"] for event in (await world.client.list(EVENT, "test")).items}
-
-
-@given_a_world
-async def test_somebody_elses_service_is_not_touched(world: World) -> None:
-    """A Service of the needed name that belongs to nobody stays as it is, and the set is told."""
-    theirs = {"metadata": {"name": "model-0", "labels": {"app.kubernetes.io/managed-by": "grove-operator"}}}
-    spec = {"ports": [{"port": 80}]}
-    before = await world.client.create(SERVICE, {**theirs, "spec": spec}, "test")
-    await world.bring_up(a_pod_clique_set("model"))
-    after = await world.client.get(SERVICE, "model-0", "test")
-    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-    assert "NameTaken" in await reasons(world)
 
 
 @given_a_world

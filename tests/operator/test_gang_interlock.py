@@ -241,7 +241,6 @@ async def under_way(request: Request) -> None:
 
 
 def a_gang(name: str, uid: str = "a") -> PodGang:
-    """Return a gang."""
     return PodGang(metadata=ObjectMeta(name=name, namespace="test", uid=f"{name}-{uid}"))
 
 

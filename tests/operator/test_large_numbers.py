@@ -63,9 +63,10 @@ async def scale(world: World, resource: Resource, name: str, replicas: int) -> N
         ),
     ],
 )
-def test_numbers_beyond_the_limits_are_refused(pcs: PodCliqueSet, message: str) -> None:
+@on_virtual_time
+async def test_numbers_beyond_the_limits_are_refused(pcs: PodCliqueSet, message: str) -> None:
     """A set that comes to more pods or gangs than allowed is refused at once, with the limit and the largest number."""
-    refused(pcs, message)
+    await refused(pcs, message, Settings())
 
 
 def test_the_size_of_a_set_is_that_of_what_is_made_for_it() -> None:

@@ -31,7 +31,6 @@ class WatchedLine(InProcessTransport):
         self.writes: list[float] = []
 
     async def request(self, request: Request) -> Response:
-        """Send one request."""
         if "/leases" in request.path:
             if self.cut:
                 raise ConnectionFailed(f"{request}: lost")

@@ -55,7 +55,6 @@ class StockScheduler:
         self._running.enter_context(self.plane.scheduler())
 
     def stop(self) -> None:
-        """End it."""
         self._running.close()
 
 

@@ -13,12 +13,10 @@ CLIQUE = PodClique(
 
 
 def a_pod(name: str, index: int = 0) -> Pod:
-    """Return a pod of the PodClique."""
     return Pod(metadata=ObjectMeta(name=name, namespace="test", labels={marks.POD_INDEX: str(index)}))
 
 
 def begin(names: PodNames, index: int = 0, *, there: tuple[str, ...] = (), referenced: tuple[str, ...] = ()) -> str:
-    """Begin the creation of a pod."""
     return names.begin(CLIQUE, index, there=set(there), taken={*there, *referenced})
 
 

@@ -54,7 +54,6 @@ async def images(world: World) -> dict[str, str]:
 
 
 async def progress(world: World) -> PodCliqueSetUpdateProgress:
-    """Return the progress of the set's update."""
     pcs = await world.client.get(POD_CLIQUE_SET, "model", "test", type=PodCliqueSet)
     assert pcs.status.update_progress is not None
     return pcs.status.update_progress

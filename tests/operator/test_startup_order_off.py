@@ -25,9 +25,10 @@ class WithoutSecrets(InProcessTransport):
         return status(403, "Forbidden") if SECRET.plural in request.path else await super().request(request)
 
 
-def test_a_set_with_a_start_up_order_is_refused() -> None:
+@on_virtual_time
+async def test_a_set_with_a_start_up_order_is_refused() -> None:
     """Admission names the field, the switch, and what to write instead."""
-    refused(ORDERED, r"spec.template.cliqueStartupType: .*initContainer.enabled.*CliqueStartupTypeAnyOrder", OFF)
+    await refused(ORDERED, r"spec.template.cliqueStartupType: .*initContainer.enabled.*CliqueStartupTypeAnyOrder", OFF)
 
 
 @on_virtual_time

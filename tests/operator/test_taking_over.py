@@ -175,7 +175,6 @@ class Grove:
         await self.status(POD_GANG, name, {"phase": "Pending", "conditions": [condition]})
 
     async def status(self, resource: Resource, name: str, status: JSON) -> None:
-        """Write a status."""
         await self.client.patch(resource, name, {"status": status}, "test", subresource="status")
 
     def meta(self, name: str, component: str, owner: JSON, labels: dict[str, str]) -> JSON:

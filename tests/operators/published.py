@@ -27,7 +27,6 @@ class Published:
 
     @property
     def controller(self) -> Path:
-        """Return the program."""
         return self.directory / "controller"
 
     def documents(self, path: str) -> Iterator[JSON]:

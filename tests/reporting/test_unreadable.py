@@ -17,7 +17,6 @@ from tests.virtual_time import on_virtual_time
 
 
 def a_node(name: str, gpus: str) -> Node:
-    """Return a node."""
     return Node(
         metadata=Metadata(name=name, uid=name, resource_version="1"),
         status=NodeStatus(allocatable={"pods": "10", "nvidia.com/gpu": gpus}),
@@ -85,7 +84,6 @@ def test_a_node_with_a_pod_that_cannot_be_read_takes_no_other() -> None:
 
 
 def a_running_pod(gpus: str) -> Pod:
-    """Return a pod on the node."""
     container = {"name": "main", "resources": {"requests": {"nvidia.com/gpu": gpus}}}
     return convert(
         Pod,

@@ -39,7 +39,6 @@ def a_runtime() -> Runtime:
 
 
 def a_node(name: str, *, gpus: int = 8, cpu: str = "64", labels: Mapping[str, str] | None = None) -> Node:
-    """Return a ready node."""
     return Node(
         metadata=Metadata(name=name, labels=dict(labels or {})),
         status=NodeStatus(
@@ -114,7 +113,6 @@ def a_gang(
 
 
 def put_gang(inventory: Inventory, gang: Gang, pods: Iterable[Pod]) -> None:
-    """Put a gang and its pods into an inventory."""
     inventory.put_gang(gang)
     for pod in pods:
         inventory.apply(pod)
@@ -127,7 +125,6 @@ def put_job(inventory: Inventory, name: str, count: int, *, gpus: int = 1, minim
 
 
 def an_inventory(*nodes: Node) -> Inventory:
-    """Return an inventory with nodes."""
     inventory = Inventory()
     for node in nodes:
         inventory.apply(node)
@@ -149,7 +146,6 @@ def a_scheduler(
 
 
 def a_session(inventory: Inventory, *plugins: type[Plugin], config: SchedulerConfig | None = None) -> Session:
-    """Return an open session."""
     return a_scheduler(inventory, *plugins, config=config).open_session()
 
 

@@ -34,7 +34,6 @@ class Unopened(Plugin):
     name = "unopened"
 
     def on_session_open(self, session: Session) -> None:
-        """Fail."""
         raise RuntimeError("lost my configuration")
 
 
@@ -44,8 +43,6 @@ class Saboteur(Plugin):
     name = "saboteur"
 
     def on_session_open(self, session: Session) -> None:
-        """Register."""
-
         def break_it(job: PodGroupInfo) -> None:
             if job.name == "bad":
                 job.__dict__["by_pod_set"] = None
@@ -59,7 +56,6 @@ class Comparing(Plugin):
     name = "comparing"
 
     def on_session_open(self, session: Session) -> None:
-        """Register."""
         session.add_job_order_fn(lambda left, right: 0)
 
 

@@ -27,7 +27,6 @@ def put_user(inventory: Inventory, name: str, claim: str) -> None:
 
 
 def run(inventory: Inventory) -> CycleResult:
-    """Run one cycle."""
     return a_scheduler(inventory).run_cycle()
 
 

@@ -23,7 +23,6 @@ running = st.lists(st.tuples(st.integers(0, 7), st.booleans()), max_size=6)
 
 
 def a_constraint(found: tuple[str, str] | None) -> TopologyConstraintInfo | None:
-    """Return a topology constraint."""
     return TopologyConstraintInfo("t", **{found[0]: found[1]}) if found is not None else None
 
 

@@ -55,12 +55,10 @@ def mask(session: Session, fn: Callable[..., Any]) -> None:
 
 
 def pre_predicate(session: Session, fn: Callable[..., Any]) -> None:
-    """Register a pre-predicate."""
     session.add_pre_predicate_fn(fn)
 
 
 def predicate(session: Session, fn: Callable[..., Any]) -> None:
-    """Register a predicate."""
     session.add_predicate_fn(fn)
 
 

@@ -10,7 +10,6 @@ from tests.scheduler.building import a_node, a_scheduler, an_inventory, placemen
 
 
 def broken(*args: object) -> None:
-    """Fail."""
     raise RuntimeError("lost my configuration")
 
 
@@ -59,7 +58,6 @@ class Late(Plugin):
         """Do nothing."""
 
     def on_session_close(self, session: Session) -> None:
-        """Count."""
         Late.closed += 1
 
 

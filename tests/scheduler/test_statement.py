@@ -134,7 +134,6 @@ def test_many_placements_in_one_operation_are_undone_too() -> None:
 
 
 def named(session: Session, name: str) -> PodInfo:
-    """Return a task by name."""
     return next(task for job in session.jobs for task in job.tasks if task.name == name)
 
 

@@ -46,7 +46,6 @@ STATUS: JSON = {
 
 
 def an_autoscaler(name: str, **spec: Any) -> JSON:
-    """Return an autoscaler."""
     return {"metadata": {"name": name}, "spec": {"maxReplicas": 3, "scaleTargetRef": _TARGET, **spec}}
 
 

@@ -230,7 +230,6 @@ ACCEPTED: Mapping[str, JSON] = {
 
 
 def a_refused_pod(spec: JSON) -> JSON:
-    """Return a pod with a spec that is refused."""
     return {"metadata": {"name": "p"}, "spec": {**_container(), **spec}}
 
 

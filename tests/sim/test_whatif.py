@@ -94,7 +94,6 @@ def a_pod(name: str, *, cpu: str = "1", labels: dict[str, str] | None = None, **
 
 
 def a_native_group(minimum: int, **constraints: object) -> JSON:
-    """Return a native PodGroup."""
     policy = {"gang": {"minCount": minimum}}
     spec = {"schedulingPolicy": policy, **({"schedulingConstraints": constraints} if constraints else {})}
     return {

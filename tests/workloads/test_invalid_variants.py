@@ -44,7 +44,6 @@ Edit = Callable[[JSON], object]
 
 
 def clique(n: int, edit: Edit) -> Edit:
-    """Edit one clique."""
     return lambda pcs: edit(pcs["spec"]["template"]["cliques"][n])
 
 

@@ -22,7 +22,6 @@ class Scene:
     namespaces: Mapping[str, Mapping[str, str]]
 
     def pods_on(self, node: Node) -> list[Pod]:
-        """Return the pods on one node."""
         return [pod for pod in self.placed if pod.spec.node_name == node.metadata.name]
 
 
@@ -30,7 +29,6 @@ Rule = Callable[[Scene, Pod, Node], list[str]]
 
 
 def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """Tell whether a label selector matches."""
     if selector is None:
         return False
     if any(labels.get(key) != wanted for key, wanted in selector.match_labels.items()):
@@ -98,7 +96,6 @@ def expression_holds(expression: NodeSelectorRequirement, labels: Mapping[str, s
 
 
 def term_holds(term: NodeSelectorTerm, node: Node) -> bool:
-    """Tell whether a node meets a term."""
     if not term.match_expressions and not term.match_fields:
         return False
     fields = all((node.metadata.name in f.values) == (f.operator == "In") for f in term.match_fields)
@@ -205,7 +202,6 @@ def topology_spread(scene: Scene, pod: Pod, node: Node) -> list[str]:
 
 
 def means(scene: Scene, owner: Pod, term: PodAffinityTerm, other: Pod) -> bool:
-    """Tell whether a term of ``owner`` means ``other``."""
     namespace = other.metadata.namespace or ""
     if not term.namespaces and term.namespace_selector is None:
         inside = namespace == owner.metadata.namespace
@@ -218,7 +214,6 @@ def means(scene: Scene, owner: Pod, term: PodAffinityTerm, other: Pod) -> bool:
 
 
 def required_terms(pod: Pod, *, anti: bool) -> tuple[PodAffinityTerm, ...]:
-    """Return the required terms of a pod."""
     affinity = pod.spec.affinity
     if affinity is None:
         return ()

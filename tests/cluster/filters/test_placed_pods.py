@@ -9,7 +9,6 @@ from spinney.cluster.filters.pod_selectors import PodSelector, PodTerm
 
 
 def a_pod(name: str, app: str = "a", namespace: str = "blue") -> Pod:
-    """Return a pod with one label."""
     return convert(Pod, {"metadata": {"name": name, "namespace": namespace, "labels": {"app": app}}})
 
 

@@ -71,7 +71,6 @@ def passing(view: ClusterView, pod: Pod) -> set[str]:
 
 
 def reasons(view: ClusterView, result: FilterResult) -> Mapping[str, set[str]]:
-    """Return the reasons by node."""
     return {
         name: {refusal.reason for refusal in result.refusals if refusal.nodes[view.table.row(name)]}
         for name in view.table

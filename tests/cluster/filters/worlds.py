@@ -226,7 +226,6 @@ def a_spread(random: Random) -> JSON:
 
 
 def a_view(nodes: list[Node], placed: list[Pod]) -> ClusterView:
-    """Return the columns of a cluster."""
     view = ClusterView(NodeTable(), namespaces=NAMESPACES)
     for node in nodes:
         view.table.put(node)
@@ -243,10 +242,8 @@ def place(view: ClusterView, pod: Pod) -> None:
 
 
 def nodes_of(world: World) -> list[Node]:
-    """Return the nodes of a world, decoded."""
     return [convert(Node, node) for node in world.nodes]
 
 
 def pods_of(pods: list[JSON]) -> list[Pod]:
-    """Return pods, decoded."""
     return [convert(Pod, pod) for pod in pods]

@@ -24,7 +24,6 @@ def a_pod_spec(*, memory: str = "80Mi", name: str = "main") -> JSON:
 
 
 def a_constraint(*, required: str = "", preferred: str = "", topology: str = TOPOLOGY) -> JSON:
-    """Return a topology constraint."""
     pack = {key: domain for key, domain in (("required", required), ("preferred", preferred)) if domain}
     return {"topologyName": topology, "pack": pack}
 
@@ -52,7 +51,6 @@ def a_clique(
 
 
 def a_group(name: str, cliques: Sequence[str], replicas: int, minimum: int, *, constraint: JSON | None = None) -> JSON:
-    """Return a scaling group."""
     group: JSON = {"name": name, "cliqueNames": list(cliques), "replicas": replicas, "minAvailable": minimum}
     return group if constraint is None else group | {"topologyConstraint": constraint}
 

@@ -216,7 +216,6 @@ class NaiveVictimOrder:
         self._taken: dict[str, list[VictimJob]] = {}
 
     def pop(self) -> Step | None:
-        """Return the next step."""
         tree = self._session.queues
         while any(self._left.values()):
             path: list[QueueInfo] = []

@@ -35,7 +35,6 @@ MOODS: dict[str, int] = {}
 
 
 def number_of(name: str) -> int:
-    """Return a number for a name."""
     return sum(ord(letter) for letter in name)
 
 

@@ -40,7 +40,6 @@ class Kind:
     """Whether each of its pods has a claim for a device, instead of GPUs."""
 
     def gang(self, name: str, root: GroupSet) -> Gang:
-        """Return a gang of this kind."""
         return Gang(
             key=GangKey("kai", self.namespace, name),
             root=root,

@@ -45,7 +45,6 @@ async def an_urgent_gang(world: World, *gpus: int) -> None:
 
 
 async def annotations(world: World, pod: str) -> dict[str, str]:
-    """Return the annotations of a pod."""
     found = await world.client.get(POD, pod, NS, type=Pod)
     return dict(found.metadata.annotations)
 
@@ -55,6 +54,13 @@ async def say(world: World, pod: str, **said: str) -> None:
     words = {CHECKPOINT_READY: said.get("ready"), LAST_CHECKPOINT: said.get("checkpoint")}
     patch: Any = {"metadata": {"annotations": {key: text for key, text in words.items() if text is not None}}}
     await world.client.patch(POD, pod, patch, NS)
+
+
+async def preempt(world: World, seconds: float) -> None:
+    """Have a pod come that may preempt what was placed, and let so many seconds pass."""
+    await world.settle(2)
+    await world.add_pod("urgent", gpus=2, priorityClassName="urgent")
+    await world.settle(seconds)
 
 
 async def placed(world: World) -> set[str]:
@@ -67,9 +73,7 @@ async def test_a_victim_is_asked_and_goes_when_it_is_ready(world: World) -> None
     """Nobody is evicted while the gang checkpoints; one pod that answers lets all of them go at once."""
     await a_training_node(world)
     async with world.scheduler():
-        await world.settle(2)
-        await world.add_pod("urgent", gpus=2, priorityClassName="urgent")
-        await world.settle(60)
+        await preempt(world, 60)
         assert await placed(world) == {"train0-0", "train0-1"}
         asked = [await annotations(world, pod) for pod in ("train0-0", "train0-1")]
         assert asked[0][CHECKPOINT_BY] == asked[1][CHECKPOINT_BY]
@@ -92,9 +96,7 @@ async def test_a_checkpoint_since_it_was_asked_is_an_answer(world: World) -> Non
     async with world.scheduler():
         await world.settle(2)
         await say(world, "train0-0", checkpoint=timestamp(world.runtime.clock.now()))
-        await world.settle(2)
-        await world.add_pod("urgent", gpus=2, priorityClassName="urgent")
-        await world.settle(60)
+        await preempt(world, 60)
         assert "urgent" not in await placed(world)
 
         await say(world, "train0-0", checkpoint=timestamp(world.runtime.clock.now()))
@@ -107,9 +109,7 @@ async def test_a_victim_that_does_not_answer_goes_when_its_time_is_over(world: W
     """The grace that was declared is waited for, and not longer."""
     await a_training_node(world, grace="90s")
     async with world.scheduler():
-        await world.settle(2)
-        await world.add_pod("urgent", gpus=2, priorityClassName="urgent")
-        await world.settle(85)
+        await preempt(world, 85)
         assert "urgent" not in await placed(world)
         await world.settle(10)
         assert await placed(world) == {"urgent"}
@@ -134,9 +134,7 @@ async def test_the_longest_grace_is_configured(world: World) -> None:
     """A gang that asks for a day gets what the cluster's administrator allows."""
     await a_training_node(world, grace="24h")
     async with world.scheduler(max_checkpoint_grace_seconds=30):
-        await world.settle(2)
-        await world.add_pod("urgent", gpus=2, priorityClassName="urgent")
-        await world.settle(35)
+        await preempt(world, 35)
         assert await placed(world) == {"urgent"}
 
 
@@ -165,9 +163,7 @@ async def test_a_scheduler_that_starts_anew_goes_on(world: World) -> None:
     """What was asked, until when, and for whom is on the pods: the next process neither asks again nor forgets."""
     await a_training_node(world)
     async with world.scheduler():
-        await world.settle(2)
-        await world.add_pod("urgent", gpus=2, priorityClassName="urgent")
-        await world.settle(10)
+        await preempt(world, 10)
     before = await annotations(world, "train0-0")
     async with world.scheduler():
         await world.settle(60)
@@ -183,9 +179,7 @@ async def test_a_request_is_withdrawn_when_the_job_is_gone(world: World) -> None
     """The victims are told, and run on for ever."""
     await a_training_node(world)
     async with world.scheduler():
-        await world.settle(2)
-        await world.add_pod("urgent", gpus=2, priorityClassName="urgent")
-        await world.settle(10)
+        await preempt(world, 10)
         await world.client.delete(POD, "urgent", NS)
         await world.settle(900)
         assert await placed(world) == {"train0-0", "train0-1"}
@@ -200,9 +194,7 @@ async def test_a_request_is_withdrawn_when_the_job_fits_elsewhere(world: World) 
     """A node that comes up takes the waiting job, and nobody has to go."""
     await a_training_node(world)
     async with world.scheduler():
-        await world.settle(2)
-        await world.add_pod("urgent", gpus=2, priorityClassName="urgent")
-        await world.settle(10)
+        await preempt(world, 10)
         await world.add_node("n2", gpus=2)
         await world.settle(900)
         assert (await world.places())["urgent"] == "n2"
@@ -234,9 +226,7 @@ async def test_pods_may_declare_it_too(world: World) -> None:
     patch = {"metadata": {"annotations": {CHECKPOINT_GRACE: "2m"}}}
     await world.client.patch(POD, "train0-0", patch, NS)
     async with world.scheduler():
-        await world.settle(2)
-        await world.add_pod("urgent", gpus=2, priorityClassName="urgent")
-        await world.settle(60)
+        await preempt(world, 60)
         assert await placed(world) == {"train0-0", "train0-1"}
         await world.settle(70)
         assert await placed(world) == {"urgent"}

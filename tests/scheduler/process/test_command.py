@@ -31,7 +31,6 @@ async def a_served_world(kubeconfig: Path) -> AsyncIterator[World]:
 
 
 async def a_command(kubeconfig: Path, *options: str) -> asyncio.subprocess.Process:
-    """Start the command."""
     arguments = ("-c", COMMAND, "scheduler", "--kubeconfig", str(kubeconfig), *options)
     return await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=PIPE, stderr=PIPE)
 

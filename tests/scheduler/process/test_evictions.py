@@ -32,7 +32,6 @@ async def allow(world: World, count: int) -> None:
 
 
 async def events(world: World, reason: str) -> list[JSON]:
-    """Return the events with a reason."""
     found = (await world.client.list(EVENT, NS)).items
     return [event for event in found if event["reason"] == reason]
 

@@ -27,7 +27,6 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 async def group(world: World, name: str) -> kai.PodGroup:
-    """Return a PodGroup as it is."""
     return await world.client.get(kai.POD_GROUP, name, NS, type=kai.PodGroup)
 
 

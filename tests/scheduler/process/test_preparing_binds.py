@@ -125,7 +125,6 @@ async def selected(cluster: Cluster, claim: str) -> str:
 
 
 async def node_of(cluster: Cluster, pod: str) -> str:
-    """Return the node of a pod."""
     return (await cluster.client.get(POD, pod, cluster.namespace, type=Pod)).spec.node_name
 
 

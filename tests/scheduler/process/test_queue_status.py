@@ -31,7 +31,6 @@ async def a_pod_of_team(world: World, name: str) -> None:
 
 
 async def status_of(world: World, queue: str) -> JSON:
-    """Return the status of a queue."""
     found: JSON = (await world.client.get(kai.QUEUE, queue)).get("status", {})
     return found
 

@@ -14,7 +14,6 @@ async def a_part(world: World, name: str) -> None:
 
 
 async def pod(world: World, name: str) -> Pod:
-    """Return a pod as it is."""
     return await world.client.get(POD, name, NS, type=Pod)
 
 

@@ -21,7 +21,6 @@ async def add_group(world: World, name: str, size: int, **spec: Any) -> None:
 
 
 async def status_of(world: World, name: str) -> volcano.PodGroupStatus:
-    """Return the status of a group."""
     group = await world.client.get(volcano.POD_GROUP, name, NS, type=volcano.PodGroup)
     return group.status
 

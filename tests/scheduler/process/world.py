@@ -46,11 +46,9 @@ class FaultyTransport:
         return await self._behind.request(request)
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[StreamingResponse]:
-        """Pass the request on."""
         return self._behind.stream(request)
 
     async def close(self) -> None:
-        """Close what is behind."""
         await self._behind.close()
 
 

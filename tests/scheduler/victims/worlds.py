@@ -75,7 +75,6 @@ def build(world: World) -> Inventory:
 
 
 def put(inventory: Inventory, job: Job, *, created: datetime, now: datetime) -> None:
-    """Put a job into an inventory."""
     minimum = len(job.places) if job.minimum is None else job.minimum
     gang = a_gang(
         job.name,
@@ -101,7 +100,6 @@ def run(world: World, *actions: str, **changes: Any) -> Session:
 
 
 def run_on(inventory: Inventory, *actions: str, clock: Clock | None = None, **changes: Any) -> Session:
-    """Run actions on an inventory."""
     config = SchedulerConfig(actions=actions, explain=False, **changes)
     base = a_runtime()
     runtime = base if clock is None else Runtime(clock=clock, random=base.random, executor=InlineExecutor())

@@ -254,7 +254,6 @@ def test_a_job_that_asks_for_nothing_is_not_bound_by_quota(profile: str) -> None
 
 
 def a_slice(node: str, devices: int, *, driver: str = GPU_CLASS) -> JSON:
-    """Return the devices of a node."""
     return {
         "name": f"{node}-gpu",
         "node": node,
@@ -292,7 +291,6 @@ def dra_node(name: str = "node0", devices: int = 2) -> JSON:
 
 
 def with_claims(case: JSON, slices: list[JSON], claims: list[JSON], classes: tuple[str, ...] = (GPU_CLASS,)) -> JSON:
-    """Return a case with device claims."""
     dra = {"device_classes": list(classes), "slices": slices, "claims": claims, "max_consumers_per_claim": 256}
     return {**case, "dra": dra}
 

@@ -38,7 +38,6 @@ def queue(name: str, quota: float, *, weight: float = 1, rank: int = 0, **fields
 
 
 def running(name: str, node: str = "node0", **fields: Any) -> JSON:
-    """Return a running task."""
     return a_task(name, state="Running", node=node, **fields)
 
 
