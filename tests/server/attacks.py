@@ -22,6 +22,9 @@ _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 _ROLES, _BINDINGS = f"{_RBAC}/clusterroles", f"{_RBAC}/clusterrolebindings"
 _MAPS = "/api/v1/namespaces/default/configmaps"
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+_APPLIED = f"{_MAPS}/attack-made?fieldManager=x"
+_DATA = {"a": "b"}
+_AGGREGATED = {"rbac.authorization.k8s.io/aggregate-to-view": "true"}
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 
 
@@ -96,121 +99,42 @@ ROLES = (
     ),
     _step("mallory's binding", "POST", _BINDINGS, _binding("attack-mallory", "mallory"), 201),
     _step("mallory may look", "GET", f"{_ROLES}/attack-strong", headers=AS_MALLORY, patient=True),
-    _step(
-        "a label that makes others stronger",
-        "PATCH",
-        f"{_ROLES}/attack-strong",
-        {"metadata": {"labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}}},
-        403,
-        headers=AS_MALLORY | MERGE,
+    *(
+        _step(about, "PATCH", path, {"metadata": metadata}, status, headers=AS_MALLORY | MERGE)
+        for about, path, metadata, status in (
+            ("a label that makes others stronger", f"{_ROLES}/attack-strong", {"labels": _AGGREGATED}, 403),
+            ("an annotation on a strong role", f"{_ROLES}/attack-strong", {"annotations": {"a": "b"}}, 403),
+            ("what garbage collection needs", f"{_ROLES}/attack-strong", {"finalizers": []}, 200),
+            ("a label on a strong binding", f"{_BINDINGS}/attack-strong", {"labels": {"a": "b"}}, 403),
+        )
     ),
-    _step(
-        "an annotation on a strong role",
-        "PATCH",
-        f"{_ROLES}/attack-strong",
-        {"metadata": {"annotations": {"a": "b"}}},
-        403,
-        headers=AS_MALLORY | MERGE,
-    ),
-    _step(
-        "what garbage collection needs",
-        "PATCH",
-        f"{_ROLES}/attack-strong",
-        {"metadata": {"finalizers": []}},
-        200,
-        headers=AS_MALLORY | MERGE,
-    ),
-    _step(
-        "a label on a strong binding",
-        "PATCH",
-        f"{_BINDINGS}/attack-strong",
-        {"metadata": {"labels": {"a": "b"}}},
-        403,
-        headers=AS_MALLORY | MERGE,
-    ),
-    _step(
-        "apply what is not there",
-        "PATCH",
-        f"{_MAPS}/attack-made?fieldManager=x",
-        _map("attack-made"),
-        403,
-        headers=AS_MALLORY | APPLY,
-    ),
-    _step(
-        "replace what is not there",
-        "PUT",
-        f"{_LEASES}/attack-made",
-        _lease("attack-made"),
-        403,
-        headers=AS_MALLORY,
-    ),
-    _step(
-        "apply with the right to create", "PATCH", f"{_MAPS}/attack-made?fieldManager=x", _map("attack-made"), 201,
-        headers=APPLY,
-    ),
-    _step(
-        "apply what is there",
-        "PATCH",
-        f"{_MAPS}/attack-made?fieldManager=x",
-        _map("attack-made", data={"a": "b"}),
-        200,
-        headers=AS_MALLORY | APPLY,
-    ),
+    _step("apply what is not there", "PATCH", _APPLIED, _map("attack-made"), 403, headers=AS_MALLORY | APPLY),
+    _step("replace what is not there", "PUT", f"{_LEASES}/attack-made", _lease("attack-made"), 403, headers=AS_MALLORY),
+    _step("apply with the right to create", "PATCH", _APPLIED, _map("attack-made"), 201, headers=APPLY),
+    _step("apply what is there", "PATCH", _APPLIED, _map("attack-made", data=_DATA), headers=AS_MALLORY | APPLY),
     _step("put with the right to create", "PUT", f"{_LEASES}/attack-made", _lease("attack-made"), 201),
-)  # fmt: skip
+)
 
+_MANY = [{"op": "test", "path": "/kind", "value": "ConfigMap"}] * 10_001
+_NAMED = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: attack-%s}\n"
+_BOMB = gzip.compress(json.dumps(_map("attack-zip", data={"a": "x" * 5_000_000})).encode())
 _DOUBLING = [{"op": "copy", "from": "/data", "path": f"/data/copy{i}"} for i in range(24)]
 
 BODIES = (
     _step("something to copy", "POST", _MAPS, _map("attack-copies", data={"a": "x" * 1000}), 201),
     _step("copies of copies", "PATCH", f"{_MAPS}/attack-copies", _DOUBLING, 422, headers=JSON_PATCH),
-    _step(
-        "too many operations",
-        "PATCH",
-        f"{_MAPS}/attack-copies",
-        [{"op": "test", "path": "/kind", "value": "ConfigMap"}] * 10_001,
-        413,
-        headers=JSON_PATCH,
+    _step("too many operations", "PATCH", f"{_MAPS}/attack-copies", _MANY, 413, headers=JSON_PATCH),
+    *(
+        _step(about, "POST", _MAPS, _NAMED % name + b"data: {" + data + b"}\n", status, headers=YAML_BODY)
+        for about, name, data, status in (
+            ("minutes that are no number", b"time", b"at: 12:30, on: 2026-01-02", 201),
+            ("a number to the base of 60 with many digits", b"long", b"at: " + b":59" * 100_000, 400),
+            ("the same after a digit", b"long", b"at: 1" + b":59" * 100_000, 201),
+        )
     ),
-    _step(
-        "minutes that are no number",
-        "POST",
-        _MAPS,
-        b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: attack-time}\ndata: {at: 12:30, on: 2026-01-02}\n",
-        201,
-        headers=YAML_BODY,
-    ),
-    _step(
-        "a number to the base of 60 with many digits",
-        "POST",
-        _MAPS,
-        b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: attack-long}\ndata: {at: " + b":59" * 100_000 + b"}\n",
-        400,
-        headers=YAML_BODY,
-    ),
-    _step(
-        "the same after a digit",
-        "POST",
-        _MAPS,
-        b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: attack-long}\ndata: {at: 1" + b":59" * 100_000 + b"}\n",
-        201,
-        headers=YAML_BODY,
-    ),
-    _step(
-        "a body that is not gzip",
-        "POST",
-        _MAPS,
-        b"\x1f\x8bnot at all",
-        400,
-        headers={"content-encoding": "gzip"},
-    ),
-    _step(
-        "a body that becomes large",
-        "POST",
-        _MAPS,
-        gzip.compress(json.dumps(_map("attack-zip", data={"a": "x" * 5_000_000})).encode()),
-        400,
-        headers={"content-encoding": "gzip"},
+    *(
+        _step(about, "POST", _MAPS, body, 400, headers={"content-encoding": "gzip"})
+        for about, body in (("a body that is not gzip", b"\x1f\x8bnot at all"), ("a body that becomes large", _BOMB))
     ),
     *(
         _step(f"a limit of {text}", "GET", f"{_MAPS}?limit={text}", status=400)
