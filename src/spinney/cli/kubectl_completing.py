@@ -7,7 +7,7 @@ completion writes: a word and its meaning per line, then a number that says what
 import sys
 
 import click
-from click.shell_completion import CompletionItem, ShellComplete
+from click.shell_completion import ShellComplete
 
 from spinney.cli import main as spinney
 
@@ -21,10 +21,6 @@ def main() -> None:
     found = ShellComplete(spinney, {}, "spinney", "_SPINNEY_COMPLETE").get_completions(words[:-1], words[-1])
     words_found = [item for item in found if item.type == "plain"]
     for item in words_found:
-        click.echo(_line(item))
+        click.echo(f"{item.value}\t{' '.join(item.help.split())}" if item.help else item.value)
     # Where click wants a path it says so instead of naming any: the shell knows how to find them.
     click.echo(f":{_NO_FILES if len(words_found) == len(found) else _FILES_TOO}")
-
-
-def _line(item: CompletionItem) -> str:
-    return f"{item.value}\t{' '.join(item.help.split())}" if item.help else str(item.value)

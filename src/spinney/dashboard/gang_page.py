@@ -60,7 +60,8 @@ def gang_page(view: View, key: GangKey) -> GangPage | None:
     if row is None or found is None:
         return None
     records = [record for _, record in found.pods.values()]
-    members = sorted((_member(group, record) for group, record in found.pods.values()), key=_order)
+    members = [_member(group, record) for group, record in found.pods.values()]
+    members.sort(key=lambda each: (each.group, len(each.name), each.name))  # worker-2 before worker-10
     moments = timeline(board.pod_gang(key), row.created, records, board.history.moments(key))
     return GangPage(row=row, members=tuple(members), moments=moments)
 
@@ -77,10 +78,6 @@ def _member(group: str, record: PodRecord) -> MemberRow:
         gpus=record.request.gpus,
         reason=scheduled.message if scheduled is not None and waits else "",
     )
-
-
-def _order(member: MemberRow) -> tuple[str, int, str]:
-    return member.group, len(member.name), member.name  # worker-2 before worker-10
 
 
 async def objects_text(view: View, key: GangKey) -> str:

@@ -1,6 +1,6 @@
 """What the page is sent: nodes, gangs and queues as rows, who borrows from whom, and a change of some of them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final, Literal
 
@@ -129,12 +129,9 @@ def _borrowing(line: QueueLine, lines: Sequence[QueueLine]) -> Borrowing | None:
     above = -_unused(line)
     if above <= 0:
         return None
-    lenders = {each.name: _unused(each) for each in _siblings(line, lines) if _unused(each) > 0}
+    siblings = (each for each in lines if each.parent == line.parent and each.name != line.name)
+    lenders = {each.name: unused for each in siblings if (unused := _unused(each)) > 0}
     return Borrowing(gpus=above, lenders=lenders)
-
-
-def _siblings(line: QueueLine, lines: Iterable[QueueLine]) -> Iterable[QueueLine]:
-    return (each for each in lines if each.parent == line.parent and each.name != line.name)
 
 
 def _unused(line: QueueLine) -> float:

@@ -35,8 +35,9 @@ def drain(
             if dry_run:
                 await _foretell(drain, leaving)
                 return
-            lonely = [] if force else _lonely(leaving)
-            if lonely:
+            pods = [record for each in leaving for record in each.pods]
+            lonely = [str(record.key) for record in pods if record.pod.metadata.controller is None]
+            if lonely and not force:
                 raise click.ClickException(
                     f"nothing makes these pods anew once they are evicted: {', '.join(lonely)}; delete them yourself, "
                     "or give --force"
@@ -58,7 +59,3 @@ async def _foretell(drain: Drain, leaving: Collection[Leaving]) -> None:
             echo(f"{each}: {pods} would be evicted{state}")
     if not leaving:
         echo("there is nothing to evict")
-
-
-def _lonely(leaving: Collection[Leaving]) -> list[str]:
-    return [str(record.key) for each in leaving for record in each.pods if record.pod.metadata.controller is None]

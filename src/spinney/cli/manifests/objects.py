@@ -17,6 +17,7 @@ from spinney.kube.client import Client
 from spinney.kube.errors import NotFound
 
 STDIN = Path("-")
+_NAMED = ("apiVersion", "kind")
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -132,14 +133,10 @@ def documents(text: str, source: str) -> Iterator[Document]:
             yield part
 
 
-def _is_word(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
-
-
 def _opened(document: Document) -> Iterator[Manifest]:
     """Yield the objects of a document: itself, or the items of a list."""
     value = document.value
-    if not isinstance(value, dict) or not all(_is_word(value.get(key)) for key in ("apiVersion", "kind")):
+    if not isinstance(value, dict) or not all(isinstance(value.get(key), str) and value[key] for key in _NAMED):
         raise click.ClickException(
             f"{document.source}:{document.line()}: expected a Kubernetes object with apiVersion and kind"
         )

@@ -51,12 +51,10 @@ def node_groups_in(path: Path | None) -> tuple[AddableNodes, ...]:
 def policies_of(plugins: Iterable[PluginText]) -> Policies:
     with in_one_line(InvalidPolicy):
         return policies_in(
-            PolicyFile(file, name, arguments) for path, name, arguments in plugins for file in _python_files(path)
+            PolicyFile(file, name, arguments)
+            for path, name, arguments in plugins
+            for file in (sorted(path.glob("*.py")) if path.is_dir() else [path])
         )
-
-
-def _python_files(path: Path) -> list[Path]:
-    return sorted(path.glob("*.py")) if path.is_dir() else [path]
 
 
 def session_policies(plugins: Iterable[PluginText]) -> Policies:

@@ -46,7 +46,7 @@ class SuspendedSubject:
 async def suspended_workload(client: Client, text: str, namespace: str | None) -> SuspendedSubject | None:
     """Return what ``KIND/NAME`` names, if it is suspended, not Kueue's, and may be read; ``None`` otherwise."""
     word, _, name = text.rpartition("/")
-    kind = _kinds().get(word.lower().split(".")[0].removesuffix("s"))
+    kind = {each.lower(): each for each in GROUPS}.get(word.lower().split(".")[0].removesuffix("s"))
     try:
         resource = await find_kind(client, GROUPS[kind], kind) if kind is not None else None
         if resource is None or kind is None:
@@ -70,10 +70,6 @@ async def _runtimes(client: Client, manifest: JSON) -> tuple[JSON, ...]:
         return ()
     namespace = manifest["metadata"]["namespace"] if resource.namespaced else None
     return ({**await client.get(resource, reference.get("name", ""), namespace), "kind": resource.kind},)
-
-
-def _kinds() -> Mapping[str, str]:
-    return {kind.lower(): kind for kind in GROUPS}
 
 
 def _labels(manifest: JSON) -> Mapping[str, str]:

@@ -81,7 +81,10 @@ def read_file(path: Path) -> CaseFile:
         except InvalidCase as error:
             unreadable.append(UnreadableCase(_case_name(each, position), str(error)))
             continue
-        warnings += [f"{where}: {field} is not a field of the format; ignored" for field in _unknown(each, case)]
+        warnings += [
+            f"{where}: {field} is not a field of the format; ignored"
+            for field in _surplus(each, msgspec.to_builtins(case), "")
+        ]
         read.append(case)
     if unreadable and not read:
         raise InvalidCase(unreadable[0].reason)
@@ -166,12 +169,8 @@ def _members(root: cases.Group) -> Iterator[tuple[str, str]]:
                 yield task, pod_set.name
 
 
-def _unknown(raw: Any, case: Case) -> Iterator[str]:
-    """Name the fields of the file that the structs have no place for."""
-    yield from _surplus(raw, msgspec.to_builtins(case), "")
-
-
 def _surplus(raw: Any, known: Any, path: str) -> Iterator[str]:
+    """Name the fields of the file that the structs have no place for."""
     if isinstance(raw, Mapping) and isinstance(known, Mapping):
         for key, value in raw.items():
             field = f"{path}.{key}".lstrip(".")

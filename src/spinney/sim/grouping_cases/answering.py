@@ -198,10 +198,6 @@ def _priority_class(case: GroupingCase) -> JSON:
     return {"priority_class": name, "problems": list(problems)}
 
 
-def _preemptibility(case: GroupingCase) -> JSON:
-    return {"preemptibility": attributes.preemptibility(_chain(case), case.pod, world(case))}
-
-
 def _preemption_delay(case: GroupingCase) -> JSON:
     found = attributes.duration(PREEMPTION_DELAY_ANNOTATION, _chain(case), case.pod, least=timedelta())
     return {"preemption_delay": None if found is None else found.total_seconds()}
@@ -225,10 +221,6 @@ def _defaults_config_map(case: GroupingCase) -> JSON:
     except InvalidDefaults as error:
         return {"error": True, "message": str(error)}
     return {"error": False, "defaults": [msgspec.to_builtins(each) for each in defaults.values()]}
-
-
-def _is_spark_pod(case: GroupingCase) -> JSON:
-    return {"is_spark_pod": choose(case.pod, (), built_in()).rule.labels[:1] == ("spark-app-name",)}
 
 
 def _launcher_exists(case: GroupingCase) -> JSON:
@@ -278,28 +270,11 @@ def _top_owner_annotation(case: GroupingCase) -> JSON:
 # -- when to act -------------------------------------------------------------------------------------------------------
 
 
-def _skip_requested(case: GroupingCase) -> JSON:
-    return {"result": selecting.skip_requested(as_owner(case.raw["object"]).metadata)}
-
-
-def _skip_requested_by_owner(case: GroupingCase) -> JSON:
-    return {"result": selecting.skip_requested_by(as_owner(each).metadata for each in case.raw["owners"] or ())}
-
-
-def _ownerless_and_grouped(case: GroupingCase) -> JSON:
-    pod = case.pod
-    return {"result": not pod.metadata.owner_references and selecting.foreign_group(pod) is not None}
-
-
 def _namespace_filter(case: GroupingCase) -> JSON:
     name = case.pod.metadata.namespace
     found = next((as_owner(each) for each in case.of_kind("Namespace") if each["metadata"]["name"] == name), None)
     labels = found.metadata.labels if found is not None else None
     return {"result": selecting.namespace_matches(labels, case.raw.get("selector"))}
-
-
-def _labels_match(case: GroupingCase) -> JSON:
-    return {"result": selecting.labels_match(case.raw.get("labels"), case.raw.get("selector"))}
 
 
 def _node_pool_label(case: GroupingCase) -> JSON:
@@ -384,21 +359,27 @@ _QUESTIONS: Final[Mapping[str, Callable[[GroupingCase], JSON]]] = {
     "whole": _whole,
     "sub_groups": _sub_groups,
     "priority_class": _priority_class,
-    "preemptibility": _preemptibility,
+    "preemptibility": lambda case: {"preemptibility": attributes.preemptibility(_chain(case), case.pod, world(case))},
     "preemption_delay": _preemption_delay,
     "default_for_kind": _default_for_kind,
     "defaults_config_map": _defaults_config_map,
-    "is_spark_pod": _is_spark_pod,
+    "is_spark_pod": lambda case: {
+        "is_spark_pod": choose(case.pod, (), built_in()).rule.labels[:1] == ("spark-app-name",)
+    },
     "launcher_exists": _launcher_exists,
     "delayed_launcher": _delayed_launcher,
     "registry": _registry,
     "inherit_from_skipped": _inherit,
     "top_owner_annotation": _top_owner_annotation,
-    "skip_requested": _skip_requested,
-    "skip_requested_by_owner": _skip_requested_by_owner,
-    "ownerless_and_grouped": _ownerless_and_grouped,
+    "skip_requested": lambda case: {"result": selecting.skip_requested(as_owner(case.raw["object"]).metadata)},
+    "skip_requested_by_owner": lambda case: {
+        "result": selecting.skip_requested_by(as_owner(each).metadata for each in case.raw["owners"] or ())
+    },
+    "ownerless_and_grouped": lambda case: {
+        "result": not case.pod.metadata.owner_references and selecting.foreign_group(case.pod) is not None
+    },
     "namespace_filter": _namespace_filter,
-    "labels_match": _labels_match,
+    "labels_match": lambda case: {"result": selecting.labels_match(case.raw.get("labels"), case.raw.get("selector"))},
     "node_pool_label": _node_pool_label,
     "pod_patch": _pod_patch,
 }

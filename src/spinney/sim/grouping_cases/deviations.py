@@ -158,10 +158,6 @@ def _empty_label(case: GroupingCase) -> bool:
     return any(value == "" for each in objects for value in ((each.get("metadata") or {}).get("labels") or {}).values())
 
 
-def _chain_is_long(case: GroupingCase) -> bool:
-    return len(case.raw.get("owners") or ()) > 1 or case.rule in ("skip-top-owner", "cronjob")
-
-
 def _role_without_count(case: GroupingCase) -> bool:
     specs = [
         each for key in ("tf", "xgb", "jax", "mpi", "pytorch", "x") for each in _at(case, f"spec.{key}ReplicaSpecs")
@@ -237,7 +233,7 @@ DEVIATIONS: Final = (
     Deviation(
         "labels of the whole chain come before the pod's, and what is explicit before defaults of kinds",
         ("priority_class", "preemptibility", "preemption_delay"),
-        _chain_is_long,
+        lambda case: len(case.raw.get("owners") or ()) > 1 or case.rule in ("skip-top-owner", "cronjob"),
     ),
     Deviation(
         "a priority class that does not exist is passed over and reported, whichever object names it",

@@ -99,10 +99,7 @@ def _plain(raw: JSON) -> JSON:
     deletion = metadata.get("deletionTimestamp")
     if isinstance(deletion, dict):
         metadata["deletionTimestamp"] = deletion.get("time", "1970-01-01T00:00:00Z")
-    references = [{"apiVersion": "", "kind": "", "name": "", "uid": "", **each} for each in _references(metadata)]
-    metadata["ownerReferences"] = references
+    metadata["ownerReferences"] = [
+        {"apiVersion": "", "kind": "", "name": "", "uid": "", **each} for each in metadata.get("ownerReferences") or ()
+    ]
     return {**{key: value for key, value in raw.items() if value is not None}, "metadata": metadata}
-
-
-def _references(metadata: JSON) -> list[JSON]:
-    return metadata.get("ownerReferences") or []

@@ -31,6 +31,7 @@ from spinney.cluster.resources import GPU_NAME
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, WAITING
 from spinney.explain import as_text
 from spinney.gangs.tree import GangKey
+from spinney.kube.keys import key_of
 from spinney.nodes import ClusterSpec
 from spinney.runtime import InlineExecutor, Runtime
 from spinney.scheduler.config import SchedulerConfig
@@ -122,7 +123,7 @@ class Cluster:
         added = expand(manifests, ExpansionContext.of(self._simulation, born))
         self._simulation.add(added)
         if lasting is not None:
-            self._lasting |= {_key(pod): lasting for pod in added if isinstance(pod, Pod)}
+            self._lasting |= {PodKey(*key_of(pod)): lasting for pod in added if isinstance(pod, Pod)}
 
     def gang(
         self,
@@ -349,7 +350,3 @@ def _node_manifests(nodes: str | ClusterSpec) -> list[JSON]:
     if isinstance(nodes, str):
         found.append({"apiVersion": "grove.io/v1alpha1", "kind": "ClusterTopologyBinding", **topology_binding()})
     return found
-
-
-def _key(pod: Pod) -> PodKey:
-    return PodKey(pod.metadata.namespace or "", pod.metadata.name)

@@ -84,12 +84,8 @@ def with_commands(
 
 def _command(patch: Patch) -> str:
     how, what = ("merge", patch.merge) if patch.merge is not None else ("json", patch.operations)
-    change = f"--type {how} -p '{_compact(what)}'"
+    change = f"--type {how} -p '{json.dumps(what, separators=(',', ':'))}'"
     if not patch.recreate:
         return f"kubectl patch {patch.target} {change}"
     changed = f"kubectl get {patch.target} -o json | kubectl patch --local -f - {change} -o json"
     return f"{changed} | kubectl replace --force -f -"
-
-
-def _compact(value: Any) -> str:
-    return json.dumps(value, separators=(",", ":"))

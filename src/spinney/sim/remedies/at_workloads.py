@@ -8,7 +8,6 @@ snapshots hold no workloads.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from spinney.api.affinity import Toleration
 from spinney.api.core import Pod
 from spinney.api.labels import GROUPED
 from spinney.api.podgang import POD_GANG, PodGang
@@ -29,6 +28,7 @@ and a StatefulSet does not replace pods that wait."""
 _OF_ONE_JOB: Final = ("controller-uid", "batch.kubernetes.io/controller-uid")
 """The labels that Kubernetes puts on the template of a Job, and refuses on that of another."""
 _ADDED: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_ADDED_SECONDS: Final = 300
 """The taints that the API server lets every pod tolerate for five minutes."""
 
 
@@ -145,14 +145,14 @@ def _of_pod(old: Pod, new: Pod, workload: Maker | None) -> Iterator[Patch | str]
     if anew is None or workload not in (None, maker):
         yield in_words(workload or maker, "the tolerations of the pod templates")
         return
-    tolerations = [to_json(each) for each in new.spec.tolerations if not _is_added(each)]
+    tolerations = [
+        to_json(each)
+        for each in new.spec.tolerations
+        if each.key not in _ADDED or each.toleration_seconds != _ADDED_SECONDS
+    ]
     template: JSON = {"spec": {"tolerations": tolerations}}
     spec: JSON = {"template": template}
     if group_kind(maker.api_version, maker.kind) == _JOB:
         template["metadata"] = {"labels": dict.fromkeys(_OF_ONE_JOB)}
         spec["selector"] = None
     yield maker.patch(merge={"spec": spec}, recreate=anew)
-
-
-def _is_added(toleration: Toleration) -> bool:
-    return toleration.key in _ADDED and toleration.toleration_seconds == 300

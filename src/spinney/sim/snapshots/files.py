@@ -80,7 +80,12 @@ def configuration_of(raw: JSON) -> SchedulerConfig | None:
     plugins = [_lowered(plugin) for tier in fields.get("tiers") or () for plugin in _lowered(tier).get("plugins") or ()]
     known = default_registry()
     options = tuple(
-        PluginOption(name, only_known(known.arguments_type(name), _text(plugin.get("arguments") or {})))
+        PluginOption(
+            name,
+            only_known(
+                known.arguments_type(name), {key: str(text) for key, text in (plugin.get("arguments") or {}).items()}
+            ),
+        )
         for plugin in plugins
         if (name := str(plugin.get("name"))) in known
     )
@@ -88,10 +93,6 @@ def configuration_of(raw: JSON) -> SchedulerConfig | None:
         return None
     chosen = tuple(name for name in actions if name in BUILT_IN_ACTIONS)
     return SchedulerConfig.kai_compat(explain=True, plugins=options, **({"actions": chosen} if chosen else {}))
-
-
-def _text(arguments: JSON) -> dict[str, str]:
-    return {str(key): str(value) for key, value in arguments.items()}
 
 
 def _lowered(value: Any) -> dict[str, Any]:
@@ -133,7 +134,8 @@ def read_snapshot(path: Path) -> ClusterSnapshot:
         raise UnreadableSnapshot(f"{path}: cannot be read: {error.strerror}") from error
     try:
         if raw.startswith(_GZIP):
-            return _from_bytes(_unzipped(raw, str(path)), str(path))
+            with gzip.open(io.BytesIO(raw)) as file:
+                return _from_bytes(_bounded(file, len(raw), str(path)), str(path))
         if raw.startswith(_ZIP):
             return _from_kai(raw, str(path))
         return _from_bytes(raw, str(path))
@@ -172,11 +174,6 @@ def _from_bytes(raw: bytes, source: str) -> ClusterSnapshot:
             f"{source}: holds no objects; expected the output of 'spinney snapshot', KAI's snapshot zip, or manifests"
         )
     return _assembled(iter(objects), ClusterSnapshot(source=source), source, by_hand=True)
-
-
-def _unzipped(raw: bytes, source: str) -> bytes:
-    with gzip.open(io.BytesIO(raw)) as file:
-        return _bounded(file, len(raw), source)
 
 
 def _bounded(file: IO[bytes] | gzip.GzipFile, size: int, source: str) -> bytes:

@@ -96,11 +96,12 @@ def _daemons(manifest: JSON, spec: JSON, nodes: Iterable[Node]) -> list[JSON]:
     template: JSON = spec.get("template") or {}
     pod_spec: JSON = template.get("spec") or {}
     tolerations = [*(pod_spec.get("tolerations") or ()), *_DAEMON_TOLERATIONS]
+    accepted = convert(tuple[Toleration, ...], tolerations)
     selector = (pod_spec.get("nodeSelector") or {}).items()
     pods = []
     for node in nodes:
         name = node.metadata.name
-        if not selector <= node.metadata.labels.items() or not tolerates(_tolerations(tolerations), node.spec.taints):
+        if not selector <= node.metadata.labels.items() or not tolerates(accepted, node.spec.taints):
             continue
         field = {"key": "metadata.name", "operator": "In", "values": [name]}
         required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
@@ -108,10 +109,6 @@ def _daemons(manifest: JSON, spec: JSON, nodes: Iterable[Node]) -> list[JSON]:
         own = {**pod_spec, "tolerations": tolerations, "affinity": {**(pod_spec.get("affinity") or {}), **affinity}}
         pods.append(_pod(manifest, name, template.get("metadata") or {}, own))
     return pods
-
-
-def _tolerations(written: list[JSON]) -> tuple[Toleration, ...]:
-    return convert(tuple[Toleration, ...], written)
 
 
 def _knative(manifest: JSON, spec: JSON) -> JSON:
