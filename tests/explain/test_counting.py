@@ -40,8 +40,8 @@ def test_node_counts_for_every_reason_of_that_filter() -> None:
 
 def test_examples_are_first_nodes_by_name() -> None:
     """Examples name the first nodes in the order of names, whatever their rows are."""
-    report = pod_report("default/p", NODES, [refused("NodeName", "other", "xxxx")], examples=2)
-    assert report.filters[0].reasons[0].examples == ("n0", "n1")
+    report = pod_report("default/p", NODES, [refused("NodeName", "other", "xxxx")])
+    assert report.filters[0].reasons[0].examples == ("n0", "n1", "n2")
 
 
 def test_smallest_change_is_on_the_node_that_lacks_least() -> None:

@@ -50,7 +50,6 @@ def test_kube_message_follows_kube_scheduler_grammar() -> None:
     """Reasons are counted, sorted as strings and joined as kube-scheduler does."""
     report = a_report(("node(s) had untolerated taint(s)", 2), ("Insufficient cpu", 3))
     assert kube_message(report) == ("0/5 nodes are available: 2 node(s) had untolerated taint(s), 3 Insufficient cpu.")
-    assert kube_message(report, "preemption: not helpful.").endswith("cpu. preemption: not helpful.")
 
 
 def test_kube_message_sorts_counts_as_text() -> None:

@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 
-from spinney.api.struct import Struct
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.filters import Candidate, FilterFramework
 from spinney.cluster.filters.framework import NODE_FILTERS
@@ -19,25 +18,17 @@ from spinney.cluster.statuses import WAITING
 from spinney.cluster.table import Mask
 from spinney.dashboard.board import Board
 from spinney.explain.domains import DomainTable, domain_reports
-from spinney.explain.reasons import Shortage
+from spinney.explain.reasons import DomainReport
 from spinney.gangs.book import GangMembers
 from spinney.gangs.tree import GangKey, required_of_all
 
 _FILTERS: Final = FilterFramework(NODE_FILTERS)
 
 
-class DomainNeed(Struct, frozen=True, kw_only=True):
-    """How many of a gang's pods one domain has room for, and what it lacks for the others."""
+class DomainNeed(DomainReport, frozen=True, kw_only=True):
+    """How many of a gang's pods one domain has room for, what it lacks for the others, and where it is."""
 
     path: tuple[str, ...]
-    level: str
-    domain: str
-    nodes: int
-    fits: int
-    needed: int
-    shortages: tuple[Shortage, ...] = ()
-    possible: bool = True
-    """False: the domain is too small for the gang even when empty."""
 
 
 def domain_needs(board: Board, key: GangKey) -> tuple[DomainNeed, ...]:
@@ -100,16 +91,7 @@ def _reports(
     demands = [Demand(request.vector(width), len(alike), usable[request][rows]) for request, alike in kinds.items()]
     found = domain_reports(room, demands, _names(board, kinds))
     needs = [
-        DomainNeed(
-            path=path,
-            level=report.level,
-            domain=report.domain,
-            nodes=report.nodes,
-            fits=report.fits,
-            needed=report.needed,
-            shortages=report.shortages,
-            possible=report.possible,
-        )
+        DomainNeed(path=path, **{name: getattr(report, name) for name in report.__struct_fields__})
         for path, report in zip(domains, found, strict=True)
     ]
     return tuple(sorted(needs, key=lambda need: (-need.fits, not need.possible, need.path)))

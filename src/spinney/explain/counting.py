@@ -85,7 +85,6 @@ def pod_report(
     pre_filter: str | None = None,
     room: Room | None = None,
     alike: int = 1,
-    examples: int = EXAMPLES,
     describe: Describe = lambda _filter, _node: None,
 ) -> PodReport:
     """Count ``refusals``, given in filter order. With ``room`` the report also has the obstacles."""
@@ -99,7 +98,7 @@ def pod_report(
         refused = np.logical_or.reduce([refusal.nodes for refusal in group]) & remaining
         remaining &= ~refused
         if refused.any():
-            reasons = [_count(nodes, refusal, refused, hopeless, examples) for refusal in group]
+            reasons = [_count(nodes, refusal, refused, hopeless) for refusal in group]
             reports.append(
                 FilterReport(
                     filter=name,
@@ -128,9 +127,7 @@ def _obstacles(
     return obstacles(nodes, refusals, room, describe) if room is not None else ()
 
 
-def obstacles(
-    nodes: NodeNames, refusals: Sequence[Refusal], room: Room, describe: Describe = lambda _filter, _node: None
-) -> tuple[Obstacle, ...]:
+def obstacles(nodes: NodeNames, refusals: Sequence[Refusal], room: Room, describe: Describe) -> tuple[Obstacle, ...]:
     """Return an obstacle for each filter that is alone in the way on some node; resources first, then most nodes.
 
     ``refusals`` must come from filters that were all asked about all nodes, or a node may look nearer than it is.
@@ -177,11 +174,11 @@ def _by_filter(refusals: Sequence[Refusal]) -> list[tuple[str, list[Refusal]]]:
     return list(groups.items())
 
 
-def _count(nodes: NodeNames, refusal: Refusal, refused: Mask, hopeless: Mask, examples: int) -> ReasonCount:
+def _count(nodes: NodeNames, refusal: Refusal, refused: Mask, hopeless: Mask) -> ReasonCount:
     counted_here = refusal.nodes & refused
     return ReasonCount(
         reason=refusal.reason,
         nodes=nodes.count(counted_here),
-        examples=nodes.first(counted_here, examples),
+        examples=nodes.first(counted_here, EXAMPLES),
         unresolvable=nodes.count(counted_here & hopeless),
     )

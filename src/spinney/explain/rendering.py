@@ -39,7 +39,7 @@ _MAY: Final = {
 }
 
 
-def kube_message(report: PodReport, post_filter: str = "") -> str:
+def kube_message(report: PodReport) -> str:
     """Return kube-scheduler's text for a pod that fits nowhere: ``0/5 nodes are available: 5 Insufficient cpu.``."""
     if report.total_nodes == 0:
         return _NO_NODES
@@ -53,7 +53,7 @@ def kube_message(report: PodReport, post_filter: str = "") -> str:
                 counts[reason.reason] = counts.get(reason.reason, 0) + reason.nodes
         if counts:
             message += f" {', '.join(sorted(f'{count} {reason}' for reason, count in counts.items()))}."
-    return f"{message} {post_filter}" if post_filter else message
+    return message
 
 
 def condition_message(explanation: Explanation) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import yaml
 
 from spinney.api.struct import JSON
-from spinney.cli.installing.description import ChartSetting, Computed, Value, either, every
+from spinney.cli.installing.description import ChartSetting, Computed, Value, either, every, no
 
 NAMESPACE: Final = Computed(".Release.Namespace", lambda setting: setting.namespace)
 DEFINITIONS: Final[dict[str, str]] = {}
@@ -43,10 +43,10 @@ PULL_SECRETS: Final = _defined(
 # -- the operator's configuration --------------------------------------------------------------------------------------
 
 
-def own_certificate(setting: ChartSetting) -> bool:
-    """Tell whether cert-manager or a user provides the webhooks' certificate."""
-    certificate = setting.values["webhooks"]["certificate"]
-    return bool(certificate["secretName"] or certificate["certManager"]["enabled"])
+OWN_CERTIFICATE: Final = either(
+    Value("webhooks.certificate.secretName"), Value("webhooks.certificate.certManager.enabled")
+)
+"""Whether a user or cert-manager provides the webhooks' certificate."""
 
 
 def operator_configuration(setting: ChartSetting) -> JSON:
@@ -56,7 +56,7 @@ def operator_configuration(setting: ChartSetting) -> JSON:
         "kind": "OperatorConfiguration",
         **setting.values["config"],
     }
-    if own_certificate(setting):
+    if OWN_CERTIFICATE.of(setting):
         server = configuration.get("server") or {}
         webhooks = {**(server.get("webhooks") or {}), "certProvisionMode": "manual"}
         configuration["server"] = {**server, "webhooks": webhooks}
@@ -69,9 +69,6 @@ def _operator_text(setting: ChartSetting) -> str:
     return f"{_yaml(head)}\n{_yaml(written)}"
 
 
-OWN_CERTIFICATE: Final = Computed(
-    "or .Values.webhooks.certificate.secretName .Values.webhooks.certificate.certManager.enabled", own_certificate
-)
 OPERATOR_CONFIGURATION: Final = _defined(
     "operatorConfiguration",
     """{{- $config := deepCopy .Values.config -}}
@@ -137,11 +134,7 @@ CERTIFICATE_SECRET: Final = _defined(
     lambda setting: setting.values["webhooks"]["certificate"]["secretName"] or "grove-webhook-server-cert",
 )
 SELF_SIGNED: Final = every(
-    Value("webhooks.certificate.certManager.enabled"),
-    Computed(
-        "not .Values.webhooks.certificate.certManager.issuerRef",
-        lambda setting: not setting.at("webhooks.certificate.certManager.issuerRef"),
-    ),
+    Value("webhooks.certificate.certManager.enabled"), no(Value("webhooks.certificate.certManager.issuerRef"))
 )
 
 DEPLOYS_OPERATOR: Final = Value("operator.enabled")
@@ -221,10 +214,7 @@ def has_rule(kind: str) -> Computed:
     return Computed(f'not (has "{kind}" (dig "without" list .Values.grouper.config))', holds)
 
 
-ASKS_FOR_NODES: Final = Computed(
-    'dig "provisioningRequests" "className" "" .Values.scheduler.config',
-    lambda setting: (setting.values["scheduler"]["config"].get("provisioningRequests") or {}).get("className") or "",
-)
+ASKS_FOR_NODES: Final = configured("provisioningRequests", "className", default="", of="scheduler.config")
 """The class of the ProvisioningRequests that the scheduler makes, if it makes some."""
 
 

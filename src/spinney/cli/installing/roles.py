@@ -18,19 +18,19 @@ def roles(backends: Iterable[type[SchedulerBackend]]) -> list[Description]:
     """Return the roles of every process; the operator's have the rights of these backends, where they are enabled."""
     rules = {
         OPERATOR: [
-            *_rules(rights.OPERATOR),
+            *rights.rules(rights.OPERATOR),
             *_when(computed.STARTUP_ORDER, [rights.TOKENS]),
             *_when(computed.MNNVL, [rights.MNNVL]),
             *_backends(backends),
         ],
         SCHEDULER: [
-            *_rules(rights.SCHEDULER),
+            *rights.rules(rights.SCHEDULER),
             *_when(computed.ASKS_FOR_NODES, rights.PROVISIONING),
             *(rule for kind, granted in rights.QUEUED.items() for rule in _when(computed.queues_kind(kind), granted)),
         ],
-        COSCHEDULER: _rules(rights.COSCHEDULER),
+        COSCHEDULER: rights.rules(rights.COSCHEDULER),
         GROUPER: [
-            *_rules(rights.GROUPER),
+            *rights.rules(rights.GROUPER),
             *_when(computed.TELLS_AT_CREATION, rights.TELLING),
             *_kinds(),
             *_backends(each for each in backends if each.name != ALWAYS_ENABLED),
@@ -76,12 +76,8 @@ def _kinds() -> list[Description]:
     return found
 
 
-def _when(condition: Condition, rights_: Iterable[Right]) -> list[Description]:
-    return [When(condition, rule) for rule in _rules(rights_)]
-
-
-def _rules(granted: Iterable[Right]) -> list[Description]:
-    return list(rights.rules(granted))
+def _when(condition: Condition, granted: Iterable[Right]) -> list[Description]:
+    return [When(condition, rule) for rule in rights.rules(granted)]
 
 
 def _one(granted: Iterable[Right], name: Description) -> list[Description]:
