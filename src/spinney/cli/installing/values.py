@@ -108,42 +108,36 @@ class WebhooksValues(_Part, frozen=True, kw_only=True):
     certificate: Certificate = Certificate()
 
 
-class ProcessValues(_Part, frozen=True, kw_only=True):
-    """What an installation adds to a process."""
+class PodValues(_Part, frozen=True, kw_only=True):
+    """What an installation adds to the pods of a process."""
 
     extra_args: list[str] = []
     extra_env: list[JSON] = []
     extra_volumes: list[JSON] = []
     extra_volume_mounts: list[JSON] = []
-    extra_rules: list[JSON] = []
     service_account_annotations: dict[str, str] = {}
 
 
-class OperatorValues(ProcessValues, frozen=True, kw_only=True):
+class OperatorValues(PodValues, frozen=True, kw_only=True):
     """The operator."""
 
+    extra_rules: list[JSON] = []
     enabled: bool = True
 
 
-class SchedulerValues(ProcessValues, frozen=True, kw_only=True):
+class SchedulerValues(PodValues, frozen=True, kw_only=True):
     """The session scheduler."""
 
+    extra_rules: list[JSON] = []
     config: JSON = {}
     verbosity: int = 1
     plugins_config_map: str = ""
 
 
-class CoschedulerValues(ProcessValues, frozen=True, kw_only=True):
-    """The coscheduler."""
+class OptionalValues(PodValues, frozen=True, kw_only=True):
+    """The coscheduler, or the grouper."""
 
-    enabled: bool = False
-    config: JSON = {}
-    verbosity: int = 1
-
-
-class GrouperValues(ProcessValues, frozen=True, kw_only=True):
-    """The grouper."""
-
+    extra_rules: list[JSON] = []
     enabled: bool = False
     config: JSON = {}
     verbosity: int = 1
@@ -155,17 +149,12 @@ class DashboardCertificate(_Part, frozen=True, kw_only=True):
     secret_name: str = ""
 
 
-class DashboardValues(_Part, frozen=True, kw_only=True):
+class DashboardValues(PodValues, frozen=True, kw_only=True):
     """The dashboard."""
 
     enabled: bool = False
     certificate: DashboardCertificate = DashboardCertificate()
     behind_proxy: bool = False
-    extra_args: list[str] = []
-    extra_env: list[JSON] = []
-    extra_volumes: list[JSON] = []
-    extra_volume_mounts: list[JSON] = []
-    service_account_annotations: dict[str, str] = {}
 
 
 class Values(_Part, frozen=True, kw_only=True):
@@ -188,8 +177,8 @@ class Values(_Part, frozen=True, kw_only=True):
     webhooks: WebhooksValues = WebhooksValues()
     operator: OperatorValues = OperatorValues()
     scheduler: SchedulerValues = SchedulerValues()
-    coscheduler: CoschedulerValues = CoschedulerValues()
-    grouper: GrouperValues = GrouperValues()
+    coscheduler: OptionalValues = OptionalValues()
+    grouper: OptionalValues = OptionalValues()
     dashboard: DashboardValues = DashboardValues()
     config: OperatorConfiguration = OperatorConfiguration()
 

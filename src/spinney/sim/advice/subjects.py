@@ -96,12 +96,13 @@ def find(
     ``queues`` are further queues that can be asked about: those that gangs name and that have no object.
     Raises :class:`UnknownSubject`, :class:`NoSuchSubject` or :class:`AmbiguousSubject`.
     """
-    if (made := _made_for(snapshot, text, namespace)) is not None:
+    kind, _, own = text.rpartition("/")
+    if kind and kind.lower() not in {*_WORDS, *_OTHER_WORDS} and (made := _made_for(snapshot, kind, own, namespace)):
         return made
-    if _is_workload(text):
-        if (pod := _pod_of(snapshot, text, namespace)) is not None:
+    if _is_workload(kind):
+        if (pod := _pod_of(snapshot, kind, own, namespace)) is not None:
             return pod
-        if said := _said_by_kueue(snapshot, text, namespace):
+        if said := _said_by_kueue(snapshot, kind, own, namespace):
             raise NoSuchSubject(f"{text} has no pods yet: Kueue has not admitted it: {said}")
         raise NoSuchSubject(
             f"{text} has no pods: it does not exist, or it is suspended, or its controller does not run; "
@@ -114,7 +115,7 @@ def find(
         known |= dict.fromkeys(AdviceSubject("queue", "", queue) for queue in queues)
     named = [each for each in known if each.name == name]
     here = [each for each in named if namespace is None or each.namespace in ("", namespace)]
-    if not here and not word and (pod := _pod_of(snapshot, name, namespace)) is not None:
+    if not here and not word and (pod := _pod_of(snapshot, "", name, namespace)) is not None:
         return pod
     if not here:
         raise NoSuchSubject(_not_found(snapshot, text, words, namespace=namespace, elsewhere=named))
@@ -126,23 +127,19 @@ def find(
     return distinct[0]
 
 
-def _said_by_kueue(snapshot: "ClusterSnapshot", text: str, namespace: str | None) -> str:
+def _said_by_kueue(snapshot: "ClusterSnapshot", kind: str, name: str, namespace: str | None) -> str:
     """Return what Kueue says of a workload that it has not admitted."""
     from spinney.api.kueue import WORKLOAD, Workload  # noqa: PLC0415 - shells that complete a name do not wait for it
     from spinney.sim.advice.gates import kueue_says_of  # noqa: PLC0415
 
-    kind, _, name = text.rpartition("/")
     return kueue_says_of(snapshot.of(WORKLOAD, Workload), kind, name, namespace)
 
 
-def _made_for(snapshot: "ClusterSnapshot", text: str, namespace: str | None) -> AdviceSubject | None:
+def _made_for(snapshot: "ClusterSnapshot", kind: str, name: str, namespace: str | None) -> AdviceSubject | None:
     """Return the gang that was made for a workload of a user's kind, such as ``job/train``; ``None`` if none was."""
     from spinney.api.podgang import PodGang  # noqa: PLC0415 - shells that complete a name do not wait for it
     from spinney.gangs.sources.podgang import workload  # noqa: PLC0415
 
-    kind, slash, name = text.rpartition("/")
-    if not slash or kind.lower() in _WORDS or kind.lower() in _OTHER_WORDS:
-        return None
     found = [
         AdviceSubject("podgang", gang.metadata.namespace or "", gang.metadata.name)
         for gang in snapshot.of(POD_GANG, PodGang)
@@ -150,13 +147,12 @@ def _made_for(snapshot: "ClusterSnapshot", text: str, namespace: str | None) -> 
     ]
     here = [each for each in found if namespace in (None, each.namespace)]
     if len(here) > 1:
-        raise AmbiguousSubject(text, here)
+        raise AmbiguousSubject(f"{kind}/{name}", here)
     return here[0] if here else None
 
 
-def _pod_of(snapshot: "ClusterSnapshot", text: str, namespace: str | None) -> AdviceSubject | None:
+def _pod_of(snapshot: "ClusterSnapshot", word: str, name: str, namespace: str | None) -> AdviceSubject | None:
     """Return a pod of a workload for which no gang was made, such as ``deployment/web``: the first that has no node."""
-    word, _, name = text.rpartition("/")
     kind = word.lower().split(".")[0].removesuffix("s")
     found = [
         (bool(pod.spec.node_name), AdviceSubject("pod", pod.metadata.namespace or "", pod.metadata.name))
@@ -179,13 +175,12 @@ def _belongs(pod: "Pod", kind: str, name: str) -> bool:
     return kind in ("", "deployment") and owner.kind == "ReplicaSet" and owner.name == of_template
 
 
-def _is_workload(text: str) -> bool:
-    """Tell whether a question is about a workload of a kind that gangs are made for, such as ``job/train``."""
+def _is_workload(word: str) -> bool:
+    """Tell whether a word means a kind of workload that gangs are made for, such as ``job``."""
     from spinney.grouping.loading import built_in  # noqa: PLC0415 - only where nothing else was found
 
-    word, slash, _ = text.rpartition("/")
     lowered = word.lower().split(".")[0]
-    if not slash or lowered in _WORDS or lowered in _OTHER_WORDS or lowered in _EITHER:
+    if not word or lowered in {*_WORDS, *_OTHER_WORDS, *_EITHER}:
         return False
     kinds = {kind.rpartition("/")[2].lower() for kind in built_in().watched()}
     return lowered in kinds or lowered.removesuffix("s") in kinds
