@@ -5,7 +5,8 @@ import numpy as np
 from spinney.api.core import Pod
 from spinney.cluster.filters import Candidate, ClusterView, FilterFramework
 from spinney.cluster.scores import ScoreFramework
-from spinney.explain import NodeNames, kube_message, pod_report
+from spinney.explain.counting import NodeNames, pod_report
+from spinney.explain.rendering import kube_message
 
 from .stock import Answer
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from spinney.cluster.filters.verdict import Refusal
 from spinney.cluster.table import Mask
-from spinney.explain import NodeNames
+from spinney.explain.counting import NodeNames
 
 
 def a_mask(marks: str) -> Mask:

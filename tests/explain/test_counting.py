@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spinney.explain import Room, pod_report
+from spinney.explain.counting import Room, pod_report
 
 from .builders import nodes_named, refused
 

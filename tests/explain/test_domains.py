@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.cluster.fitting import pods_held
-from spinney.explain import Demand, DomainTable, domain_reports, nearest_miss
+from spinney.cluster.fitting import Demand, pods_held
+from spinney.explain.domains import DomainTable, domain_reports, nearest_miss
 
 GPU = ["nvidia.com/gpu"]
 

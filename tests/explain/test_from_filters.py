@@ -7,16 +7,9 @@ from spinney.api.struct import JSON, convert
 from spinney.cluster.filters import Candidate, ClusterView, FilterFramework
 from spinney.cluster.requests import pod_requests
 from spinney.cluster.table import Holding, NodeTable
-from spinney.explain import (
-    Explanation,
-    NodeNames,
-    PodReport,
-    Room,
-    as_text,
-    condition_message,
-    kube_message,
-    pod_report,
-)
+from spinney.explain.counting import NodeNames, Room, pod_report
+from spinney.explain.reasons import Explanation, PodReport
+from spinney.explain.rendering import as_text, condition_message, kube_message
 
 
 def a_node(name: str, gpus: int = 8, cpu: str = "16", **spec: object) -> Node:

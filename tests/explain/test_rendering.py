@@ -5,7 +5,7 @@ import json
 import msgspec
 
 from spinney.api.struct import encode
-from spinney.explain import (
+from spinney.explain.reasons import (
     DomainReport,
     Explanation,
     FilterReport,
@@ -16,11 +16,8 @@ from spinney.explain import (
     ScenarioCount,
     Shortage,
     VictimReport,
-    as_text,
-    condition_message,
-    event_message,
-    kube_message,
 )
+from spinney.explain.rendering import as_text, condition_message, event_message, kube_message
 
 
 def a_report(*counts: tuple[str, int], total: int = 5) -> PodReport:

@@ -5,7 +5,8 @@ import pytest
 
 from spinney.api.affinity import Taint
 from spinney.api.core import NodeSpec
-from spinney.explain import Explanation, as_text
+from spinney.explain.reasons import Explanation
+from spinney.explain.rendering import as_text
 from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.fairshare import GPU, NO_BOUND, Amounts, QueueInfo

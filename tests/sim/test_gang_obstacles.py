@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from spinney.api.struct import JSON, to_json
-from spinney.explain import as_text
+from spinney.explain.rendering import as_text
 from spinney.gangs.tree import Member
 from spinney.runtime import Runtime
 from spinney.scheduler import NodeInfo, NodeSet, Plugin, PodGroupInfo, PodInfo, Session

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from spinney.api.events import Event, EventSource, ObjectReference
 from spinney.api.meta import ObjectMeta
 from spinney.cli import main
-from spinney.explain import Explanation, QueueReport
+from spinney.explain.reasons import Explanation, QueueReport
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.process.endpoint import RefusedGang
 from spinney.sim import Cluster

@@ -16,15 +16,15 @@ import pytest
 from spinney.api.labels import EXPECTED_DURATION
 from spinney.api.merge_patch import merge
 from spinney.api.struct import JSON, to_json
-from spinney.explain import as_text
+from spinney.explain.rendering import as_text
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.sim import Cluster
 from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.subjects import find
 from spinney.sim.embedded.shapes import BLOCK, RACK, topology_binding
-from spinney.sim.remedies import Findings, Remedy, remedies
-from spinney.sim.remedies.change import Maker, maker_of
+from spinney.sim.remedies.change import Maker, Remedy, maker_of
+from spinney.sim.remedies.search import Findings, remedies
 from spinney.sim.remedies.trial import progress
 from spinney.sim.snapshots.snapshot import BY_NAME, ClusterSnapshot, identity, projected
 from spinney.sim.whatif.simulation import Simulation

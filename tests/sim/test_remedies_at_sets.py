@@ -15,7 +15,7 @@ from spinney.runtime import run_virtual
 from spinney.server.patches.json import apply_json_patch
 from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.subjects import find
-from spinney.sim.remedies import Remedy
+from spinney.sim.remedies.change import Remedy
 from spinney.sim.snapshots.snapshot import take
 from tests.sim.waiting_clusters import a_small_cluster
 

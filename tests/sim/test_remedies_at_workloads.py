@@ -20,7 +20,7 @@ from spinney.runtime import Runtime, run_virtual
 from spinney.sim import Cluster
 from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.subjects import find
-from spinney.sim.remedies import Remedy
+from spinney.sim.remedies.change import Remedy
 from spinney.sim.snapshots.snapshot import take
 from spinney.workloads.objects import DEPLOYMENT, JOB, STATEFUL_SET
 from tests.sim.waiting_clusters import a_small_cluster

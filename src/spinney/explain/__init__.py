@@ -5,48 +5,8 @@ This room knows no scheduler. A scheduler hands over the masks of its filters an
 :mod:`~spinney.explain.rendering` writes those as text, a condition or an event.
 """
 
-from spinney.cluster.fitting import Demand
 from spinney.explain.counting import NodeNames, Room, pod_report
-from spinney.explain.domains import DomainTable, domain_reports, nearest_miss
-from spinney.explain.reasons import (
-    DomainReport,
-    Explanation,
-    FilterReport,
-    Obstacle,
-    PodReport,
-    QueueReport,
-    ReasonCount,
-    ScenarioCount,
-    Shortage,
-    VictimReport,
-)
-from spinney.explain.rendering import (
-    as_text,
-    condition_message,
-    event_message,
-    kube_message,
-)
+from spinney.explain.reasons import Explanation
+from spinney.explain.rendering import as_text
 
-__all__ = [
-    "Demand",
-    "DomainReport",
-    "DomainTable",
-    "Explanation",
-    "FilterReport",
-    "NodeNames",
-    "Obstacle",
-    "PodReport",
-    "QueueReport",
-    "ReasonCount",
-    "Room",
-    "ScenarioCount",
-    "Shortage",
-    "VictimReport",
-    "as_text",
-    "condition_message",
-    "domain_reports",
-    "event_message",
-    "kube_message",
-    "nearest_miss",
-    "pod_report",
-]
+__all__ = ["Explanation", "NodeNames", "Room", "as_text", "pod_report"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spinney.sim.cases import read_cases
+from spinney.sim.cases.reading import read_cases
 from spinney.sim.cases.running import run_case
 from spinney.sim.cases.scheduling import SessionScheduler
 

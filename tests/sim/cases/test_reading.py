@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from spinney.api.struct import JSON
-from spinney.sim.cases import InvalidCase, read_cases
+from spinney.sim.cases.reading import InvalidCase, read_cases
 from tests.sim.cases.builders import a_case, a_job, a_node, a_queue, a_task
 
 

@@ -26,7 +26,7 @@ from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.framework.plugin import UnknownPlugin
 from spinney.sim.policies.faults import PolicyFaults, watching
-from spinney.sim.remedies import Remedy
+from spinney.sim.remedies.change import Remedy
 from spinney.sim.remedies.search import nodes_to_add
 from spinney.sim.snapshots.expanding import (
     DEFAULT_SCHEDULER,

@@ -18,8 +18,8 @@ from spinney.cli.running import in_one_line
 from spinney.cli.settings.session import PluginText, node_groups_in, scheduler_settings, session_policies
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import coloured, echo, print_data, progress
-from spinney.explain import as_text
 from spinney.explain.amounts import counted, first_few
+from spinney.explain.rendering import as_text
 from spinney.gangs.tree import GangKey
 from spinney.kube.errors import Forbidden
 from spinney.runtime import Runtime, collection_held_off
@@ -33,7 +33,7 @@ from spinney.sim.advice.suspended_workloads import SuspendedSubject, suspended_w
 from spinney.sim.overview.history import eviction_events
 from spinney.sim.overview.queue_table import QueueLine
 from spinney.sim.policies.files import with_policies
-from spinney.sim.remedies import Remedy
+from spinney.sim.remedies.change import Remedy
 from spinney.sim.snapshots.expanding import InvalidWorkload
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 from spinney.sim.whatif.simulation import matching_profile

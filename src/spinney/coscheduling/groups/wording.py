@@ -5,7 +5,8 @@ import numpy as np
 from spinney.cluster.filters import FilterResult
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.table import NodeTable
-from spinney.explain import NodeNames, kube_message, pod_report
+from spinney.explain.counting import NodeNames, pod_report
+from spinney.explain.rendering import kube_message
 
 
 def nodes_counted(record: PodRecord, table: NodeTable, found: FilterResult) -> str:

@@ -17,17 +17,10 @@ from spinney.cluster.journal import Rows
 from spinney.cluster.ledger import Ledger
 from spinney.cluster.resources import GPU, Vector
 from spinney.cluster.table import Mask, Matrix
-from spinney.explain import (
-    DomainReport,
-    DomainTable,
-    NodeNames,
-    PodReport,
-    Room,
-    domain_reports,
-    pod_report,
-)
 from spinney.explain.amounts import amount
-from spinney.explain.counting import RESOURCES_FILTER
+from spinney.explain.counting import RESOURCES_FILTER, NodeNames, Room, pod_report
+from spinney.explain.domains import DomainTable, domain_reports
+from spinney.explain.reasons import DomainReport, PodReport
 from spinney.gangs.tree import GroupSet, Member
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo

@@ -10,12 +10,7 @@ from typing import Final
 
 import msgspec
 
-from spinney.explain import (
-    Explanation,
-    FilterReport,
-    PodReport,
-    QueueReport,
-)
+from spinney.explain.reasons import Explanation, FilterReport, PodReport, QueueReport
 from spinney.gangs.sources import bare, podgang
 from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.reporting.pods import SCHEDULER_ERROR

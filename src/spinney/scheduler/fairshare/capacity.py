@@ -10,7 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from spinney.api.kai import QueueDetails
-from spinney.explain import QueueReport
+from spinney.explain.reasons import QueueReport
 from spinney.scheduler.fairshare.amounts import NAMES, UNITS, ZERO, Amounts
 from spinney.scheduler.fairshare.books import QueueBook, QueueBooks
 

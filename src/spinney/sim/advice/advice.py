@@ -21,8 +21,8 @@ from spinney.api.labels import PART_OF, POD_CLIQUE
 from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang
 from spinney.cluster.pods import PodKey, PodRecord
-from spinney.explain import condition_message
 from spinney.explain.amounts import counted, listed
+from spinney.explain.rendering import condition_message
 from spinney.gangs.membership import membership
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
@@ -36,8 +36,8 @@ from spinney.sim.advice.subjects import AdviceSubject
 from spinney.sim.overview import history as history_of
 from spinney.sim.overview.history import Said
 from spinney.sim.overview.queue_table import QueueLine, queue_lines
-from spinney.sim.remedies import Findings, remedies
 from spinney.sim.remedies.node_groups import AddableNodes
+from spinney.sim.remedies.search import Findings, remedies
 from spinney.sim.remedies.trial import Fate, progress
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 from spinney.sim.whatif.outcomes import CycleOutcome

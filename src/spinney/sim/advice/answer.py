@@ -8,10 +8,10 @@ import msgspec
 from spinney.api.struct import Struct
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import TERMINAL, PodStatus
-from spinney.explain import Explanation
 from spinney.explain.amounts import counted, listed
+from spinney.explain.reasons import Explanation
 from spinney.sim.overview.queue_table import QueueLine
-from spinney.sim.remedies import Remedy
+from spinney.sim.remedies.change import Remedy
 
 STARTS_ANYWAY: Final = "it starts without a change, once the schedulers have done what they are about to do"
 WORST_FIRST: Final = ("pending", "gated", "placeable", "terminating", "starting", "running", "ended", "empty")

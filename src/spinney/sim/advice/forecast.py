@@ -12,8 +12,8 @@ from spinney.api.core import Pod
 from spinney.api.durations import format_duration
 from spinney.api.labels import GROUPED
 from spinney.cluster.pods import PodKey, PodRecord
-from spinney.explain import Explanation
 from spinney.explain.amounts import counted, listed
+from spinney.explain.reasons import Explanation
 from spinney.gangs.tree import GangKey
 from spinney.grouping.selecting import foreign_group
 from spinney.scheduler.process.endpoint import RefusedGang

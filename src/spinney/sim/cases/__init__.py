@@ -5,8 +5,3 @@ A case describes nodes, queues and jobs, which actions run for how many rounds, 
 :mod:`.running` runs its sessions and folds each one's outcome into the next, :mod:`.comparing` finds the differences,
 and :mod:`.reporting` prints them.
 """
-
-from spinney.sim.cases.format import Case
-from spinney.sim.cases.reading import CaseFile, InvalidCase, read_cases
-
-__all__ = ["Case", "CaseFile", "InvalidCase", "read_cases"]

@@ -29,7 +29,7 @@ from spinney.api.struct import JSON
 from spinney.cluster.pods import PodKey
 from spinney.cluster.resources import GPU_NAME
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, WAITING
-from spinney.explain import as_text
+from spinney.explain.rendering import as_text
 from spinney.gangs.tree import GangKey
 from spinney.kube.keys import key_of
 from spinney.nodes import ClusterSpec

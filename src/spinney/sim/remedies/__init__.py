@@ -5,8 +5,3 @@ nodes, ...). Each is pulled on a copy of the snapshot, and the production schedu
 gang start is returned, as small as it was found to be, with its price. Where no lever is enough alone, those that are
 enough together are returned as the steps of one remedy.
 """
-
-from spinney.sim.remedies.change import Remedy
-from spinney.sim.remedies.search import Findings, remedies
-
-__all__ = ["Findings", "Remedy", "remedies"]

@@ -12,7 +12,7 @@ from spinney.api.podgang import POD_GANG, PodGang
 from spinney.cluster.filters.taint_toleration import tolerates
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import WAITING
-from spinney.explain import Explanation
+from spinney.explain.reasons import Explanation
 from spinney.gangs.tree import Gang, GangKey, Member
 from spinney.scheduler.topology.levels import TopologyLevels
 from spinney.sim.remedies.at_sources import pod_gang_of

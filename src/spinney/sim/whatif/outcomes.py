@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from spinney.cluster.pods import PodKey
-from spinney.explain import Explanation
+from spinney.explain.reasons import Explanation
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.results import CycleResult, Eviction
 

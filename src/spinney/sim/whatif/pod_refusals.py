@@ -22,9 +22,10 @@ from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.framework.points import CycleState
 from spinney.coscheduling.groups.book import Groups, membership
 from spinney.coscheduling.groups.group import Group
-from spinney.explain import Explanation, NodeNames, Obstacle, PodReport, Room, kube_message, pod_report
 from spinney.explain.amounts import too_large
-from spinney.explain.counting import RESOURCES_FILTER
+from spinney.explain.counting import RESOURCES_FILTER, NodeNames, Room, pod_report
+from spinney.explain.reasons import Explanation, Obstacle, PodReport
+from spinney.explain.rendering import kube_message
 from spinney.gangs.intake import ClusterIntake
 from spinney.gangs.sources import bare
 from spinney.gangs.tree import GangKey
