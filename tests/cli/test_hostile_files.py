@@ -192,7 +192,7 @@ def test_there_is_one_way_to_print() -> None:
     assert found == {
         "__init__.py",  # an empty line
         "bodies/completion.py",  # what click wrote for a shell
-        "commands/version.py",
+        "commands/shell.py",
         "options.py",  # that a command is being loaded
         "kubectl_completing.py",  # words that were looked at when they were found
         "terminal/output.py",
