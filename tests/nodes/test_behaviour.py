@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from spinney.nodes.behaviour import InvalidAnnotation, Latencies, PodTimings, behaviour_of
+from spinney.nodes.behaviour import InvalidAnnotation, PodTimings, behaviour_of
 from spinney.nodes.spec import PodTimes
 
 IMMEDIATE = PodTimes()
@@ -14,7 +14,7 @@ IMMEDIATE = PodTimes()
 def drawn(times: PodTimes = IMMEDIATE, /, **annotations: str) -> PodTimings:
     """Draw the behaviour of a pod with annotations ``spinney.dev/<name>``."""
     named = {f"spinney.dev/{name.replace('_', '-')}": text for name, text in annotations.items()}
-    return behaviour_of(named, Latencies.of(times), Random(1))
+    return behaviour_of(named, times, Random(1))
 
 
 def test_by_default_a_pod_runs_for_ever_at_once() -> None:

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from spinney.nodes.latency import InvalidLatency, Latency
+from spinney.nodes.spec import InvalidLatency, Latency
 
 
 def test_a_fixed_latency_is_always_the_same_and_draws_nothing() -> None:

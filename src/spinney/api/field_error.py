@@ -37,31 +37,22 @@ class FieldPath:
 
 
 class FaultKind(Enum):
-    """What is wrong with a field."""
+    """What is wrong with a field; the value is how messages begin."""
 
-    REQUIRED = "Required"
-    INVALID = "Invalid"
-    DUPLICATE = "Duplicate"
-    NOT_SUPPORTED = "NotSupported"
+    REQUIRED = "Required value"
+    INVALID = "Invalid value"
+    DUPLICATE = "Duplicate value"
+    NOT_SUPPORTED = "Unsupported value"
     FORBIDDEN = "Forbidden"
-    NOT_FOUND = "NotFound"
-    TOO_LONG = "TooLong"
+    NOT_FOUND = "Not found"
+    TOO_LONG = "Too long"
 
     @property
     def cause(self) -> str:
         """Return the reason a ``Status`` gives for a fault of this kind."""
-        return f"FieldValue{self.value}"
+        return f"FieldValue{self.name.title().replace('_', '')}"
 
 
-_PHRASES = {
-    FaultKind.REQUIRED: "Required value",
-    FaultKind.INVALID: "Invalid value",
-    FaultKind.DUPLICATE: "Duplicate value",
-    FaultKind.NOT_SUPPORTED: "Unsupported value",
-    FaultKind.FORBIDDEN: "Forbidden",
-    FaultKind.NOT_FOUND: "Not found",
-    FaultKind.TOO_LONG: "Too long",
-}
 _SHOWN: Final = 256  # characters of a value that a message shows
 # Kinds whose value says nothing a reader needs: it is absent, or the field must not be there at all.
 _WITHOUT_VALUE = frozenset({FaultKind.REQUIRED, FaultKind.FORBIDDEN, FaultKind.TOO_LONG})
@@ -84,7 +75,7 @@ class FieldError:
     def text(self) -> str:
         """What is wrong, without the path."""
         value = "" if self.kind in _WITHOUT_VALUE else f": {shown(self.value)}"
-        return f"{_PHRASES[self.kind]}{value}{f': {self.message}' if self.message else ''}"
+        return f"{self.kind.value}{value}{f': {self.message}' if self.message else ''}"
 
     def __str__(self) -> str:
         return f"{self.path}: {self.text}"

@@ -51,9 +51,8 @@ class ExecPlugin:
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         if config.api_version not in VERSIONS:
-            raise ConfigurationError(
-                f"credential plugin {config.command!r} asks for apiVersion {config.api_version!r}; "
-                f"supported are {' and '.join(VERSIONS)}"
+            raise _unusable(
+                config, f"asks for apiVersion {config.api_version!r}; supported are {' and '.join(VERSIONS)}"
             )
         self._config = config
         self._runtime = runtime
@@ -105,34 +104,29 @@ class ExecPlugin:
             )
         except OSError as problem:
             hint = f"\n{config.install_hint}" if config.install_hint else ""
-            raise ConfigurationError(
-                f"credential plugin {config.command!r} cannot be run: {problem.strerror}{hint}"
-            ) from problem
+            raise _unusable(config, f"cannot be run: {problem.strerror}{hint}") from problem
         try:
             async with asyncio.timeout(None if interactive else PLUGIN_SECONDS):
                 out, err = await process.communicate()
         except TimeoutError as problem:
-            raise ConfigurationError(
-                f"credential plugin {config.command!r} did not answer within {PLUGIN_SECONDS:.0f} s"
-            ) from problem
+            raise _unusable(config, f"did not answer within {PLUGIN_SECONDS:.0f} s") from problem
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
         if process.returncode:
             said = (err or b"").decode("utf-8", "replace").strip()[-500:]
-            raise ConfigurationError(
-                f"credential plugin {config.command!r} failed with exit code {process.returncode}: {said}"
-            )
+            raise _unusable(config, f"failed with exit code {process.returncode}: {said}")
         return out
 
     def _is_interactive(self) -> bool:
         available = sys.stdin is not None and sys.stdin.isatty()
         mode = self._config.interactive_mode or "IfAvailable"
         if mode == "Always" and not available:
-            raise ConfigurationError(
-                f"credential plugin {self._config.command!r} has interactiveMode Always, but standard input is not a "
-                "terminal; log in from a terminal first, or use another user"
+            raise _unusable(
+                self._config,
+                "has interactiveMode Always, but standard input is not a terminal; log in from a terminal first, or "
+                "use another user",
             )
         return available and mode != "Never"
 
@@ -141,30 +135,25 @@ def _status(config: ExecConfig, answer: bytes) -> _Status:
     try:
         credential = msgspec.json.decode(answer, type=_ExecCredential)
     except msgspec.DecodeError as problem:
-        raise ConfigurationError(
-            f"credential plugin {config.command!r} did not print an ExecCredential: {problem}"
-        ) from problem
+        raise _unusable(config, f"did not print an ExecCredential: {problem}") from problem
     if credential.kind != "ExecCredential" or credential.api_version != config.api_version:
-        raise ConfigurationError(
-            f"credential plugin {config.command!r} printed {credential.api_version} {credential.kind}; "
-            f"expected {config.api_version} ExecCredential"
-        )
+        printed = f"{credential.api_version} {credential.kind}"
+        raise _unusable(config, f"printed {printed}; expected {config.api_version} ExecCredential")
     if credential.status is None:
-        raise ConfigurationError(f"credential plugin {config.command!r} printed an ExecCredential without status")
+        raise _unusable(config, "printed an ExecCredential without status")
     return credential.status
 
 
 def _credential(config: ExecConfig, status: _Status, base: Credential) -> Credential:
     if bool(status.client_certificate_data) != bool(status.client_key_data):
-        raise ConfigurationError(
-            f"credential plugin {config.command!r} printed one of clientCertificateData and clientKeyData; "
-            "expected both or neither"
-        )
+        raise _unusable(config, "printed one of clientCertificateData and clientKeyData; expected both or neither")
     if not status.token and not status.client_certificate_data:
-        raise ConfigurationError(
-            f"credential plugin {config.command!r} printed neither a token nor a client certificate"
-        )
+        raise _unusable(config, "printed neither a token nor a client certificate")
     if status.client_certificate_data:
         certificate = ClientCertificate(status.client_certificate_data.encode(), status.client_key_data.encode())
         base = Credential(base.headers, certificate)
     return base.carrying(bearer(status.token)) if status.token else base
+
+
+def _unusable(config: ExecConfig, why: str) -> ConfigurationError:
+    return ConfigurationError(f"credential plugin {config.command!r} {why}")

@@ -160,7 +160,7 @@ def in_home(path: Path | str) -> Path:
 def read_kubeconfig(paths: Iterable[Path]) -> Kubeconfig:
     """Read and merge kubeconfig files; at least one must exist."""
     paths = list(paths)
-    files = [_read(path) for path in paths if path.is_file()]
+    files = [(_read(path), path.resolve().parent) for path in paths if path.is_file()]
     if not files:
         raise ConfigurationError(
             f"no kubeconfig found at {', '.join(map(str, paths))}; set KUBECONFIG or pass the path of one"
@@ -168,14 +168,14 @@ def read_kubeconfig(paths: Iterable[Path]) -> Kubeconfig:
     clusters: dict[str, ClusterEntry] = {}
     users: dict[str, UserEntry] = {}
     contexts: dict[str, ContextEntry] = {}
-    for file in files:
+    for file, directory in files:
         for cluster in file.clusters or ():
-            clusters.setdefault(cluster.name, cluster.cluster or ClusterEntry())
+            clusters.setdefault(cluster.name, _anchored_cluster(cluster.cluster or ClusterEntry(), directory))
         for user in file.users or ():
-            users.setdefault(user.name, user.user or UserEntry())
+            users.setdefault(user.name, _anchored_user(user.user or UserEntry(), directory))
         for context in file.contexts or ():
             contexts.setdefault(context.name, context.context or ContextEntry())
-    current = next((file.current_context for file in files if file.current_context), "")
+    current = next((file.current_context for file, _ in files if file.current_context), "")
     return Kubeconfig(current, clusters, users, contexts)
 
 
@@ -197,48 +197,34 @@ def data_or_file(data: str, path: str, *, what: str) -> bytes | None:
 def _read(path: Path) -> _File:
     try:
         content = yaml_text.load(path.read_text(encoding="utf-8")) or {}
-        file = msgspec.convert(content, type=_File)
+        return msgspec.convert(content, type=_File)
     except (yaml.YAMLError, msgspec.ValidationError, UnicodeDecodeError) as problem:
         raise ConfigurationError(f"kubeconfig {path} cannot be understood: {problem}") from problem
     except OSError as problem:
         raise ConfigurationError(f"kubeconfig {path} cannot be read: {problem.strerror}") from problem
-    return _anchored(file, path.resolve().parent)
 
 
-def _anchored(file: _File, directory: Path) -> _File:
-    """Return the file with its relative paths made absolute."""
+def _anchored_cluster(cluster: ClusterEntry, directory: Path) -> ClusterEntry:
+    authority = _anchored(cluster.certificate_authority, directory)
+    return msgspec.structs.replace(cluster, certificate_authority=authority)
 
-    def anchor(path: str) -> str:
-        return str(directory / path) if path else ""
 
-    def cluster(named: _NamedCluster) -> _NamedCluster:
-        if named.cluster is None:
-            return named
-        authority = anchor(named.cluster.certificate_authority)
-        return msgspec.structs.replace(
-            named, cluster=msgspec.structs.replace(named.cluster, certificate_authority=authority)
-        )
-
-    def user(named: _NamedUser) -> _NamedUser:
-        if named.user is None:
-            return named
-        plugin = named.user.exec
-        if plugin is not None and os.sep in plugin.command:
-            plugin = msgspec.structs.replace(plugin, command=anchor(plugin.command))
-        anchored = msgspec.structs.replace(
-            named.user,
-            client_certificate=anchor(named.user.client_certificate),
-            client_key=anchor(named.user.client_key),
-            token_file=anchor(named.user.token_file),
-            exec=plugin,
-        )
-        return msgspec.structs.replace(named, user=anchored)
-
+def _anchored_user(user: UserEntry, directory: Path) -> UserEntry:
+    plugin = user.exec
+    if plugin is not None and os.sep in plugin.command:
+        plugin = msgspec.structs.replace(plugin, command=_anchored(plugin.command, directory))
     return msgspec.structs.replace(
-        file,
-        clusters=tuple(map(cluster, file.clusters or ())),
-        users=tuple(map(user, file.users or ())),
+        user,
+        client_certificate=_anchored(user.client_certificate, directory),
+        client_key=_anchored(user.client_key, directory),
+        token_file=_anchored(user.token_file, directory),
+        exec=plugin,
     )
+
+
+def _anchored(path: str, directory: Path) -> str:
+    """Return a path that stands in a file of ``directory`` as an absolute one."""
+    return str(directory / path) if path else ""
 
 
 def _named(parts: Mapping[str, Any], name: str, what: str) -> Any:

@@ -20,38 +20,17 @@ After an exit the pod's restart policy decides, and the same times run again.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from random import Random
 
-from spinney.nodes.latency import InvalidLatency, Latency
-from spinney.nodes.spec import PodTimes
+from spinney.nodes.spec import InvalidLatency, Latency, PodTimes
 
 PREFIX = "spinney.dev/"
+_latency = lru_cache(maxsize=1024)(Latency.parse)  # pods of one kind say the same
 
 
 class InvalidAnnotation(ValueError):
     """An annotation of this room that cannot be understood; the message names it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Latencies:
-    """The latencies of a cluster, parsed."""
-
-    start: Latency
-    init: Latency
-    ready: Latency
-    stop: Latency
-    restart_back_off: Latency
-
-    @classmethod
-    def of(cls, spec: PodTimes) -> "Latencies":
-        """Parse the latencies of a cluster description."""
-        return cls(
-            start=Latency.parse(spec.start),
-            init=Latency.parse(spec.init),
-            ready=Latency.parse(spec.ready),
-            stop=Latency.parse(spec.stop),
-            restart_back_off=Latency.parse(spec.restart_back_off),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +46,7 @@ class PodTimings:
     restart_back_off: timedelta
 
 
-def behaviour_of(annotations: Mapping[str, str], times: Latencies, random: Random) -> PodTimings:
+def behaviour_of(annotations: Mapping[str, str], times: PodTimes, random: Random) -> PodTimings:
     """Draw the behaviour of a pod; raises :class:`InvalidAnnotation`."""
     ends = {name: _time(annotations, name, None, random) for name in ("complete-after", "fail-after")}
     runs_for = min((time for time in ends.values() if time is not None), default=None)
@@ -81,16 +60,14 @@ def behaviour_of(annotations: Mapping[str, str], times: Latencies, random: Rando
         stop=_time(annotations, "stop-takes", times.stop, random) or timedelta(),
         runs_for=runs_for,
         exit_code=_exit_code(annotations, default=1 if fails else 0),
-        restart_back_off=times.restart_back_off.draw(random),
+        restart_back_off=_latency(times.restart_back_off).draw(random),
     )
 
 
-def _time(annotations: Mapping[str, str], name: str, default: Latency | None, random: Random) -> timedelta | None:
-    text = annotations.get(PREFIX + name)
-    if text is None:
-        return default.draw(random) if default is not None else None
+def _time(annotations: Mapping[str, str], name: str, default: str | None, random: Random) -> timedelta | None:
+    text = annotations.get(PREFIX + name, default)
     try:
-        return Latency.parse(text).draw(random)
+        return None if text is None else _latency(text).draw(random)
     except InvalidLatency as fault:
         raise InvalidAnnotation(f"annotation {PREFIX}{name}: {fault}") from fault
 

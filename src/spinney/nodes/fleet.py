@@ -19,7 +19,6 @@ from spinney.kube.errors import AlreadyExists, Conflict, TooManyRequests
 from spinney.kube.keys import key_of
 from spinney.kube.reconciling import unless_gone, write_each
 from spinney.kube.retrying import Backoff
-from spinney.nodes.behaviour import Latencies
 from spinney.nodes.heartbeats import LEASE_NAMESPACE, Heart
 from spinney.nodes.kubelet import Kubelets
 from spinney.nodes.node import (
@@ -55,7 +54,7 @@ class Fleet:
         self._initial = spec.expanded()
         self._numbered = 0
         self._heart = Heart(client, self._nodes, spec.heartbeats, runtime)
-        self._kubelets = Kubelets(client, self._nodes, Latencies.of(spec.pods), runtime)
+        self._kubelets = Kubelets(client, self._nodes, spec.pods, runtime)
         self._ready = asyncio.Event()
 
     @property

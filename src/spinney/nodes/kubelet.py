@@ -21,10 +21,11 @@ from spinney.kube.errors import NotFound
 from spinney.kube.keys import Key
 from spinney.kube.reconciling import unless_gone
 from spinney.nodes.admission import NODE_AFFINITY, Rejection, admit
-from spinney.nodes.behaviour import InvalidAnnotation, Latencies, behaviour_of
+from spinney.nodes.behaviour import InvalidAnnotation, behaviour_of
 from spinney.nodes.lifecycle import PodStage, adopt, advance, begin, lose_touch
 from spinney.nodes.node import Addresses, SimulatedNode, Tenant, failure_taint
 from spinney.nodes.pods import BoundPod, Clique, evicted_at, pod_requests
+from spinney.nodes.spec import PodTimes
 from spinney.nodes.startup import InvalidStartup, Parent, is_startup, parents
 from spinney.nodes.status import rejected_patch, running_patch, stopped_patch, unready_patch
 from spinney.runtime import Runtime
@@ -44,7 +45,7 @@ class Kubelets:
         self,
         client: Client,
         nodes: Mapping[str, SimulatedNode],
-        times: Latencies,
+        times: PodTimes,
         runtime: Runtime,
     ) -> None:
         self._client = client
@@ -113,9 +114,7 @@ class Kubelets:
         node = self._nodes.get(pod.spec.node_name) if pod is not None else None
         if pod is not None and node is None and pod.spec.node_name in self._scrapped:
             # A scheduler that did not know yet has bound it; a cluster's pod garbage collection takes it away.
-            await unless_gone(
-                self._client.delete(POD, key.name, key.namespace, grace_period_seconds=0, uid=pod.metadata.uid)
-            )
+            await self._delete(pod, grace_period_seconds=0)
             return None
         if pod is None or node is None:
             return None
@@ -157,7 +156,7 @@ class Kubelets:
         if pod.terminal or pod.metadata.deletion_timestamp is not None or leaves is None or leaves > now:
             return self._at(leaves if leaves is not None and leaves > now else None)
         log.info("pod evicted from a failed node", pod=str(key), node=node.name)
-        await unless_gone(self._client.delete(POD, key.name, key.namespace, uid=pod.metadata.uid))
+        await self._delete(pod)
         return None
 
     def _at(self, moment: datetime | None) -> Requeue | None:
@@ -180,12 +179,7 @@ class Kubelets:
             tenant = Tenant(wanted, run, reported=run.appearance)
         else:
             rejection = admit(
-                pod,
-                wanted,
-                node=node.name,
-                labels=node.labels,
-                allocatable=node.allocatable,
-                used=node.used,
+                pod, wanted, node=node.name, labels=node.labels, allocatable=node.allocatable, used=node.used
             )
             if rejection is not None:
                 return rejection
@@ -227,7 +221,13 @@ class Kubelets:
             await self._write(key, stopped_patch(pod, now=self._runtime.clock.now()))
         if pod.metadata.finalizers and pod.metadata.deletion_grace_period_seconds == 0:
             return  # all that is left is the finalizers' owners' to do
-        deletion = self._client.delete(POD, key.name, key.namespace, grace_period_seconds=0, uid=pod.metadata.uid)
+        await self._delete(pod, grace_period_seconds=0)
+
+    async def _delete(self, pod: BoundPod, *, grace_period_seconds: int | None = None) -> None:
+        metadata = pod.metadata
+        deletion = self._client.delete(
+            POD, metadata.name, metadata.namespace, grace_period_seconds=grace_period_seconds, uid=metadata.uid
+        )
         await unless_gone(deletion)
 
     async def _write(self, key: Key, patch: dict[str, object]) -> None:

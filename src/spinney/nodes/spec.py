@@ -18,8 +18,13 @@ Decoding is strict: an unknown or misspelt field, a wrong type, or a value that 
 :class:`InvalidClusterSpec` that names the field.
 """
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
 from pathlib import Path
+from random import Random
 from typing import Any, Final, Literal
 
 import msgspec
@@ -29,7 +34,59 @@ from spinney.api import yaml_text
 from spinney.api.durations import InvalidDuration, parse_duration
 from spinney.api.names import dns_subdomain_faults, label_value_faults, qualified_name_faults
 from spinney.api.quantity import InvalidQuantity, Quantity, RawQuantity
-from spinney.nodes.latency import InvalidLatency, Latency
+
+_EXPONENTIAL = re.compile(r"exp\((?P<mean>[^()]+)\)")
+
+
+class InvalidLatency(ValueError):
+    """A text that is not a latency."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"{text!r} is not a latency; expected 2s, a range such as 1s..3s, or exp(2s) with a mean")
+
+
+class Distribution(Enum):
+    """How drawn values lie between or around the two numbers of a latency."""
+
+    UNIFORM = "uniform"
+    EXPONENTIAL = "exponential"
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """A distribution of seconds: uniform from ``low`` to ``high``, or exponential with mean ``high``.
+
+    In YAML it is text: ``2s`` is always two seconds, ``1s..3s`` is uniform, ``exp(2s)`` is exponential with that mean.
+    """
+
+    low: float
+    high: float
+    shape: Distribution = Distribution.UNIFORM
+
+    @classmethod
+    def parse(cls, text: str) -> "Latency":
+        """Return the latency that ``text`` denotes; raises :class:`InvalidLatency`."""
+        try:
+            if match := _EXPONENTIAL.fullmatch(text.strip()):
+                return cls(0.0, _seconds(match["mean"]), Distribution.EXPONENTIAL)
+            low, dots, high = text.partition("..")
+            latency = cls(_seconds(low), _seconds(high if dots else low))
+        except InvalidDuration as fault:
+            raise InvalidLatency(text) from fault
+        if latency.low < 0 or latency.high < latency.low:
+            raise InvalidLatency(text)
+        return latency
+
+    def draw(self, random: Random) -> timedelta:
+        """Return one value. A fixed latency draws nothing, so that adding one changes no other draw of a seed."""
+        if self.shape is Distribution.EXPONENTIAL:
+            return timedelta(seconds=random.expovariate(1 / self.high) if self.high else 0.0)
+        return timedelta(seconds=self.low if self.low == self.high else random.uniform(self.low, self.high))
+
+
+def _seconds(text: str) -> float:
+    return parse_duration(text.strip()).total_seconds()
+
 
 MOST_NODES: Final = 100_000
 """As many nodes as a group may have: every one of them is an object in memory."""

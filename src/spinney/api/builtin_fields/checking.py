@@ -93,32 +93,21 @@ def _check(table: FieldTable, kind: FieldType, value: Any, path: str, unknown: l
         raise WrongType(path, value, expected)
     if kind.form == "message":
         _check_message(table, table.message(kind.name), value, path, unknown)
-    elif kind.form == "map":
-        _check_map(table, kind.element, value, path, unknown)
     elif kind.form != "scalar":
-        _check_list(table, kind.element, value, path, unknown)
+        _check_items(table, kind.element, value, path, unknown)
 
 
-def _check_map(table: FieldTable, kind: FieldType, value: JSON, path: str, unknown: list[str]) -> None:
-    for key, item in value.items():
+def _check_items(table: FieldTable, kind: FieldType, value: Any, path: str, unknown: list[str]) -> None:
+    """Check what is in a map or a list."""
+    is_map = isinstance(value, dict)
+    for key, item in value.items() if is_map else enumerate(value):
+        where = f"{path}.{key}" if is_map else f"{path}[{key}]"
         if item is None:
             value[key] = _NOTHING.get(kind.name)
-            continue
-        if kind.name == _QUANTITY:
-            value[key] = _canonical(item, f"{path}.{key}", listed=True)
+        elif kind.name == _QUANTITY:
+            value[key] = _canonical(item, where, listed=is_map)
         else:
-            _check(table, kind, item, f"{path}.{key}", unknown)
-
-
-def _check_list(table: FieldTable, kind: FieldType, value: list[Any], path: str, unknown: list[str]) -> None:
-    for index, item in enumerate(value):
-        if item is None:
-            value[index] = _NOTHING.get(kind.name)
-            continue
-        if kind.name == _QUANTITY:
-            value[index] = _canonical(item, f"{path}[{index}]", listed=False)
-        else:
-            _check(table, kind, item, f"{path}[{index}]", unknown)
+            _check(table, kind, item, where, unknown)
 
 
 def _check_message(table: FieldTable, message: Message, obj: JSON, path: str, unknown: list[str]) -> None:
@@ -181,14 +170,11 @@ def _is_quantity(value: object) -> bool:
     return True
 
 
-def _canonical(value: object, path: str, *, listed: bool) -> str:
+def _canonical(value: Any, path: str, *, listed: bool) -> str:
     """Return a quantity as Kubernetes writes it; those of resource lists are whole thousandths."""
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        try:
-            return _canonical_text(value.strip() if isinstance(value, str) else repr(value), listed)
-        except InvalidQuantity as error:
-            raise WrongType(path, value, _A_QUANTITY) from error
-    raise WrongType(path, value, _A_QUANTITY)
+    if not _is_quantity(value):
+        raise WrongType(path, value, _A_QUANTITY)
+    return _canonical_text(value.strip() if isinstance(value, str) else repr(value), listed)
 
 
 @lru_cache(maxsize=4096)

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from spinney.api.struct import JSON
-from spinney.server.admission.hooks import webhook
+from spinney.server.admission.webhooks import webhook
 from spinney.server.exchange.status import Cause, invalid_value, required
 from spinney.server.kinds.kind import Behaviour
 

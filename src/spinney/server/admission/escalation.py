@@ -73,10 +73,7 @@ def _check_binding(rbac: Rbac, attributes: Attributes, obj: JSON) -> None:
 
 
 def _may(rbac: Rbac, verb: str, resource: Resource, name: str, attributes: Attributes) -> bool:
-    wanted = AccessRequest(
-        attributes.user, verb, resource.group, resource.version, resource.plural, "", attributes.namespace, name
-    )
-    return rbac.decide(wanted).allowed
+    return rbac.decide(AccessRequest.on(attributes.user, verb, resource, attributes.namespace, name)).allowed
 
 
 def _missing(

@@ -1,6 +1,8 @@
 """Asking webhooks: mutating ones one after the other, validating ones at once."""
 
 import asyncio
+from dataclasses import dataclass
+from typing import Literal
 
 import structlog
 
@@ -9,7 +11,7 @@ from spinney.runtime import Runtime
 from spinney.runtime.tasks import together
 from spinney.server.admission.attributes import Attributes
 from spinney.server.admission.calling import CallFailed, WebhookCaller
-from spinney.server.admission.hooks import Phase, Webhook, configured, is_configuration
+from spinney.server.admission.matching import Matching, matching
 from spinney.server.admission.review import BadAnswer, WebhookVerdict, read_answer, review
 from spinney.server.crd.rules import Environment
 from spinney.server.exchange.status import StatusError, bad_request, internal_error
@@ -17,8 +19,56 @@ from spinney.server.kinds import Kind, KindRegistry
 from spinney.server.patches.json import PatchFailed, apply_json_patch
 from spinney.server.store import Collection, Store, StoreEvent
 
+Phase = Literal["mutating", "validating"]
+
+_COLLECTIONS: dict[Phase, str] = {
+    "mutating": "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    "validating": "validatingwebhookconfigurations.admissionregistration.k8s.io",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """One webhook of one configuration."""
+
+    name: str
+    client: JSON
+    matching: Matching
+    conditions: tuple[tuple[str, str], ...]
+    timeout: float
+    ignores_failure: bool
+    side_effects: str
+    reinvoked: bool
+
+
+def configured(store: Store, phase: Phase) -> list[Webhook]:
+    """Return the webhooks of a phase, in the order in which they are asked."""
+    records = store.records(_COLLECTIONS[phase])
+    return [webhook(hook) for record in records for hook in record.decode().get("webhooks") or ()]
+
+
+def is_configuration(collection: Collection) -> bool:
+    """Tell whether a collection holds webhook configurations."""
+    return collection.name in _COLLECTIONS.values()
+
+
+def webhook(hook: JSON) -> Webhook:
+    """Return a webhook as its configuration describes it."""
+    return Webhook(
+        name=str(hook.get("name") or ""),
+        client=hook.get("clientConfig") or {},
+        matching=matching(hook, rules="rules"),
+        conditions=tuple((each["name"], each["expression"]) for each in hook.get("matchConditions") or ()),
+        timeout=float(hook.get("timeoutSeconds") or 10),
+        ignores_failure=hook.get("failurePolicy") == "Ignore",
+        side_effects=hook.get("sideEffects", "Unknown"),
+        reinvoked=hook.get("reinvocationPolicy") == "IfNeeded",
+    )
+
+
 log = structlog.get_logger()
 
+_CONFIGURATIONS = "admissionregistration.k8s.io"  # whose writes no webhook is asked about
 _SAFE_FOR_DRY_RUN = ("None", "NoneOnDryRun")
 
 
@@ -81,8 +131,10 @@ class Webhooks:
 
     def _wants(self, hook: Webhook, attributes: Attributes) -> Kind | None:
         """Return the version in which a webhook is shown the write, or ``None`` if it is not asked."""
-        seen_as = hook.seen_as(attributes, self._registry)
-        return seen_as if seen_as is not None and hook.selects(attributes, self._store) else None
+        if attributes.kind.resource.group == _CONFIGURATIONS:
+            return None
+        seen_as = hook.matching.seen_as(attributes, self._registry)
+        return seen_as if seen_as is not None and hook.matching.selects(attributes, self._store) else None
 
     async def _ask(self, hook: Webhook, seen_as: Kind, attributes: Attributes) -> WebhookVerdict | None:
         """Return a webhook's verdict, or ``None`` if its failure is to be ignored or its conditions do not hold."""

@@ -30,6 +30,11 @@ class AccessRequest:
         """The resource with its subresource, as rules name it."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
+    @classmethod
+    def on(cls, user: User, verb: str, resource: Resource, namespace: str, name: str) -> "AccessRequest":
+        """Return the request for a verb on an object."""
+        return cls(user, verb, resource.group, resource.version, resource.plural, namespace=namespace, name=name)
+
     def refusal(self, reason: str = "") -> StatusError:
         """Return the 403 that says what may not be done."""
         who = f'User "{self.user.name}" cannot {self.verb}'

@@ -1,7 +1,5 @@
 """Telling what may be done: access reviews (``kubectl auth can-i``) and the list of one's rights."""
 
-from typing import Any
-
 from spinney.api.rbac import PolicyRule
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
@@ -11,6 +9,7 @@ from spinney.server.exchange.message import User
 from spinney.server.exchange.status import Cause, bad_request, invalid, invalid_value
 
 _RESOURCE, _PATH = "resourceAttributes", "nonResourceAttributes"
+_ASKED = ("verb", "group", "version", "resource", "subresource", "namespace", "name")
 
 
 def review_access(authorizer: Authorizer, kind: Resource, body: JSON, user: User, namespace: str | None) -> JSON:
@@ -69,20 +68,7 @@ def _action(spec: JSON, user: User) -> AccessRequest:
     if path:
         return AccessRequest(user, path.get("verb", ""), path=path.get("path", ""))
     wanted = spec[_RESOURCE]
-
-    def given(name: str) -> Any:
-        return wanted.get(name) or ""
-
-    return AccessRequest(
-        user,
-        given("verb"),
-        given("group"),
-        given("version"),
-        given("resource"),
-        given("subresource"),
-        given("namespace"),
-        given("name"),
-    )
+    return AccessRequest(user, *(wanted.get(name) or "" for name in _ASKED))
 
 
 def _resource_rule(rule: PolicyRule) -> JSON:

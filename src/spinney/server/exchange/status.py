@@ -113,9 +113,7 @@ class StatusError(Exception):
 
 def success(resource: Resource, name: str, uid: str) -> JSON:
     """Return the ``Status`` of something done, such as a deletion."""
-    details: JSON = {"name": name, "kind": resource.plural, "uid": uid}
-    if resource.group:
-        details["group"] = resource.group
+    details = {**_details(resource, name), "uid": uid}
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
 
@@ -163,13 +161,9 @@ def modified(resource: Resource, name: str) -> StatusError:
 def invalid(resource: Resource, name: str, causes: Iterable[Cause]) -> StatusError:
     """422: the object breaks the rules of its kind."""
     listed = list(causes)
+    about = {"kind": resource.kind, "name": name, "group": resource.group}
     details: JSON = {"causes": [cause.to_json() for cause in listed]}
-    if resource.kind:
-        details["kind"] = resource.kind
-    if name:
-        details["name"] = name
-    if resource.group:
-        details["group"] = resource.group
+    details |= {field: value for field, value in about.items() if value}
     texts = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in listed]
     text = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind

@@ -64,16 +64,7 @@ def write_options(verb: str, query: Mapping[str, str], headers: Mapping[str, str
 def check_may_create(context: Context, target: Target, options: WriteOptions) -> None:
     """Raise a 403 for a user who updates or applies what is not there and may not create it."""
     resource = target.resource
-    wanted = AccessRequest(
-        options.user,
-        "create",
-        resource.group,
-        resource.version,
-        resource.plural,
-        "",
-        target.namespace or "",
-        target.key.name,
-    )
+    wanted = AccessRequest.on(options.user, "create", resource, target.namespace or "", target.key.name)
     decision = context.authorizer.decide(wanted)
     if not decision.allowed:
         raise forbidden(resource, target.key.name, decision.reason)
