@@ -6,7 +6,7 @@ matches everything.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Final, Literal
 
@@ -90,7 +90,7 @@ class Selector(msgspec.Struct, frozen=True):
     @classmethod
     def parse(cls, text: str) -> "Selector":
         """Return the selector that ``text`` denotes; raises :class:`InvalidSelector`. Empty text matches everything."""
-        return cls(tuple(_SelectorParser(text).requirements()))
+        return cls(tuple(sorted(_requirements(text), key=lambda each: each.key)))
 
     @classmethod
     def of(cls, labels: Mapping[str, str]) -> "Selector":
@@ -163,117 +163,53 @@ class LabelSelector(Struct, frozen=True, kw_only=True):
         return str(self.selector())
 
 
-_TOKEN: Final = re.compile(r"\s*(?:(?P<mark>!=|==|=|!|<|>|\(|\)|,)|(?P<word>[^\s=!<>(),]+))")
+_WORD: Final = r"[^\s=!<>(),]+"
+_REQUIREMENT: Final = re.compile(
+    rf"""\s*(?: !\s*(?P<absent>{_WORD})
+       | (?P<key>{_WORD}) (?: \s* (?P<operator>==|=|!=|>|<) \s* (?P<value>{_WORD})?
+                          | \s+ (?P<set>in|notin) \s* \((?P<values>[^()]*)\) )? )
+    \s*(?:(?P<comma>,)|$)""",
+    re.VERBOSE,
+)
+_OPERATORS: Final = {
+    "=": SelectorOperator.IN,
+    "==": SelectorOperator.IN,
+    "in": SelectorOperator.IN,
+    "!=": SelectorOperator.NOT_IN,
+    "notin": SelectorOperator.NOT_IN,
+    ">": SelectorOperator.GREATER,
+    "<": SelectorOperator.LESS,
+}
 _SIGNED: Final = re.compile(r"[+-]?[0-9]+")
 
 
-class _SelectorParser:
-    """Recursive descent over the tokens of a selector text (mutable: a position in the token list)."""
+def _requirements(text: str) -> Iterator[Requirement]:
+    position, end = 0, len(text.rstrip())
+    while position < end:
+        match = _REQUIREMENT.match(text, position, end)
+        if match is None:
+            expected = "expected a requirement such as a=b, a!=b, a in (b,c), a or !a"
+            raise InvalidSelector(text, f"{expected}, found {text[position:end]!r}")
+        yield _requirement(text, match)
+        position = match.end()
+        if match["comma"] and position == end:
+            raise InvalidSelector(text, "ends with ','")
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens = self._tokenise()
-        self._position = 0
 
-    def requirements(self) -> list[Requirement]:
-        found: list[Requirement] = []
-        while self._peek() is not None:
-            found.append(self._requirement())
-            if self._peek() is None:
-                break
-            self._expect(",")
-            if self._peek() is None:
-                raise self._fault("ends with ','")
-        return sorted(found, key=lambda r: r.key)
-
-    def _requirement(self) -> Requirement:
-        if self._accept("!"):
-            return Requirement(self._key(), SelectorOperator.DOES_NOT_EXIST)
-        key = self._key()
-        operator = self._peek()
-        if operator is None or operator == ",":
-            return Requirement(key, SelectorOperator.EXISTS)
-        self._position += 1
-        match operator:
-            case "=" | "==":
-                return Requirement(key, SelectorOperator.IN, (self._value(),))
-            case "!=":
-                return Requirement(key, SelectorOperator.NOT_IN, (self._value(),))
-            case ">" | "<":
-                return Requirement(
-                    key, SelectorOperator.GREATER if operator == ">" else SelectorOperator.LESS, (self._number(),)
-                )
-            case "in" | "notin":
-                return Requirement(
-                    key, SelectorOperator.IN if operator == "in" else SelectorOperator.NOT_IN, self._values()
-                )
-            case _:
-                raise self._fault(f"expected an operator after {key!r}, found {operator!r}")
-
-    def _key(self) -> str:
-        token = self._take("a label key")
-        if faults := qualified_name_faults(token):
-            raise self._fault(f"the key {token!r} {faults[0]}")
-        return token
-
-    def _value(self) -> str:
-        if self._peek() in {None, ","}:
-            return ""
-        return self._checked(self._take("a value"))
-
-    def _number(self) -> str:
-        token = self._take("a whole number")
-        if _SIGNED.fullmatch(token) is None:
-            raise self._fault(f"expected a whole number, found {token!r}")
-        return self._checked(token)
-
-    def _values(self) -> tuple[str, ...]:
-        self._expect("(")
-        values = []
-        while True:
-            values.append("" if self._peek() in {",", ")"} else self._checked(self._take("a value")))
-            if self._accept(")"):
-                return tuple(values)
-            self._expect(",")
-
-    def _checked(self, value: str) -> str:
+def _requirement(text: str, match: re.Match[str]) -> Requirement:
+    key, operator = match["absent"] or match["key"], match["operator"] or match["set"]
+    if faults := qualified_name_faults(key):
+        raise InvalidSelector(text, f"the key {key!r} {faults[0]}")
+    if operator is None:
+        return Requirement(key, SelectorOperator.DOES_NOT_EXIST if match["absent"] else SelectorOperator.EXISTS)
+    listed = match["value"] or "" if match["operator"] else match["values"]
+    values = tuple(value.strip() for value in listed.split(","))
+    for value in values:
+        if operator in "<>" and _SIGNED.fullmatch(value) is None:
+            raise InvalidSelector(text, f"expected a whole number, found {value!r}")
         if faults := label_value_faults(value):
-            raise self._fault(f"the value {value!r} {faults[0]}")
-        return value
-
-    def _tokenise(self) -> list[str]:
-        tokens, position = [], 0
-        text = self._text.rstrip()
-        while position < len(text):
-            match = _TOKEN.match(text, position)
-            if match is None:
-                raise self._fault(f"unexpected {text[position]!r}")
-            tokens.append(match["mark"] or match["word"])
-            position = match.end()
-        return tokens
-
-    def _peek(self) -> str | None:
-        return self._tokens[self._position] if self._position < len(self._tokens) else None
-
-    def _accept(self, token: str) -> bool:
-        if self._peek() == token:
-            self._position += 1
-            return True
-        return False
-
-    def _take(self, wanted: str) -> str:
-        token = self._peek()
-        if token is None:
-            raise self._fault(f"ends where {wanted} was expected")
-        self._position += 1
-        return token
-
-    def _expect(self, token: str) -> None:
-        if not self._accept(token):
-            raise self._fault(f"expected {token!r}, found {self._peek()!r}")
-
-    def _fault(self, fault: str) -> InvalidSelector:
-        return InvalidSelector(self._text, fault)
+            raise InvalidSelector(text, f"the value {value!r} {faults[0]}")
+    return Requirement(key, _OPERATORS[operator], values)
 
 
 def _integer(text: str | None) -> int | None:
