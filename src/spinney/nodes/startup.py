@@ -48,19 +48,12 @@ def unmet(pod: BoundPod, container: ContainerSpec, ready_pods: ReadyPods) -> tup
 def _podcliques(args: tuple[str, ...]) -> list[str]:
     """Return the values of ``--podcliques`` (or ``-p``), each given as ``flag=value`` or ``flag value``."""
     values: list[str] = []
-    expect_value = False
-    for argument in args:
-        if expect_value:
-            values += argument.split(",")
-            expect_value = False
-            continue
+    remaining = iter(args)
+    for argument in remaining:
         flag, equals, text = argument.partition("=")
         if flag not in {"--podcliques", "-p"}:
             raise InvalidStartup(f"argument {argument!r} of {CONTAINER}: expected --podcliques=<clique>:<minimum>")
-        if equals:
-            values += text.split(",")
-        else:
-            expect_value = True
+        values += (text if equals else next(remaining, "")).split(",")
     return [value for value in values if value]
 
 

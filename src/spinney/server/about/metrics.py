@@ -7,6 +7,7 @@ a client asks for it. Only what is served becomes a label, so no client can make
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from itertools import accumulate
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -154,9 +155,4 @@ def _dry_run(request: Request) -> str:
 
 
 def _cumulative(counts: list[int]) -> list[tuple[str, float]]:
-    found: list[tuple[str, float]] = []
-    total = 0
-    for bound, count in zip([*map(str, _BUCKETS), "+Inf"], counts, strict=True):
-        total += count
-        found.append((bound, total))
-    return found
+    return list(zip([*map(str, _BUCKETS), "+Inf"], accumulate(counts), strict=True))

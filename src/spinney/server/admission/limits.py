@@ -127,9 +127,7 @@ def _too_much(kind: str, name: str, most: Quantity, requests: Amounts, limits: A
         return f"{prefix}.  No limit is specified"
     if limits[name] > most:
         return f"{prefix}, but limit is {limits[name]}"
-    if name in requests and requests[name] > most:
-        return f"{prefix}, but request is {requests[name]}"
-    return None
+    return _asks_too_much(kind, name, most, requests, limits) if name in requests else None
 
 
 def _asks_too_much(kind: str, name: str, most: Quantity, requests: Amounts, limits: Amounts) -> str | None:

@@ -52,10 +52,8 @@ def run_as_account(store: Store, chance: random.Random, attributes: Attributes) 
 
 
 def _automounts(spec: JSON, account: JSON) -> bool:
-    for said in (spec.get("automountServiceAccountToken"), account.get("automountServiceAccountToken")):
-        if said is not None:
-            return bool(said)
-    return True
+    said = (each.get("automountServiceAccountToken") for each in (spec, account))
+    return bool(next((each for each in said if each is not None), True))
 
 
 def _mount(spec: JSON, chance: random.Random) -> None:

@@ -1,5 +1,6 @@
 """Reading request bodies: JSON, YAML where kubectl sends it, and protobuf where Go components do."""
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -79,14 +80,12 @@ def from_json(body: bytes) -> Any:
 
 def from_yaml(body: bytes) -> Any:
     """Decode YAML (or JSON, which is YAML); raise a 400 if it is neither."""
-    if body.lstrip()[:1] == b"{":
-        try:
-            return msgspec.json.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            pass  # flow-style YAML also begins with a brace
-        except RecursionError as error:
-            raise bad_request("the body is nested too deeply") from error
     try:
+        if body.lstrip()[:1] == b"{":
+            with suppress(msgspec.DecodeError, UnicodeDecodeError):  # flow-style YAML also begins with a brace
+                return msgspec.json.decode(body)
         return yaml_text.load(body, aliases=False)
     except yaml.YAMLError as error:
         raise bad_request(f"the body is not acceptable YAML: {error}") from error
+    except RecursionError as error:
+        raise bad_request("the body is nested too deeply") from error

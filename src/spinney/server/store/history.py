@@ -6,7 +6,9 @@ again (:class:`TooOld`), as Kubernetes does after compaction.
 """
 
 import asyncio
+from bisect import bisect_right
 from collections import deque
+from itertools import takewhile
 from typing import Literal
 
 import msgspec
@@ -79,14 +81,7 @@ class WatchHistory:
         """Return the cursor of the first event after ``revision``; raise :class:`TooOld` if some are gone."""
         if revision < self._compacted:
             raise TooOld(revision, self._compacted)
-        low, high = 0, len(self._events)
-        while low < high:
-            middle = (low + high) // 2
-            if self._events[middle].revision <= revision:
-                low = middle + 1
-            else:
-                high = middle
-        return self._first + low
+        return self._first + bisect_right(self._events, revision, key=lambda event: event.revision)
 
     def read(self, cursor: int, limit: int) -> list[StoreEvent]:
         """Return up to ``limit`` events from ``cursor`` on; raise :class:`TooOld` if the ring has overtaken it."""
@@ -100,12 +95,7 @@ class WatchHistory:
         """Return the events after ``after``, newest first; raise :class:`TooOld` if some are gone."""
         if after < self._compacted:
             raise TooOld(after, self._compacted)
-        found = []
-        for event in reversed(self._events):
-            if event.revision <= after:
-                break
-            found.append(event)
-        return found
+        return list(takewhile(lambda event: event.revision > after, reversed(self._events)))
 
     def changed(self) -> asyncio.Future[None]:
         """Return a future that is done at the next event."""

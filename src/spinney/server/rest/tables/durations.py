@@ -1,11 +1,22 @@
 """Ages as kubectl shows them: two units at most, fewer the older a thing is."""
 
 from datetime import datetime, timedelta
+from typing import Final
 
 from spinney.api.time import parse_timestamp
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _YEAR = 365 * _DAY
+_FORMS: Final = (  # up to how many seconds, in which unit, and with which smaller one beside it
+    (2 * _MINUTE, 1, "s", 0, ""),
+    (10 * _MINUTE, _MINUTE, "m", 1, "s"),
+    (3 * _HOUR, _MINUTE, "m", 0, ""),
+    (8 * _HOUR, _HOUR, "h", _MINUTE, "m"),
+    (2 * _DAY, _HOUR, "h", 0, ""),
+    (8 * _DAY, _DAY, "d", _HOUR, "h"),
+    (2 * _YEAR, _DAY, "d", 0, ""),
+    (8 * _YEAR, _YEAR, "y", _DAY, "d"),
+)
 
 
 def age(since: str | None, now: datetime) -> str:
@@ -20,26 +31,9 @@ def short_duration(duration: timedelta) -> str:
     seconds = int(duration.total_seconds())
     if seconds < -1:
         return "<invalid>"
-    seconds = max(seconds, 0)
-    if seconds < 2 * _MINUTE:
-        return f"{seconds}s"
-    if seconds < 10 * _MINUTE:
-        return _two(seconds, _MINUTE, "m", 1, "s")
-    if seconds < 3 * _HOUR:
-        return f"{seconds // _MINUTE}m"
-    if seconds < 8 * _HOUR:
-        return _two(seconds, _HOUR, "h", _MINUTE, "m")
-    if seconds < 2 * _DAY:
-        return f"{seconds // _HOUR}h"
-    if seconds < 8 * _DAY:
-        return _two(seconds, _DAY, "d", _HOUR, "h")
-    if seconds < 2 * _YEAR:
-        return f"{seconds // _DAY}d"
-    if seconds < 8 * _YEAR:
-        return _two(seconds, _YEAR, "y", _DAY, "d")
+    for limit, unit, letter, smaller, other in _FORMS:
+        if seconds < limit:
+            whole, rest = divmod(max(seconds, 0), unit)
+            beside = rest // smaller if smaller else 0
+            return f"{whole}{letter}{beside}{other}" if beside else f"{whole}{letter}"
     return f"{seconds // _YEAR}y"
-
-
-def _two(seconds: int, large: int, large_name: str, small: int, small_name: str) -> str:
-    whole, rest = divmod(seconds, large)
-    return f"{whole}{large_name}{rest // small}{small_name}" if rest // small else f"{whole}{large_name}"
