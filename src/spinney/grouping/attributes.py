@@ -12,6 +12,7 @@ from typing import Final
 from spinney.api import interruption
 from spinney.api import labels as marks
 from spinney.api.core import Pod
+from spinney.api.struct import Struct
 from spinney.gangs.sources.context import (
     DEFAULT_QUEUE,
     PREEMPTIBILITY_LABEL,
@@ -61,13 +62,15 @@ READ_ANNOTATIONS: Final = frozenset(
 PREEMPTIBILITIES: Final = ("preemptible", "non-preemptible")
 
 
-@dataclass(frozen=True)
-class Conventions:
-    """Which labels mean what, as configured."""
+class Conventions(Struct, frozen=True, kw_only=True):
+    """Which labels mean what: part of the grouper's configuration."""
 
     queue_label: str = marks.KAI_QUEUE
+    """The label in which workloads and pods name their queue; gangs name it in `kai.scheduler/queue`."""
     node_pool_label: str = marks.KAI_NODE_POOL
+    """The label that names the node pool."""
     default_queue: str = DEFAULT_QUEUE
+    """The queue of gangs that name none."""
 
 
 @dataclass(frozen=True, kw_only=True)

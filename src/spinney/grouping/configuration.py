@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from spinney.api import labels as marks
 from spinney.api.documents import Document, DocumentProblem, InvalidDocument, Step, decode, parse
 from spinney.api.names import label_value_faults, qualified_name_faults
 from spinney.api.struct import Struct
 from spinney.backends.builtin import every_backend
 from spinney.backends.catalogue import Catalogue
 from spinney.backends.profiles import Profiles, SchedulerConfiguration, SchedulerProfile, resolve
-from spinney.gangs.sources.context import DEFAULT_QUEUE
 from spinney.grouping import loading
 from spinney.grouping.attributes import PREEMPTIBILITIES, Conventions
 from spinney.grouping.rules import Fallback, Rule, RuleSet
@@ -44,7 +42,7 @@ class AdmissionConfiguration(WebhookServing, frozen=True, kw_only=True):
     secret_name: str = "spinney-grouper-webhook-cert"  # noqa: S105 - the name of a Secret
 
 
-class GrouperConfiguration(Struct, frozen=True, kw_only=True):
+class GrouperConfiguration(Conventions, frozen=True, kw_only=True):
     """The whole file."""
 
     api_version: str = API_VERSION
@@ -67,12 +65,6 @@ class GrouperConfiguration(Struct, frozen=True, kw_only=True):
     """Only pods with these labels are grouped."""
     namespace_labels: Mapping[str, str] = {}
     """Only pods of namespaces with these labels are grouped."""
-    queue_label: str = marks.KAI_QUEUE
-    """The label in which workloads and pods name their queue; gangs name it in `kai.scheduler/queue`."""
-    node_pool_label: str = marks.KAI_NODE_POOL
-    """The label that names the node pool."""
-    default_queue: str = DEFAULT_QUEUE
-    """The queue of gangs that name none."""
     kind_defaults: tuple[KindDefault, ...] = ()
     """Priority class and preemptibility of workloads of a kind that say nothing themselves."""
     kind_defaults_config_map: ConfigMapReference | None = None
@@ -81,11 +73,6 @@ class GrouperConfiguration(Struct, frozen=True, kw_only=True):
     """Telling pods their gang while they are created; docs/grouping.md says what that saves."""
     workers: int = 10
     """How many gangs are worked on at the same time."""
-
-    @property
-    def conventions(self) -> Conventions:
-        """Return which labels mean what."""
-        return Conventions(self.queue_label, self.node_pool_label, self.default_queue)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from spinney.api.core import POD, Pod
 from spinney.api.meta import OwnerReference
 from spinney.api.scheduling import PriorityClass
 from spinney.grouping import joining, podgangs, selecting
-from spinney.grouping.attributes import Conventions
 from spinney.grouping.configuration import LoadedGrouperConfiguration
 from spinney.grouping.describing import Chosen, Grouping, apply, choose
 from spinney.grouping.likeness import Alike
@@ -125,10 +124,10 @@ class PodIntake:
         chosen, world = choose(pod, chain, self.configuration.rules), self._world(chain, peers)
         if instead is not None:
             chosen = Chosen(instead, chosen.owner, chosen.chain)
-        grouping = apply(chosen, pod, self._conventions, world)
+        grouping = apply(chosen, pod, self.configuration.written, world)
         if grouping.alone:
             own = msgspec.structs.replace(ALONE, priority=chosen.rule.priority)
-            grouping = apply(Chosen(own, chosen.owner, chain), pod, self._conventions, world)
+            grouping = apply(Chosen(own, chosen.owner, chain), pod, self.configuration.written, world)
         return grouping, chain
 
     def remembered(self, pod: Pod, grouping: Grouping, chain: tuple[Owner, ...]) -> Member:
@@ -228,10 +227,6 @@ class PodIntake:
         found = self.namespaces.get(Key("", pod.metadata.namespace or ""))
         labels = found.metadata.labels if found is not None else None
         return selecting.namespace_matches(labels, self.configuration.written.namespace_labels)
-
-    @property
-    def _conventions(self) -> Conventions:
-        return self.configuration.written.conventions
 
 
 @dataclass(frozen=True)

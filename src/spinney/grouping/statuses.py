@@ -62,9 +62,7 @@ def status(
 
 def is_ready(pod: Pod) -> bool:
     """Tell whether a pod is ready, or has done what it was for."""
-    if pod.status.phase == "Succeeded":
-        return True
-    return any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
+    return pod.status.phase == "Succeeded" or pod.is_true("Ready")
 
 
 def _backend(complaint: str) -> Condition:

@@ -92,22 +92,6 @@ class Caches:
         found = self.sets.get(Key(metadata.namespace or "", name)) if name else None
         return None if found is None or found.metadata.deleting else found
 
-    def cliques_of_set(self, key: Key) -> list[PodClique]:
-        """Return every PodClique of a set, members of scaling groups included."""
-        return self.cliques.index(BY_SET, key)
-
-    def members_of(self, group: Key) -> list[PodClique]:
-        """Return the PodCliques of a scaling group."""
-        return self.cliques.index(BY_SCALING_GROUP, group)
-
-    def groups_of(self, key: Key) -> list[PodCliqueScalingGroup]:
-        """Return the scaling groups of a set."""
-        return self.groups.index(BY_SET, key)
-
-    def gangs_of(self, key: Key) -> list[PodGang]:
-        """Return the gangs of a set."""
-        return self.gangs.index(BY_SET, key)
-
     def gang_of(self, pcs: PodCliqueSet, name: str) -> PodGang | None:
         """Return a gang of a set by name; one of a former set of the same name, seen late, is none of it."""
         gang = self.gangs.get(Key(pcs.metadata.namespace or "", name))

@@ -15,7 +15,7 @@ from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.schema.validate_size import Size, SizeLimits, copies_of_group, pods_of_clique, size_of
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key, key_of
-from spinney.operator.caches import Caches
+from spinney.operator.caches import BY_SCALING_GROUP, BY_SET, Caches
 from spinney.operator.desired import names
 from spinney.operator.desired.layout import CliquePlace, Layout, min_available
 from spinney.operator.status.last_errors import ReconcileFault
@@ -62,8 +62,8 @@ class Growth:
         template = copies_of_group(layout.group_configs[config])
         if asked <= template or self._size(layout).fits(self._limits):
             return asked
-        key = key_of(group)
-        return min(asked, max(template, 1 + max(by_replica(self._caches.members_of(key)), default=-1)))
+        there = by_replica(self._caches.cliques.index(BY_SCALING_GROUP, key_of(group)))
+        return min(asked, max(template, 1 + max(there, default=-1)))
 
     def pods(self, clique: PodClique, layout: Layout, place: CliquePlace, *, there: int) -> int:
         """Return how many pods a PodClique may have, ``there`` of which exist."""
@@ -138,7 +138,7 @@ class _LiveReplicas(Mapping[str, int]):
         return self._growth.copies(group, self._layout, config)
 
     def __iter__(self) -> Iterator[str]:
-        groups = self._caches.groups_of(Key(self._namespace, self._layout.name))
+        groups = self._caches.groups.index(BY_SET, Key(self._namespace, self._layout.name))
         return (group.metadata.name for group in groups if group.metadata.name in self)
 
     def __len__(self) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from spinney.api import labels as marks
 from spinney.api.durations import parse_duration
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SCALING_GROUP, PodClique, PodCliqueScalingGroup, PodCliqueSet
+from spinney.api.meta import owner_reference
 from spinney.api.time import to_seconds
 from spinney.kube.cache import Change
 from spinney.kube.controller import Controller, Requeue, to_controller_of, to_label
@@ -13,7 +14,7 @@ from spinney.kube.events import reference
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.reconciling import Latest, a_controller, delete_exactly, patch_each, remove_finalizer, write_each
-from spinney.operator.caches import BY_SET
+from spinney.operator.caches import BY_SCALING_GROUP, BY_SET
 from spinney.operator.controllers.podclique import same_for_children
 from spinney.operator.controllers.shared import Shared
 from spinney.operator.desired import names, podcliques
@@ -107,7 +108,8 @@ class PodCliqueScalingGroupController:
         config = names.config_name(group.metadata.name, group.metadata.labels)
         if config not in layout.group_configs:
             return None
-        return GroupObservation(key, group, layout, config, i, layout.hashes, self._caches.members_of(key))
+        members = self._caches.cliques.index(BY_SCALING_GROUP, key)
+        return GroupObservation(key, group, layout, config, i, layout.hashes, members)
 
     def _update(self, scene: GroupObservation) -> GroupUpdate:
         pcs = scene.layout.pcs
@@ -142,7 +144,7 @@ class PodCliqueScalingGroupController:
         wanted = podcliques.desired_scaling_group(scene.layout, scene.replica, scene.config)
         correction = podcliques.group_correction(scene.group, wanted)
         await patch_each(self._client, POD_CLIQUE_SCALING_GROUP, [(scene.group, correction)])
-        owner = podcliques.owned_by_scaling_group(scene.group)
+        owner = owner_reference(POD_CLIQUE_SCALING_GROUP, scene.group.metadata)
         plans = claims_of_group(scene.layout, scene.replica, scene.config, replicas)
         await self._claims.keep(scene.layout.pcs, owner, plans)
         existing = {clique.metadata.name: clique for clique in scene.members}

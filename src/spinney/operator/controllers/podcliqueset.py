@@ -46,7 +46,7 @@ from spinney.kube.reconciling import (
     remove_finalizer,
     write_each,
 )
-from spinney.operator.caches import BY_TOPOLOGY
+from spinney.operator.caches import BY_SET, BY_TOPOLOGY
 from spinney.operator.controllers.capabilities import SetCapabilities
 from spinney.operator.controllers.shared import Shared
 from spinney.operator.desired import auxiliary, gangs, names, podcliques
@@ -174,7 +174,7 @@ class PodCliqueSetController:
     # -- deciding ------------------------------------------------------------------------------------------------------
 
     async def _scene(self, key: Key, pcs: PodCliqueSet) -> SetObservation | None:
-        cliques = self._caches.cliques_of_set(key)
+        cliques = self._caches.cliques.index(BY_SET, key)
         adopted = adoption(pcs, cliques)
         if adopted is not None:
             patch = {"metadata": {"annotations": {additions.ADOPTED_HASHES: adopted}}}
@@ -200,8 +200,8 @@ class PodCliqueSetController:
         return ObservedSet(
             cliques=standalone,
             members=members,
-            groups={group.metadata.name: group for group in self._caches.groups_of(key)},
-            gangs={gang.metadata.name: gang for gang in self._caches.gangs_of(key)},
+            groups={group.metadata.name: group for group in self._caches.groups.index(BY_SET, key)},
+            gangs={gang.metadata.name: gang for gang in self._caches.gangs.index(BY_SET, key)},
         )
 
     def _structure(self, scene: SetObservation) -> object:

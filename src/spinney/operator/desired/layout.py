@@ -23,11 +23,6 @@ class GroupPlace:
     replica: int
 
     @property
-    def minimum(self) -> int:
-        """Return how many replicas of the group the base gang holds."""
-        return min_available(self.config)
-
-    @property
     def stem(self) -> str:
         """Return the common prefix of the PodCliques of this replica."""
         return names.scaling_group_replica(self.scaling_group, self.replica)
@@ -54,14 +49,14 @@ class CliquePlace:
         """Return the gang that holds the PodClique's pods."""
         if self.group is None:
             return names.base_gang(self.pcs, self.replica)
-        group = self.group
-        return names.member_gang(self.pcs, self.replica, group.scaling_group, group.replica, group.minimum)
+        group, minimum = self.group, min_available(self.group.config)
+        return names.member_gang(self.pcs, self.replica, group.scaling_group, group.replica, minimum)
 
     @property
     def base_gang(self) -> str | None:
         """Return the gang that must be scheduled first; ``None`` inside that gang itself."""
         base = names.base_gang(self.pcs, self.replica)
-        return None if self.group is None or self.group.replica < self.group.minimum else base
+        return None if self.group is None or self.group.replica < min_available(self.group.config) else base
 
     @property
     def minimum(self) -> int:

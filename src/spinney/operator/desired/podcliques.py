@@ -8,7 +8,6 @@ import msgspec
 
 from spinney.api import labels as marks
 from spinney.api.grove import (
-    POD_CLIQUE_SCALING_GROUP,
     POD_CLIQUE_SET,
     PodClique,
     PodCliqueScalingGroup,
@@ -90,11 +89,6 @@ def desired_scaling_group(layout: Layout, i: int, group: str) -> PodCliqueScalin
             clique_names=config.clique_names,
         ),
     )
-
-
-def owned_by_scaling_group(group: PodCliqueScalingGroup) -> OwnerReference:
-    """Return the owner reference of a scaling group's members."""
-    return owner_reference(POD_CLIQUE_SCALING_GROUP, group.metadata)
 
 
 def _pod_spec(layout: Layout, place: CliquePlace) -> JSON:
