@@ -32,7 +32,7 @@ from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.framework.timing import Timings
 
 _CELLS: Final = 1 << 23
-"""How many verdicts are kept, of all kinds of pods about all nodes. With their scores they take up to 28 bytes each."""
+"""How many verdicts are kept, of all kinds of pods about all nodes. With their scores they take up to 30 bytes each."""
 
 
 @dataclass(slots=True)
@@ -43,8 +43,12 @@ class Judged:
     """Minus infinity where a pod may not go."""
     now: Mask
     """Where a pod may go, whether it may at once."""
+    roomy: Mask
+    """Where there is room for a pod, and rules that hold for the session let it go."""
     valid: Mask | None
     position: int
+    outdated: bool = False
+    """Whether a rule has come to see nodes differently since, also those on which nothing changed."""
     ranked: Scores | None = None
     """The scores in the order of the nodes' names, if asked for; the last stands for rows that are no node."""
 
@@ -203,7 +207,7 @@ class NodeRules:
         fixed, _ = self._class(task, rules)
         later, _ = self._nodes.resource_fit(task.request, rows)
         score = fixed.score[rows]
-        fits = fixed.now[rows] & later
+        fits = fixed.roomy[rows] & later
         for predicates, scores in (rules.usage, rules.job):
             if predicates or scores:
                 left, extra = self._answers.judge((predicates, scores), task, task.job, rows[fits])
@@ -253,14 +257,14 @@ class NodeRules:
     def look_again(self) -> None:
         """Have every rule that reads what is on nodes asked again: one of them has come to see them differently."""
         for _, current in self._classes.values():
-            current.position = -1
+            current.outdated = True
         for verdicts in self._pod_sets.values():
             verdicts.position = -1
 
     def suits(self, task: PodInfo) -> Mask:
         """Return the nodes, ``[node]``, that ``task`` may ever go to, whatever is on them."""
         rules = self.rules(task)
-        return self._class(task, rules)[0].now
+        return self._class(task, rules)[0].roomy
 
     # -- caches ------------------------------------------------------------------------------------------------------
 
@@ -289,7 +293,7 @@ class NodeRules:
     def _class_verdicts(self, task: PodInfo, rules: TaskRules) -> Judged:
         known = self._class(task, rules)
         current, usage = known[1], self._nodes.table.usage
-        if current.position != usage.position:
+        if current.outdated or current.position != usage.position:
             rows = usage.since(current.position)
             self._refresh(known, rules, task, self._nodes.all.rows if rows is None else rows)
         return current
@@ -302,22 +306,27 @@ class NodeRules:
             everything = self._nodes.all.rows
             fixed = self._blank()
             fixed.score[everything] = _barred(*self._answers.judge(rules.fixed, task, task.job, everything))
-            fixed.now = fixed.score > -np.inf
+            fixed.roomy = fixed.score > -np.inf
             self._make_room(self._classes)
             known = self._classes[key] = (fixed, self._blank())
             self._refresh(known, rules, task, everything)
         return known
 
     def _refresh(self, known: tuple[Judged, Judged], rules: TaskRules, task: PodInfo, rows: Rows) -> None:
+        """Judge rows on which something changed; all that have room, where nodes are seen differently now."""
         fixed, current = known
         later, now = self._nodes.resource_fit(task.request, rows)
-        open_rows = self._nodes.where_fit(later & fixed.now[rows])
-        current.score[rows] = -np.inf
-        if len(open_rows):
-            found = _barred(*self._answers.judge(rules.usage, task, task.job, open_rows))
-            current.score[open_rows] = fixed.score[open_rows] + found
+        current.roomy[rows] = later & fixed.roomy[rows]
         if now is not later:
             current.now[rows] = now
+        if current.outdated:
+            rows, current.outdated = self._nodes.all.rows, False
+        current.score[rows] = -np.inf
+        open_rows = rows[current.roomy[rows]]
+        if len(open_rows):
+            self._nodes.note_fit(task.request, open_rows, now=current.now[open_rows])
+            found = _barred(*self._answers.judge(rules.usage, task, task.job, open_rows))
+            current.score[open_rows] = fixed.score[open_rows] + found
         current.position = self._nodes.table.usage.position
         if current.ranked is not None:
             current.ranked[self._nodes.table.rank[rows]] = current.score[rows]
@@ -351,6 +360,7 @@ class NodeRules:
         return Judged(
             score=np.full(capacity, -np.inf),
             now=np.ones(capacity, dtype=np.bool_),
+            roomy=np.zeros(capacity, dtype=np.bool_),
             valid=None,
             position=self._nodes.table.usage.position,
         )

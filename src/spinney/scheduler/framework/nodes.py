@@ -118,18 +118,10 @@ class Nodes:
             known = self._last_fit = _LastFit(rows, request, moment, later, now)
         return known.later, known.now
 
-    def where_fit(self, mask: Mask) -> Rows:
-        """Return the rows, of those that :meth:`resource_fit` was last asked about, for which ``mask`` is true.
-
-        The next question about them gets what is known already.
-        """
-        known = self._last_fit
-        assert known is not None, "where a request fits was asked before"
-        if np.count_nonzero(mask) < len(mask):
-            later = known.later[mask]
-            now = later if known.now is known.later else known.now[mask]
-            known = self._last_fit = _LastFit(known.rows[mask], known.request, known.moment, later, now)
-        return known.rows
+    def note_fit(self, request: RequestClass, rows: Rows, *, now: Mask) -> None:
+        """Note that the request fits on all of ``rows`` later, and where now: for the next question about them."""
+        later = np.ones(len(rows), dtype=np.bool_)
+        self._last_fit = _LastFit(rows, request, (self.table.usage.position, self.table.tries), later, now)
 
     def put_records(self, records: Sequence[PodRecord], rows: list[int]) -> None:
         """Note that pending pods without rules about others are on rows, for good."""
