@@ -12,7 +12,6 @@ pods are deleted.
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -36,17 +35,8 @@ NOWHERE: Final = "scheduler.grove.io/gang-probe"
 PATIENCE_SECONDS: Final = 30.0
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What a probe showed; ``Unknown`` when kube-scheduler did not look at it."""
-
-    status: ConditionStatus
-    reason: str
-    message: str
-
-
-async def probe(client: Client, native: NativeGangs, *, namespace: str, scheduler: str) -> Finding:
-    """Try a gang, write down what became of it, and return that."""
+async def probe(client: Client, native: NativeGangs, *, namespace: str, scheduler: str) -> Condition:
+    """Try a gang, write down what became of it, and return that: ``Unknown`` when kube-scheduler did not look at it."""
     labels = {marks.SCHEDULER_NAME: scheduler}
     spec = PodGangSpec(pod_groups=(PodGroup(name=NAME, min_replicas=2),))
     record = PodGang(metadata=ObjectMeta(name=NAME, namespace=namespace, labels=labels), spec=spec)
@@ -57,9 +47,9 @@ async def probe(client: Client, native: NativeGangs, *, namespace: str, schedule
             finding = await trial.run()
     except TimeoutError:
         text = f"nothing that serves {scheduler!r} looked at the probe within {PATIENCE_SECONDS:.0f} s"
-        finding = Finding("Unknown", "NotLookedAt", text)
+        finding = _found("Unknown", "NotLookedAt", text)
     except ApiError as error:
-        finding = Finding("Unknown", "ProbeRefused", f"the probe could not be made: {error}")
+        finding = _found("Unknown", "ProbeRefused", f"the probe could not be made: {error}")
     finally:
         await trial.clean_up()
     await _write_down(client, gang, finding)
@@ -77,7 +67,7 @@ class _Trial:
         self._life = life
         self._group = f"{NAME}-{life}"
 
-    async def run(self) -> Finding:
+    async def run(self) -> Condition:
         """Go through the steps; each waits for what the scheduler says about a pod."""
         await self._client.create(self._native.resource, self._group_manifest())
         await self._create("member-0", member=True)
@@ -89,11 +79,11 @@ class _Trial:
                 "kube-scheduler tried a pod whose gang was not complete: it places the pods of a gang one by one; "
                 f"start it with --feature-gates={self._native.gates}"
             )
-            return Finding("False", "TriedAlone", text)
+            return _found("False", "TriedAlone", text)
         await self._create("member-1", member=True)
         await self._until_tried("member-0")
         await self._until_tried("member-1")
-        return Finding("True", "WaitedForQuorum", "kube-scheduler left a pod alone until its gang was complete")
+        return _found("True", "WaitedForQuorum", "kube-scheduler left a pod alone until its gang was complete")
 
     async def clean_up(self) -> None:
         """Delete pods and group."""
@@ -148,9 +138,12 @@ def _was_tried(pod: Pod) -> bool:
     return condition is not None and condition.reason in ("Unschedulable", "SchedulerError")
 
 
-async def _write_down(client: Client, gang: PodGang, finding: Finding) -> None:
-    condition = Condition(type=VERIFIED, status=finding.status, reason=finding.reason, message=finding.message)
-    status = PodGangStatus(conditions=set_condition(gang.status.conditions, condition, client.runtime.clock.now()))
+def _found(status: ConditionStatus, reason: str, message: str) -> Condition:
+    return Condition(type=VERIFIED, status=status, reason=reason, message=message)
+
+
+async def _write_down(client: Client, gang: PodGang, found: Condition) -> None:
+    status = PodGangStatus(conditions=set_condition(gang.status.conditions, found, client.runtime.clock.now()))
     body = {
         "metadata": {"name": NAME, "namespace": gang.metadata.namespace},
         "status": {"conditions": to_json(status)["conditions"]},

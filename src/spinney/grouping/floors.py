@@ -241,7 +241,7 @@ def _with_roles(subject: RuledPod, instances: Sequence[RoleInstance]) -> Shape:
     if with_segments is not None:
         cut = segmented(subject.pod, subject.scope, listed, with_segments, own)
         if cut is not None:
-            return replace(shape, sub_groups=cut.sub_groups, role=cut.role)
+            return replace(shape, sub_groups=cut[0], role=cut[1])
     sub_groups = tuple(group for each in listed for group in _sub_groups(each))
     return replace(shape, sub_groups=sub_groups, role=_leaf(subject, instances, own))
 

@@ -19,18 +19,10 @@ from spinney.grouping.shapes import MOST_PARTS, REMEMBERED, RoleInstance, SubGro
 from spinney.grouping.terms import RuleRefused, TermInput, parse_path, whole_number
 
 
-@dataclass(frozen=True)
-class Cut:
-    """The sub-groups of a workload with segments, and the leaf of the pod."""
-
-    sub_groups: tuple[SubGroupShape, ...]
-    role: str | None
-
-
 def segmented(
     pod: Pod, scope: TermInput, roles: Sequence[RoleInstance], cut: RoleInstance, own: RoleInstance | None
-) -> Cut | None:
-    """Cut a role into segments; ``None`` if no segment size is given, or there is nothing to cut."""
+) -> tuple[tuple[SubGroupShape, ...], str | None] | None:
+    """Return the sub-groups of a workload with segments, and the leaf of the pod; ``None``: there is nothing to cut."""
     segments = cut.role.segments
     assert segments is not None
     index = pod_number(pod, segments.index) if own is cut else None
@@ -49,17 +41,17 @@ def segmented(
     if leader is None:
         groups = cutting.of_role(roles)
         place = None if index is None else index // size
-        return Cut(groups, cutting.named(place) if place is not None else own.name if own is not None else None)
+        return groups, cutting.named(place) if place is not None else own.name if own is not None else None
     apart = bool(segments.apart) and all(
         value in map(str, parse_path(path).found(scope)) for path, value in segments.apart.items()
     )
     groups = cutting.with_leader(leader, apart=apart)
     if own is leader:
-        return Cut(groups, leader.name)
+        return groups, leader.name
     if index is None:
-        return Cut(groups, None)
+        return groups, None
     place = (index - 1) // size if cutting.leader_is_extra else index // size
-    return Cut(groups, cut.name if place == 0 and not apart else cutting.named(place))
+    return groups, cut.name if place == 0 and not apart else cutting.named(place)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from spinney.workloads.objects import (
     BY_OWNER,
     DEPLOYMENT,
     REPLICA_SET,
-    Since,
     WorkloadObject,
     condition,
     owner_reference,
@@ -127,8 +126,8 @@ def _status(found: WorkloadObject, newest: WorkloadObject, owned: list[WorkloadO
         ((found.spec.get("strategy") or {}).get("rollingUpdate") or {}).get("maxUnavailable"), desired, up=False
     )
     done = updated >= desired and available >= desired and total("replicas") == updated
-    since = Since(now, found.status.get("conditions") or ())
-    name = newest.metadata.name
+    before = found.status.get("conditions") or ()
+    name, reason = newest.metadata.name, "NewReplicaSetAvailable" if done else "ReplicaSetUpdated"
     progress = f'ReplicaSet "{name}" has successfully progressed.' if done else f'ReplicaSet "{name}" is progressing.'
     return {
         "replicas": total("replicas"),
@@ -142,10 +141,9 @@ def _status(found: WorkloadObject, newest: WorkloadObject, owned: list[WorkloadO
                 enough,
                 "MinimumReplicasAvailable" if enough else "MinimumReplicasUnavailable",
                 "Deployment has minimum availability." if enough else "Deployment does not have minimum availability.",
-                since=since,
+                before=before,
+                now=now,
             ),
-            condition(
-                "Progressing", True, "NewReplicaSetAvailable" if done else "ReplicaSetUpdated", progress, since=since
-            ),
+            condition("Progressing", True, reason, progress, before=before, now=now),
         ],
     }

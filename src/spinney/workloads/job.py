@@ -13,7 +13,6 @@ from spinney.kube.keys import Key
 from spinney.kube.reconciling import delete_exactly
 from spinney.workloads.objects import (
     JOB,
-    Since,
     WorkloadObject,
     condition,
     dispensable_first,
@@ -68,7 +67,6 @@ class Jobs:
         suspended: bool,
     ) -> JSON:
         now, before = self.upkeep.now(), found.status.get("conditions") or []
-        since = Since(now, before)
         status: JSON = {
             "active": len(active),
             "ready": sum(map(is_ready, active)),
@@ -81,12 +79,12 @@ class Jobs:
         conditions = [each for each in before if each.get("type") not in (*_FINISHED, "Suspended")]
         if ended is not None:
             kind, reason, message = ended
-            conditions.append(condition(kind, True, reason, message, since=since))
+            conditions.append(condition(kind, True, reason, message, before=before, now=now))
             if kind == "Complete":
                 status["completionTime"] = now
         if suspended or any(each.get("type") == "Suspended" for each in before):
             reason, message = ("JobSuspended", "Job suspended") if suspended else ("JobResumed", "Job resumed")
-            conditions.append(condition("Suspended", suspended, reason, message, since=since))
+            conditions.append(condition("Suspended", suspended, reason, message, before=before, now=now))
         return status | {"conditions": conditions}
 
     async def _expire(self, found: WorkloadObject) -> Requeue | None:

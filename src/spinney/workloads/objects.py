@@ -2,8 +2,7 @@
 
 import copy
 import hashlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -108,28 +107,9 @@ def resolved(value: int | str | None, of: int, *, up: bool) -> int:
     return -(-share // 100) if up else share // 100
 
 
-@dataclass(frozen=True)
-class Since:
-    """When conditions took the status they have: as they said before, or now."""
-
-    now: str
-    before: Iterable[Mapping[str, Any]]
-
-    def __call__(self, kind: str, status: str) -> str:
-        """Return the time for a condition."""
-        for each in self.before:
-            if (each.get("type"), each.get("status")) == (kind, status) and each.get("lastTransitionTime"):
-                return str(each["lastTransitionTime"])
-        return self.now
-
-
-def condition(kind: str, holds: bool, reason: str, message: str, *, since: Since) -> JSON:
-    """Return a condition; its time stays while its status does."""
+def condition(kind: str, holds: bool, reason: str, message: str, *, before: Iterable[JSON], now: str) -> JSON:
+    """Return a condition; its time stays while its status does, as those ``before`` show."""
     status = "True" if holds else "False"
-    return {
-        "type": kind,
-        "status": status,
-        "reason": reason,
-        "message": message,
-        "lastTransitionTime": since(kind, status),
-    }
+    same = (each for each in before if (each.get("type"), each.get("status")) == (kind, status))
+    since = next((each["lastTransitionTime"] for each in same if each.get("lastTransitionTime")), now)
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}

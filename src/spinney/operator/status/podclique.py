@@ -90,35 +90,26 @@ def minimum(clique: PodClique) -> int:
 
 def _conditions(clique: PodClique, pods: Headcount, updating: bool) -> list[Condition]:
     least, scheduled = minimum(clique), pods.scheduled
-    enough = scheduled >= least
-    conditions = [
-        _condition(
-            POD_CLIQUE_SCHEDULED,
-            "True" if enough else "False",
-            "SufficientScheduledPods" if enough else "InsufficientScheduledPods",
-            f"{scheduled} of at least {least} pods are scheduled",
-        )
-    ]
     healthy = scheduled - pods.unhealthy
+    placed = f"{scheduled} of at least {least} pods are scheduled"
+    serving = f"{healthy} of at least {least} pods are ready or starting"
+    breach: tuple[ConditionStatus, str, str] = ("False", "SufficientReadyPods", serving)
     if updating:
-        breach = _condition(MIN_AVAILABLE_BREACHED, "Unknown", "UpdateInProgress", "the PodClique is being updated")
+        breach = ("Unknown", "UpdateInProgress", "the PodClique is being updated")
     elif clique.spec.replicas == 0 and marks.SCALING_GROUP not in clique.metadata.labels:
         # It is at zero because it was scaled. To recycle its replica would bring it back.
-        breach = _condition(MIN_AVAILABLE_BREACHED, "Unknown", "ScaledToZero", "the PodClique is scaled to zero")
-    elif not enough:
-        text = f"{scheduled} of at least {least} pods are scheduled"
-        breach = _condition(MIN_AVAILABLE_BREACHED, "True", "ScheduledReplicasBelowMinAvailable", text)
+        breach = ("Unknown", "ScaledToZero", "the PodClique is scaled to zero")
+    elif scheduled < least:
+        breach = ("True", "ScheduledReplicasBelowMinAvailable", placed)
     elif healthy < least:
-        text = f"{healthy} of at least {least} pods are ready or starting"
-        breach = _condition(MIN_AVAILABLE_BREACHED, "True", "InsufficientReadyPods", text)
-    else:
-        text = f"{healthy} of at least {least} pods are ready or starting"
-        breach = _condition(MIN_AVAILABLE_BREACHED, "False", "SufficientReadyPods", text)
-    return [breach, *conditions]
-
-
-def _condition(kind: str, status: ConditionStatus, reason: str, message: str) -> Condition:
-    return Condition(type=kind, status=status, reason=reason, message=message)
+        breach = ("True", "InsufficientReadyPods", serving)
+    enough: tuple[ConditionStatus, str, str] = ("True", "SufficientScheduledPods", placed)
+    if scheduled < least:
+        enough = ("False", "InsufficientScheduledPods", placed)
+    return [
+        Condition(type=kind, status=status, reason=reason, message=message)
+        for kind, (status, reason, message) in ((MIN_AVAILABLE_BREACHED, breach), (POD_CLIQUE_SCHEDULED, enough))
+    ]
 
 
 def _selector(clique: PodClique) -> str | None:
