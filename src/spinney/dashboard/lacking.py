@@ -4,7 +4,6 @@ Every domain of the level that the gang requires is reported, or of the narrowes
 that something other than room keeps the pods off (a taint, a label, a cordon) are left out.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -89,14 +88,10 @@ def _reports(
     )
     width = room.free.shape[1]
     demands = [Demand(request.vector(width), len(alike), usable[request][rows]) for request, alike in kinds.items()]
-    found = domain_reports(room, demands, _names(board, kinds))
+    unoffered = dict.fromkeys(name for request in kinds for name in request.unoffered)
+    found = domain_reports(room, demands, table.axis.names(tuple(unoffered)))
     needs = [
         DomainNeed(path=path, **{name: getattr(report, name) for name in report.__struct_fields__})
         for path, report in zip(domains, found, strict=True)
     ]
     return tuple(sorted(needs, key=lambda need: (-need.fits, not need.possible, need.path)))
-
-
-def _names(board: Board, kinds: dict[RequestClass, list[PodRecord]]) -> Sequence[str]:
-    unoffered = dict.fromkeys(name for request in kinds for name in request.unoffered)
-    return board.inventory.cluster.table.axis.names(tuple(unoffered))

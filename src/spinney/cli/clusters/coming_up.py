@@ -124,16 +124,11 @@ def _of_pod(pod: Pod) -> Arrival:
 def _of_counts(resource: Resource, key: Key, found: JSON) -> Arrival:
     status = found.get("status") or {}
     wanted, ready = _COUNTED[resource.kind](found.get("spec") or {}, status)
-    if ready >= wanted and status.get("observedGeneration", 0) >= _generation(resource, found):
+    generation = 0 if resource.kind == "Job" else found["metadata"].get("generation", 0)  # a Job's status has none
+    if ready >= wanted and status.get("observedGeneration", 0) >= generation:
         return Arrival()
     text = f"{resource.kind} {key.name}: {ready} of {counted(wanted, 'pod')} ready"
     return Arrival((text,), why=f"{resource.kind.lower()}/{key.name}")
-
-
-def _generation(resource: Resource, found: JSON) -> int:
-    """Return the generation its status has to be of; a Job's status does not say."""
-    generation: int = 0 if resource.kind == "Job" else found["metadata"].get("generation", 0)
-    return generation
 
 
 def _job(spec: Mapping[str, Any], status: Mapping[str, Any]) -> tuple[int, int]:

@@ -92,24 +92,23 @@ async def training_fits_a_block(stage: Stage, screen: Screen) -> None:
 
 
 async def _keep(stage: Stage, screen: Screen, page: str) -> None:
+    """Leave the cluster to the reader until Ctrl-C."""
+    spinney = _called()
     with claimed(_KUBECONFIG) as claim:
         async with HttpServer(stage.cluster.server) as http:
             http.write_kubeconfig(claim.path)
-            await _offered(screen, page, claim.path)
-
-
-async def _offered(screen: Screen, page: str, kubeconfig: Path) -> None:
-    """Leave the cluster to the reader until Ctrl-C."""
-    spinney = _called()
-    screen.offer(
-        f"The cluster stays up until Ctrl-C, and its dashboard at {page} with it. In another terminal:",
-        (
-            (f"export KUBECONFIG={shlex.quote(str(kubeconfig))}", "kubectl and spinney then talk to this cluster"),
-            (f"{spinney} top", "the picture above, live"),
-            (f"{spinney} why train", "one gang, and the state it is in"),
-        ),
-    )
-    await asyncio.get_running_loop().create_future()
+            screen.offer(
+                f"The cluster stays up until Ctrl-C, and its dashboard at {page} with it. In another terminal:",
+                (
+                    (
+                        f"export KUBECONFIG={shlex.quote(str(claim.path))}",
+                        "kubectl and spinney then talk to this cluster",
+                    ),
+                    (f"{spinney} top", "the picture above, live"),
+                    (f"{spinney} why train", "one gang, and the state it is in"),
+                ),
+            )
+            await asyncio.get_running_loop().create_future()
 
 
 _SUMMARY = (

@@ -195,9 +195,8 @@ def kind_rights(rules: RuleSet) -> list[Right]:
 
 def rules(rights: Iterable[Right]) -> list[JSON]:
     """Return rights as the rules of a Role or ClusterRole."""
-    return [_rule(right) for right in rights]
-
-
-def _rule(right: Right) -> JSON:
-    rule: JSON = {"apiGroups": [right.group], "resources": list(right.resources), "verbs": list(right.verbs)}
-    return {**rule, "resourceNames": list(right.names)} if right.names else rule
+    return [
+        {"apiGroups": [each.group], "resources": list(each.resources), "verbs": list(each.verbs)}
+        | ({"resourceNames": list(each.names)} if each.names else {})
+        for each in rights
+    ]

@@ -242,7 +242,9 @@ def _told_once(problems: list[DocumentProblem]) -> tuple[DocumentProblem, ...]:
 def _unknown(manifest: Manifest) -> Verdict:
     version, kind = manifest.api_version, manifest.kind
     homes = sorted(group for group, each in _TYPES if each.lower() == kind.lower())
-    meant = version.partition("/")[0] in {home.partition("/")[0] for home in homes} or all(map(_is_groves, homes))
+    groups = {home.partition("/")[0] for home in homes}
+    # Nobody else has kinds of Grove's groups, so a kind of these says which group was meant.
+    meant = version.partition("/")[0] in groups or groups <= {POD_CLIQUE_SET.group, POD_GANG.group}
     if homes and meant and version not in homes:
         expected = " or ".join(homes)
         return Verdict((manifest.document.problem(("apiVersion",), f"found {version!r}, expected {expected}"),))
@@ -259,11 +261,6 @@ def _unknown(manifest: Manifest) -> Verdict:
         _told_once(builtin_field_problems(version, kind, manifest.document)),
         not_done=(f"{named}: its values; only names and types of its fields were",),
     )
-
-
-def _is_groves(api_version: str) -> bool:
-    """Tell whether nobody else has kinds of such a group: then a kind says which group was meant."""
-    return api_version.partition("/")[0] in {POD_CLIQUE_SET.group, POD_GANG.group}
 
 
 def _needs_cluster(pcs: PodCliqueSet, policy: AdmissionPolicy) -> Iterator[str]:

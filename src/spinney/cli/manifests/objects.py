@@ -62,7 +62,9 @@ class Manifest:
 
 def read(files: tuple[Path, ...]) -> list[Manifest]:
     """Return every object in the order written; one that cannot be read ends the command with its place."""
-    found = [manifest for path in files for source, text in _texts(path) for manifest in _objects(text, source)]
+    with in_one_line(InvalidDocument):
+        read = [each for path in files for source, text in _texts(path) for each in documents(text, source)]
+    found = [manifest for document in read for manifest in _opened(document)]
     if not found:
         raise click.ClickException(
             f"{', '.join(map(str, files))}: no objects; expected Kubernetes manifests, YAML or JSON"
@@ -106,12 +108,6 @@ def _texts(path: Path) -> Iterator[tuple[str, str]]:
             yield str(path), path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise click.ClickException(f"{path}: cannot be read as text: {error}; YAML or JSON is expected") from error
-
-
-def _objects(text: str, source: str) -> Iterator[Manifest]:
-    with in_one_line(InvalidDocument):
-        for document in documents(text, source):
-            yield from _opened(document)
 
 
 def documents(text: str, source: str) -> Iterator[Document]:

@@ -5,7 +5,7 @@ is shown depends on the room there is: the layouts are tried from roomy to terse
 allowed is taken. So a laptop's small terminal shows the whole demo, and thousands of nodes still make one screen.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Final
@@ -249,7 +249,8 @@ class _Gangs:
         table.add_column("ready", justify="right")
         table.add_column("state")
         most = most if len(self.gangs) > most + 1 else len(self.gangs)  # "and 1 more" is as long as that one
-        for gang in _most_telling(self.gangs, most):
+        telling = sorted(self.gangs, key=lambda gang: (_WAITING_FIRST.index(gang.state), gang.name))[:most]
+        for gang in telling if len(self.gangs) > most else self.gangs:
             table.add_row(self._name(gang, console), f"{gang.ready}/{gang.pods}", _state(gang))
         if len(self.gangs) > most:
             table.add_row(Text(f"and {len(self.gangs) - most} more", style="dim"))
@@ -258,13 +259,6 @@ class _Gangs:
     def _name(self, gang: GangProgress, console: Console) -> Text:
         mark = self.marks[gang.name]
         return mark.cell(console).append(f" {printable(gang.name)}", style=mark.colour)
-
-
-def _most_telling(gangs: Sequence[GangProgress], most: int) -> Iterator[GangProgress]:
-    if len(gangs) <= most:
-        yield from gangs
-        return
-    yield from sorted(gangs, key=lambda gang: (_WAITING_FIRST.index(gang.state), gang.name))[:most]
 
 
 def _line(name: str, pods: Sequence[Pod]) -> GangProgress:

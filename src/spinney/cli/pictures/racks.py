@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from os.path import commonprefix
 from typing import Final
 
 from rich.columns import Columns
@@ -114,7 +115,8 @@ class Boxes:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         small = console.width < _SMALL
-        shared = _shared([node.name for node in self.nodes]) if small else 0
+        names = [node.name for node in self.nodes]
+        shared = len(commonprefix(names)) if small and len(names) > 1 else 0  # noqa: RUF071 - of characters, not of paths
         boxes: dict[str, list[RenderableType]] = {}
         for domain, rack in groupby(self.nodes, key=lambda node: node.domain):
             members = list(rack)
@@ -178,11 +180,3 @@ def _box(title: str, lines: Sequence[Text], *, spaced: bool) -> Text:
     for line in lines:
         box.append_text(Text.assemble(f"\n│{pad}", line, " " * (inside - 2 * len(pad) - line.cell_len), f"{pad}│"))
     return box.append(f"\n╰{'─' * inside}╯")
-
-
-def _shared(names: Sequence[str]) -> int:
-    """Return how many characters all names begin with; of one name, none."""
-    if len(names) < 2:
-        return 0
-    first, last = min(names), max(names)
-    return next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))

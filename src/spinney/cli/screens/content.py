@@ -68,7 +68,7 @@ class Content:
                 pods[record.node] += 1
         return [
             NodeLine(
-                node.metadata.name, _state(node), gpus_on(node), used[node.metadata.name], pods[node.metadata.name]
+                node.metadata.name, node_state(node), gpus_on(node), used[node.metadata.name], pods[node.metadata.name]
             )
             for node in sorted(self.snapshot.nodes, key=lambda node: node.metadata.name)
         ]
@@ -120,5 +120,6 @@ def _pod(record: PodRecord, gang: str) -> PodLine:
     return PodLine(str(record.key), gang, record.node, state, record.request.gpus, reason)
 
 
-def _state(node: Node) -> str:
+def node_state(node: Node) -> str:
+    """Return how a node fares, in a word or two."""
     return "cordoned" if node.spec.unschedulable else "ready" if node.ready else "not ready"

@@ -3,7 +3,7 @@
 Loading this takes most of a start, so ``spinney scheduler`` does so while its cluster is being read.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,7 +15,7 @@ from spinney.api.resource import Resource
 from spinney.autoscaling.provisioning import provisioning_for
 from spinney.cli.running import in_one_line
 from spinney.kube.manager import Manager
-from spinney.scheduler.config import PluginOption, SchedulerConfig
+from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.config_files import load_config
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.arguments import read_arguments, written
@@ -82,7 +82,12 @@ class SessionSettings:
 
     def losses(self) -> list[str]:
         """Return a sentence for each default plugin that is missing or disabled."""
-        return [f"plugins: {loss}." for loss in _left_out(self.config.plugins)]
+        present = {option.name for option in self.config.plugins if option.enabled}
+        return [
+            f"plugins: without plugin {name} {loss}."
+            for name, loss in _LOST.items()
+            if name not in present and not present & _INSTEAD.get(name, frozenset())
+        ]
 
     def composed(
         self, manager: Manager, served: frozenset[Resource], *, dry_run: bool
@@ -110,14 +115,13 @@ class SessionSettings:
 def session_settings(config: Path | None, plugins: "tuple[PluginText, ...]") -> SessionSettings:
     """Return the configuration with the plugins of files, checked with those that are installed and with their own."""
     with in_one_line(InvalidConfiguration, UnknownPlugin):
-        settings, registry = _given(config, plugins) if plugins else _installed(config)
+        if plugins:
+            settings, registry = _given(config, plugins)
+        else:
+            registry = default_registry()
+            settings = load_config(config, registry) if config is not None else SchedulerConfig()
         Scheduler(settings, Inventory.for_config(settings), registry=registry)
     return SessionSettings(settings, registry)
-
-
-def _installed(config: Path | None) -> tuple[SchedulerConfig, PluginRegistry]:
-    registry = default_registry()
-    return (load_config(config, registry) if config is not None else SchedulerConfig()), registry
 
 
 def _given(config: Path | None, plugins: "tuple[PluginText, ...]") -> tuple[SchedulerConfig, PluginRegistry]:
@@ -137,11 +141,3 @@ def _admission(manager: Manager, inventory: Inventory, settings: SchedulerConfig
     from spinney.queueing.admission import admission_for  # noqa: PLC0415 - brings the grouper along
 
     return admission_for(manager, inventory, settings)
-
-
-def _left_out(plugins: Sequence[PluginOption]) -> Iterator[str]:
-    """Return a sentence for each default plugin that is missing or disabled."""
-    present = {option.name for option in plugins if option.enabled}
-    for name, loss in _LOST.items():
-        if name not in present and not present & _INSTEAD.get(name, frozenset()):
-            yield f"without plugin {name} {loss}"

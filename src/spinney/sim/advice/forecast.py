@@ -66,14 +66,9 @@ def forecast(cycle: CycleOutcome, pending: Sequence[PodRecord], gang_of: Mapping
         elif waiting.explanation is None:
             sentences.append(waiting.message)
         else:
-            explanations[gang] = _marked(waiting, record)
+            simulated = record.pod.spec.scheduler_name != OURS  # another scheduler decides
+            explanations[gang] = msgspec.structs.replace(waiting.explanation, simulated=simulated)
     return Forecast(tuple(explanations.values()), tuple(dict.fromkeys(sentences)), placeable=not refused)
-
-
-def _marked(waiting: Waiting, record: PodRecord) -> Explanation:
-    """Return the explanation, marked as a simulation where another scheduler decides."""
-    assert waiting.explanation is not None
-    return msgspec.structs.replace(waiting.explanation, simulated=record.pod.spec.scheduler_name != OURS)
 
 
 def _may_be_grouped(pod: Pod) -> bool:

@@ -125,8 +125,10 @@ def _problem(
             fixed.append(f"{key}: {obstacle}")
         elif running:
             gangs.append(_movable(session, job, running))
-    names = tuple(_names(table.capacity, session))
-    return Problem(names, free, tuple(gangs), tuple(demands), tuple(sets), tuple(fixed))
+    names = [""] * table.capacity
+    for row in session.nodes.all.rows.tolist():
+        names[row] = session.nodes.info(row).name
+    return Problem(tuple(names), free, tuple(gangs), tuple(demands), tuple(sets), tuple(fixed))
 
 
 def _movable(session: Session, job: PodGroupInfo, running: Sequence[PodInfo]) -> MovableGang:
@@ -162,10 +164,3 @@ def _obstacle(session: Session, job: PodGroupInfo, running: Iterable[PodInfo]) -
         if constraints.looks_at_pods or constraints.volumes or constraints.claims:
             return "has rules about other pods, volumes or device claims"
     return session.snapshot.budgets.refusal(records)
-
-
-def _names(capacity: int, session: Session) -> list[str]:
-    names = [""] * capacity
-    for row in session.nodes.all.rows.tolist():
-        names[row] = session.nodes.info(row).name
-    return names

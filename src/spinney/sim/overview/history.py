@@ -103,7 +103,9 @@ async def eviction_events(client: Client, namespace: str) -> list[Event]:
 
 def past_evictions(events: Iterable[Event], names: Collection[str], now: datetime) -> list[str]:
     """Return the newest eviction that events tell of objects called so, or of pods whose names begin so."""
-    about = [each for each in events if _is_about(each.involved_object.name, names)]
+    beginnings = tuple(f"{name}-" for name in names)
+    subjects = ((each, each.involved_object.name) for each in events)
+    about = [each for each, name in subjects if name in names or name.startswith(beginnings)]
     newest_first = sorted(about, key=lambda each: moment_of(each) or _BEGINNING, reverse=True)
     if not newest_first:
         return []
@@ -116,10 +118,6 @@ def past_evictions(events: Iterable[Event], names: Collection[str], now: datetim
         f"{last.involved_object.kind} {last.involved_object.name} was evicted"
         f"{_ago(moment_of(last), now)} by {who}: {' '.join(last.message.split())}{before}"
     ]
-
-
-def _is_about(name: str, names: Collection[str]) -> bool:
-    return name in names or any(name.startswith(f"{each}-") for each in names)
 
 
 def moment_of(event: Event) -> datetime | None:

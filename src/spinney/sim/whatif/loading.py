@@ -155,12 +155,8 @@ def inventory_of(snapshot: ClusterSnapshot, scheduler_names: Collection[str] = S
     for pod in snapshot.pods:
         inventory.apply(kueue.labelled(pod))
     for request in snapshot.of(BIND_REQUEST, BindRequest):
-        _assume(inventory, request)
+        key = PodKey(request.metadata.namespace or "", request.spec.pod_name)
+        record = inventory.cluster.pod(key)
+        if record is not None and record.status is PodStatus.PENDING and request.status.phase in (None, "", "Pending"):
+            inventory.cluster.assume(key, request.spec.selected_node, request.spec.selected_gpu_groups)
     return inventory
-
-
-def _assume(inventory: Inventory, request: BindRequest) -> None:
-    key = PodKey(request.metadata.namespace or "", request.spec.pod_name)
-    record = inventory.cluster.pod(key)
-    if record is not None and record.status is PodStatus.PENDING and request.status.phase in (None, "", "Pending"):
-        inventory.cluster.assume(key, request.spec.selected_node, request.spec.selected_gpu_groups)
