@@ -223,7 +223,7 @@ def meant(word: str, known: Iterable[str]) -> str:
 
 
 def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that choose a cluster; the command gets these, and ``-n`` where it has that, as ``choice``."""
+    """Add the options that choose a cluster; the command gets these, and ``-n`` and ``--from``, as ``choice``."""
 
     @click.option(
         "--kubeconfig",
@@ -237,8 +237,9 @@ def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
         help="Context of the kubeconfig; by default the current one.",
     )
     @wraps(command)
-    def run(*, kubeconfig: Path | None, context: str | None, namespace: str | None = None, **parameters: Any) -> None:
-        command(choice=ClusterChoice(kubeconfig, context, namespace), **parameters)
+    def run(**parameters: Any) -> None:
+        names = ("kubeconfig", "context", "namespace", "from_file")
+        command(choice=ClusterChoice(*(parameters.pop(name, None) for name in names)), **parameters)
 
     return run
 

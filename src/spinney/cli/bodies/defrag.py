@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from contextlib import closing
-from pathlib import Path
 from string import ascii_lowercase
 from typing import cast
 
@@ -35,7 +34,6 @@ def defrag(
     solver: str,
     execute: bool,
     choice: ClusterChoice,
-    from_file: Path | None,
     output: str,
 ) -> None:
     if (gang is None) == (nodes is None):
@@ -44,9 +42,9 @@ def defrag(
         raise click.BadParameter("a gang says itself what its nodes must share", param_hint="--sharing")
     if solver == "exact" and not is_installed():
         raise click.ClickException("the exact solver is not installed here: pip install 'spinney[plan]'")
-    if execute and from_file is not None:
+    if execute and choice.file is not None:
         raise click.BadParameter("a file cannot be changed; leave out --from", param_hint="--execute")
-    snapshot, here = snapshot_of(choice, from_file)
+    snapshot, here = snapshot_of(choice)
     runtime = Runtime.system()
     with closing(runtime.executor), in_one_line(NoPlan), progress("planning"):
         session = Simulation(snapshot, runtime=runtime).scheduler.open_session()

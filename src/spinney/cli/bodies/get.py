@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -70,13 +69,12 @@ def get(
     all_namespaces: bool,
     singles: bool,
     choice: ClusterChoice,
-    from_file: Path | None,
     output: str,
     watch: bool,
 ) -> None:
     wide = output == "wide"
     if watch:
-        if from_file is not None or output in ("json", "yaml"):
+        if choice.file is not None or output in ("json", "yaml"):
             raise click.UsageError("--watch follows a cluster and prints a table; leave --from and -o json or yaml out")
         from spinney.cli.clusters.connecting import with_cluster  # noqa: PLC0415 - a file needs no HTTP stack
 
@@ -87,7 +85,7 @@ def get(
             ),
         )
         return
-    snapshot, here = snapshot_of(choice, from_file)
+    snapshot, here = snapshot_of(choice)
     asked = GetQuery(kind, name, None if all_namespaces else here, wide, singles)
     table = asked.listed(snapshot, gang_lines(snapshot, singles=singles), lambda: inventory_of(snapshot))
     if name is not None and not table.rows:

@@ -23,7 +23,6 @@ def queues(
     *,
     resource: tuple[str, ...],
     choice: ClusterChoice,
-    from_file: Path | None,
     config: Path | None,
     output: str,
 ) -> None:
@@ -35,7 +34,7 @@ def queues(
                 f"{name!r} is not a resource of queues; known are gpu, cpu, memory", param_hint="--resource"
             )
     wanted = [known.get(name, name) for name in resource]
-    snapshot, _ = snapshot_of(choice, from_file)
+    snapshot, _ = snapshot_of(choice)
     with progress("dividing the cluster"):
         simulation = Simulation(snapshot, settings, runtime=Runtime.system())
         lines = queue_lines(simulation)

@@ -23,7 +23,7 @@ def record(*, directory: Path, every: str, lasting: str | None, choice: ClusterC
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         while True:
-            taken, _ = snapshot_of(choice, None)
+            taken, _ = snapshot_of(choice)
             if before is None:
                 print_unseen(taken)
             if before is None or taken.objects != before.objects:

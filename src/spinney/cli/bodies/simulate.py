@@ -3,7 +3,7 @@
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,6 @@ class SimulationRun:
 def simulate(
     *,
     snapshot: Path | None,
-    from_file: Path | None,
     files: tuple[Path, ...],
     configs: tuple[Path, ...],
     plugins: tuple[PluginText, ...],
@@ -71,7 +70,7 @@ def simulate(
     if len(configs) == 2 and plugins:
         raise click.BadParameter("a plugin is compared with one configuration, not with two", param_hint="--plugin")
     policies, addable = session_policies(plugins), node_groups_in(node_groups)
-    taken, here = snapshot_of(choice, _either(snapshot, from_file))
+    taken, here = snapshot_of(_chosen(choice, snapshot))
     if taken.refused(NODE):
         raise click.ClickException(
             f"nodes may not be listed in {taken.source}, so nothing could be placed; ask for get and list on nodes, or "
@@ -127,11 +126,11 @@ def simulate(
         raise click.ClickException(_failures(faults))
 
 
-def _either(snapshot: Path | None, from_file: Path | None) -> Path | None:
-    """Return the file of the cluster, whichever way it was named."""
-    if snapshot is not None and from_file is not None:
-        raise click.UsageError(f"SNAPSHOT {snapshot} and --from {from_file} name two files; one cluster is simulated")
-    return snapshot or from_file
+def _chosen(choice: ClusterChoice, snapshot: Path | None) -> ClusterChoice:
+    """Return which cluster is meant, whichever way its file was named."""
+    if snapshot is not None and choice.file is not None:
+        raise click.UsageError(f"SNAPSHOT {snapshot} and --from {choice.file} name two files; one cluster is simulated")
+    return replace(choice, file=snapshot or choice.file)
 
 
 def _failures(faults: PolicyFaults) -> str:

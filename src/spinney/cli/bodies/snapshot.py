@@ -11,7 +11,7 @@ from spinney.sim.snapshots.files import write_snapshot
 
 
 def snapshot(*, output: Path, choice: ClusterChoice) -> None:
-    taken, _ = snapshot_of(choice, None)
+    taken, _ = snapshot_of(choice)
     try:
         size = write_snapshot(taken, output)
     except OSError as error:

@@ -7,7 +7,6 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from rich.console import Console, Group, RenderableType
@@ -41,9 +40,9 @@ _HEIGHT: Final = 200
 """Lines of a picture that is not for a terminal."""
 
 
-def top(*, choice: ClusterChoice, from_file: Path | None, once: bool) -> None:
-    if once or from_file is not None or not sys.stdout.isatty():
-        snapshot, _ = snapshot_of(choice, from_file)
+def top(*, choice: ClusterChoice, once: bool) -> None:
+    if once or choice.file is not None or not sys.stdout.isatty():
+        snapshot, _ = snapshot_of(choice)
         pods = [pod for pod in snapshot.pods if choice.namespace in (None, pod.metadata.namespace)]
         snapshot = replace(snapshot, objects={**snapshot.objects, POD: tuple(pods)})
         inventory = inventory_of(snapshot, {pod.spec.scheduler_name for pod in pods})

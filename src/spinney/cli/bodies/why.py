@@ -48,7 +48,6 @@ def why(
     *,
     subject: str,
     choice: ClusterChoice,
-    from_file: Path | None,
     config: Path | None,
     plugins: tuple[PluginText, ...],
     node_groups: Path | None,
@@ -71,7 +70,7 @@ def why(
         if (asked := await suspended_workload(connection.client, subject, connection.namespace)) is not None:
             suspended.append(asked)
 
-    snapshot, here = snapshot_of(choice, from_file, also=read_more)
+    snapshot, here = snapshot_of(choice, also=read_more)
     snapshot = _with_gangs_of(suspended, snapshot)
     settings, registry = with_policies(settings or matching_profile(snapshot), policies)
     if verbose:

@@ -11,8 +11,9 @@ KUBECONFIG: Final = Path("~/.spinney/kubeconfig")
 
 @dataclass(frozen=True)
 class ClusterChoice:
-    """What the options say: which kubeconfig, which context, which namespace."""
+    """What the options say: which kubeconfig, which context, which namespace, or which file in place of a cluster."""
 
     kubeconfig: Path | None = None
     context: str | None = None
     namespace: str | None = None
+    file: Path | None = None

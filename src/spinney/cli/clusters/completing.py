@@ -1,7 +1,7 @@
 """Names for shells to complete: gangs, sets, queues and pods of the chosen cluster, namespaces, contexts.
 
-Only what is needed is listed, and for at most :data:`PATIENCE` seconds: a user has pressed tab and waits. Whatever
-goes wrong means that nothing is offered; a shell has no place for an error.
+Only what is needed is listed, and for a few seconds: a user has pressed tab and waits. Whatever goes wrong means that
+nothing is offered; a shell has no place for an error.
 """
 
 from pathlib import Path
@@ -13,8 +13,6 @@ from click.shell_completion import CompletionItem
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.terminal.printable import printable
 
-PATIENCE: Final = 3.0
-"""Seconds after which nothing is offered."""
 MOST: Final = 200
 """Names that are offered at most."""
 
@@ -30,7 +28,7 @@ def namespaces(context: click.Context, _: click.Parameter, incomplete: str) -> l
     """Offer the namespaces of the cluster."""
     from spinney.cli.clusters import names  # noqa: PLC0415
 
-    return _offered(names.listed(_choice(context), names.NAMESPACES, seconds=PATIENCE), incomplete)
+    return _offered(names.listed(_choice(context), names.NAMESPACES), incomplete)
 
 
 def subjects(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -38,7 +36,7 @@ def subjects(context: click.Context, _: click.Parameter, incomplete: str) -> lis
     from spinney.cli.clusters import names  # noqa: PLC0415
 
     word, slash, _rest = incomplete.partition("/")
-    found = names.subjects(_choice(context), word if slash else "", file=_path(context, "from_file"), seconds=PATIENCE)
+    found = names.subjects(_choice(context), word if slash else "")
     return _offered([f"{word}/{each}" for each in found] if slash else found, incomplete)
 
 
@@ -47,7 +45,7 @@ def listed(context: click.Context, _: click.Parameter, incomplete: str) -> list[
     from spinney.cli.clusters import names  # noqa: PLC0415
 
     word = {"gangs": "gang", "sets": "pcs", "nodes": "node"}.get(str(context.params.get("kind")), "gang")
-    found = names.subjects(_choice(context), word, file=_path(context, "from_file"), seconds=PATIENCE)
+    found = names.subjects(_choice(context), word)
     return _offered(found, incomplete)
 
 
@@ -55,7 +53,7 @@ def nodes(context: click.Context, _: click.Parameter, incomplete: str) -> list[C
     """Offer names of nodes."""
     from spinney.cli.clusters import names  # noqa: PLC0415
 
-    return _offered(names.subjects(_choice(context), "node", file=None, seconds=PATIENCE), incomplete)
+    return _offered(names.subjects(_choice(context), "node"), incomplete)
 
 
 def _offered(found: list[str], incomplete: str) -> list[CompletionItem]:
@@ -64,7 +62,9 @@ def _offered(found: list[str], incomplete: str) -> list[CompletionItem]:
 
 
 def _choice(context: click.Context) -> ClusterChoice:
-    return ClusterChoice(_path(context, "kubeconfig"), context.params.get("context"), context.params.get("namespace"))
+    given = context.params
+    file = _path(context, "from_file")
+    return ClusterChoice(_path(context, "kubeconfig"), given.get("context"), given.get("namespace"), file)
 
 
 def _path(context: click.Context, parameter: str) -> Path | None:

@@ -19,6 +19,8 @@ from spinney.runtime import Runtime
 from spinney.sim.advice.subjects import UnknownSubject, kinds_called
 
 NAMESPACES: Final = (NAMESPACE,)
+_PATIENCE: Final = 3.0
+"""Seconds after which nothing is offered."""
 _PAGE: Final = 200
 """Objects of a kind that are asked for; more would not be offered anyway."""
 
@@ -37,23 +39,23 @@ def contexts(kubeconfig: Path | None) -> list[str]:
     return sorted(found.contexts)
 
 
-def subjects(choice: ClusterChoice, word: str, *, file: Path | None, seconds: float) -> list[str]:
+def subjects(choice: ClusterChoice, word: str) -> list[str]:
     """Return the names of what a word such as ``gang`` means; without one, of everything but pods."""
     try:
         kinds = [NODE] if word == "node" else [each for each in kinds_called(word) if word or each != POD]
     except UnknownSubject:
         return []
-    return _in_file(file, kinds, choice.namespace) if file is not None else listed(choice, kinds, seconds=seconds)
+    return _in_file(choice.file, kinds, choice.namespace) if choice.file is not None else listed(choice, kinds)
 
 
-def listed(choice: ClusterChoice, kinds: Iterable[Resource], *, seconds: float) -> list[str]:
+def listed(choice: ClusterChoice, kinds: Iterable[Resource]) -> list[str]:
     """Return the names of all objects of some kinds, in the chosen namespace where they have one."""
     runtime = Runtime.system()
 
     async def ask() -> list[str]:
         transport, _, namespace = opened(choice, runtime)
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(_PATIENCE):
                 return await _names(Client(transport, runtime, field_manager="spinney-cli"), kinds, namespace)
         finally:
             await transport.close()

@@ -1,7 +1,6 @@
 """What a command reads: the chosen cluster, or a snapshot file that stands in for one."""
 
 from collections.abc import Callable, Coroutine, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spinney.api.core import NODE
@@ -23,7 +22,6 @@ async def _nothing_else(_: "Connection") -> None:
 
 def snapshot_of(
     choice: ClusterChoice,
-    from_file: Path | None,
     also: "Callable[[Connection], Coroutine[None, None, None]]" = _nothing_else,
 ) -> tuple[ClusterSnapshot, str | None]:
     """Return a snapshot of the chosen cluster or file, and the namespace to look in; ``None`` is all of them.
@@ -31,11 +29,11 @@ def snapshot_of(
     ``also`` is called with the connection to a cluster, to read more from it meanwhile.
     """
     log_to_stderr()
-    if from_file is not None:
+    if choice.file is not None:
         from spinney.sim.snapshots.files import UnreadableSnapshot, read_snapshot  # noqa: PLC0415 - a cluster is no file
 
-        with in_one_line(UnreadableSnapshot), progress(f"reading {from_file}"):
-            return read_snapshot(from_file), choice.namespace
+        with in_one_line(UnreadableSnapshot), progress(f"reading {choice.file}"):
+            return read_snapshot(choice.file), choice.namespace
 
     from spinney.cli.clusters.connecting import with_cluster  # noqa: PLC0415 - a file needs no HTTP stack
 
