@@ -24,7 +24,7 @@ from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.struct import JSON
 from spinney.cli.bodies.top import scene
 from spinney.cli.demo.workloads import inference, queues, training
-from spinney.cli.pictures.picture import draw
+from spinney.cli.pictures.picture import Picture
 from spinney.cli.screens.content import shares
 from spinney.sim import Cluster
 from spinney.sim.overview.gang_table import gang_lines
@@ -102,7 +102,7 @@ def _two_teams() -> Cluster:
 def _drawn(cluster: Cluster, *, height: int | None = None) -> RenderableType:
     snapshot = cluster.snapshot()
     queues = shares(snapshot, gang_lines(snapshot, singles=True))
-    return draw(scene(snapshot.nodes, snapshot.pods, queues), height=height)
+    return Picture(scene(snapshot.nodes, snapshot.pods, queues), height=height)
 
 
 def _tree() -> Tree:

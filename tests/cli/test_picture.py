@@ -7,7 +7,7 @@ from rich.console import Console
 from spinney.api.core import Node, Pod
 from spinney.api.kai import Queue
 from spinney.api.struct import convert
-from spinney.cli.pictures.picture import Scene, draw
+from spinney.cli.pictures.picture import Picture, Scene
 from spinney.cli.pictures.shares import queue_shares, uses_of
 from tests.cli.pictures import a_node, a_pod, a_queue
 
@@ -15,7 +15,7 @@ from tests.cli.pictures import a_node, a_pod, a_queue
 def _drawn(scene: Scene, width: int, height: int | None = None) -> list[str]:
     console = Console(file=io.StringIO(), width=width, highlight=False)
     with console.capture() as captured:
-        console.print(draw(scene, height=height), end="")
+        console.print(Picture(scene, height=height), end="")
     return captured.get().splitlines()
 
 
@@ -139,7 +139,7 @@ def test_colours_take_the_place_of_letters() -> None:
             file=io.StringIO(), width=100, force_terminal=True, color_system="standard", no_color=no_color
         )
         with console.capture() as captured:
-            console.print(draw(_scene()))
+            console.print(Picture(_scene()))
         return captured.get()
 
     assert "■" in shown(no_color=False)

@@ -9,7 +9,7 @@ from spinney.cluster.resources import GPU_NAME
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.sim.overview.gang_table import GangLine
-from spinney.sim.overview.queue_table import QueueLine, lines_of
+from spinney.sim.overview.queue_table import QueueLine, queue_lines
 from spinney.sim.snapshots.snapshot import Unseen
 
 NodeState = Literal["ready", "cordoned", "failed"]
@@ -108,7 +108,7 @@ def text_of(key: GangKey) -> str:
 
 def queue_rows(scheduler: Scheduler) -> tuple[QueueRow, ...]:
     """Return every queue with its shares, children below their parent and in order of name; broken ones last."""
-    lines = _in_order(lines_of(scheduler))
+    lines = _in_order(queue_lines(scheduler))
     return tuple(QueueRow(line=line, borrowing=_borrowing(line, lines)) for line in lines)
 
 

@@ -37,7 +37,7 @@ def queues(
     snapshot, _ = snapshot_of(choice)
     with progress("dividing the cluster"):
         simulation = Simulation(snapshot, settings, runtime=Runtime.system())
-        lines = queue_lines(simulation)
+        lines = queue_lines(simulation.scheduler)
     if output in ("json", "yaml"):
         print_data({"queues": lines, "unseen": snapshot.unseen}, output)
         return

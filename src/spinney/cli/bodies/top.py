@@ -18,7 +18,7 @@ from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, with_cluster
 from spinney.cli.clusters.following import following
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
-from spinney.cli.pictures.picture import Scene, draw
+from spinney.cli.pictures.picture import Picture, Scene
 from spinney.cli.pictures.shares import QueueShare
 from spinney.cli.screens.content import Content
 from spinney.cli.screens.keyboard import keys
@@ -52,7 +52,7 @@ def top(*, choice: ClusterChoice, once: bool) -> None:
         console = Console(highlight=False, width=None if terminal else _WIDTH)
         console.print(Text(content.totals))
         picture = scene(snapshot.nodes, pods, content.queues)
-        console.print(draw(picture, height=console.height - 2 if terminal else _HEIGHT), end="")
+        console.print(Picture(picture, height=console.height - 2 if terminal else _HEIGHT), end="")
         print_unseen(snapshot)
         return
     with_cluster(choice, lambda connection: _follow(connection, choice.namespace))
@@ -126,4 +126,4 @@ def _drawn(view: ScreenView, content: Content, memberships: Memberships, console
         return Text("\n").join(screen(view, content, console.width, console.height - 1))
     picture = memberships.scene(content.snapshot.nodes, content.snapshot.pods, content.queues)
     frame = screen(view, content, console.width, ABOVE)[:2]
-    return Group(*frame, draw(picture, height=console.height - 1 - len(frame)))
+    return Group(*frame, Picture(picture, height=console.height - 1 - len(frame)))

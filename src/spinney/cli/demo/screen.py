@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from spinney.cli.pictures.picture import Scene, draw, summary
+from spinney.cli.pictures.picture import Picture, Scene, summary
 from spinney.cli.terminal.console import ReadableConsole
 
 _ROOM_FOR_TEXT: Final = 10
@@ -52,7 +52,7 @@ class Screen:
 
     def picture(self, scene: Scene) -> None:
         """Leave a picture of the cluster among what was said."""
-        self._console.print(draw(scene))
+        self._console.print(Picture(scene))
 
     def show(self, scene: Scene) -> None:
         """Show the cluster as it is now."""
@@ -98,7 +98,7 @@ class LiveScreen(Screen):
 
     def _drawn(self, scene: Scene) -> Group:
         height = max(self._console.height - _ROOM_FOR_TEXT, _LEAST_PICTURE)
-        return Group(Text(), draw(scene, height=height))
+        return Group(Text(), Picture(scene, height=height))
 
 
 def _listed(commands: Commands, width: int | None) -> list[str]:

@@ -75,14 +75,6 @@ class GangProgress:
         return f"{self.state}: {self.pods} pods, {self.bound} bound, {self.ready} ready"
 
 
-def draw(scene: Scene, *, height: int | None = None) -> RenderableType:
-    """Return the whole picture: racks, queues beside them, the gangs with the colour each has, and an event line.
-
-    It is at most ``height`` lines high; without one it is as high as it likes.
-    """
-    return _Fitting(scene, height)
-
-
 def summary(scene: Scene) -> Mapping[str, GangProgress]:
     """Return a line per gang, in order of name."""
     members: dict[str, list[Pod]] = {name: [] for name in scene.gangs}
@@ -115,11 +107,14 @@ class _Content:
 
 
 @dataclass(frozen=True)
-class _Fitting:
-    """The roomiest layout that fits."""
+class Picture:
+    """The whole picture: racks, queues beside them, the gangs with the colour each has, and an event line.
+
+    It is the roomiest layout of at most ``height`` lines; without one it is as high as it likes.
+    """
 
     scene: Scene
-    height: int | None
+    height: int | None = None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         marks = gang_marks(self.scene)

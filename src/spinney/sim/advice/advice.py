@@ -85,7 +85,7 @@ class Advisor:
     @cached_property
     def queues(self) -> list[QueueLine]:
         """Return the queues, as of before the simulated cycle."""
-        return queue_lines(self.simulation)
+        return queue_lines(self.simulation.scheduler)
 
     @cached_property
     def cycle(self) -> CycleOutcome:

@@ -287,7 +287,7 @@ class Cluster:
 
     def queues(self) -> list[QueueLine]:
         """Return every queue with what it is entitled to, holds and asks for."""
-        return queue_lines(self._simulation)
+        return queue_lines(self._simulation.scheduler)
 
     def snapshot(self) -> ClusterSnapshot:
         """Return the cluster as it is now."""

@@ -45,13 +45,8 @@ class QueueLine(Struct, frozen=True, kw_only=True):
     """Why the queue cannot be used; empty if it can."""
 
 
-def queue_lines(simulation: Simulation) -> list[QueueLine]:
+def queue_lines(scheduler: Scheduler) -> list[QueueLine]:
     """Return every queue, children below their parent, with the books as of now."""
-    return lines_of(simulation.scheduler)
-
-
-def lines_of(scheduler: Scheduler) -> list[QueueLine]:
-    """Return the same of a scheduler, as of now."""
     option = next((each for each in scheduler.config.plugins if each.name == "proportion"), None)
     plugin = ProportionPlugin(option.arguments if option is not None else {})
     session = scheduler.open_session()

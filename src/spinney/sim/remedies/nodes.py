@@ -15,7 +15,7 @@ from spinney.explain.amounts import counted, first_few
 from spinney.sim.remedies.change import RemedyPrice
 from spinney.sim.remedies.lever import SHOWN, Lever
 from spinney.sim.remedies.node_groups import AddableNodes
-from spinney.sim.remedies.situation import OF_THE_NODE, Situation, is_ready, taint_word
+from spinney.sim.remedies.situation import OF_THE_NODE, Situation, is_ready, taint_word, with_spec
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
@@ -65,7 +65,7 @@ def _adding_here_or_anew(situation: Situation, like: Node, group: AddableNodes |
 
 def _uncordoned(node: Node) -> Node:
     taints = tuple(taint for taint in node.spec.taints if taint.key != f"{OF_THE_NODE}unschedulable")
-    return _with_spec(node, unschedulable=False, taints=taints)
+    return with_spec(node, unschedulable=False, taints=taints)
 
 
 def _repaired(node: Node) -> Node:
@@ -79,7 +79,7 @@ def _repaired(node: Node) -> Node:
         if not taint.key.startswith(OF_THE_NODE) or taint.key == f"{OF_THE_NODE}unschedulable"
     )
     status = msgspec.structs.replace(node.status, conditions=conditions)
-    return msgspec.structs.replace(_with_spec(node, taints=taints), status=status)
+    return msgspec.structs.replace(with_spec(node, taints=taints), status=status)
 
 
 def _untaint(situation: Situation, taint: Taint) -> Iterator[Lever[Any]]:
@@ -87,7 +87,7 @@ def _untaint(situation: Situation, taint: Taint) -> Iterator[Lever[Any]]:
         situation,
         "untaint",
         lambda node: taint in node.spec.taints,
-        lambda node: _with_spec(node, taints=tuple(each for each in node.spec.taints if each != taint)),
+        lambda node: with_spec(node, taints=tuple(each for each in node.spec.taints if each != taint)),
         text=lambda names: f"remove the taint {taint_word(taint)} from {first_few(names, SHOWN)}",
         command=lambda names: f"kubectl taint nodes {' '.join(names)} {taint.key}:{taint.effect}-",
     )
@@ -143,7 +143,7 @@ def _adding(
             labels={**labels, **domain, _HOSTNAME: name},
         )
         taints = tuple(taint for taint in like.spec.taints if not taint.key.startswith(OF_THE_NODE))
-        return msgspec.structs.replace(_with_spec(like, unschedulable=False, taints=taints), metadata=metadata)
+        return msgspec.structs.replace(with_spec(like, unschedulable=False, taints=taints), metadata=metadata)
 
     amount = f" ({counted(gpus, 'GPU')} each)" if gpus else ""
     per_node = _per_node(situation, like)
@@ -226,7 +226,3 @@ def _over_nodes(
     if nodes:
         names = [node.metadata.name for node in nodes]
         yield Lever(name=name, elements=names, apply=apply, text=text, command=command)
-
-
-def _with_spec(node: Node, **changes: Any) -> Node:
-    return msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, **changes))

@@ -44,10 +44,6 @@ class _Workload:
     ends: datetime | None
 
     @property
-    def name(self) -> str:
-        return str(self.key)
-
-    @property
     def has_deadline(self) -> bool:
         """Tell whether Kubernetes ends it, and not only its own word."""
         return all(
@@ -97,7 +93,7 @@ def move_lever(situation: Situation) -> Iterator[Lever[_Workload]]:
         text=lambda picked: f"restart {_named(picked)}, which finds room on other nodes",
         command=command,
         price=lambda picked: RemedyPrice(
-            moved=tuple(each.name for each in picked), gpus=sum(each.gpus for each in picked)
+            moved=tuple(str(each.key) for each in picked), gpus=sum(each.gpus for each in picked)
         ),
         restarts=lambda picked: [each.key for each in picked],
     )
@@ -129,7 +125,7 @@ def end_lever(situation: Situation) -> Iterator[Lever[_Workload]]:
         return "\n".join(each.command for each in makers[:_NAMED])
 
     def price(picked: Sequence[_Workload]) -> RemedyPrice:
-        ended = tuple(f"{each.name} in queue {each.queue}" if each.queue else each.name for each in picked)
+        ended = tuple(f"{each.key} in queue {each.queue}" if each.queue else str(each.key) for each in picked)
         return RemedyPrice(ended=ended, gpus=sum(each.gpus for each in picked))
 
     yield Lever(

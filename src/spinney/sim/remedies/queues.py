@@ -23,7 +23,7 @@ from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.gangs.sources.volcano import SOURCE as VOLCANO
 from spinney.gangs.tree import GangKey
 from spinney.sim.remedies.lever import Lever
-from spinney.sim.remedies.situation import Situation
+from spinney.sim.remedies.situation import Situation, with_spec
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 BoundName = Literal["limit", "quota"]
@@ -60,7 +60,7 @@ class _Bound:
         resources = queue.spec.resources or QueueResources()
         changed = msgspec.structs.replace(getattr(resources, self.resource), **{self.which: self.amount + more})
         resources = msgspec.structs.replace(resources, **{self.resource: changed})
-        return msgspec.structs.replace(queue, spec=msgspec.structs.replace(queue.spec, resources=resources))
+        return with_spec(queue, resources=resources)
 
 
 class _Raise(NamedTuple):
@@ -236,7 +236,7 @@ def _moved(situation: Situation, snapshot: ClusterSnapshot, queues: Sequence[str
         if isinstance(found, PodGang) and situation.key.source == VOLCANO:
             return found  # Volcano's queue is named by an annotation
         if isinstance(found, kai.PodGroup | volcano.PodGroup):
-            return msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, queue=name))
+            return with_spec(found, queue=name)
         labels = {**found.metadata.labels, QUEUE_LABEL: name}
         return msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, labels=labels))
 

@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+import msgspec
 
 from spinney.api.affinity import Taint
 from spinney.api.core import Node, Pod
@@ -20,6 +22,7 @@ from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity, resource_of
 from spinney.sim.whatif.simulation import Simulation
 
+T = TypeVar("T")
 OF_THE_NODE: Final = "node.kubernetes.io/"
 """Taints that Kubernetes keeps for a node's own state: they go with the state."""
 
@@ -145,18 +148,14 @@ class Situation:
     @cached_property
     def untolerated_taints(self) -> list[Taint]:
         """Return the taints of nodes, other than those of a node's own state, that some pod does not tolerate."""
-        return untolerated(self.kinds_of_pods, self.snapshot.nodes)
-
-
-def untolerated(pods: Sequence[Pod], nodes: Iterable[Node]) -> list[Taint]:
-    """Return the taints of ``nodes`` that some of ``pods`` do not tolerate, in order of their text."""
-    found = {
-        taint_word(taint): taint
-        for node in nodes
-        for taint in node.spec.taints
-        if not taint.key.startswith(OF_THE_NODE) and any(not tolerates(pod.spec.tolerations, (taint,)) for pod in pods)
-    }
-    return [found[word] for word in sorted(found)]
+        found = {
+            taint_word(taint): taint
+            for node in self.snapshot.nodes
+            for taint in node.spec.taints
+            if not taint.key.startswith(OF_THE_NODE)
+            and any(not tolerates(pod.spec.tolerations, (taint,)) for pod in self.kinds_of_pods)
+        }
+        return [found[word] for word in sorted(found)]
 
 
 def taint_word(taint: Taint) -> str:
@@ -182,3 +181,10 @@ def _constraints(gang: Gang | None) -> list[Any]:
     if gang is not None:
         descend(gang.root)
     return found
+
+
+def with_spec(found: T, **changes: Any) -> T:
+    """Return an object with fields of its spec changed."""
+    whole: Any = found
+    changed: T = msgspec.structs.replace(whole, spec=msgspec.structs.replace(whole.spec, **changes))
+    return changed

@@ -14,7 +14,7 @@ from spinney.api.podgang import PodGang
 from spinney.explain.amounts import listed
 from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL
 from spinney.sim.remedies.lever import Lever
-from spinney.sim.remedies.situation import Situation, taint_word
+from spinney.sim.remedies.situation import Situation, taint_word, with_spec
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 
@@ -90,7 +90,7 @@ def _tolerating(pod: Pod, taints: Iterable[Taint]) -> Any:
         Toleration(key=each.key, operator="Equal" if each.value else "Exists", value=each.value, effect=each.effect)
         for each in taints
     )
-    return _with_spec(pod, tolerations=(*pod.spec.tolerations, *more))
+    return with_spec(pod, tolerations=(*pod.spec.tolerations, *more))
 
 
 def _relax(situation: Situation) -> Iterator[Lever[Any]]:
@@ -127,7 +127,7 @@ def _preemptible(situation: Situation) -> Iterator[Lever[Any]]:
 
     def preemptible(it: Any) -> Any:
         if isinstance(it, kai.PodGroup):
-            return _with_spec(it, preemptibility=PREEMPTIBLE)
+            return with_spec(it, preemptibility=PREEMPTIBLE)
         labels = {**it.metadata.labels, PREEMPTIBILITY_LABEL: PREEMPTIBLE}
         return msgspec.structs.replace(it, metadata=msgspec.structs.replace(it.metadata, labels=labels))
 
@@ -165,20 +165,20 @@ def _with_minimums(found: Any, minimums: dict[str, int]) -> Any:
             groups = tuple(
                 msgspec.structs.replace(group, min_replicas=minimums[group.name]) for group in found.spec.pod_groups
             )
-            return _with_spec(found, pod_groups=groups)
+            return with_spec(found, pod_groups=groups)
         case kai.PodGroup() if found.spec.sub_groups:
             groups_ = tuple(
                 msgspec.structs.replace(each, min_member=minimums[each.name]) if each.name in minimums else each
                 for each in found.spec.sub_groups
             )
-            return _with_spec(found, sub_groups=groups_)
+            return with_spec(found, sub_groups=groups_)
         case workload_v1alpha2.PodGroup() | workload_v1beta1.PodGroup():
             policy = found.spec.scheduling_policy
             assert policy.gang is not None, "only a gang policy has a minimum"
             gang = msgspec.structs.replace(policy.gang, min_count=minimums[""])
-            return _with_spec(found, scheduling_policy=msgspec.structs.replace(policy, gang=gang))
+            return with_spec(found, scheduling_policy=msgspec.structs.replace(policy, gang=gang))
         case _:
-            return _with_spec(found, min_member=minimums[""])
+            return with_spec(found, min_member=minimums[""])
 
 
 def _with_levels(found: Any, widened: Callable[[str], str]) -> Any:
@@ -186,7 +186,7 @@ def _with_levels(found: Any, widened: Callable[[str], str]) -> Any:
     match found:
         case PodGang():
             spec = found.spec
-            return _with_spec(
+            return with_spec(
                 found,
                 topology_constraint=_packed(spec.topology_constraint, widened),
                 topology_constraint_group_configs=tuple(
@@ -199,7 +199,7 @@ def _with_levels(found: Any, widened: Callable[[str], str]) -> Any:
                 ),
             )
         case kai.PodGroup():
-            return _with_spec(
+            return with_spec(
                 found,
                 topology_constraint=_levelled(found.spec.topology_constraint, widened),
                 sub_groups=tuple(
@@ -214,7 +214,7 @@ def _with_levels(found: Any, widened: Callable[[str], str]) -> Any:
             topology = tuple(
                 msgspec.structs.replace(each, key=key) for each in constraints.topology if (key := widened(each.key))
             )
-            return _with_spec(
+            return with_spec(
                 found,
                 scheduling_constraints=msgspec.structs.replace(constraints, topology=topology) if topology else None,
             )
@@ -235,10 +235,6 @@ def _levelled(constraint: Any, widened: Callable[[str], str]) -> Any:
         return constraint
     level = widened(constraint.required_topology_level) or None
     return msgspec.structs.replace(constraint, required_topology_level=level)
-
-
-def _with_spec(found: Any, **changes: Any) -> Any:
-    return msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, **changes))
 
 
 def _short(key: str) -> str:
