@@ -285,6 +285,11 @@ plugin_option: Final = click.option(
 """The command gets each as path, class and arguments."""
 
 
+def timeout_option(default: str, meaning: str) -> Callable[[_Decorated], _Decorated]:
+    """Add ``--timeout``; the command gets ``None`` for ever."""
+    return click.option("--timeout", type=DURATION, default=default, show_default=True, help=meaning)
+
+
 def output_option(*forms: str) -> Callable[[_Decorated], _Decorated]:
     """Add ``-o``/``--output`` with these forms; the first is the default."""
     return click.option(

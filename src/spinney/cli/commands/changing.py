@@ -6,13 +6,13 @@ import click
 
 from spinney.cli.clusters import completing
 from spinney.cli.options import (
-    DURATION,
     argument,
     cluster_options,
     file_option,
     from_option,
     namespace_option,
     output_option,
+    timeout_option,
     with_body,
 )
 
@@ -24,14 +24,7 @@ from spinney.cli.options import (
 @click.option("--dry-run", is_flag=True, help="Have the server check everything and write nothing.")
 @click.option("--force-conflicts", is_flag=True, help="Take over fields that another manager owns.")
 @click.option("--wait", is_flag=True, help="Then wait until the pods of all that was applied are ready.")
-@click.option(
-    "--timeout",
-    type=DURATION,
-    default="5m",
-    show_default=True,
-    metavar="DURATION",
-    help="How long --wait waits, such as 90s or 1h; 0 waits for ever.",
-)
+@timeout_option("5m", "How long --wait waits, such as 90s or 1h; 0 waits for ever.")
 @with_body
 def apply() -> None:
     """Apply manifests, in the order written; stops at the first that is refused.
@@ -93,14 +86,7 @@ def delete() -> None:
 @click.option("--dry-run", is_flag=True, help="Say which gangs would have to leave, and which budgets are in the way.")
 @click.option("--no-checkpoints", is_flag=True, help="Do not ask gangs that declare a checkpoint grace first.")
 @click.option("--force", is_flag=True, help="Evict pods that nothing will make anew, too.")
-@click.option(
-    "--timeout",
-    type=DURATION,
-    default="10m",
-    show_default=True,
-    metavar="DURATION",
-    help="How long each gang may take to have what it needs again; 0 waits for ever.",
-)
+@timeout_option("10m", "How long each gang may take to have what it needs again; 0 waits for ever.")
 @with_body
 def drain() -> None:
     """Cordon nodes and evict their pods, one gang at a time, within disruption budgets.

@@ -19,23 +19,12 @@ from spinney.cli.options import (
     with_body,
 )
 
-WORDS: Final = {
-    "gangs": "gangs",
-    "gang": "gangs",
-    "podgangs": "gangs",
-    "podgang": "gangs",
-    "podgroups": "gangs",
-    "podgroup": "gangs",
-    "pg": "gangs",
-    "sets": "sets",
-    "set": "sets",
-    "pcs": "sets",
-    "podcliquesets": "sets",
-    "podcliqueset": "sets",
-    "nodes": "nodes",
-    "node": "nodes",
-    "no": "nodes",
+_CALLED: Final = {
+    "gangs": ("gangs", "gang", "podgangs", "podgang", "podgroups", "podgroup", "pg"),
+    "sets": ("sets", "set", "pcs", "podcliquesets", "podcliqueset"),
+    "nodes": ("nodes", "node", "no"),
 }
+WORDS: Final = {word: kind for kind, words in _CALLED.items() for word in words}
 """What can be listed, by every word people use for it."""
 
 

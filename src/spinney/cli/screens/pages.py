@@ -7,21 +7,12 @@ from rich.text import Text
 
 from spinney.cli.screens.content import Content, PodLine
 from spinney.cli.screens.view import HELP, PAGES, ScreenView
-from spinney.cli.terminal.output import shortened
+from spinney.cli.terminal.output import COLOURS, shortened
 from spinney.cli.terminal.printable import printable
 from spinney.gangs.tree import GangKey
 from spinney.sim.overview.gang_table import GangLine
 
 _GAP: Final = "  "
-_STYLES: Final = {
-    "running": "green",
-    "ready": "green",
-    "starting": "yellow",
-    "gated": "yellow",
-    "cordoned": "yellow",
-    "pending": "red",
-    "not ready": "red",
-}
 ABOVE: Final = 4
 """Lines above the rows: totals, pages, what is searched and sorted, headings."""
 BELOW: Final = 1
@@ -69,7 +60,7 @@ def screen(view: ScreenView, content: Content, width: int, height: int) -> list[
     lines += [Text(printable(line)) for line in about]
     lines.append(Text(_joined(found.headings, widths), style="dim"))
     for number, row in enumerate(visible, first):
-        line = Text(printable(_joined(row.cells, widths)).ljust(width), style=_STYLES.get(row.state, ""))
+        line = Text(printable(_joined(row.cells, widths)).ljust(width), style=COLOURS.get(row.state, ""))
         if number == view.cursor:
             line.stylize("reverse")
         lines.append(line)

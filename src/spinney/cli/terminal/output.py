@@ -22,15 +22,19 @@ _LAST_COLUMN: Final = 60
 _LEAST_COLUMN: Final = 20
 """Characters it keeps on the narrowest terminal."""
 
-_COLOURS: Final = {
+COLOURS: Final = {
     "running": "green",
+    "ready": "green",
     "placed": "green",
     "placeable": "green",
     "starting": "yellow",
     "gated": "yellow",
     "terminating": "yellow",
+    "cordoned": "yellow",
     "pending": "red",
+    "not ready": "red",
 }
+"""How words for the state of gangs, pods and nodes are coloured."""
 
 
 def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
@@ -68,9 +72,9 @@ def print_data(value: Any, form: str) -> None:
 
 def coloured(state: str) -> str:
     """Return a state's word in its colour, where colour is wanted."""
-    if os.environ.get("NO_COLOR") or state not in _COLOURS:
+    if os.environ.get("NO_COLOR") or state not in COLOURS:
         return state
-    return click.style(state, fg=_COLOURS[state])
+    return click.style(state, fg=COLOURS[state])
 
 
 def shortened(text: str, limit: int) -> str:

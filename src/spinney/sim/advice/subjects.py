@@ -31,21 +31,15 @@ _WORDS: Final[Mapping[str, tuple[Resource, ...]]] = {
     "podgroup": POD_GROUPS,
     "queue": (kai.QUEUE,),
 }
-_OTHER_WORDS: Final = {
-    "po": "pod",
-    "pods": "pod",
-    "gang": "podgang",
-    "gangs": "podgang",
-    "podgangs": "podgang",
-    "podcliqueset": "pcs",
-    "podcliquesets": "pcs",
-    "podclique": "pclq",
-    "podcliques": "pclq",
-    "podgroups": "podgroup",
-    "workload": "podgroup",
-    "workloads": "podgroup",
-    "queues": "queue",
+_CALLED: Final = {
+    "pod": ("po", "pods"),
+    "podgang": ("gang", "gangs", "podgangs"),
+    "pcs": ("podcliqueset", "podcliquesets"),
+    "pclq": ("podclique", "podcliques"),
+    "podgroup": ("podgroups", "workload", "workloads"),
+    "queue": ("queues",),
 }
+_OTHER_WORDS: Final = {other: word for word, others in _CALLED.items() for other in others}
 _COHORT: Final = "cohort/"
 """How the names of Kueue's cohorts begin among queues."""
 _EITHER: Final = {"pg": ("podgang", "podgroup")}
