@@ -52,6 +52,12 @@ def encode(value: Any) -> bytes:
     return msgspec.json.encode(value)
 
 
+def fill(part: JSON, /, **defaults: Any) -> None:
+    """Give a part of an object the fields that it lacks."""
+    for name, value in defaults.items():
+        part.setdefault(name, value)
+
+
 def objects(items: Any) -> list[JSON]:
     """Return the items of a JSON list as objects, an item that is none as an empty one, so that positions hold."""
     if not isinstance(items, list):

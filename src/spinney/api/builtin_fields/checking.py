@@ -128,20 +128,8 @@ def _check_message(table: FieldTable, message: Message, obj: JSON, path: str, un
         del obj[name]
 
 
-def _is_string(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_anything(_value: object) -> bool:
-    return True
 
 
 _DATE: Final = r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d"
@@ -161,7 +149,7 @@ def _is_micro_time(value: object) -> bool:
 
 
 def _is_quantity(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if not isinstance(value, str) and not _is_number(value):
         return False
     try:
         _canonical_text(value.strip() if isinstance(value, str) else repr(value), listed=False)
@@ -213,16 +201,19 @@ _BOUNDS: Final = {
     "uint64": (0, 2**64 - 1),
 }
 _LINE_BREAKS: Final = str.maketrans("", "", "\r\n")  # Go skips them
-_TEXT: _Scalar = (_is_string, "a string")
+_TEXT: _Scalar = (lambda value: isinstance(value, str), "a string")
 _NUMBER: _Scalar = (_is_number, "a number")
-_ANY: _Scalar = (_is_anything, "anything")
+_ANY: _Scalar = (lambda _: True, "anything")
 _SCALARS: Mapping[str, _Scalar] = {
     "string": _TEXT,
     "bytes": (_is_base64, "base64"),
     "time": (_is_time, "a time such as 2026-01-02T03:04:05Z"),
     "microTime": (_is_micro_time, "a time in microseconds, such as 2026-01-02T03:04:05.000006Z"),
     "duration": _TEXT,
-    "intOrString": (lambda value: _is_string(value) or _is_integer(value), "a whole number or a string"),
+    "intOrString": (
+        lambda value: isinstance(value, int | str) and not isinstance(value, bool),
+        "a whole number or a string",
+    ),
     "bool": (lambda value: isinstance(value, bool), "true or false"),
     **{name: _whole(*bounds) for name, bounds in _BOUNDS.items()},
     **dict.fromkeys(("float32", "float64"), _NUMBER),

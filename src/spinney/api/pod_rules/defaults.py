@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from spinney.api.quantity import InvalidQuantity, Quantity
-from spinney.api.struct import JSON
+from spinney.api.struct import JSON, fill
 from spinney.api.time import timestamp
 
 _WORDS = {"restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler"}
@@ -24,8 +24,7 @@ def fill_template_defaults(spec: JSON) -> None:
     """Fill in a pod spec as it stands in a template, in place."""
     for name, default in _WORDS.items():
         spec[name] = spec.get(name) or default  # an empty word is none
-    spec.setdefault("terminationGracePeriodSeconds", 30)
-    spec.setdefault("securityContext", {})
+    fill(spec, terminationGracePeriodSeconds=30, securityContext={})
     for containers in (spec.get("containers"), spec.get("initContainers")):
         for container in containers or ():
             if isinstance(container, dict):
@@ -34,16 +33,14 @@ def fill_template_defaults(spec: JSON) -> None:
         if isinstance(volume, dict):
             _fill_volume(volume)
     for constraint in spec.get("topologySpreadConstraints") or ():
-        constraint.setdefault("nodeAffinityPolicy", "Honor")
-        constraint.setdefault("nodeTaintsPolicy", "Ignore")
+        fill(constraint, nodeAffinityPolicy="Honor", nodeTaintsPolicy="Ignore")
 
 
 def _fill_volume(volume: JSON) -> None:
     for source, defaults in _VOLUME_DEFAULTS.items():
         given = volume.get(source)
         if isinstance(given, dict):
-            for name, value in defaults.items():
-                given.setdefault(name, value)
+            fill(given, **defaults)
     projected = volume.get("projected")
     if isinstance(projected, dict):
         for source in projected.get("sources") or ():
@@ -94,8 +91,7 @@ def first_status(spec: JSON, now: datetime) -> JSON:
 
 
 def _fill_container(container: JSON) -> None:
-    container.setdefault("terminationMessagePath", "/dev/termination-log")
-    container.setdefault("terminationMessagePolicy", "File")
+    fill(container, terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File")
     if "imagePullPolicy" not in container:
         container["imagePullPolicy"] = _pull_policy(container.get("image"))
     for port in container.get("ports") or ():
@@ -130,8 +126,7 @@ def _fill_probe(probe: JSON) -> None:
 def _fill_http_get(action: Any) -> None:
     request = action.get("httpGet") if isinstance(action, dict) else None
     if isinstance(request, dict):
-        request.setdefault("path", "/")
-        request.setdefault("scheme", "HTTP")
+        fill(request, path="/", scheme="HTTP")
 
 
 def _pull_policy(image: object) -> str:

@@ -7,6 +7,7 @@ What cannot be evaluated denies, unless the policy says that failures are ignore
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, Final
 
 from spinney.api.keys import Key
@@ -161,7 +162,9 @@ class AdmissionPolicies:
                 same = name in known and known[name][0] == record.revision
                 self._policies[name] = known[name] if same else (record.revision, policy(record.decode()))
         elif collection.name == BINDINGS:
-            self._bindings = sorted((binding(record.decode()) for record in collection.records()), key=_by_name)
+            self._bindings = sorted(
+                (binding(record.decode()) for record in collection.records()), key=attrgetter("name")
+            )
 
 
 def policy(obj: JSON) -> Policy:
@@ -207,10 +210,6 @@ def _validation(described: JSON, expressions: Expressions) -> Validation:
         message_expression=expressions.of(told) if told else None,
         reason=described.get("reason") or _DEFAULT_REASON,
     )
-
-
-def _by_name(binding: PolicyBinding) -> str:
-    return binding.name
 
 
 def _evaluated(policy: Policy, scope: JSON) -> Iterator[tuple[str, str]]:

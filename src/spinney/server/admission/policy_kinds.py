@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from spinney.api.struct import JSON
+from spinney.api.struct import JSON, fill
 from spinney.server.admission.expressions import Expressions, NotCompiled
 from spinney.server.admission.matching import matching
 from spinney.server.admission.policies import CODES
@@ -70,9 +70,7 @@ class PolicyBindingBehaviour(Behaviour):
 def _fill_matching(described: JSON | None) -> None:
     if described is None:
         return
-    described.setdefault("matchPolicy", "Equivalent")
-    described.setdefault("namespaceSelector", {})
-    described.setdefault("objectSelector", {})
+    fill(described, matchPolicy="Equivalent", namespaceSelector={}, objectSelector={})
     for field in ("resourceRules", "excludeResourceRules"):
         for rule in described.get(field) or ():
             rule.setdefault("scope", "*")

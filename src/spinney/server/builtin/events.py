@@ -1,6 +1,6 @@
 """Events in their two forms: core ``v1`` (which is stored) and ``events.k8s.io/v1``."""
 
-from spinney.api.struct import JSON
+from spinney.api.struct import JSON, fill
 from spinney.server.exchange.status import Cause, invalid_value
 from spinney.server.kinds.kind import Behaviour
 
@@ -19,8 +19,7 @@ class EventBehaviour(Behaviour):
     """An event is in the namespace of what it is about, and says who reports it even if that is nobody."""
 
     def fill_defaults(self, obj: JSON) -> None:
-        obj.setdefault("reportingComponent", "")
-        obj.setdefault("reportingInstance", "")
+        fill(obj, reportingComponent="", reportingInstance="")
 
     def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
         about = (obj.get("involvedObject") or {}).get("namespace")

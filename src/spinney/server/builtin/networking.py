@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from spinney.api.struct import JSON
+from spinney.api.struct import JSON, fill
 from spinney.server.exchange.status import Cause, invalid_value, required, unsupported_value
 from spinney.server.kinds.kind import Behaviour
 
@@ -25,8 +25,7 @@ class ServiceBehaviour(Behaviour):
 
     def fill_defaults(self, obj: JSON) -> None:
         spec = obj.setdefault("spec", {})
-        spec.setdefault("type", "ClusterIP")
-        spec.setdefault("sessionAffinity", "None")
+        fill(spec, type="ClusterIP", sessionAffinity="None")
         if spec["type"] != "ExternalName":
             spec.setdefault("internalTrafficPolicy", "Cluster")
         if spec["type"] in {"LoadBalancer", "NodePort"}:
@@ -78,8 +77,7 @@ class EndpointSliceBehaviour(Behaviour):
 
     def fill_defaults(self, obj: JSON) -> None:
         for port in obj.get("ports") or ():
-            port.setdefault("name", "")
-            port.setdefault("protocol", "TCP")
+            fill(port, name="", protocol="TCP")
 
 
 class NetworkPolicyBehaviour(Behaviour):

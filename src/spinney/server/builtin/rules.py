@@ -7,7 +7,7 @@ from datetime import datetime
 
 from spinney.api.pod_rules.defaults import fill_template_defaults
 from spinney.api.selectors import LabelSelector
-from spinney.api.struct import JSON, convert
+from spinney.api.struct import JSON, convert, fill
 from spinney.server.builtin.storage import fill_claim_defaults
 from spinney.server.exchange.status import Cause, forbidden_value, invalid_value, required, unsupported_value
 from spinney.server.kinds.kind import Behaviour
@@ -112,9 +112,7 @@ class DeploymentBehaviour(Behaviour):
             spec.setdefault("progressDeadlineSeconds", 600)
         elif kind == "StatefulSet":
             spec.setdefault("podManagementPolicy", "OrderedReady")
-            kept = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
-            kept.setdefault("whenDeleted", "Retain")
-            kept.setdefault("whenScaled", "Retain")
+            fill(spec.setdefault("persistentVolumeClaimRetentionPolicy", {}), whenDeleted="Retain", whenScaled="Retain")
             for claim in spec.get("volumeClaimTemplates") or ():
                 claim |= {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "status": {"phase": "Pending"}}
                 fill_claim_defaults(claim)
@@ -190,11 +188,8 @@ class JobBehaviour(Behaviour):
         spec.setdefault("suspend", False)
         if "completions" not in spec and "parallelism" not in spec:
             spec["completions"] = spec["parallelism"] = 1
-        spec.setdefault("parallelism", 1)
-        spec.setdefault("backoffLimit", 6)
-        spec.setdefault("completionMode", "NonIndexed")
         failing = "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
-        spec.setdefault("podReplacementPolicy", failing)
+        fill(spec, parallelism=1, backoffLimit=6, completionMode="NonIndexed", podReplacementPolicy=failing)
         _fill_template(spec)
 
     def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterable[Cause]:
@@ -206,10 +201,7 @@ class CronJobBehaviour(Behaviour):
 
     def fill_defaults(self, obj: JSON) -> None:
         spec = obj.setdefault("spec", {})
-        spec.setdefault("concurrencyPolicy", "Allow")
-        spec.setdefault("suspend", False)
-        spec.setdefault("successfulJobsHistoryLimit", 3)
-        spec.setdefault("failedJobsHistoryLimit", 1)
+        fill(spec, concurrencyPolicy="Allow", suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
         job = (spec.get("jobTemplate") or {}).get("spec")
         if isinstance(job, dict):
             _fill_template(job)
@@ -254,8 +246,7 @@ class PriorityClassBehaviour(Behaviour):
     """The value of a priority class never changes, and users' values stay below the system's."""
 
     def fill_defaults(self, obj: JSON) -> None:
-        obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
-        obj.setdefault("value", 0)
+        fill(obj, preemptionPolicy="PreemptLowerPriority", value=0)
         if not obj.get("globalDefault"):
             obj.pop("globalDefault", None)
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from spinney.api.quantity import Quantity
-from spinney.api.struct import JSON
+from spinney.api.struct import JSON, fill
 from spinney.api.time import timestamp
 from spinney.server.exchange.status import Cause, forbidden_value, invalid_value, required
 from spinney.server.kinds.kind import Behaviour
@@ -16,8 +16,7 @@ class VolumeBehaviour(Behaviour):
 
     def fill_defaults(self, obj: JSON) -> None:
         spec = obj.setdefault("spec", {})
-        spec.setdefault("persistentVolumeReclaimPolicy", "Retain")
-        spec.setdefault("volumeMode", "Filesystem")
+        fill(spec, persistentVolumeReclaimPolicy="Retain", volumeMode="Filesystem")
         if isinstance(spec.get("hostPath"), dict):
             spec["hostPath"].setdefault("type", "")
 
@@ -68,8 +67,7 @@ class ClassBehaviour(Behaviour):
     """A storage class deletes what it made, and binds at once."""
 
     def fill_defaults(self, obj: JSON) -> None:
-        obj.setdefault("reclaimPolicy", "Delete")
-        obj.setdefault("volumeBindingMode", "Immediate")
+        fill(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
     def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
         if not obj.get("provisioner"):
@@ -86,10 +84,7 @@ class DriverBehaviour(Behaviour):
     """A storage driver, with what goes without saying."""
 
     def fill_defaults(self, obj: JSON) -> None:
-        spec = obj.setdefault("spec", {})
-        for name, value in _DRIVER.items():
-            spec.setdefault(name, value)
-        spec.setdefault("volumeLifecycleModes", ["Persistent"])
+        fill(obj.setdefault("spec", {}), **_DRIVER, volumeLifecycleModes=["Persistent"])
 
 
 _DRIVER = {

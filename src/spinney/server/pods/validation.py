@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from spinney.api.field_error import shown
 from spinney.api.pod_rules.pods import RESTART_POLICIES, deadline_faults, pod_faults
 from spinney.api.struct import JSON
 from spinney.server.exchange.status import Cause, forbidden_value, invalid_value, required, unsupported_value
@@ -28,11 +29,7 @@ def validate_template(template: Any, path: str, *policies: str) -> Iterator[Caus
         if "Always" in policies:
             yield unsupported_value(field, policy, policies)
         else:
-            yield required(field, f"valid values: {', '.join(_quoted(each) for each in policies)}")
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"'
+            yield required(field, f"valid values: {', '.join(map(shown, policies))}")
 
 
 def _deadline_causes(spec: JSON, old: JSON) -> list[Cause]:

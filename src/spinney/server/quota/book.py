@@ -5,7 +5,7 @@ opened, from what is stored, when it is first asked about; from then on the stor
 costs no look at other objects, and a namespace without quotas costs nothing.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from spinney.api.keys import Key
@@ -107,14 +107,11 @@ class Book:
         assert stored is not None, f"the book has an account of {key}, which is not there"
         quota = Quota.of(stored.decode())
         account = Account(quota, dict.fromkeys(quota.hard, ZERO))
-        for collection in self._counted():
-            if quota.measured(collection.name):
+        for collection in self._store.collections():
+            if collection.name not in UNCOUNTED and quota.measured(collection.name):
                 for record in collection.records(key.namespace):
                     account.enter(collection.name, record)
         return account
-
-    def _counted(self) -> Iterator[Collection]:
-        return (each for each in self._store.collections() if each.name not in UNCOUNTED)
 
     def _on_write(self, collection: Collection, event: StoreEvent) -> None:
         key = event.record.key

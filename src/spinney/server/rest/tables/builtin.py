@@ -79,10 +79,6 @@ def _event_source(event: JSON, _: datetime) -> str:
     return f"{component}, {host}" if host else str(component)
 
 
-def _event_count(event: JSON, _: datetime) -> int:
-    return int(at(event, "series.count") or event.get("count") or 1)
-
-
 def _quota(quota: JSON, *, limits: bool) -> str:
     hard, used = at(quota, "status.hard") or at(quota, "spec.hard", {}), at(quota, "status.used", {})
     names = sorted(name for name in hard if name.startswith("limits.") is limits)
@@ -123,7 +119,7 @@ COLUMNS: Mapping[str, tuple[Column, ...]] = {
         Column("Source", _event_source, priority=1),
         Column("Message", lambda event, _: str(event.get("message", "")).strip()),
         Column("First Seen", _first_seen, priority=1),
-        Column("Count", _event_count, priority=1),
+        Column("Count", lambda event, _: int(at(event, "series.count") or event.get("count") or 1), priority=1),
         Column("Name", lambda obj, _: obj["metadata"]["name"], format="name", priority=1),
     ),
     "resourcequotas": named(

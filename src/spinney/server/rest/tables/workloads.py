@@ -28,14 +28,6 @@ def _containers(path: str) -> tuple[Column, Column]:
     return Column("Containers", joined("name"), priority=1), Column("Images", joined("image"), priority=1)
 
 
-def _selector(obj: JSON, _: datetime) -> str:
-    return selected(at(obj, "spec.selector"))
-
-
-def _replicas(obj: JSON, _: datetime) -> str:
-    return f"{at(obj, 'status.readyReplicas', 0)}/{at(obj, 'spec.replicas', 1)}"
-
-
 def _job_status(job: JSON, _: datetime) -> str:
     true = {each.get("type") for each in at(job, "status.conditions", ()) if each.get("status") == "True"}
     for condition in ("Complete", "Failed", "Suspended", "FailureTarget", "SuccessCriteriaMet"):
@@ -76,9 +68,9 @@ def _counted(*names: tuple[str, str]) -> tuple[Column, ...]:
 
 
 _TEMPLATE = _containers("spec.template.spec")
-_SELECTED = Column("Selector", _selector, priority=1)
+_SELECTED = Column("Selector", lambda obj, _: selected(at(obj, "spec.selector")), priority=1)
 _EQUAL = Column("Selector", lambda obj, _: equalities(at(obj, "spec.selector")), priority=1)
-_READY = Column("Ready", _replicas)
+_READY = Column("Ready", lambda obj, _: f"{at(obj, 'status.readyReplicas', 0)}/{at(obj, 'spec.replicas', 1)}")
 _SCALED = _counted(("Desired", "spec.replicas"), ("Current", "status.replicas"), ("Ready", "status.readyReplicas"))
 
 WORKLOADS: dict[str, tuple[Column, ...]] = {
