@@ -28,15 +28,13 @@ from spinney.server.authentication.tokens import token_issuer
 from spinney.server.authorization.action import AccessRequest, action
 from spinney.server.authorization.authorizer import AlwaysAllow, Authorizer, Rbac
 from spinney.server.authorization.impersonation import completed, impersonated, mode, needed
-from spinney.server.background.aggregation import Aggregation
 from spinney.server.background.deadlines import EventExpiry
 from spinney.server.background.device_claims import ResourceClaimController
 from spinney.server.background.endings import Endings
 from spinney.server.background.garbage import GarbageCollector
-from spinney.server.background.namespace_defaults import NamespaceDefaults
 from spinney.server.background.orphaned_pods import OrphanedPods
 from spinney.server.background.protection import InUseProtection
-from spinney.server.background.quotas import QuotaKeeping
+from spinney.server.background.upkeep import Aggregation, NamespaceDefaults, QuotaKeeping
 from spinney.server.builtin.table import builtin_kinds
 from spinney.server.crd.definitions import COLLECTION, DefinedKinds, definition_kind
 from spinney.server.exchange.message import Request, Response, User

@@ -13,7 +13,6 @@ from spinney.server.admission.configurations import WebhookConfigurationBehaviou
 from spinney.server.admission.policy_kinds import PolicyBehaviour, PolicyBindingBehaviour
 from spinney.server.authorization.kinds import BindingBehaviour, RoleBehaviour
 from spinney.server.builtin.autoscalers import AutoscalerBehaviour, newer_autoscaler, older_autoscaler
-from spinney.server.builtin.events import EventBehaviour, core_event, grouped_event
 from spinney.server.builtin.gangs import CompositePodGroupBehaviour, PodGroupBehaviour, WorkloadBehaviour
 from spinney.server.builtin.networking import (
     EndpointsBehaviour,
@@ -27,6 +26,7 @@ from spinney.server.builtin.rules import (
     ConfigMapBehaviour,
     CronJobBehaviour,
     DeploymentBehaviour,
+    EventBehaviour,
     JobBehaviour,
     LeaseBehaviour,
     NamespaceBehaviour,
@@ -34,6 +34,8 @@ from spinney.server.builtin.rules import (
     PodTemplateBehaviour,
     PriorityClassBehaviour,
     SecretBehaviour,
+    core_event,
+    grouped_event,
 )
 from spinney.server.builtin.storage import (
     AttachmentBehaviour,
