@@ -23,7 +23,7 @@ def on_virtual_time(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P,
     return run
 
 
-def given(opened: Callable[[], AbstractAsyncContextManager[W]]) -> Callable[[Story[W, P]], Callable[P, None]]:
+def opening(opened: Callable[[], AbstractAsyncContextManager[W]]) -> Callable[[Story[W, P]], Callable[P, None]]:
     """Run a test on virtual time, with what is opened for it as its first argument."""
 
     def decorate(test: Story[W, P]) -> Callable[P, None]:

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 import pytest
 
@@ -14,7 +14,7 @@ from spinney.kube.controller import Controller, Reconcile, Requeue
 from spinney.runtime import Runtime
 from tests.kube.model import THING, ModelServer, stopped
 from tests.kube.things import Thing, a_cache
-from tests.virtual_time import on_virtual_time
+from tests.virtual_time import opening
 
 A = Key("x", "a")
 
@@ -47,10 +47,12 @@ class Scene:
                 await stopped(task)
 
 
-@on_virtual_time
-async def test_every_change_leads_to_a_reconcile_that_sees_it() -> None:
+given_a_scene = opening(lambda: nullcontext(Scene()))
+
+
+@given_a_scene
+async def test_every_change_leads_to_a_reconcile_that_sees_it(scene: Scene) -> None:
     """After the last change of an object there is a reconcile, and it finds that version in the cache."""
-    scene = Scene()
     seen: list[int | None] = []
 
     async def reconcile(key: Key) -> None:
@@ -69,10 +71,9 @@ async def test_every_change_leads_to_a_reconcile_that_sees_it() -> None:
         assert seen[-1] is None
 
 
-@on_virtual_time
-async def test_reconciles_of_one_key_never_overlap() -> None:
+@given_a_scene
+async def test_reconciles_of_one_key_never_overlap(scene: Scene) -> None:
     """However many workers there are, a key is worked on by one at a time; different keys go side by side."""
-    scene = Scene()
     busy: set[Key] = set()
     most = 0
 
@@ -94,10 +95,9 @@ async def test_reconciles_of_one_key_never_overlap() -> None:
     assert most == 4
 
 
-@on_virtual_time
-async def test_a_failing_reconcile_is_tried_again_with_growing_waits() -> None:
+@given_a_scene
+async def test_a_failing_reconcile_is_tried_again_with_growing_waits(scene: Scene) -> None:
     """Errors are retried, ever later, until one succeeds."""
-    scene = Scene()
     attempts: list[float] = []
 
     async def reconcile(_: Key) -> None:
@@ -115,10 +115,9 @@ async def test_a_failing_reconcile_is_tried_again_with_growing_waits() -> None:
 
 
 @pytest.mark.parametrize("requeue", [Requeue(after=30.0), Requeue()], ids=["after", "back-off"])
-@on_virtual_time
-async def test_a_requeue_comes_back(requeue: Requeue) -> None:
+@given_a_scene
+async def test_a_requeue_comes_back(scene: Scene, requeue: Requeue) -> None:
     """A reconcile that asks to be called again is, after the time it named or with back-off."""
-    scene = Scene()
     attempts: list[float] = []
 
     async def reconcile(_: Key) -> Requeue | None:
@@ -132,10 +131,9 @@ async def test_a_requeue_comes_back(requeue: Requeue) -> None:
     assert attempts[1] - attempts[0] == pytest.approx(requeue.after or 0.01, rel=0.2)
 
 
-@on_virtual_time
-async def test_a_resync_that_changes_nothing_is_no_repair() -> None:
+@given_a_scene
+async def test_a_resync_that_changes_nothing_is_no_repair(scene: Scene) -> None:
     """The safety resync calls for every key, and reconciles that only read leave the repair count at zero."""
-    scene = Scene()
     calls = 0
 
     async def reconcile(key: Key) -> None:
@@ -150,10 +148,9 @@ async def test_a_resync_that_changes_nothing_is_no_repair() -> None:
         assert controller.repairs == 0
 
 
-@on_virtual_time
-async def test_a_resync_that_writes_is_counted_as_a_repair() -> None:
+@given_a_scene
+async def test_a_resync_that_writes_is_counted_as_a_repair(scene: Scene) -> None:
     """If a resync reconcile finds something to write, an event was missed, and the count says so."""
-    scene = Scene()
     desired = {"value": 1}
 
     async def reconcile(key: Key) -> None:
@@ -170,10 +167,9 @@ async def test_a_resync_that_writes_is_counted_as_a_repair() -> None:
         assert controller.repairs == 1
 
 
-@on_virtual_time
-async def test_stop_lets_the_reconcile_under_way_finish() -> None:
+@given_a_scene
+async def test_stop_lets_the_reconcile_under_way_finish(scene: Scene) -> None:
     """A graceful stop waits for what has begun and begins nothing new."""
-    scene = Scene()
     finished: list[Key] = []
 
     async def reconcile(key: Key) -> None:
@@ -190,10 +186,9 @@ async def test_stop_lets_the_reconcile_under_way_finish() -> None:
     assert finished == [A]
 
 
-@on_virtual_time
-async def test_a_change_that_needs_nothing_wakes_nobody() -> None:
+@given_a_scene
+async def test_a_change_that_needs_nothing_wakes_nobody(scene: Scene) -> None:
     """Changes for which ``unless`` holds lead to no reconcile, all others do."""
-    scene = Scene()
     seen: list[int | None] = []
 
     async def reconcile(key: Key) -> None:

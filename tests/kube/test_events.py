@@ -1,8 +1,7 @@
 """The event recorder: counted, combined, rationed, and never in the caller's way."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import pytest
@@ -17,7 +16,7 @@ from spinney.kube.writes import counting_writes
 from spinney.runtime import Runtime
 from tests.kube.model import THING, ModelServer
 from tests.kube.things import a_thing
-from tests.virtual_time import given, on_virtual_time
+from tests.virtual_time import on_virtual_time, opening
 
 
 def a_pod(name: str, uid: str, version: str = "") -> ObjectReference:
@@ -41,15 +40,14 @@ class Scene(NamedTuple):
     runtime: Runtime
 
 
-@asynccontextmanager
-async def a_scene() -> AsyncIterator[Scene]:
+def a_scene() -> Scene:
     runtime = Runtime.virtual()
     server = ModelServer(runtime)
     client = Client(server, runtime)
-    yield Scene(EventRecorder(client, "spinney", metrics=KubeMetrics()), client, server, runtime)
+    return Scene(EventRecorder(client, "spinney", metrics=KubeMetrics()), client, server, runtime)
 
 
-given_a_recorder = given(a_scene)
+given_a_recorder = opening(lambda: nullcontext(a_scene()))
 
 
 @given_a_recorder

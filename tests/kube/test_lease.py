@@ -3,7 +3,7 @@
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -19,7 +19,7 @@ from spinney.kube.lease import LeaderElection, LeaseLost, LeaseTimes, process_id
 from spinney.kube.transport import Request, Response, StreamingResponse
 from spinney.runtime import Runtime
 from tests.kube.model import THING, ModelServer, stopped
-from tests.virtual_time import on_virtual_time
+from tests.virtual_time import on_virtual_time, opening
 
 
 class Partition:
@@ -66,6 +66,9 @@ class Race:
         return await self.client.get(LEASE, "op", "x", type=Lease)
 
 
+given_a_race = opening(lambda: nullcontext(Race()))
+
+
 def _cancel(task: "asyncio.Task[None]", _: object) -> None:
     task.cancel()
 
@@ -75,10 +78,9 @@ async def forever() -> None:
     await asyncio.Event().wait()
 
 
-@on_virtual_time
-async def test_one_leads_and_the_other_waits() -> None:
+@given_a_race
+async def test_one_leads_and_the_other_waits(race: Race) -> None:
     """The first candidate leads for as long as it renews; the second does not get the lease."""
-    race = Race()
     first, _ = race.candidate("first")
     second, _ = race.candidate("second")
     leading = asyncio.create_task(first.run(forever))
@@ -92,10 +94,9 @@ async def test_one_leads_and_the_other_waits() -> None:
     await stopped(leading)
 
 
-@on_virtual_time
-async def test_a_stopped_leader_releases_at_once() -> None:
+@given_a_race
+async def test_a_stopped_leader_releases_at_once(race: Race) -> None:
     """When the leader stops, the next candidate need not wait for the lease to expire."""
-    race = Race()
     first, _ = race.candidate("first")
     second, _ = race.candidate("second")
     leading = asyncio.create_task(first.run(forever))
@@ -109,10 +110,11 @@ async def test_a_stopped_leader_releases_at_once() -> None:
     await stopped(waiting)
 
 
-@on_virtual_time
-async def test_a_container_that_is_started_again_has_its_lease_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@given_a_race
+async def test_a_container_that_is_started_again_has_its_lease_at_once(
+    race: Race, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After a crash the next container of the same pod goes on; another pod waits until the lease has expired."""
-    race = Race()
 
     def started(pod: str) -> LeaderElection:
         monkeypatch.setenv("POD_NAME", pod)
@@ -128,10 +130,9 @@ async def test_a_container_that_is_started_again_has_its_lease_at_once(monkeypat
     assert clock.monotonic() - crashed >= 15
 
 
-@on_virtual_time
-async def test_a_cut_off_leader_stops_before_another_takes_over() -> None:
+@given_a_race
+async def test_a_cut_off_leader_stops_before_another_takes_over(race: Race) -> None:
     """A leader that cannot renew cancels its work after the deadline; the other takes over only after that."""
-    race = Race()
     first, line = race.candidate("first")
     second, _ = race.candidate("second")
     times: dict[str, float] = {}
@@ -156,10 +157,9 @@ async def test_a_cut_off_leader_stops_before_another_takes_over() -> None:
     await stopped(waiting)
 
 
-@on_virtual_time
-async def test_a_short_outage_does_not_cost_the_lease() -> None:
+@given_a_race
+async def test_a_short_outage_does_not_cost_the_lease(race: Race) -> None:
     """An outage shorter than the deadline goes by unnoticed."""
-    race = Race()
     first, line = race.candidate("first")
     leading = asyncio.create_task(first.run(forever))
     for _ in range(10):
@@ -172,10 +172,9 @@ async def test_a_short_outage_does_not_cost_the_lease() -> None:
     await stopped(leading)
 
 
-@on_virtual_time
-async def test_a_lease_taken_by_force_is_noticed() -> None:
+@given_a_race
+async def test_a_lease_taken_by_force_is_noticed(race: Race) -> None:
     """If somebody else's name is written into the lease, the leader stops at its next renewal."""
-    race = Race()
     first, _ = race.candidate("first")
     leading = asyncio.create_task(first.run(forever))
     await race.sleep(10)
@@ -185,10 +184,9 @@ async def test_a_lease_taken_by_force_is_noticed() -> None:
     assert not first.leading
 
 
-@on_virtual_time
-async def test_an_error_of_the_leader_is_raised_and_the_lease_released() -> None:
+@given_a_race
+async def test_an_error_of_the_leader_is_raised_and_the_lease_released(race: Race) -> None:
     """What the led function raises comes out of run, and the lease is free at once."""
-    race = Race()
     first, _ = race.candidate("first")
 
     async def crash() -> None:
@@ -200,10 +198,9 @@ async def test_an_error_of_the_leader_is_raised_and_the_lease_released() -> None
     assert (await race.lease()).spec.holder_identity == ""
 
 
-@on_virtual_time
-async def test_a_leader_that_is_stopped_as_it_loses_its_lease_ends_quietly() -> None:
+@given_a_race
+async def test_a_leader_that_is_stopped_as_it_loses_its_lease_ends_quietly(race: Race) -> None:
     """Nobody waits for the lost lease any more; that it was lost is not told as an error that nobody handled."""
-    race = Race()
     told: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
     one, line = race.candidate("one")
@@ -220,10 +217,9 @@ async def test_a_leader_that_is_stopped_as_it_loses_its_lease_ends_quietly() -> 
     assert told == []
 
 
-@on_virtual_time
-async def test_a_suspended_leader_cannot_write_when_it_wakes() -> None:
+@given_a_race
+async def test_a_suspended_leader_cannot_write_when_it_wakes(race: Race) -> None:
     """A process that slept through its lease has its next write refused before it reaches the server."""
-    race = Race()
     first, line = race.candidate("first")
     fenced = Client(FencedTransport(race.server, first, race.runtime), race.runtime)
     with pytest.raises(NotLeading):
@@ -237,10 +233,9 @@ async def test_a_suspended_leader_cannot_write_when_it_wakes() -> None:
     assert (await fenced.get(THING, "a", "x"))["metadata"]["name"] == "a"
 
 
-@on_virtual_time
-async def test_a_write_is_given_no_longer_than_the_lease_lasts() -> None:
+@given_a_race
+async def test_a_write_is_given_no_longer_than_the_lease_lasts(race: Race) -> None:
     """A write under way is abandoned before another process could take the lease."""
-    race = Race()
     first, _ = race.candidate("first")
     await first.acquire()
     await race.sleep(9)

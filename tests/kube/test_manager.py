@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from contextlib import nullcontext
 from typing import Any
 
 import aiohttp
@@ -24,7 +25,7 @@ from spinney.server import ApiServer, ServerOptions
 from spinney.sim.embedded.transport import InProcessTransport
 from tests.kube.model import THING, ModelServer
 from tests.kube.things import Thing
-from tests.virtual_time import on_virtual_time
+from tests.virtual_time import on_virtual_time, opening
 
 
 class Process:
@@ -66,10 +67,12 @@ class Process:
         self.story.append(("ended", key.name))
 
 
-@on_virtual_time
-async def test_controllers_run_once_caches_have_synced_and_the_lease_is_held() -> None:
+given_a_process = opening(lambda: nullcontext(Process()))
+
+
+@given_a_process
+async def test_controllers_run_once_caches_have_synced_and_the_lease_is_held(process: Process) -> None:
     """Reconciles begin only after sync and with the lease, and a stop releases it."""
-    process = Process()
     process.server.put("a", 1)
     running = await process.started()
     assert process.story == [("began", "a"), ("ended", "a")]
@@ -78,10 +81,9 @@ async def test_controllers_run_once_caches_have_synced_and_the_lease_is_held() -
     assert (await process.client.get(LEASE, "op", "x"))["spec"]["holderIdentity"] == ""
 
 
-@on_virtual_time
-async def test_a_resource_can_be_read_before_the_process_runs() -> None:
+@given_a_process
+async def test_a_resource_can_be_read_before_the_process_runs(process: Process) -> None:
     """It is listed once, whoever follows it later is told of what was found, and the process goes on with it."""
-    process = Process()
     process.server.put("a", 1)
     process.manager.begin(THING, Thing)
     await process.cache.wait_for_sync()
@@ -94,10 +96,9 @@ async def test_a_resource_can_be_read_before_the_process_runs() -> None:
     await running
 
 
-@on_virtual_time
-async def test_what_was_begun_is_ended_where_the_process_never_runs() -> None:
+@given_a_process
+async def test_what_was_begun_is_ended_where_the_process_never_runs(process: Process) -> None:
     """A configuration that turns out to be wrong leaves no watch behind."""
-    process = Process()
     process.manager.begin(THING, Thing)
     await process.cache.wait_for_sync()
     others = asyncio.all_tasks()
@@ -108,10 +109,9 @@ async def test_what_was_begun_is_ended_where_the_process_never_runs() -> None:
     assert process.cache.keys() == []
 
 
-@on_virtual_time
-async def test_a_stop_lets_reconciles_finish_and_then_releases_the_lease() -> None:
+@given_a_process
+async def test_a_stop_lets_reconciles_finish_and_then_releases_the_lease(process: Process) -> None:
     """The reconcile under way ends before the lease is given up."""
-    process = Process()
     process.seconds = 5
     process.server.put("a", 1)
     running = await process.started()
@@ -123,10 +123,9 @@ async def test_a_stop_lets_reconciles_finish_and_then_releases_the_lease() -> No
     assert not process.election.leading
 
 
-@on_virtual_time
-async def test_a_reconcile_that_does_not_end_is_cancelled_after_the_grace_period() -> None:
+@given_a_process
+async def test_a_reconcile_that_does_not_end_is_cancelled_after_the_grace_period(process: Process) -> None:
     """A stop takes no longer than the grace period."""
-    process = Process()
     process.seconds = 1000
     process.server.put("a", 1)
     running = await process.started()
@@ -136,10 +135,9 @@ async def test_a_reconcile_that_does_not_end_is_cancelled_after_the_grace_period
     assert process.runtime.clock.monotonic() - before == pytest.approx(10, abs=1)
 
 
-@on_virtual_time
-async def test_a_runnable_that_goes_on_finishing_is_cancelled_after_the_grace_period() -> None:
+@given_a_process
+async def test_a_runnable_that_goes_on_finishing_is_cancelled_after_the_grace_period(process: Process) -> None:
     """Whoever asks for a stop says how long what was begun may take; then the process ends without it."""
-    process = Process()
     process.manager.add_runnable("binding", process.bind_for_ever)
     running = await process.started()
     process.manager.stop(grace_seconds=2)
@@ -148,10 +146,9 @@ async def test_a_runnable_that_goes_on_finishing_is_cancelled_after_the_grace_pe
     assert process.runtime.clock.monotonic() - before == pytest.approx(2, abs=1)
 
 
-@on_virtual_time
-async def test_reconciles_and_runnables_have_one_grace_period_together() -> None:
+@given_a_process
+async def test_reconciles_and_runnables_have_one_grace_period_together(process: Process) -> None:
     """A reconcile and a runnable that both go on do not make a stop twice as long."""
-    process = Process()
     process.seconds = 1000
     process.server.put("a", 1)
     process.manager.add_runnable("binding", process.bind_for_ever)
@@ -162,10 +159,9 @@ async def test_reconciles_and_runnables_have_one_grace_period_together() -> None
     assert process.runtime.clock.monotonic() - before == pytest.approx(4, abs=1)
 
 
-@on_virtual_time
-async def test_a_runnable_begins_nothing_new_while_reconciles_finish() -> None:
+@given_a_process
+async def test_a_runnable_begins_nothing_new_while_reconciles_finish(process: Process) -> None:
     """A scheduler's loop ends when a stop is asked for: it does not go on deciding until the controllers are done."""
-    process = Process()
     process.seconds = 8
     process.server.put("a", 1)
     rounds = 0
@@ -186,10 +182,9 @@ async def test_a_runnable_begins_nothing_new_while_reconciles_finish() -> None:
 
 
 @pytest.mark.parametrize("situation", ["unsynced", "not leading"])
-@on_virtual_time
-async def test_a_process_can_be_stopped_before_it_leads(situation: str) -> None:
+@given_a_process
+async def test_a_process_can_be_stopped_before_it_leads(process: Process, situation: str) -> None:
     """A stop while waiting for caches or for the lease ends the process without error."""
-    process = Process()
     if situation == "unsynced":
         process.server.down = True
     else:
@@ -230,10 +225,9 @@ def test_a_part_that_fails_is_named_and_stops_the_process() -> None:
     run_virtual(main("cache of things"))
 
 
-@on_virtual_time
-async def test_losing_the_lease_ends_the_process() -> None:
+@given_a_process
+async def test_losing_the_lease_ends_the_process(process: Process) -> None:
     """When renewals fail for too long, reconciles are cancelled and the reason is raised."""
-    process = Process()
     process.seconds = 1000
     process.server.put("a", 1)
     running = await process.started()
@@ -243,10 +237,9 @@ async def test_losing_the_lease_ends_the_process() -> None:
     assert process.story == [("began", "a")]
 
 
-@on_virtual_time
-async def test_the_clients_writes_are_fenced() -> None:
+@given_a_process
+async def test_the_clients_writes_are_fenced(process: Process) -> None:
     """The manager's client writes only while the lease is held; the one it was given is as it was."""
-    process = Process()
     with pytest.raises(NotLeading):
         await process.manager.client.create(THING, {"metadata": {"name": "a"}}, "x")
     await process.client.create(THING, {"metadata": {"name": "a"}}, "x")
@@ -326,10 +319,9 @@ async def test_readiness_waits_for_the_lease_and_ends_with_a_stop() -> None:
     runtime.executor.close()
 
 
-@on_virtual_time
-async def test_what_others_still_ask_lingers_after_a_stop() -> None:
+@given_a_process
+async def test_what_others_still_ask_lingers_after_a_stop(process: Process) -> None:
     """Webhooks are answered for a while after the lease was given up: API servers learn a little later."""
-    process = Process()
     clock = process.runtime.clock
     manager = Manager(process.client, process.runtime, election=process.election, linger_seconds=5)
     ended: list[float] = []

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -15,7 +15,7 @@ from spinney.kube.metrics import KubeMetrics
 from spinney.runtime import Runtime, run_virtual
 from tests.kube.model import THING, ModelServer, WatchFault, stopped
 from tests.kube.things import Thing
-from tests.virtual_time import on_virtual_time
+from tests.virtual_time import on_virtual_time, opening
 
 
 class Scene:
@@ -45,6 +45,9 @@ class Scene:
     def count(self, name: str) -> float:
         """Return the value of a metric of the cache."""
         return self.metrics.registry.get_sample_value(name, {"resource": str(THING)}) or 0
+
+
+given_a_scene = opening(lambda: nullcontext(Scene()))
 
 
 @on_virtual_time
@@ -79,10 +82,9 @@ async def test_an_index_follows_changes_and_can_be_added_late() -> None:
         assert scene.cache.index_keys("late", 2) == [Key("x", "b")]
 
 
-@on_virtual_time
-async def test_a_late_subscriber_first_hears_what_is_there() -> None:
+@given_a_scene
+async def test_a_late_subscriber_first_hears_what_is_there(scene: Scene) -> None:
     """A subscriber of a running cache gets every object, then changes, and nothing after it unsubscribed."""
-    scene = Scene()
     async with scene.running():
         heard: list[Change[Thing]] = []
         unsubscribe = scene.cache.subscribe(heard.append)
@@ -96,10 +98,9 @@ async def test_a_late_subscriber_first_hears_what_is_there() -> None:
         assert len(heard) == 3
 
 
-@on_virtual_time
-async def test_an_object_of_another_shape_is_absent_and_counted() -> None:
+@given_a_scene
+async def test_an_object_of_another_shape_is_absent_and_counted(scene: Scene) -> None:
     """One object that does not decode does not keep the others out; it is as if it were not there."""
-    scene = Scene()
     scene.server.put("odd", "not a number")
     async with scene.running():
         assert [key.name for key in scene.cache] == ["a", "b"]
@@ -111,10 +112,9 @@ async def test_an_object_of_another_shape_is_absent_and_counted() -> None:
         assert scene.count("spinney_undecodable_objects_total") == 2
 
 
-@on_virtual_time
-async def test_a_silent_watch_is_replaced() -> None:
+@given_a_scene
+async def test_a_silent_watch_is_replaced(scene: Scene) -> None:
     """A connection on which nothing comes any more, not even a bookmark, is given up and made anew."""
-    scene = Scene()
     scene.server.watch_faults.append(WatchFault("hang"))
     async with scene.running():
         scene.server.put("a", 9)
@@ -151,10 +151,9 @@ def _not_stormed(spoil: Callable[[ModelServer], None]) -> None:
     run_virtual(main())
 
 
-@on_virtual_time
-async def test_bookmarks_spare_a_quiet_kind_the_new_list() -> None:
+@given_a_scene
+async def test_bookmarks_spare_a_quiet_kind_the_new_list(scene: Scene) -> None:
     """While other kinds move the server on, bookmarks keep a quiet kind's watch resumable."""
-    scene = Scene()
     async with scene.running():
         for _ in range(30):
             scene.server.put("noise", 1, resource=LEASE)
@@ -164,10 +163,9 @@ async def test_bookmarks_spare_a_quiet_kind_the_new_list() -> None:
         assert scene.count("spinney_watch_relists_total") == 0
 
 
-@on_virtual_time
-async def test_a_relist_reports_only_what_changed() -> None:
+@given_a_scene
+async def test_a_relist_reports_only_what_changed(scene: Scene) -> None:
     """After a 410 subscribers hear of the objects that changed meanwhile, and of none that did not."""
-    scene = Scene()
     async with scene.running():
         heard: list[Change[Thing]] = []
         scene.cache.subscribe(heard.append)

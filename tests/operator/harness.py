@@ -22,7 +22,7 @@ from spinney.operator.pod_states import has_gate
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
-from tests.virtual_time import given
+from tests.virtual_time import opening
 
 SPINNEY = Profiles((Profile("default-scheduler"), Profile("spinney-scheduler")), "spinney-scheduler")
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
@@ -259,7 +259,7 @@ async def a_world(
                 await tasks[0]  # says why: a test that failed has failed because of it
 
 
-given_a_world = given(a_world)
+given_a_world = opening(a_world)
 """Run a test with an operator on a cluster of its own."""
 
 

@@ -45,7 +45,7 @@ from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec, a_topology
-from tests.virtual_time import given, on_virtual_time
+from tests.virtual_time import on_virtual_time, opening
 
 KAI_TOO = Profiles(
     (Profile("default-scheduler"), Profile("kai-scheduler"), Profile("spinney-scheduler")),
@@ -124,7 +124,7 @@ async def with_kai() -> AsyncIterator[Client]:
         yield client
 
 
-given_kai_too = given(with_kai)
+given_kai_too = opening(with_kai)
 
 
 @given_kai_too

@@ -21,7 +21,7 @@ from spinney.operator.pod_states import has_gate
 from spinney.operator.status.podcliqueset import CAPABILITIES_MET
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec
 from tests.operator.harness import World, a_world
-from tests.virtual_time import given, on_virtual_time
+from tests.virtual_time import on_virtual_time, opening
 
 
 class Recorder(SchedulerBackend):
@@ -89,7 +89,7 @@ async def recorded() -> AsyncIterator[World]:
         yield world
 
 
-given_a_recorder = given(recorded)
+given_a_recorder = opening(recorded)
 
 
 async def the_set(world: World, name: str = "model") -> PodCliqueSet:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from spinney.runtime import Runtime
 from spinney.server import ApiServer, Request, ServerOptions
 from spinney.server.admission.calling import WebhookCaller
 from spinney.server.admission.service_accounts import ROOT_CERTIFICATES
-from tests.virtual_time import given
+from tests.virtual_time import opening
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -132,12 +132,7 @@ def an_api(options: ServerOptions | None = None, *, seed: int = 1, webhooks: Web
     return Api(ApiServer(Runtime.virtual(seed), options, webhooks=webhooks))
 
 
-@asynccontextmanager
-async def _an_api() -> AsyncIterator[Api]:
-    yield an_api()
-
-
-given_an_api = given(_an_api)
+given_an_api = opening(lambda: nullcontext(an_api()))
 """Run a test on virtual time with a fresh server; tests in real time ask for the fixture ``api``."""
 
 

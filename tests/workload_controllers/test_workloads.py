@@ -19,7 +19,7 @@ from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
 from spinney.workloads import NOT_RUN
 from spinney.workloads.job import intervals
 from spinney.workloads.objects import DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET
-from tests.virtual_time import given, on_virtual_time
+from tests.virtual_time import on_virtual_time, opening
 
 Objects = Sequence[dict[str, Any]]
 
@@ -32,7 +32,7 @@ async def a_cluster() -> AsyncIterator[Client]:
         yield cluster.client
 
 
-given_a_cluster = given(a_cluster)
+given_a_cluster = opening(a_cluster)
 
 
 async def until(client: Client, resource: Resource, holds: Callable[[Objects], bool]) -> Objects:

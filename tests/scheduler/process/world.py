@@ -17,7 +17,7 @@ from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from spinney.scheduler.process.process import CyclePace, SchedulerProcess
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
-from tests.virtual_time import given
+from tests.virtual_time import opening
 
 USUAL_PACE = CyclePace()
 NS = "work"
@@ -141,5 +141,5 @@ async def a_world() -> AsyncIterator[World]:
         yield world
 
 
-given_a_world = given(a_world)
+given_a_world = opening(a_world)
 """Run a test in a world of its own, on virtual time."""
