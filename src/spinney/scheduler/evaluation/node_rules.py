@@ -30,6 +30,7 @@ from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo, Nodes, NodeSet, Scores
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.framework.timing import Timings
+from spinney.scheduler.knowledge.learning import Learned
 
 _CELLS: Final = 1 << 23
 """How many verdicts are kept, of all kinds of pods about all nodes. With their scores they take up to 30 bytes each."""
@@ -188,11 +189,16 @@ class NodeRules:
             end = next((at for at in rest if not self._have_same_rules(tasks[at], tasks[start], first)), end)
         return end - start
 
-    def still_alike(self, task: PodInfo, first: PodInfo, row: int, rules: TaskRules) -> bool:
-        """Tell whether ``rules`` answer about ``task`` as they did about ``first``, though others were placed since."""
+    def still_alike(
+        self, task: PodInfo, first: PodInfo, row: int, rules: TaskRules, learned: Sequence[Learned[Any]]
+    ) -> bool:
+        """Tell whether ``rules`` answer about ``task`` as they did about ``first``, though others were placed since.
+
+        ``learned`` is what is known about them.
+        """
         if not self._have_same_rules(task, first, rules):
             return False
-        return all(each.refresh() or each.answers_alike_anew(task, row) for each in rules.learned)
+        return not learned or all(each.refresh() or each.answers_alike_anew(task, row) for each in learned)
 
     def takes_now(self, task: PodInfo, node: NodeInfo, asked: Sequence[Predicate]) -> bool:
         """Tell whether predicates that are asked on the spot let ``task`` go to ``node``."""

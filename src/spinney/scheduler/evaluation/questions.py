@@ -386,14 +386,14 @@ class Questions:
     def _announce_held_back(self) -> None:
         held = self._held_back
         if held:
+            self.moment += 1
             self._held_back = []
             self._announce_to(self._told_later, held)
             self._ahead = self._least_ahead(held[0].request)
 
     def _announce_to(self, hooks: Sequence[Hook[EventHandler]], tasks: Sequence[PodInfo]) -> None:
-        event = BatchEvent(tasks[0].job, tuple(tasks), tasks[0].request, len(tasks))
         for hook in hooks:
-            self._announce(hook.plugin, "allocate", hook.fn.allocate, hook.fn.allocate_many, event)
+            self._announce(hook.plugin, "allocate", hook.fn.allocate, hook.fn.allocate_many, tasks)
 
     def _announce_run(self, run: TaskRun) -> None:
         """Tell handlers, all of which can be told of many at once, that the pods of plain jobs were placed."""
@@ -435,9 +435,8 @@ class Questions:
         """Tell handlers that ``tasks``, all of one job, were virtually taken off their nodes."""
         self._announce_held_back()
         self.moment += 1
-        event = BatchEvent(tasks[0].job, tuple(tasks), tasks[0].request, len(tasks))
         for hook in self.hooks.events:
-            self._announce(hook.plugin, "deallocate", hook.fn.deallocate, hook.fn.deallocate_many, event)
+            self._announce(hook.plugin, "deallocate", hook.fn.deallocate, hook.fn.deallocate_many, tasks)
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
@@ -447,7 +446,7 @@ class Questions:
         what: str,
         single: Callable[[Event], None] | None,
         many: Callable[[BatchEvent], None] | None,
-        event: BatchEvent,
+        tasks: Sequence[PodInfo],
     ) -> None:
         asked = many if many is not None else single
         if asked is None:
@@ -455,10 +454,10 @@ class Questions:
         with self.timings.measure(plugin, what):
             try:
                 if many is not None:
-                    many(event)
+                    many(BatchEvent(tasks[0].job, tuple(tasks), tasks[0].request, len(tasks)))
                     return
                 assert single is not None, "one of the two forms is there"
-                for task in event.tasks:
+                for task in tasks:
                     single(Event(task))
             except Exception as error:  # noqa: BLE001 - a handler that fails changes nothing
                 self._handler_failed(plugin, what, asked, error)

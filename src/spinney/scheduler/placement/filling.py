@@ -139,11 +139,12 @@ def _follow(
     session: Session, statement: Statement, plan: Sequence[tuple[PodInfo, NodeInfo]], rules: TaskRules
 ) -> tuple[int, bool]:
     """Place tasks as planned while nobody objects; return how many were, and whether the next can go nowhere."""
-    asked, judge, on_the_spot = session.ask.pre_predicates, session.ask.node_rules, rules.on_the_spot
+    asked, judge = session.ask.pre_predicates, session.ask.node_rules
+    on_the_spot, learned = rules.on_the_spot, tuple(rules.learned)
     for position, (task, node) in enumerate(plan):
         if position and asked.tell_apart and asked.refusal(task) is not None:
             return position, True
-        as_planned = not position or judge.still_alike(task, plan[0][0], node.row, rules)
+        as_planned = not position or judge.still_alike(task, plan[0][0], node.row, rules, learned)
         if not as_planned or not judge.takes_now(task, node, on_the_spot):
             return position, False
         statement.allocate(task, node)
