@@ -1,18 +1,17 @@
 """Capacity that was provisioned for a gang is kept for it until it is bound."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import Final
 
-import msgspec
-
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.config import PluginOption, SchedulerConfig
+from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo
 from spinney.scheduler.framework.plugin import Plugin, PluginRegistry
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.plugins.keeping import needing_least
+from spinney.scheduler.process.own_plugins import with_plugin_first
 
 NAME: Final = "provisioned-capacity"
 
@@ -67,9 +66,4 @@ def keeping_capacity(
     config: SchedulerConfig, registry: PluginRegistry, provisioned: Collection[GangKey]
 ) -> SchedulerConfig:
     """Return the configuration with the plugin in front; ``provisioned`` is looked at whenever a session opens."""
-
-    def build(_arguments: Mapping[str, str]) -> Plugin:
-        return ProvisionedCapacity(provisioned)
-
-    registry.register(NAME, build)
-    return msgspec.structs.replace(config, plugins=(PluginOption(NAME), *config.plugins))
+    return with_plugin_first(config, registry, NAME, lambda _: ProvisionedCapacity(provisioned))

@@ -56,10 +56,10 @@ class Disruption(msgspec.Struct, frozen=True):
 class Evictor:
     """Carries out disruptions."""
 
-    def __init__(self, client: Client, events: EventRecorder, *, parallel: int = PARALLEL) -> None:
+    def __init__(self, client: Client, events: EventRecorder) -> None:
         self._client = client
         self._events = events
-        self._slots = asyncio.Semaphore(parallel)
+        self._slots = asyncio.Semaphore(PARALLEL)
 
     async def evict(self, disruption: Disruption) -> tuple[Victim, ...]:
         """Evict every victim, or none if one may not be; return those that were. Never raises for an API refusal."""

@@ -140,10 +140,6 @@ class TaintLists:
         """Return the distinct taint lists by number; number 0 is the empty list."""
         return self._lists
 
-    def of_row(self, row: int) -> tuple[Taint, ...]:
-        """Return the taints of one node."""
-        return self._lists[int(self.row_list[row])]
-
     def write(self, row: int, taints: tuple[Taint, ...]) -> None:
         """Replace the taints of one row."""
         number = self._numbers.get(taints)

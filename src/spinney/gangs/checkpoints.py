@@ -137,16 +137,12 @@ def grace_of(members: GangMembers) -> timedelta | None:
     """Return how long a gang wants to be given to checkpoint; ``None`` if it does not declare that it does."""
     if members.gang.checkpoint_grace is not None or members.gang.checkpoints_on_sigterm:
         return members.gang.checkpoint_grace
-    found = [each for said in _said(members) if (each := duration_of(said, CHECKPOINT_GRACE)) is not None]
-    return max(found, default=None)
+    return _longest(members, CHECKPOINT_GRACE)
 
 
 def min_runtime_of(members: GangMembers) -> timedelta | None:
     """Return how long a gang wants to run before it is disturbed."""
-    if members.gang.min_runtime is not None:
-        return members.gang.min_runtime
-    found = [each for said in _said(members) if (each := duration_of(said, MIN_RUNTIME)) is not None]
-    return max(found, default=None)
+    return members.gang.min_runtime if members.gang.min_runtime is not None else _longest(members, MIN_RUNTIME)
 
 
 def last_checkpoint_of(members: GangMembers) -> datetime | None:
@@ -192,6 +188,11 @@ def may_go(members: GangMembers, asked: EvictionRequest, *, now: datetime, most:
     if not asked.waits or now >= end_of(asked, now=now, most=most) or is_ready(members, asked):
         return True
     return not members.has_minimum(PLACED)
+
+
+def _longest(members: GangMembers, annotation: str) -> timedelta | None:
+    found = [each for said in _said(members) if (each := duration_of(said, annotation)) is not None]
+    return max(found, default=None)
 
 
 def _said(members: GangMembers) -> list[Mapping[str, str]]:

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from spinney.binding.gang_metrics import LabelValues
-
-MOST_QUEUES = 200
+from spinney.binding.gang_metrics import MOST_QUEUES, OTHER_QUEUES, LabelValues
 
 
 class QueueingMetrics:
@@ -16,7 +14,7 @@ class QueueingMetrics:
         self._waiting = Gauge(
             "spinney_suspended_workloads", "Suspended workloads that wait in queues.", ["queue"], registry=registry
         )
-        self._queues = LabelValues(MOST_QUEUES, other="(other)")
+        self._queues = LabelValues(MOST_QUEUES, other=OTHER_QUEUES)
         self.resumed = Counter(
             "spinney_suspended_workloads_resumed",
             "Suspended workloads that were resumed because their gang had room.",

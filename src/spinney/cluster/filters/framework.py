@@ -93,8 +93,7 @@ class FilterFramework:
             if restriction is None:
                 continue
             if restriction.reason is not None:
-                none = np.zeros_like(mask)
-                return FilterResult(none, (), restriction.reason, restriction.unresolvable)
+                return FilterResult(np.zeros_like(mask), (), restriction.reason)
             if restriction.nodes is not None:
                 restricting.append(rule.name)
                 allowed &= restriction.nodes

@@ -38,7 +38,6 @@ class Restriction(msgspec.Struct, frozen=True):
 
     reason: str | None = None
     nodes: Mask | None = None
-    unresolvable: bool = True
 
 
 class FilterRule(msgspec.Struct, frozen=True):
@@ -63,7 +62,6 @@ class FilterResult:
     mask: Mask
     refusals: tuple[Refusal, ...] = field(default=())
     pre_filter: str | None = None
-    pre_filter_unresolvable: bool = False
 
     @property
     def feasible(self) -> bool:
@@ -73,7 +71,7 @@ class FilterResult:
     def unresolvable(self) -> Mask:
         """Return the nodes where eviction cannot help: their first refusing filter says so, as preemption counts it."""
         if self.pre_filter is not None:
-            return np.full_like(self.mask, self.pre_filter_unresolvable)
+            return np.ones_like(self.mask)
         decided = np.zeros_like(self.mask)
         hopeless = np.zeros_like(self.mask)
         groups: dict[str, list[Refusal]] = {}

@@ -300,9 +300,7 @@ class SchedulingQueue:
         """Return the waiting pods that ``event`` may help, looking only where a plugin asked for such events."""
         helped: dict[Key, QueuedPod] = {}
         for plugin, waiting in self._rejected_by.items():
-            hints = [
-                h for h in self._hints.get(plugin, ()) if h.resource == event.resource and h.actions & event.action
-            ]
+            hints = [hint for hint in self._hints.get(plugin, ()) if hint.concerns(event)]
             if hints:
                 helped |= {
                     key: queued

@@ -72,5 +72,5 @@ class EventHint:
         return event.resource == self.resource and bool(event.action & self.actions)
 
     def wakes(self, pod: Pod, event: ClusterEvent) -> bool:
-        """Tell whether ``event`` is reason enough to try ``pod`` again."""
-        return self.concerns(event) and (self.hint is None or self.hint(pod, event))
+        """Tell whether ``event``, which is of the registered kind, is reason enough to try ``pod`` again."""
+        return self.hint is None or self.hint(pod, event)

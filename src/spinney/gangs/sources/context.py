@@ -30,8 +30,6 @@ class SourceContext(msgspec.Struct, frozen=True):
 
     priorities: Mapping[str, int] = msgspec.field(default_factory=lambda: dict(BUILT_IN_PRIORITIES))
     default_priority: int = DEFAULT_PRIORITY
-    default_queue: str = DEFAULT_QUEUE
-    queue_label: str = QUEUE_LABEL
     non_preempting: frozenset[str] = frozenset()
     """Priority classes whose ``preemptionPolicy`` is Never; the empty name stands for the default class."""
 
@@ -61,7 +59,7 @@ class SourceContext(msgspec.Struct, frozen=True):
 
     def queue(self, *labels: Mapping[str, str]) -> str:
         """Return the queue named by the first of ``labels`` that names one."""
-        return next((found for each in labels if (found := each.get(self.queue_label))), self.default_queue)
+        return next((found for each in labels if (found := each.get(QUEUE_LABEL))), DEFAULT_QUEUE)
 
 
 def is_preemptible(word: str | None, priority: int) -> bool:

@@ -13,6 +13,7 @@ from spinney.api.kai import TOPOLOGY, GroupTopologyConstraint, PodGroup, SubGrou
 from spinney.api.labels import KAI_POD_GROUP, KAI_SUB_GROUP
 from spinney.cluster.pods import PodRecord
 from spinney.gangs.sources.context import (
+    DEFAULT_QUEUE,
     LAST_EVICTION_ANNOTATION,
     LAST_START_ANNOTATION,
     STALE_ANNOTATION,
@@ -54,7 +55,7 @@ def gang(group: PodGroup, context: SourceContext) -> Gang:
     gang = context.gang(key_of(group), root, metadata, spec.priority_class_name)
     return replace(
         gang,
-        queue=spec.queue or context.default_queue,
+        queue=spec.queue or DEFAULT_QUEUE,
         preemptible=is_preemptible(spec.preemptibility, gang.priority),
         last_start=timestamp_of(metadata.annotations, LAST_START_ANNOTATION),
         last_eviction=timestamp_of(metadata.annotations, LAST_EVICTION_ANNOTATION),

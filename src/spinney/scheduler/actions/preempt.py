@@ -6,7 +6,6 @@ A job that cannot be preempted itself must stay within the quota of its queue an
 from collections.abc import Iterable
 
 from spinney.scheduler.actions.entry import pending_jobs
-from spinney.scheduler.fairshare.amounts import Amounts
 from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
@@ -44,10 +43,6 @@ class Preempt(VictimRule):
     def refusal(self, session: Session, scenario: Scenario) -> str | None:
         """Plugins must agree with the outcome."""
         return session.ask.preempt_refusal(scenario)
-
-    def most_lost(self, session: Session, job: PodGroupInfo, pool: VictimPool) -> Amounts | None:
-        """There is no bound between jobs of one queue."""
-        return None
 
     def message(self, session: Session, job: PodGroupInfo, queue: str) -> str:
         """Name the job of higher priority."""

@@ -272,7 +272,7 @@ class Diagnosis:
             # Where no pod has rules about others, what was placed in this session need not be counted first.
             result = _NODE_FILTERS.diagnose(nodes.surroundings, candidate)
         refusals = [*result.refusals, *self._unshared(task), *self._refused_by_plugins(kind, task)]
-        return FilterResult(result.mask, tuple(refusals), result.pre_filter, result.pre_filter_unresolvable)
+        return FilterResult(result.mask, tuple(refusals), result.pre_filter)
 
     def _unshared(self, task: PodInfo) -> Iterator[Refusal]:
         """Yield the nodes whose GPUs have no part left of the size a sharing pod asks for."""

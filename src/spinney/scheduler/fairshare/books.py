@@ -7,8 +7,12 @@ The fair share is not a posting but the outcome of :func:`~spinney.scheduler.fai
 per cycle from quota, limit, weight and ``requested``; charges during the cycle do not move it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.statuses import CHARGED, PodStatus
+from spinney.gangs.book import GangMembers
+from spinney.gangs.holdings import HoldingKind, Holdings
 from spinney.scheduler.fairshare.amounts import NO_BOUND, ZERO, Amounts
 from spinney.scheduler.fairshare.division import Division, divide
 from spinney.scheduler.fairshare.queues import QueueInfo, QueueTree
@@ -94,6 +98,27 @@ class QueueBooks:
         for position in self.tree.path(queue):
             page = self.pages[position]
             page.requested = page.requested + amounts
+
+    def write_up(self, holdings: Mapping[str, Holdings], cost: Callable[[HoldingKind], Amounts]) -> None:
+        """Post what pods hold and want, a kind of pod at a time; what is not of a queue of the tree is left out."""
+        for queue in (each for each in holdings if each in self.tree):
+            for kind, count in holdings[queue].items():
+                amounts = cost(kind).times(count)
+                self.request(queue, amounts)
+                if kind.charged:
+                    self.charge(queue, amounts, preemptible=kind.preemptible)
+
+    def write_up_claims(self, gangs: Iterable[GangMembers], cost: Callable[[PodRecord], Amounts]) -> None:
+        """Post what pods hold and want through device claims; the book of gangs counts pods without them."""
+        for members in (each for each in gangs if each.gang.queue in self.tree):
+            queue = members.gang.queue
+            for _, record in members.pods.values():
+                charged = record.status in CHARGED
+                amounts = cost(record) if charged or record.status is PodStatus.PENDING else ZERO
+                if amounts:
+                    self.request(queue, amounts)
+                if amounts and charged:
+                    self.charge(queue, amounts, preemptible=members.gang.preemptible)
 
     def set_fair_shares(self, *, k: float = 1.0, usage: Mapping[str, tuple[float, float, float]] | None = None) -> None:
         """Divide the cluster among the queues by what they request now.

@@ -19,7 +19,7 @@ import msgspec
 
 from spinney.scheduler.fairshare.amounts import GPU, RESOURCES, ZERO, Amounts
 from spinney.scheduler.fairshare.books import QueueBook, QueueBooks
-from spinney.scheduler.fairshare.shares import allocatable_share, exceeds_somewhere
+from spinney.scheduler.fairshare.shares import allocatable_share
 
 
 class Reclaimer(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ def may_be_victim(books: QueueBooks, reclaimer: Reclaimer, victim: str) -> bool:
     """Tell whether the victim's queue could give anything, judged where the two queues' paths part."""
     taking, giving = _parting(books, reclaimer.queue, victim)
     if not (taking.allocated + reclaimer.request).within(taking.queue.quota):
-        return exceeds_somewhere(giving.allocated, allocatable_share(giving))
+        return not giving.allocated.within(allocatable_share(giving))
     asked = [
         (held, quota)
         for wanted, held, quota in zip(
@@ -86,7 +86,7 @@ def judge(
         position = books.tree.index[giving.queue.name]
         for chunk in taken.chunks:
             left = remaining.get(position, giving.allocated)
-            if not (exceeds_somewhere(left, claim) or (in_quota and exceeds_somewhere(left, giving.queue.quota))):
+            if left.within(claim) and (not in_quota or left.within(giving.queue.quota)):
                 return Injustice(
                     reason="VictimWithinShare",
                     queue=giving.queue.name,

@@ -38,11 +38,6 @@ def uses_unclaimable(allocated: Amounts, claim: Amounts) -> bool:
     )
 
 
-def exceeds_somewhere(allocated: Amounts, bound: Amounts) -> bool:
-    """Tell whether at least one resource is above ``bound``."""
-    return not allocated.within(bound)
-
-
 def _claim(quota: int, limit: int, fair: int) -> int:
     if quota < 0:
         return UNLIMITED if limit < 0 else limit

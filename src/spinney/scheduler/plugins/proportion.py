@@ -18,7 +18,8 @@ import msgspec
 
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.fitting import MANY
-from spinney.cluster.statuses import ACTIVE_ALLOCATED, CHARGED, PodStatus
+from spinney.cluster.pods import PodRecord
+from spinney.cluster.statuses import ACTIVE_ALLOCATED, CHARGED
 from spinney.gangs.book import GangSnapshot
 from spinney.scheduler.fairshare.amounts import GPU, ZERO, Amounts, total_of
 from spinney.scheduler.fairshare.books import QueueBook, QueueBooks
@@ -106,33 +107,15 @@ class ProportionPlugin(Plugin):
     # -- the books ---------------------------------------------------------------------------------------------------
 
     def _write_up(self, gangs: GangSnapshot) -> None:
-        """Post what queues hold and want when the session opens, a kind of pod at a time."""
-        for queue, holdings in gangs.holdings.items():
-            if queue not in self.books.tree:
-                continue
-            for kind, count in holdings.items():
-                amounts = self._charge(kind.request, self._memory_of(kind.node)).times(count)
-                self.books.request(queue, amounts)
-                if kind.charged:
-                    self.books.charge(queue, amounts, preemptible=kind.preemptible)
+        """Post what queues hold and want when the session opens."""
+        self.books.write_up(gangs.holdings, lambda kind: self._charge(kind.request, self._memory_of(kind.node)))
         if self._session.claims.claims:
-            self._write_up_claims(gangs)
+            self.books.write_up_claims(gangs.gangs.values(), self._claimed)
         if self._session.is_inference_preemptible():
             self._reclassify_inference(gangs)
 
-    def _write_up_claims(self, gangs: GangSnapshot) -> None:
-        """Post the GPUs that pods hold and want through device claims; the book of gangs counts pods without them."""
-        for members in gangs.gangs.values():
-            gang = members.gang
-            if gang.queue not in self.books.tree:
-                continue
-            for _, record in members.pods.values():
-                request = self._session.devices.effective_request(record)
-                amounts = Amounts(gpu=(request.gpus - record.request.gpus) * GPU)
-                if amounts and (record.status in CHARGED or record.status is PodStatus.PENDING):
-                    self.books.request(gang.queue, amounts)
-                if amounts and record.status in CHARGED:
-                    self.books.charge(gang.queue, amounts, preemptible=gang.preemptible)
+    def _claimed(self, record: PodRecord) -> Amounts:
+        return Amounts(gpu=(self._session.devices.effective_request(record).gpus - record.request.gpus) * GPU)
 
     def _reclassify_inference(self, gangs: GangSnapshot) -> None:
         """Book what inference jobs hold as preemptible, which in this configuration they are."""

@@ -1,6 +1,6 @@
 """Plugins that are no policy one could choose or order: the process puts them in front of the configured ones."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
@@ -10,7 +10,7 @@ from spinney.gangs.tree import GangKey
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.framework.extension_points import with_jobs_first
 from spinney.scheduler.framework.jobs import PodGroupInfo
-from spinney.scheduler.framework.plugin import Plugin, PluginRegistry
+from spinney.scheduler.framework.plugin import Builder, Plugin, PluginRegistry
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 
@@ -18,6 +18,14 @@ SHARES_REFUSED: Final = (
     "the pod asks for a part of a GPU, which needs a component that reserves shared devices on nodes; "
     "set deviceReservation if this cluster has one"
 )
+
+
+def with_plugin_first(
+    config: SchedulerConfig, registry: PluginRegistry, name: str, builder: Builder
+) -> SchedulerConfig:
+    """Return the configuration with a plugin in front of all others."""
+    registry.register(name, builder)
+    return msgspec.structs.replace(config, plugins=(PluginOption(name), *config.plugins))
 
 
 class Completing(Plugin):
@@ -41,12 +49,7 @@ class Completing(Plugin):
 
 def completing_first(config: SchedulerConfig, registry: PluginRegistry, gangs: PartGangs) -> SchedulerConfig:
     """Return the configuration with part-bound gangs put before whatever it orders by."""
-
-    def build(_arguments: Mapping[str, str]) -> Plugin:
-        return Completing(gangs.keys)
-
-    registry.register(Completing.name, build)
-    return msgspec.structs.replace(config, plugins=(PluginOption(Completing.name), *config.plugins))
+    return with_plugin_first(config, registry, Completing.name, lambda _: Completing(gangs.keys))
 
 
 class WholeDevices(Plugin):
@@ -69,8 +72,7 @@ def without_shares(config: SchedulerConfig, registry: PluginRegistry) -> Schedul
     """Return the configuration with pods that share devices refused, unless it says that the cluster can give them."""
     if config.device_reservation:
         return config
-    registry.register(WholeDevices.name, lambda _arguments: WholeDevices())
-    return msgspec.structs.replace(config, plugins=(PluginOption(WholeDevices.name), *config.plugins))
+    return with_plugin_first(config, registry, WholeDevices.name, lambda _: WholeDevices())
 
 
 def _refuse_shares(task: PodInfo, job: PodGroupInfo) -> str | None:

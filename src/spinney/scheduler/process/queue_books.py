@@ -6,8 +6,8 @@ hold is kept per queue by the book of gangs, so books cost the kinds of pods in 
 
 from spinney.api import kai
 from spinney.cluster.dra.book import claims_of
-from spinney.cluster.statuses import CHARGED, PodStatus
-from spinney.gangs.holdings import Holdings
+from spinney.cluster.pods import PodRecord
+from spinney.gangs.holdings import HoldingKind
 from spinney.scheduler.fairshare.amounts import GPU, ZERO, Amounts
 from spinney.scheduler.fairshare.books import QueueBooks
 from spinney.scheduler.fairshare.charging import charge_of
@@ -19,41 +19,20 @@ from spinney.scheduler.intake.inventory import Inventory
 def live_books(inventory: Inventory, tree: QueueTree, *, total: Amounts = ZERO) -> QueueBooks:
     """Return what the queues of ``tree`` hold and ask for; ``total`` is what there is to divide."""
     books = QueueBooks(tree, total)
-    table = inventory.cluster.table
+    table, claims = inventory.cluster.table, inventory.claims.claims
     smallest = device_sizes(table).smallest
-    for queue, holdings in inventory.gangs.holdings.items():
-        if queue in tree:
-            _write_up(books, queue, holdings, inventory, smallest)
-    if inventory.claims.claims:
-        _write_up_claims(books, inventory)
-    return books
 
-
-def _write_up(books: QueueBooks, queue: str, holdings: Holdings, inventory: Inventory, smallest: int) -> None:
-    table = inventory.cluster.table
-    for kind, count in holdings.items():
+    def cost(kind: HoldingKind) -> Amounts:
         row = table.find(kind.node) if kind.node else None
-        memory = smallest if row is None else int(table.gpu_memory[row])
-        amounts = charge_of(kind.request, memory).times(count)
-        books.request(queue, amounts)
-        if kind.charged:
-            books.charge(queue, amounts, preemptible=kind.preemptible)
+        return charge_of(kind.request, smallest if row is None else int(table.gpu_memory[row]))
 
+    def claimed(record: PodRecord) -> Amounts:
+        return Amounts(gpu=sum(claims[key].gpus for key in claims_of(record.pod) if key in claims) * GPU)
 
-def _write_up_claims(books: QueueBooks, inventory: Inventory) -> None:
-    """Post the GPUs that pods hold and want through device claims; the book of gangs counts pods without them."""
-    claims = inventory.claims.claims
-    for members in inventory.gangs.snapshot().gangs.values():
-        gang = members.gang
-        if gang.queue not in books.tree:
-            continue
-        for _, record in members.pods.values():
-            gpus = sum(claims[key].gpus for key in claims_of(record.pod) if key in claims)
-            if not gpus or (record.status not in CHARGED and record.status is not PodStatus.PENDING):
-                continue
-            books.request(gang.queue, Amounts(gpu=gpus * GPU))
-            if record.status in CHARGED:
-                books.charge(gang.queue, Amounts(gpu=gpus * GPU), preemptible=gang.preemptible)
+    books.write_up(inventory.gangs.holdings, cost)
+    if claims:
+        books.write_up_claims(inventory.gangs.snapshot().gangs.values(), claimed)
+    return books
 
 
 def queue_statuses(books: QueueBooks) -> dict[str, kai.QueueStatus]:

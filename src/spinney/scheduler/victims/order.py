@@ -43,7 +43,7 @@ class VictimOrder:
         self._top = _Branch(None, session)
         tree = session.queues
         for name in queues:
-            leaf = _Branch(tree[name], session, _admitted(pool.of_queue(name), admits))
+            leaf = _Branch(tree[name], session, (victim for victim in pool.of_queue(name) if admits(victim.job)))
             if leaf.head is not None:
                 self._attach(tree.index[name], leaf)
         for position in sorted(self._branches, key=lambda position: -len(tree.paths[position])):
@@ -160,10 +160,6 @@ class _Losses(Sequence[PodGroupInfo]):
             return [self[place] for place in range(*index.indices(len(self)))]
         place = range(len(self))[index]
         return self._following if place == self._count else self._taken[place]
-
-
-def _admitted(victims: Iterable[VictimJob], admits: Callable[[PodGroupInfo], bool]) -> Iterator[VictimJob]:
-    return (victim for victim in victims if admits(victim.job))
 
 
 class Steps:

@@ -41,9 +41,9 @@ class VictimRule(ABC):
     def refusal(self, session: Session, scenario: Scenario) -> str | None:
         """Return why a simulated scenario may not happen, or ``None`` if it may."""
 
-    @abstractmethod
     def most_lost(self, session: Session, job: PodGroupInfo, pool: VictimPool) -> Amounts | None:
         """Return the most that scenarios which may happen take for good; ``None`` is unbounded."""
+        return None
 
     @abstractmethod
     def message(self, session: Session, job: PodGroupInfo, queue: str) -> str:

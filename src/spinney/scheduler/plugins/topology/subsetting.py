@@ -79,11 +79,6 @@ class Bounds(msgspec.Struct, frozen=True):
         """Return the deepest level to try."""
         return self.preferred if self.preferred >= 0 else self.required
 
-    @property
-    def coarsest(self) -> int:
-        """Return the widest level to try; -1 is the whole set."""
-        return self.required
-
 
 LevelScores = tuple[Numbers, npt.NDArray[np.float64]]
 """Domain by row and steps (1 to 10) by domain of the preferred level."""
@@ -108,34 +103,34 @@ class Subsetting:
         self._domains = domains
         self._constraint = constraint
         self._bounds = Bounds.of(constraint, domains)
+        self.preferred = self._bounds.preferred
+        """The depth of the preferred level; -1 if there is none."""
         self._demand = demand
         whole = len(node_set) == len(nodes.all)
         self._rows: Rows = domains.rows if whole else node_set.rows[domains.inside[node_set.rows]]
         self._whole = whole
-
-    @property
-    def preferred(self) -> int:
-        """Return the depth of the preferred level; -1 if there is none."""
-        return self._bounds.preferred
 
     def divide(self, occupied: Rows) -> NodeSubsets:
         """Return the sets to try; ``occupied`` are rows the group already has pods on."""
         bounds = self._bounds
         if len(self._rows) == 0 or not self._holds_everything():
             return NodeSubsets((), refusal=self._refusal({}, lacking=True))
-        common = min(self._domains.common_depth, bounds.finest) if self._whole else self._common_depth()
+        if self._whole:
+            common = min(self._domains.common_depth, bounds.finest)
+        else:
+            common = self._domains.common(self._rows, bounds.finest)
         tightness = [self._tightness(depth) for depth in range(bounds.finest + 1)]
         order = self._tree_order(tightness)
         allowed = self._allowed(occupied)
         sets: list[tuple[int, Numbers]] = []
-        for depth in range(bounds.finest, max(bounds.coarsest, common + 1, 0) - 1, -1):
+        for depth in range(bounds.finest, max(bounds.required, common + 1, 0) - 1, -1):
             fits = self._fits(depth, tightness[depth])
             if allowed is not None:
                 fits &= allowed[depth]
             chosen = order[depth][fits[order[depth]]]
             if len(chosen):
                 sets.append((depth, chosen))
-        if common >= bounds.coarsest and self._common_is_allowed(common, allowed):
+        if common >= bounds.required and self._common_is_allowed(common, allowed):
             # The incoming set lies in one domain of every wider level: that is the last to try.
             sets.append((-1, np.zeros(1, dtype=np.int64)))
         if not sets:
@@ -146,9 +141,6 @@ class Subsetting:
         return NodeSubsets(found, partial(self._scores, order) if bounds.preferred >= 0 else None)
 
     # -- judging domains ---------------------------------------------------------------------------------------------
-
-    def _common_depth(self) -> int:
-        return self._domains.common(self._rows, self._bounds.finest)
 
     def _holds_everything(self) -> bool:
         if self._demand.homogeneous:
