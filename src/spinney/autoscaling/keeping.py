@@ -6,18 +6,19 @@ from typing import Final
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.jobs import PodGroupInfo
-from spinney.scheduler.framework.nodes import NodeInfo
-from spinney.scheduler.framework.plugin import Plugin, PluginRegistry
+from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.framework.session import Session
-from spinney.scheduler.framework.tasks import PodInfo
-from spinney.scheduler.plugins.keeping import needing_least
+from spinney.scheduler.plugins.keeping import NodeKeeper
 from spinney.scheduler.process.own_plugins import with_plugin_first
 
 NAME: Final = "provisioned-capacity"
 
 
-class ProvisionedCapacity(Plugin):
-    """Keeps jobs off the nodes that an autoscaler has made for others, unless their priority is higher."""
+class ProvisionedCapacity(NodeKeeper):
+    """Keeps jobs off the nodes that an autoscaler has made for others, unless their priority is higher.
+
+    The nodes that need to empty least are the new ones.
+    """
 
     name = NAME
 
@@ -26,40 +27,18 @@ class ProvisionedCapacity(Plugin):
 
     def on_session_open(self, session: Session) -> None:
         """Register the predicate, if something was provisioned."""
-        self._session = session
-        self._kept: list[tuple[PodGroupInfo, frozenset[int]]] | None = None
         if self._gangs:
-            session.add_predicate_fn(self._leaves_room, per_pod=False, applies_to=self._must_look)
+            super().on_session_open(session)
 
-    @property
-    def kept(self) -> list[tuple[PodGroupInfo, frozenset[int]]]:
-        """Return whom which nodes are kept for: those that need to empty least, which are the new ones."""
-        if self._kept is None:
-            self._kept = []  # nodes are asked about while they are being chosen
-            self._kept = list(self._choose())
-        return self._kept
+    def gives_way(self, job: PodGroupInfo, other: PodGroupInfo) -> bool:
+        """Jobs of no higher priority do."""
+        return job is not other and job.priority <= other.priority
 
-    def _choose(self) -> Iterator[tuple[PodGroupInfo, frozenset[int]]]:
-        taken: set[int] = set()
+    def served(self) -> Iterator[tuple[PodGroupInfo, str]]:
+        """Return the gangs whose nodes were provisioned."""
         for job in self._session.pending_jobs():
             if job.key in self._gangs and job.ready and not job.gang_satisfied:
-                rows = needing_least(self._session, job, taken)
-                if rows is not None:
-                    taken.update(rows)
-                    yield job, frozenset(rows)
-
-    def _must_look(self, task: PodInfo) -> bool:
-        return any(_gives_way(task.job, job) for job, _ in self.kept)
-
-    def _leaves_room(self, task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> str | None:
-        for other, rows in self.kept:
-            if node.row in rows and _gives_way(job, other):
-                return f"kept for {other.key}, for which it was provisioned"
-        return None
-
-
-def _gives_way(job: PodGroupInfo, other: PodGroupInfo) -> bool:
-    return job is not other and job.priority <= other.priority
+                yield job, "for which it was provisioned"
 
 
 def keeping_capacity(

@@ -1,6 +1,10 @@
-"""Which nodes could be kept for a gang that waits: in one domain where it requires that, those that empty soonest."""
+"""Keeping nodes for gangs that wait: in one domain where they require that, those that need to empty least.
 
-from collections.abc import Collection, Iterator, Sequence
+What is kept is found anew in every cycle from the cluster alone.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -13,10 +17,63 @@ from spinney.cluster.journal import Rows
 from spinney.cluster.resources import CPU, GPU
 from spinney.gangs.tree import required_of_all
 from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeInfo
+from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import NOWHERE, PodInfo, by_request
 
 _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptNodes:
+    """Nodes that are kept for a job, and in words why."""
+
+    job: PodGroupInfo
+    why: str
+    rows: frozenset[int]
+
+
+class NodeKeeper(Plugin):
+    """Keeps jobs that give way off the nodes that others need; which those are is found when a job is first tried."""
+
+    def on_session_open(self, session: Session) -> None:
+        self._session = session
+        self._kept: Sequence[KeptNodes] | None = None
+        session.add_predicate_fn(self._leaves_room, per_pod=False, applies_to=self._must_look)
+
+    def served(self) -> Iterable[tuple[PodGroupInfo, str]]:
+        """Return the jobs that nodes are kept for, in order, and in words why."""
+        raise NotImplementedError
+
+    def gives_way(self, job: PodGroupInfo, other: PodGroupInfo) -> bool:
+        """Tell whether a job is kept off the nodes of another."""
+        raise NotImplementedError
+
+    @property
+    def kept(self) -> Sequence[KeptNodes]:
+        """Return what is kept in this session."""
+        if self._kept is None:
+            self._kept = ()  # the nodes are asked about while they are being chosen
+            self._kept = tuple(self._choose())
+        return self._kept
+
+    def _choose(self) -> Iterator[KeptNodes]:
+        taken: set[int] = set()
+        for job, why in self.served():
+            rows = needing_least(self._session, job, taken)
+            if rows is not None:
+                taken.update(rows)
+                yield KeptNodes(job, why, frozenset(rows))
+
+    def _must_look(self, task: PodInfo) -> bool:
+        return any(self.gives_way(task.job, each.job) for each in self.kept)
+
+    def _leaves_room(self, task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> str | None:
+        for each in self.kept:
+            if node.row in each.rows and self.gives_way(job, each.job):
+                return f"kept for {each.job.key}, {each.why}"
+        return None
 
 
 def waiting_since(job: PodGroupInfo) -> datetime | None:
