@@ -14,8 +14,7 @@ import numpy as np
 from spinney.api import kai
 from spinney.api.labels import KAI_NODE_POOL
 from spinney.api.topology_binding import ClusterTopologyBinding
-from spinney.cluster.filters.static_masks import StaticMasks
-from spinney.cluster.filters.view import ClusterView
+from spinney.cluster.filters import ClusterView, StaticMasks
 from spinney.cluster.labels import ABSENT
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
@@ -28,8 +27,7 @@ from spinney.gangs.membership import membership, membership_once_grouped
 from spinney.gangs.tree import Gang, GangKey
 from spinney.kube.keys import Key
 from spinney.scheduler.config import SchedulerConfig
-from spinney.scheduler.fairshare import NO_BOUND, QueueInfo, QueueTree
-from spinney.scheduler.fairshare.amounts import GPU, Amounts
+from spinney.scheduler.fairshare import GPU, NO_BOUND, Amounts, QueueInfo, QueueTree
 from spinney.scheduler.fairshare.foreign import ForeignUse
 from spinney.scheduler.fairshare.sources import queues_from_objects
 from spinney.scheduler.fairshare.totals import cluster_total

@@ -10,10 +10,8 @@ import msgspec
 import numpy as np
 
 from spinney.cluster.classes import RequestClass
-from spinney.cluster.filters.candidate import Candidate
+from spinney.cluster.filters import Candidate, ClusterView, FilterRule
 from spinney.cluster.filters.framework import LIVE_FILTERS, NODE_FILTERS
-from spinney.cluster.filters.verdict import FilterRule
-from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.fitting import in_usable_mode
 from spinney.cluster.resources import PODS
 from spinney.cluster.table import Mask

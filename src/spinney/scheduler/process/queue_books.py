@@ -8,10 +8,8 @@ from spinney.api import kai
 from spinney.cluster.dra.book import claims_of
 from spinney.cluster.pods import PodRecord
 from spinney.gangs.holdings import HoldingKind
-from spinney.scheduler.fairshare.amounts import GPU, ZERO, Amounts
-from spinney.scheduler.fairshare.books import QueueBooks
+from spinney.scheduler.fairshare import GPU, ZERO, Amounts, QueueBooks, QueueTree
 from spinney.scheduler.fairshare.charging import charge_of
-from spinney.scheduler.fairshare.queues import QueueTree
 from spinney.scheduler.fairshare.totals import device_sizes
 from spinney.scheduler.intake.inventory import Inventory
 

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from spinney.scheduler.fairshare.amounts import ZERO, Amounts
-from spinney.scheduler.fairshare.queues import QueueInfo
+from spinney.scheduler.fairshare import ZERO, Amounts, QueueInfo
 from spinney.scheduler.framework.extension_points import QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
