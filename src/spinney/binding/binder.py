@@ -40,12 +40,7 @@ class Binder:
     """Writes placements to the API server."""
 
     def __init__(
-        self,
-        client: Client,
-        events: EventRecorder,
-        *,
-        parallel: int = PARALLEL,
-        pre_bind: Sequence[Preparation] = (),
+        self, client: Client, events: EventRecorder, *, parallel: int = PARALLEL, pre_bind: Sequence[Preparation] = ()
     ) -> None:
         self._client = client
         self._events = events

@@ -103,9 +103,7 @@ class GangBook:
     """Gangs and their pods. Mutable; one writer, snapshots for readers."""
 
     def __init__(
-        self,
-        membership: Callable[[PodRecord], Membership],
-        definitions: GangDefinitions | None = None,
+        self, membership: Callable[[PodRecord], Membership], definitions: GangDefinitions | None = None
     ) -> None:
         self._membership = membership
         self._definitions = definitions if definitions is not None else GangDefinitions()

@@ -13,11 +13,7 @@ from spinney.queueing.backlog import QueuePlace
 
 SELECTOR: Final = f"{ADMISSION}={QUEUED},!{KUEUE_QUEUE}"
 """Workloads of Kueue's are Kueue's to admit."""
-GROUPS: Final = {
-    "Job": "batch",
-    "JobSet": "jobset.x-k8s.io",
-    "TrainJob": "trainer.kubeflow.org",
-}
+GROUPS: Final = {"Job": "batch", "JobSet": "jobset.x-k8s.io", "TrainJob": "trainer.kubeflow.org"}
 """The kinds that can wait, and their API groups. Each has ``spec.suspend``."""
 _ENDED: Final = frozenset({"Complete", "Completed", "Failed"})
 

@@ -17,13 +17,7 @@ if TYPE_CHECKING:
     from spinney.scheduler.framework.extension_points import DoesNotFit
     from spinney.scheduler.framework.jobs import PodGroupInfo
     from spinney.scheduler.framework.nodes import FirstChoice, NodeInfo, NodeSet, Scores
-    from spinney.scheduler.framework.plugin import (
-        Builder,
-        Constraint,
-        Plugin,
-        PluginRegistry,
-        register_plugin_builder,
-    )
+    from spinney.scheduler.framework.plugin import Builder, Constraint, Plugin, PluginRegistry, register_plugin_builder
     from spinney.scheduler.framework.results import CycleResult
     from spinney.scheduler.framework.session import Session
     from spinney.scheduler.framework.statement import Statement

@@ -29,19 +29,10 @@ from spinney.cluster.filters.verdict import FilterResult, FilterRule, Refusal
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.table import Mask
 
-STATIC_FILTERS: Final = (
-    node_name.FILTER,
-    node_unschedulable.FILTER,
-    taint_toleration.FILTER,
-    node_affinity.FILTER,
-)
+STATIC_FILTERS: Final = (node_name.FILTER, node_unschedulable.FILTER, taint_toleration.FILTER, node_affinity.FILTER)
 NODE_FILTERS: Final = (node_conditions.FILTER, *STATIC_FILTERS)
 """What depends on the node and what the pod asks for alone; the session scheduler judges node conditions itself."""
-VOLUME_FILTERS: Final = (
-    volume_restrictions.FILTER,
-    volume_binding.FILTER,
-    volume_zone.FILTER,
-)
+VOLUME_FILTERS: Final = (volume_restrictions.FILTER, volume_binding.FILTER, volume_zone.FILTER)
 POD_FILTERS: Final = (topology_spread.FILTER, inter_pod_affinity.FILTER)
 
 LIVE_FILTERS: Final = (node_ports.FILTER, *VOLUME_FILTERS, *POD_FILTERS)
@@ -50,13 +41,7 @@ LIVE_FILTERS: Final = (node_ports.FILTER, *VOLUME_FILTERS, *POD_FILTERS)
 KUBE_FILTERS: Final = (*STATIC_FILTERS, node_ports.FILTER, resources_fit.NOW, *VOLUME_FILTERS, *POD_FILTERS)
 """kube-scheduler's filters in its order."""
 
-SESSION_FILTERS: Final = (
-    *NODE_FILTERS,
-    node_ports.FILTER,
-    resources_fit.AFTER_RELEASE,
-    *VOLUME_FILTERS,
-    *POD_FILTERS,
-)
+SESSION_FILTERS: Final = (*NODE_FILTERS, node_ports.FILTER, resources_fit.AFTER_RELEASE, *VOLUME_FILTERS, *POD_FILTERS)
 """The session scheduler's: it counts what is being released as room."""
 
 

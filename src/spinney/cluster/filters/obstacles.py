@@ -12,10 +12,7 @@ from spinney.cluster.filters import node_affinity, node_conditions, node_unsched
 from spinney.cluster.table import NodeTable
 
 _OF_THE_NODE: Final = "node.kubernetes.io/"
-_CONDITIONS: Final = {
-    node_unschedulable.NAME: "{node} is cordoned",
-    node_conditions.NAME: "{node} is not ready",
-}
+_CONDITIONS: Final = {node_unschedulable.NAME: "{node} is cordoned", node_conditions.NAME: "{node} is not ready"}
 
 
 def obstacle(table: NodeTable, pod: Pod, filter_name: str, node: str) -> str | None:

@@ -19,15 +19,7 @@ from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.feasibility.trial import DEVICES
 from spinney.coscheduling.framework.events import Action, EventHint
 from spinney.coscheduling.framework.handle import Handle
-from spinney.coscheduling.framework.points import (
-    ASKED_ABOUT,
-    CycleState,
-    Filter,
-    PreBind,
-    PreFilter,
-    Reserve,
-    StateKey,
-)
+from spinney.coscheduling.framework.points import ASKED_ABOUT, CycleState, Filter, PreBind, PreFilter, Reserve, StateKey
 from spinney.coscheduling.framework.status import SUCCESS, Status
 from spinney.kube.errors import KubeError
 from spinney.kube.keys import Key, key_of

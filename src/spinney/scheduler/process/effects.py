@@ -29,13 +29,7 @@ from spinney.kube.keys import Key
 from spinney.kube.retrying import exponential
 from spinney.reporting.kai_groups import KaiGroupStatus
 from spinney.reporting.pod_gangs import PodGangStatusKind
-from spinney.reporting.pods import (
-    POD_SCHEDULED,
-    SCHEDULER_ERROR,
-    UNSCHEDULABLE,
-    PodStatusWriter,
-    PodVerdict,
-)
+from spinney.reporting.pods import POD_SCHEDULED, SCHEDULER_ERROR, UNSCHEDULABLE, PodStatusWriter, PodVerdict
 from spinney.reporting.verdicts import WAITING_FOR_ROOM
 from spinney.runtime.tasks import BackgroundTasks
 from spinney.scheduler.framework.results import NOT_READY, Binding, CycleResult, Eviction, Pipeline, Unschedulable

@@ -26,18 +26,10 @@ _UNITS: Final = (1000, 1, GPU)
 """What one core, byte and device is, in the order of :data:`RESOURCES`."""
 _AMOUNTS: Final[tuple[tuple[str, str, Callable[[QueueBook], Amounts]], ...]] = (
     ("use", "What pods of a queue and of those below it hold", lambda book: book.allocated),
-    (
-        "pending",
-        "What pods of a queue and of those below it wait for",
-        lambda book: book.requested - book.allocated,
-    ),
+    ("pending", "What pods of a queue and of those below it wait for", lambda book: book.requested - book.allocated),
     ("quota", "What a queue is entitled to", lambda book: book.queue.quota),
     ("limit", "The most a queue may hold", lambda book: book.queue.limit),
-    (
-        "fair_share",
-        "A queue's part of the cluster by quota, weight and demand",
-        lambda book: book.fair_share,
-    ),
+    ("fair_share", "A queue's part of the cluster by quota, weight and demand", lambda book: book.fair_share),
 )
 _UNIT_NOTE: Final = "cpu in cores, memory in bytes, gpu in devices. Top-level queues have an empty parent."
 

@@ -275,11 +275,7 @@ class Search:
                 (
                     each
                     for each in Scenarios(
-                        demand,
-                        tasks[:size],
-                        room,
-                        settled,
-                        across_nodes=self._session.config.victims_across_nodes,
+                        demand, tasks[:size], room, settled, across_nodes=self._session.config.victims_across_nodes
                     ).among(steps)
                     if self._has_time() and self._try(job, tasks[:size], each, keep=whole)
                 ),

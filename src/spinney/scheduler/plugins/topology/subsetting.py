@@ -271,14 +271,7 @@ class DomainSets(Sequence[NodeSet]):
     """Node sets by domain, each made when it is looked at: the first is mostly the last that is needed."""
 
     def __init__(
-        self,
-        nodes: Nodes,
-        domains: Domains,
-        rows: Rows,
-        sets: list[tuple[int, Numbers]],
-        *,
-        whole: bool,
-        lasting: bool,
+        self, nodes: Nodes, domains: Domains, rows: Rows, sets: list[tuple[int, Numbers]], *, whole: bool, lasting: bool
     ) -> None:
         self._nodes = nodes
         self._domains = domains
