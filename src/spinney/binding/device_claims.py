@@ -94,7 +94,8 @@ class DeviceClaims:
                 return
             if len(claim.status.reserved_for) >= MAX_CONSUMERS:
                 raise PreBindRefused(f"claim {allocation.claim.name} is reserved for {MAX_CONSUMERS} pods already")
-        await self._write_status(claim, {**status, "reservedFor": [*_consumers(claim), _consumer(placement)]})
+        consumer = {"resource": "pods", "name": placement.pod.name, "uid": placement.uid}
+        await self._write_status(claim, {**status, "reservedFor": [*_consumers(claim), consumer]})
 
     async def _unreserve(self, allocation: ClaimAllocation, placement: Placement) -> None:
         claim = await self._read(allocation.claim)
@@ -129,10 +130,6 @@ def allocated_status(allocation: ClaimAllocation, node: str) -> JSON:
         devices["config"] = list(allocation.config)
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     return {"devices": devices, "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [field]}]}}
-
-
-def _consumer(placement: Placement) -> JSON:
-    return {"resource": "pods", "name": placement.pod.name, "uid": placement.uid}
 
 
 def _consumers(claim: ResourceClaim) -> list[JSON]:

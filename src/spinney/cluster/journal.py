@@ -48,7 +48,8 @@ class RowJournal:
         if not entries:
             return np.empty(0, dtype=np.intp)
         if len(entries) == 1:
-            return _rows(entries[0])
+            (entry,) = entries
+            return np.array([entry], dtype=np.intp) if isinstance(entry, int) else entry
         try:
             found = np.array(list({*entries}), dtype=np.intp)  # a list of rows cannot be in a set
         except TypeError:
@@ -79,7 +80,3 @@ def distinct(numbers: npt.NDArray[N]) -> npt.NDArray[N]:
     is_new[1:] = ordered[1:] != ordered[:-1]
     found: npt.NDArray[N] = ordered[is_new]
     return found
-
-
-def _rows(entry: Rows | int) -> Rows:
-    return np.array([entry], dtype=np.intp) if isinstance(entry, int) else entry

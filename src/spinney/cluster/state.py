@@ -114,7 +114,8 @@ class ClusterState:
             node = structs.replace(node, spec=structs.replace(node.spec, unschedulable=True))
         new = name not in self.table
         row = self.table.find(name)
-        sharers = self._sharers(row) if row is not None else []
+        here = self.on_node.of_row(row).values() if row is not None else ()
+        sharers = [record for record in here if record.request.share is not None]
         offered = [resource for resource in node.status.allocatable if self.axis.find(resource) is None]
         # A new size of device memory changes what shares of it weigh, so they are booked anew.
         for record in sharers:
@@ -289,9 +290,6 @@ class ClusterState:
         if old.request is not new.request or old.gpu_groups != new.gpu_groups or old.labels != new.labels:
             return None
         return self.table.find(new.node)
-
-    def _sharers(self, row: int) -> list[PodRecord]:
-        return [record for record in self.on_node.of_row(row).values() if record.request.share is not None]
 
 
 def holding_of(status: PodStatus) -> Holding:

@@ -13,7 +13,7 @@ import structlog
 from spinney.api import kai
 from spinney.api.resource import Resource
 from spinney.api.struct import to_json
-from spinney.cluster.state import ClusterState, PodChange
+from spinney.cluster.state import ClusterState
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
@@ -37,7 +37,7 @@ class QueueStatuses:
         self._current = current
         self._queues: WatchCache[kai.Queue] | None = None
         self._changed = asyncio.Event()
-        cluster.subscribe(self._pod_changed)
+        cluster.subscribe(lambda _: self._changed.set())
 
     def follow(self, queues: WatchCache[kai.Queue]) -> None:
         """Begin to write the status of queues, now or when the kind is installed later."""
@@ -61,9 +61,6 @@ class QueueStatuses:
                     await self._write(self._queues)
             except KubeError as error:
                 log.warning("queue status not written", error=str(error))
-
-    def _pod_changed(self, change: PodChange) -> None:
-        self._changed.set()
 
     async def _write(self, queues: WatchCache[kai.Queue]) -> None:
         for name, status in self._current().items():

@@ -7,7 +7,6 @@ from spinney.api.resource_claims import (
     ALL_DEVICES,
     EXACT_COUNT,
     DeviceConstraint,
-    DeviceSelector,
     DeviceSubRequest,
     ExactDeviceRequest,
     ResourceClaimSpec,
@@ -83,12 +82,8 @@ def _option(name: str, found: _Found) -> Option:
 def _problem(name: str, found: _Found) -> str:
     if found.allocation_mode not in {"", EXACT_COUNT, ALL_DEVICES}:
         return f"request {name} has the allocation mode {found.allocation_mode!r}, which is not known here"
-    if any(_is_unknown(selector) for selector in found.selectors):
+    if any(selector.cel is None for selector in found.selectors):
         return f"request {name} has selectors of a kind that is not known here"
     if found.capacity is not None and found.capacity.requests:
         return f"request {name} asks for a part of a device's capacity, which is not supported"
     return ""
-
-
-def _is_unknown(selector: DeviceSelector) -> bool:
-    return selector.cel is None

@@ -82,10 +82,6 @@ def _literals(expression: str) -> Iterator[str]:
 # A quantity is a whole number of thousandths, a version the list of its three numbers and its pre-release.
 
 
-def _quantity(text: str) -> int:
-    return milli(text)
-
-
 def _is_quantity(text: str) -> bool:
     try:
         milli(text)
@@ -99,10 +95,6 @@ def _semver(text: str) -> list[Any]:
     if match is None:
         raise ValueError(f"{text!r} is not a semantic version")
     return [int(match[1]), int(match[2]), int(match[3]), match[4] or ""]
-
-
-def _is_semver(text: str) -> bool:
-    return _VERSION.fullmatch(text) is not None
 
 
 def _precedence(version: Sequence[Any]) -> tuple[Any, ...]:
@@ -132,10 +124,12 @@ def _environment() -> Any:
 
     amounts, versions = (kinds.INT, kinds.INT), (kinds.LIST, kinds.LIST)
     functions = [
-        function("quantity", (kinds.INT, (kinds.STRING,), _quantity), member=False),
+        function("quantity", (kinds.INT, (kinds.STRING,), milli), member=False),
         function("isQuantity", (kinds.BOOL, (kinds.STRING,), _is_quantity), member=False),
         function("semver", (kinds.LIST, (kinds.STRING,), _semver), member=False),
-        function("isSemver", (kinds.BOOL, (kinds.STRING,), _is_semver), member=False),
+        function(
+            "isSemver", (kinds.BOOL, (kinds.STRING,), lambda text: _VERSION.fullmatch(text) is not None), member=False
+        ),
         function(
             "compareTo",
             (kinds.INT, amounts, _compare),

@@ -85,7 +85,7 @@ class SchedulingQueue:
         if flying is not None:
             flying.pod = pod
             return
-        queued = self._find(key)
+        queued = self._active.get(key) or self._backing_off.get(key) or self._unschedulable.get(key)
         if queued is None:
             self.add(pod)
             return
@@ -281,9 +281,6 @@ class SchedulingQueue:
         del self._unschedulable[queued.key]
         for plugin in queued.rejected_by:
             del self._rejected_by[plugin][queued.key]
-
-    def _find(self, key: Key) -> QueuedPod | None:
-        return self._active.get(key) or self._backing_off.get(key) or self._unschedulable.get(key)
 
     # -- events ------------------------------------------------------------------------------------------------------
 

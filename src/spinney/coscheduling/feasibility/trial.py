@@ -59,7 +59,8 @@ class TrialState:
         self.view.table.subtract(row, holding_of(record.status), record.request.requests)
         self.view.pods.remove(record.key)
         self.on_node.remove(row, record.key)
-        held = [self.claims.claims[key] for key in self._claims_of(record) if record.uid in self._consumers(key)]
+        claims = (self.claims.claims[key] for key in self._claims_of(record))
+        held = [claim for claim in claims if record.uid in claim.consumers]
         if held:
             self._given_up[record.key] = held
             for claim in held:
@@ -95,6 +96,3 @@ class TrialState:
         if not record.pod.spec.resource_claims:
             return []
         return [key for key in claims_of(record.pod) if key in self.claims.claims]
-
-    def _consumers(self, key: Key) -> frozenset[str]:
-        return self.claims.claims[key].consumers

@@ -5,7 +5,7 @@ What makes it complete, and what satisfies it, is decided by :func:`spinney.gang
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -251,10 +251,8 @@ class Group:
     def leave_domains(self) -> None:
         """Forget the domains in which no member has a node: another one may be better the next time."""
         held = self._entry.number(ACTIVE_ALLOCATED).keys()
-        self.domains = {scope.name: self.domains[scope.name] for scope in self.scopes if self._keeps(scope, held)}
-
-    def _keeps(self, scope: DomainScope, held: Set[str]) -> bool:
-        return scope.name in self.domains and bool(scope.parts & held)
+        kept = [scope.name for scope in self.scopes if scope.name in self.domains and scope.parts & held]
+        self.domains = {name: self.domains[name] for name in kept}
 
     def start(self) -> list[Pod]:
         """Note that a member was bound; if it is the first, return the pods that start with it, else none."""

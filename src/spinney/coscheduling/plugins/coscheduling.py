@@ -13,6 +13,7 @@ A rejected group goes on the back-off list and is tried again when its time ther
 """
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -46,7 +47,7 @@ from spinney.coscheduling.framework.points import (
     StateKey,
 )
 from spinney.coscheduling.framework.status import SUCCESS, Code, Status
-from spinney.coscheduling.groups.group import Group, GroupOrder, seconds
+from spinney.coscheduling.groups.group import Group, seconds
 from spinney.coscheduling.groups.waiting import TIMED_OUT, JointBind
 from spinney.coscheduling.groups.wording import nodes_counted
 from spinney.coscheduling.plugins.arguments import read
@@ -259,7 +260,8 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
 
     def _settle_with_rivals(self, group: Group) -> PostFilterResult:
         """Near its quorum a group holds on; but if others hold too, the later one in order gives way at once."""
-        rivals = sorted((each for each in self._groups.holding() if each is not group and each.waiting), key=_order)
+        holding = (each for each in self._groups.holding() if each is not group and each.waiting)
+        rivals = sorted(holding, key=attrgetter("order"))
         if not rivals:
             return PostFilterResult(Status.unschedulable(f"PodGroup {group.name} is near its quorum and holds on"))
         later = [each for each in rivals if each.order > group.order]
@@ -411,7 +413,3 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         record = self._services.cluster.pod(key_of(pod))
         assert record is not None, "a pod in a scheduling cycle is in the ledger"
         return record
-
-
-def _order(group: Group) -> GroupOrder:
-    return group.order

@@ -13,7 +13,7 @@ import numpy as np
 from spinney.api.core import NODE, POD, Pod
 from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from spinney.binding.placement import ClaimAllocation, Placement
-from spinney.cluster.dra.allocating import GivenDevice, allocate
+from spinney.cluster.dra.allocating import allocate
 from spinney.cluster.dra.book import MAX_CONSUMERS, ClaimBook, ClaimState, claims_of
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.feasibility.trial import DEVICES
@@ -103,7 +103,7 @@ class DynamicResources(PreFilter, Filter, Reserve, PreBind):
         uid = pod.metadata.uid or ""
         for key, devices in given.items():
             self._book.assume(key, node, devices, uid)
-        allocations = tuple(self._allocation(key, devices) for key, devices in given.items())
+        allocations = tuple(ClaimAllocation(key, each, self._book.config(key, each)) for key, each in given.items())
         state.write(_HELD, Placement(key_of(pod), uid, node, claims=allocations))
         return SUCCESS
 
@@ -126,9 +126,6 @@ class DynamicResources(PreFilter, Filter, Reserve, PreBind):
         except KubeError as error:
             return Status.error(error)
         return SUCCESS
-
-    def _allocation(self, key: Key, devices: tuple[GivenDevice, ...]) -> ClaimAllocation:
-        return ClaimAllocation(key, devices, self._book.config(key, devices))
 
 
 def _claims(book: ClaimBook, pod: Pod) -> dict[Key, ClaimState]:

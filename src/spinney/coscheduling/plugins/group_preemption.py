@@ -11,6 +11,7 @@ free room, whatever its waiting members hold now; if there is one, they are sent
 
 from collections.abc import Mapping
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 from spinney.api.core import Pod
@@ -104,13 +105,9 @@ class GroupPreemption(PostFilter):
             if now is not None:
                 self._services.nominate(now, node)
         beneficiary = plan.places[0][0]
-        for node, leaving in groupby(sorted(plan.victims, key=_node), key=_node):
+        for node, leaving in groupby(sorted(plan.victims, key=itemgetter(0)), key=itemgetter(0)):
             self._services.preempt([victim for _, victim in leaving], beneficiary, node)
         self._services.activate(record.key for record, _ in plan.places)
-
-
-def _node(leaving: tuple[str, PodRecord]) -> str:
-    return leaving[0]
 
 
 def _why_not(group: Group, *, exhausted: bool) -> str:

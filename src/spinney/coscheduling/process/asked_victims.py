@@ -6,7 +6,7 @@ wait. A request whose pod or group is nominated nowhere any more, because it is 
 taken back. Everything is on the pods: after a restart it goes on.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -125,7 +125,9 @@ class AskedVictims:
         return found
 
     def _withdraw(self, asked: "_Standing", why: str) -> None:
-        withdrawn = [Withdrawn(each, why) for each in _all_asked(asked)]
+        withdrawn = [
+            Withdrawn(Asked(record.key, record.uid, members.gang.key, found), why) for record, members, found in asked
+        ]
         self._asking.assume((), withdrawn)
         self._services.background(self._asking.withdraw(withdrawn))
 
@@ -139,10 +141,6 @@ class AskedVictims:
 
 _Standing = list[tuple[PodRecord, GangMembers, EvictionRequest]]
 """Pods that were asked, each with its gang."""
-
-
-def _all_asked(asked: _Standing) -> Iterator[Asked]:
-    return (Asked(record.key, record.uid, members.gang.key, found) for record, members, found in asked)
 
 
 def _outcomes(asked: _Standing) -> Iterable[str]:

@@ -185,7 +185,7 @@ class CoschedulerProcess:
             for record in self.cluster.pods():
                 listener(PodChange(None, record))
         self.groups.completed = self._completed
-        self.groups.reordered = self._reordered
+        self.groups.reordered = lambda group: self.queue.reorder(each.key for each in group.pending())
         self.groups.incomplete = self._watch_held
         self.shared.gangs.subscribe(self.groups)
         await follow_cluster(self.manager, intake, self._unreadable, group_kind=self._group_kind_followed)
@@ -315,9 +315,6 @@ class CoschedulerProcess:
     def _completed(self, group: Group) -> None:
         self.queue.activate(record.key for record in group.pending())
         self._woken.set()
-
-    def _reordered(self, group: Group) -> None:
-        self.queue.reorder(record.key for record in group.pending())
 
     def _reached_permit(self, group: Group) -> None:
         if self._start is not None:

@@ -62,7 +62,11 @@ def _figures(session: Session, queue: str) -> str:
         ("quota", session.ask.queue_deserved(queue)),
         ("fair share", session.ask.queue_fair_share(queue)),
     )
-    parts = [f"{name} {_render(amounts)}" for name, amounts in figures if amounts is not None]
+    parts = [
+        f"{name} {', '.join(f'{text} {resource}' for resource, text in amounts.describe().items())}"
+        for name, amounts in figures
+        if amounts is not None
+    ]
     return f"queue {queue} ({'; '.join([*parts, f'priority {session.queues[queue].priority}'])})"
 
 
@@ -71,7 +75,3 @@ def _parting_queues(session: Session, job: PodGroupInfo, queue: str) -> tuple[st
     tree = session.queues
     taking, giving = tree.divergence(tree.index[job.queue], tree.index[queue])
     return tree.queues[taking].name, tree.queues[giving].name
-
-
-def _render(amounts: Amounts) -> str:
-    return ", ".join(f"{text} {name}" for name, text in amounts.describe().items())

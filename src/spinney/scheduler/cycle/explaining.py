@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from spinney.explain.reasons import Explanation, FilterReport, PodReport, QueueReport
+from spinney.explain.reasons import Explanation, FilterReport, PodReport
 from spinney.gangs.sources import bare, podgang
 from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.reporting.pods import SCHEDULER_ERROR
@@ -97,7 +97,7 @@ def _explain(
 ) -> tuple[Explanation, Sequence[PluginQuote]]:
     """Return why ``job``, refused with ``errors``, could not be placed, and what of it plugins have said."""
     kind = _KINDS.get(job.key.source, "PodGroup")
-    queue = next((report for error in errors if (report := _queue_report(error)) is not None), None)
+    queue = next((error.details.report for error in errors if isinstance(error.details, OverCapacity)), None)
     others = _others(session, errors, ())
     tasks = job.tasks_to_allocate()
     if queue is not None or not tasks:
@@ -165,7 +165,3 @@ def _needs(errors: Sequence[FitError], one_of_each: Sequence[PodInfo]) -> tuple[
             if claim.resource_claim_template_name and claim.name not in made
         ]
     return tuple(needs)
-
-
-def _queue_report(error: FitError) -> QueueReport | None:
-    return error.details.report if isinstance(error.details, OverCapacity) else None

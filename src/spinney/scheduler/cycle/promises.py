@@ -139,14 +139,13 @@ class _Keeping:
         with session.hooks.attributed_to(NAME, alike=True):
             session.add_job_order_key(lambda job: 0 if self._is_open(job) else 1)
             session.add_queue_order_fn(with_jobs_first(self._is_open))
-            session.add_node_order_columns(self._score, stateful=True, applies_to=self._applies)
+            session.add_node_order_columns(
+                self._score, stateful=True, applies_to=lambda task: task.job.key in self._promises
+            )
 
     def _is_open(self, job: PodGroupInfo) -> bool:
         promise = self._promises.get(job.key)
         return job.key in self._waiting or (promise is not None and promise.is_open(job))
-
-    def _applies(self, task: PodInfo) -> bool:
-        return task.job.key in self._promises
 
     def _score(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         kind = _kind(task)

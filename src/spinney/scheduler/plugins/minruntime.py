@@ -16,7 +16,6 @@ import msgspec
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.scheduler.fairshare.runtimes import MinRuntimes, ReclaimMethod, is_protected
 from spinney.scheduler.framework.arguments import read_arguments
-from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.plugin import Plugin
 
@@ -59,10 +58,9 @@ class MinRuntimePlugin(Plugin):
                 self._keeps_gang(victim, self._for_reclaim(scenario.preemptor, victim)) for victim in scenario.victims
             )
         )
-        session.add_preempt_scenario_validator_fn(self._preempt_keeps_gangs)
-
-    def _preempt_keeps_gangs(self, scenario: Scenario) -> bool:
-        return all(self._keeps_gang(victim, self._for_preempt(victim)) for victim in scenario.victims)
+        session.add_preempt_scenario_validator_fn(
+            lambda scenario: all(self._keeps_gang(victim, self._for_preempt(victim)) for victim in scenario.victims)
+        )
 
     def _for_reclaim(self, job: PodGroupInfo, victim: PodGroupInfo) -> timedelta:
         return self._runtimes.for_reclaim(job.queue, victim.queue)

@@ -23,7 +23,7 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED, CHARGED
 from spinney.gangs.book import GangSnapshot
 from spinney.scheduler.fairshare.amounts import GPU, ZERO, Amounts, total_of
 from spinney.scheduler.fairshare.books import QueueBook, QueueBooks
-from spinney.scheduler.fairshare.bounds import Lot, most_reclaimable
+from spinney.scheduler.fairshare.bounds import most_reclaimable
 from spinney.scheduler.fairshare.capacity import OverCapacity, non_preemptible_over_quota, over_capacity
 from spinney.scheduler.fairshare.order import QueueStanding, compare_standings, standing_of
 from spinney.scheduler.fairshare.reclaim import Reclaimer, Victims, can_reclaim, judge, may_be_victim
@@ -83,15 +83,17 @@ class ProportionPlugin(Plugin):
         self._before_search = self.books
         self._write_up(session.snapshot.gangs)
         self.books.set_fair_shares(k=self._weights.k_value)
-        session.add_queue_order_fn(self._compare)
+        session.add_queue_order_fn(lambda left, right: compare_standings(self._standing(left), self._standing(right)))
         session.add_is_job_over_capacity_fn(self._job_over_capacity)
         session.add_is_non_preemptible_job_over_queue_quota_fn(self._non_preemptible_over_quota)
         session.add_is_task_allocation_on_node_over_capacity_fn(self._task_over_capacity)
-        session.add_can_reclaim_resources_fn(self._can_reclaim)
+        session.add_can_reclaim_resources_fn(lambda job: can_reclaim(self.books, self._reclaimer(job)))
         if session.config.spare_within_share:
-            session.add_reclaim_victim_filter_fn(self._may_be_victim)
+            session.add_reclaim_victim_filter_fn(
+                lambda job, victim: may_be_victim(self.books, self._reclaimer(job), victim.queue)
+            )
         session.add_reclaim_scenario_validator_fn(self._is_just)
-        session.add_reclaim_bound_fn(self._most_lost)
+        session.add_reclaim_bound_fn(lambda job, lots: most_reclaimable(self.books, self._reclaimer(job), lots))
         session.add_on_job_solution_start_fn(self._remember_books)
         session.add_get_queue_allocated_resources_fn(lambda queue: self.books[queue].allocated)
         session.add_get_queue_deserved_resources_fn(lambda queue: self.books[queue].queue.quota)
@@ -172,9 +174,6 @@ class ProportionPlugin(Plugin):
 
     # -- order and capacity ------------------------------------------------------------------------------------------
 
-    def _compare(self, left: QueueTurn, right: QueueTurn) -> int:
-        return compare_standings(self._standing(left), self._standing(right))
-
     def _standing(self, turn: QueueTurn) -> QueueStanding:
         """Return how a queue stands; computed anew only when what it holds or wants has changed."""
         book = self.books[turn.queue.name]
@@ -218,15 +217,6 @@ class ProportionPlugin(Plugin):
 
     def _reclaimer(self, job: PodGroupInfo) -> Reclaimer:
         return Reclaimer(queue=job.queue, request=self._next_request(job), preemptible=self._is_preemptible(job))
-
-    def _can_reclaim(self, job: PodGroupInfo) -> bool:
-        return can_reclaim(self.books, self._reclaimer(job))
-
-    def _may_be_victim(self, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
-        return may_be_victim(self.books, self._reclaimer(job), victim.queue)
-
-    def _most_lost(self, job: PodGroupInfo, lots: Mapping[str, Lot]) -> Amounts:
-        return most_reclaimable(self.books, self._reclaimer(job), lots)
 
     def _remember_books(self) -> None:
         self._before_search = self.books.copy()

@@ -72,7 +72,7 @@ def settle_requests(session: Session, *, asks: bool) -> Settlement:
         ]
         why = _why_not_needed(session, beneficiary, staying) if staying else None
         if why is not None:
-            withdrawn += [Withdrawn(_asked(task, found), why) for task, found in staying]
+            withdrawn += [Withdrawn(Asked(task.key, task.uid, task.job.key, found), why) for task, found in staying]
         elif _is_tried(session, beneficiary) and all(_may_go(session, task, found) for task, found in staying):
             evictions += [_eviction(task, found) for task, found in staying]
     return Settlement(evictions, asked, withdrawn)
@@ -182,10 +182,6 @@ def _may_go(session: Session, task: PodInfo, found: EvictionRequest) -> bool:
         return True
     session.wake_at(end_of(found, now=session.now, most=most))
     return False
-
-
-def _asked(task: PodInfo, found: EvictionRequest) -> Asked:
-    return Asked(task.key, task.uid, task.job.key, found)
 
 
 def _eviction(task: PodInfo, found: EvictionRequest) -> Eviction:
