@@ -35,7 +35,7 @@ async def test_the_latest_verdict_is_the_one_that_stays(cluster: Cluster) -> Non
     key, uid = Key(cluster.namespace, "waits"), pod.metadata.uid or ""
 
     for message in ("no node", "no room", "no quota", "no quota"):
-        writer.all_wait([PodVerdict(key, uid, message, message)])
+        writer.waits(PodVerdict(key, uid, message, message))
     await writer.flush()
     await events.flush()
 
@@ -51,7 +51,7 @@ async def test_a_pod_that_took_the_name_is_not_told(cluster: Cluster) -> None:
     await cluster.client.create(POD, MANIFEST, cluster.namespace)
 
     stale = PodVerdict(Key(cluster.namespace, "waits"), "11111111-2222-3333-4444-555555555555", "no room", "no room")
-    writer.all_wait([stale])
+    writer.waits(stale)
     await writer.flush()
     await events.flush()
 
@@ -87,7 +87,8 @@ async def test_a_writer_that_is_closed_drops_what_it_cannot_write_at_once() -> N
     client = Client(server, runtime)
     events = EventRecorder(client, "test-scheduler")
     writer = PodStatusWriter(client, events, event_reason="Unschedulable")
-    writer.all_wait([PodVerdict(Key("x", f"waits-{n}"), "uid", "no room", "no room") for n in range(1000)])
+    for n in range(1000):
+        writer.waits(PodVerdict(Key("x", f"waits-{n}"), "uid", "no room", "no room"))
 
     before = runtime.clock.monotonic()
     await writer.close()

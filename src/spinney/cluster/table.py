@@ -18,7 +18,7 @@ always: only a node that is put can make the axis grow, and the matrices grow wi
 private copy a scheduling session works on, with an axis of its own.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from typing import Final
 
@@ -152,6 +152,12 @@ class NodeTable:
     def find(self, name: str) -> int | None:
         """Return the row of a node if it is there."""
         return self._rows.get(name)
+
+    def mask(self, rows: Rows | Sequence[int]) -> Mask:
+        """Return a mask of some rows, ``[node]``."""
+        mask = np.zeros(self.capacity, dtype=np.bool_)
+        mask[rows] = True
+        return mask
 
     def rows(self) -> Rows:
         """Return the rows of all nodes in the order of their names."""

@@ -23,6 +23,7 @@ from spinney.api.podgang import DISRUPTION_TARGET
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.binding.placement import pod_reference
+from spinney.cluster.pods import PodRecord
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
 from spinney.kube.events import EventRecorder
@@ -109,10 +110,10 @@ class PodStatusWriter:
         news = self._news(key, uid)
         self._put(key, replace(news, condition=(verdict.reason, verdict.message), turned=news.turned or turned))
 
-    def all_wait(self, verdicts: Iterable[PodVerdict]) -> None:
-        """Say the same of many."""
-        for verdict in verdicts:
-            self.waits(verdict)
+    def all_wait(self, pods: Iterable[PodRecord], reason: str, message: str) -> None:
+        """Say the same of many, in their conditions and in events."""
+        for record in pods:
+            self.waits(PodVerdict(record.key, record.uid, message, message, reason=reason))
 
     def last_reason(self, pod: Key, uid: str) -> str:
         """Return the reason that was said last of an incarnation of a pod; empty if none was."""

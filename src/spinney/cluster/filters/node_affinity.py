@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import numpy as np
-
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.label_masks import NAME_FIELD, matches_labels, matches_selector
 from spinney.cluster.filters.verdict import FilterRule, Refusal, Restriction
@@ -36,9 +34,8 @@ def restrict(view: ClusterView, pod: Candidate) -> Restriction | None:
         wanted |= set.intersection(*(set(field.values) for field in fields))
     if not wanted:
         return Restriction(reason=CONFLICT)
-    mask = np.zeros(view.table.capacity, dtype=np.bool_)
-    mask[[row for row in (view.table.find(name) for name in wanted) if row is not None]] = True
-    return Restriction(nodes=mask)
+    rows = [row for row in map(view.table.find, wanted) if row is not None]
+    return Restriction(nodes=view.table.mask(rows))
 
 
 def matched(view: ClusterView, pod: Candidate) -> Mask:

@@ -24,12 +24,8 @@ def refuse(view: ClusterView, pod: Candidate) -> tuple[Refusal, ...]:
 
 
 def _named(view: ClusterView, pod: Candidate) -> Mask:
-    mask = view.table.alive.copy()
-    mask[:] = False
     row = view.table.find(pod.pod.spec.node_name)
-    if row is not None:
-        mask[row] = True
-    return mask
+    return view.table.mask([] if row is None else [row])
 
 
 FILTER: Final = FilterRule(NAME, refuse, restrict)

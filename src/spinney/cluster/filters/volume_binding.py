@@ -120,11 +120,8 @@ def _bindable(view: ClusterView, claims: list[PersistentVolumeClaim]) -> Mask:
         if selected is None:
             to_match.append(claim)
             continue
-        chosen = np.zeros(view.table.capacity, dtype=np.bool_)
         row = view.table.find(selected)
-        if row is not None:
-            chosen[row] = True
-        bindable &= chosen & _provisionable(view, claim)
+        bindable &= view.table.mask([] if row is None else [row]) & _provisionable(view, claim)
     taken: dict[str, Mask] = {}
     for claim in sorted(to_match, key=claim_size):
         found = _match(view, claim, taken)

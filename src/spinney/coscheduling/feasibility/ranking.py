@@ -182,10 +182,8 @@ class NodeRanking:
 
     def objection(self, record: PodRecord, row: int) -> Refusal | None:
         """Return what speaks against a node apart from room: for a pod that already holds room there."""
-        within = np.zeros(self._cluster.table.capacity, dtype=np.bool_)
-        within[row] = True
         rules = FilterFramework([rule for rule in self._profile.filter_rules if rule.name in _OF_NODES])
-        found = rules.feasible(self._cluster.view, candidate_of(record), within)
+        found = rules.feasible(self._cluster.view, candidate_of(record), self._cluster.table.mask([row]))
         return found.refusals[0] if found.refusals else None
 
     def feasible(
@@ -207,9 +205,7 @@ class NodeRanking:
 
     def fits_on(self, state: CycleState, record: PodRecord, view: ClusterView, row: int) -> bool:
         """Tell whether a pod fits on one node of a view."""
-        within = np.zeros(view.table.capacity, dtype=np.bool_)
-        within[row] = True
-        return bool(self.feasible(state, record, view, within).mask[row])
+        return bool(self.feasible(state, record, view, view.table.mask([row])).mask[row])
 
     def preferred(self, record: PodRecord, view: ClusterView, mask: Mask) -> int:
         """Return the best row of ``mask`` on any view."""

@@ -158,9 +158,7 @@ def _unwelcome(cluster: ClusterState, record: PodRecord, row: int) -> str | None
 
 
 def _refused(rules: FilterFramework, cluster: ClusterState, record: PodRecord, row: int) -> str | None:
-    within = np.zeros(cluster.table.capacity, dtype=np.bool_)
-    within[row] = True
-    verdict = rules.feasible(cluster.view, record.pod, within)
+    verdict = rules.feasible(cluster.view, record.pod, cluster.table.mask([row]))
     if verdict.feasible:
         return None
     reasons = [verdict.pre_filter] if verdict.pre_filter else [refusal.reason for refusal in verdict.refusals]

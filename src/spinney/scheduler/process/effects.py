@@ -204,9 +204,8 @@ class ClusterEffects:
         log.error("gang set back", gang=str(gang), doing="binding", exc_info=error)
         self.metrics.errors.labels("binding").inc()
         message = f"the scheduler failed while binding it: {type(error).__name__}: {error}; it is tried again later"
-        self.pod_status.all_wait(
-            [PodVerdict(bind.pod, bind.uid, message, message, reason=SCHEDULER_ERROR) for bind in binds]
-        )
+        for bind in binds:
+            self.pod_status.waits(PodVerdict(bind.pod, bind.uid, message, message, reason=SCHEDULER_ERROR))
         asyncio.get_running_loop().call_later(_LONGEST_HOLD, self._give_back, gang, binds)
 
     async def _bind(self, gang: GangKey, binds: Sequence[Binding], wait: _Wait | None) -> None:
@@ -311,13 +310,8 @@ class ClusterEffects:
             if found is None:
                 continue
             reason, message = asked.get(refused.gang) or (refused.pod_reason, refused.message)
-            self.pod_status.all_wait(
-                [
-                    PodVerdict(record.key, record.uid, message, message, reason=reason)
-                    for _, record in found.pods.values()
-                    if record.status is PodStatus.PENDING and record.key not in promised
-                ]
-            )
+            waiting = (record for _, record in found.pods.values() if record.status is PodStatus.PENDING)
+            self.pod_status.all_wait((each for each in waiting if each.key not in promised), reason, message)
         self.verdicts.refused(told)
 
     def _promise(self, promised: Pipeline) -> None:
@@ -329,7 +323,7 @@ class ClusterEffects:
         asks = condition is not None and condition.reason == UNSCHEDULABLE
         if asks or self.pod_status.last_reason(record.key, record.uid) == UNSCHEDULABLE:
             message = f"node {promised.node} is promised to the pod; it waits until those that leave it are gone"
-            self.pod_status.waits(PodVerdict(record.key, record.uid, message, message, reason=WAITING_FOR_ROOM))
+            self.pod_status.all_wait([record], WAITING_FOR_ROOM, message)
 
     def _is_opening(self, refused: Unschedulable) -> bool:
         """Tell whether a gang only lacked pods whose gates are opened one by one: there is no reason to publish yet.

@@ -8,7 +8,7 @@ from spinney.api.time import timestamp
 from spinney.cluster.pods import PodKey
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GangKey
-from spinney.reporting.pods import PodStatusWriter, PodVerdict
+from spinney.reporting.pods import PodStatusWriter
 from spinney.reporting.verdicts import WAITING_FOR_ROOM
 from spinney.scheduler.framework.results import CycleResult
 from spinney.scheduler.intake.inventory import Inventory
@@ -56,10 +56,6 @@ class KeptPlaces:
         asked = self._inventory.requests.all()
         by = timestamp(max(asked[pod].by for pod in victims))
         message = f"its place is kept: {len(victims)} pods were asked to checkpoint and go, until {by} at the latest"
-        self._pod_status.all_wait(
-            [
-                PodVerdict(record.key, record.uid, message, message, reason=WAITING_FOR_ROOM)
-                for _, record in found.pods.values()
-                if record.key in self._nominated and record.status is PodStatus.PENDING
-            ]
-        )
+        kept = (record for _, record in found.pods.values() if record.key in self._nominated)
+        waiting = (record for record in kept if record.status is PodStatus.PENDING)
+        self._pod_status.all_wait(waiting, WAITING_FOR_ROOM, message)

@@ -208,9 +208,4 @@ def _domains(session: Session, job: PodGroupInfo) -> list[Mask] | None:
     topology, depth = found
     table = session.nodes.table
     level = session.snapshot.domain_trees.tree(topology, table).levels[depth]
-    masks: list[Mask] = []
-    for domain in range(len(level)):
-        mask = np.zeros(table.capacity, dtype=np.bool_)
-        mask[level.members(domain)] = True
-        masks.append(mask)
-    return masks
+    return [table.mask(level.members(domain)) for domain in range(len(level))]
