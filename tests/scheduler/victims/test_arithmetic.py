@@ -20,7 +20,7 @@ from spinney.scheduler.victims.pool import VictimPool
 from spinney.scheduler.victims.room import FreedRoom
 from spinney.scheduler.victims.rule import VictimRule
 from spinney.scheduler.victims.searching import NO_ROOM, TOO_LITTLE, Search
-from spinney.scheduler.victims.simulating import Bystanders, ScenarioTrial, simulate
+from spinney.scheduler.victims.simulating import Bystanders, simulate
 from tests.scheduler.building import a_runtime
 from tests.scheduler.victims.worlds import Job, World, build, state, worlds
 
@@ -50,7 +50,7 @@ def some_set_holds(session: Session, rule: VictimRule, job: PodGroupInfo) -> boo
     session.ask.job_solution_start()
     for chosen in chain.from_iterable(combinations(by_job, size) for size in range(1, len(by_job) + 1)):
         steps = [step for victim in chosen for step in by_job[victim]]
-        held = simulate(session, ScenarioTrial(job, tasks, steps), bystanders, messages)
+        held = simulate(session, job, tasks, steps, bystanders=bystanders, messages=messages)
         if held is not None:
             statement, scenario = held
             just = rule.refusal(session, scenario) is None and job.gang_satisfied

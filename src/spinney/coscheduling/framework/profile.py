@@ -4,8 +4,7 @@ kube-scheduler's own filters and scores are rules of :mod:`spinney.cluster`, wra
 a profile orders, weighs and disables them like any other. They are asked before filters and scores of plugins.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
 from spinney.cluster.filters import FilterRule
@@ -70,6 +69,10 @@ POINTS: Final[dict[str, type[FrameworkPlugin]]] = {
 """The extension points by the names configurations use, in the order in which a pod meets them."""
 
 
+PluginLists = Mapping[str, tuple[FrameworkPlugin, ...]]
+"""The plugins of each extension point in order."""
+
+
 def serves(plugin: FrameworkPlugin, point: str) -> bool:
     """Tell whether ``plugin`` has something to do at ``point``."""
     if isinstance(plugin, Rules) and point in {"filter", "score"}:
@@ -77,40 +80,35 @@ def serves(plugin: FrameworkPlugin, point: str) -> bool:
     return isinstance(plugin, POINTS[point])
 
 
-@dataclass(frozen=True)
-class PluginLists:
-    """The plugins of each extension point in order, and how much those of ``score`` count."""
-
-    at: dict[str, tuple[FrameworkPlugin, ...]]
-    weights: dict[str, int] = field(default_factory=dict)
-
-
 class Profile:
-    """Plugins in order, point by point; raises :class:`InvalidProfile` when they cannot work together."""
+    """Plugins in order, point by point; raises :class:`InvalidProfile` when they cannot work together.
 
-    def __init__(self, scheduler_name: str, lists: PluginLists) -> None:
+    ``weights`` say how much those at ``score`` count.
+    """
+
+    def __init__(self, scheduler_name: str, lists: PluginLists, weights: Mapping[str, int]) -> None:
         self.scheduler_name = scheduler_name
         self.faults = Faults()
         self.pre_enqueue = _of(PreEnqueue, lists, "preEnqueue")
         self.pre_filter = _of(PreFilter, lists, "preFilter")
         self.filter_rules = tuple(
-            plugin.filter for plugin in lists.at["filter"] if isinstance(plugin, Rules) and plugin.filter is not None
+            plugin.filter for plugin in lists["filter"] if isinstance(plugin, Rules) and plugin.filter is not None
         )
         self.filters = _of(Filter, lists, "filter")
         self.post_filter = _of(PostFilter, lists, "postFilter")
         self.score_rules = tuple(
-            ScoreRule(plugin.score.name, plugin.score.score, lists.weights.get(plugin.name, plugin.score.weight))
-            for plugin in lists.at["score"]
+            ScoreRule(plugin.score.name, plugin.score.score, weights.get(plugin.name, plugin.score.weight))
+            for plugin in lists["score"]
             if isinstance(plugin, Rules) and plugin.score is not None
         )
-        self.scores = tuple((plugin, lists.weights.get(plugin.name, 1)) for plugin in _of(Score, lists, "score"))
+        self.scores = tuple((plugin, weights.get(plugin.name, 1)) for plugin in _of(Score, lists, "score"))
         self.reserve = _of(Reserve, lists, "reserve")
         self.permit = _of(Permit, lists, "permit")
         self.pre_bind = _of(PreBind, lists, "preBind")
         self.bind = _of(Bind, lists, "bind")
         self.post_bind = _of(PostBind, lists, "postBind")
         self.queue_sort = self._only_queue_sort(_of(QueueSort, lists, "queueSort"))
-        self.plugins = tuple({plugin.name: plugin for plugins in lists.at.values() for plugin in plugins}.values())
+        self.plugins = tuple({plugin.name: plugin for plugins in lists.values() for plugin in plugins}.values())
         self._check()
 
     def hints(self) -> dict[str, tuple[EventHint, ...]]:
@@ -152,4 +150,4 @@ class Profile:
 def _of(kind: Callable[..., P], lists: PluginLists, point: str) -> tuple[P, ...]:
     # A callable that makes P, not type[P]: the extension points are abstract, and only asked about.
     assert isinstance(kind, type)
-    return tuple(cast("P", plugin) for plugin in lists.at.get(point, ()) if isinstance(plugin, kind))
+    return tuple(cast("P", plugin) for plugin in lists.get(point, ()) if isinstance(plugin, kind))

@@ -27,7 +27,7 @@ import yaml
 from spinney.api import yaml_text
 from spinney.api.documents import InvalidConfiguration, nearest
 from spinney.coscheduling.framework import FrameworkPlugin, Handle, InvalidProfile, PluginRegistry, Profile
-from spinney.coscheduling.framework.profile import POINTS, PluginLists, serves
+from spinney.coscheduling.framework.profile import POINTS, serves
 from spinney.coscheduling.framework.registry import UnknownFrameworkPlugin
 from spinney.coscheduling.plugins.unkept import KEEPERS, Unkept
 
@@ -183,7 +183,7 @@ def make_profile(
     if missing:
         lists["preFilter"] = (Unkept(handle, missing), *lists["preFilter"])
     try:
-        return Profile(chosen.scheduler_name, PluginLists(lists, weights))
+        return Profile(chosen.scheduler_name, lists, weights)
     except InvalidProfile as error:
         raise InvalidConfiguration(str(error)) from error
 

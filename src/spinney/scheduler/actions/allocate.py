@@ -25,46 +25,43 @@ NOT_REACHED: Final = (
 )
 
 
-class Allocate:
-    """The allocate action."""
-
-    def execute(self, session: Session) -> None:
-        """Place what fits."""
-        _serve_waiting(session)
-        depth = session.config.queue_depth_per_action.get(ALLOCATE)
-        jobs = first_of_queues(pending_jobs(session), depth, session.ask.job_key)
-        turns = JobTurns(session, ALLOCATE, jobs, lambda: session.monotonic() > end, at_least=FEWEST)
-        end = session.monotonic() + session.config.allocate_seconds
-        shared = session.config.use_scheduling_signatures and session.hooks.place_alike
-        failed = FailedSignatures(session.nodes) if shared else None
-        plain = PlainJobs(session, turns)
-        for job in turns:
-            known = failed.find(job) if failed is not None else None
-            if known is not None:
-                for error in session.fit_errors.get(known, ()):
-                    session.record_fit_error(job, error.about(job))
+def allocate(session: Session) -> None:
+    """Place what fits."""
+    _serve_waiting(session)
+    depth = session.config.queue_depth_per_action.get(ALLOCATE)
+    jobs = first_of_queues(pending_jobs(session), depth, session.ask.job_key)
+    turns = JobTurns(session, ALLOCATE, jobs, lambda: session.monotonic() > end, at_least=FEWEST)
+    end = session.monotonic() + session.config.allocate_seconds
+    shared = session.config.use_scheduling_signatures and session.hooks.place_alike
+    failed = FailedSignatures(session.nodes) if shared else None
+    plain = PlainJobs(session, turns)
+    for job in turns:
+        known = failed.find(job) if failed is not None else None
+        if known is not None:
+            for error in session.fit_errors.get(known, ()):
+                session.record_fit_error(job, error.about(job))
+            session.ask.job_refused(job)
+            continue
+        placed: bool | None = None
+        failures = session.failures.total
+        with session.bulkhead(job.key, "placing"):
+            if together := plain.place(job):
+                _started(session, together)
+                placed = True
+            else:
+                placed = _allocate(session, job)
+            if not placed:
+                session.record_failures(job, failures)
                 session.ask.job_refused(job)
-                continue
-            placed: bool | None = None
-            failures = session.failures.total
-            with session.bulkhead(job.key, "placing"):
-                if together := plain.place(job):
-                    _started(session, together)
-                    placed = True
-                else:
-                    placed = _allocate(session, job)
-                if not placed:
-                    session.record_failures(job, failures)
-                    session.ask.job_refused(job)
-            if placed and failed is not None:
-                failed.decided()
-            if placed and job.pending:
-                turns.push(job)
-            elif placed is False and failed is not None and session.failures.total == failures:
-                # What failed may have failed about this job alone.
-                failed.add(job)
-        for job in turns.missed:
-            session.record_fit_error(job, FitError(OUT_OF_TIME, NOT_REACHED))
+        if placed and failed is not None:
+            failed.decided()
+        if placed and job.pending:
+            turns.push(job)
+        elif placed is False and failed is not None and session.failures.total == failures:
+            # What failed may have failed about this job alone.
+            failed.add(job)
+    for job in turns.missed:
+        session.record_fit_error(job, FitError(OUT_OF_TIME, NOT_REACHED))
 
 
 def _serve_waiting(session: Session) -> None:

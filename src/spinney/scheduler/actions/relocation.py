@@ -29,22 +29,19 @@ log = structlog.get_logger()
 _GOING: Final = frozenset({PodStatus.RELEASING, PodStatus.PIPELINED})
 
 
-class Relocation:
-    """The action that moves broken gangs whole."""
-
-    def execute(self, session: Session) -> None:
-        """Move the broken gangs that nothing else could help."""
-        refused = _refused_in_part(session)
-        if not refused:
-            return
-        waiting = pending_jobs(session, recorded=False)
-        broken = [job for job in waiting if job.key in refused and _is_stranded(job)]
-        if not broken:
-            return
-        followers = _followers(session)
-        for job in sorted(broken, key=session.ask.job_key):
-            with session.bulkhead(job.key, "moving"):
-                _move(session, [job, *followers.get(job.key, ())])
+def relocate_broken_gangs(session: Session) -> None:
+    """Move the broken gangs that nothing else could help."""
+    refused = _refused_in_part(session)
+    if not refused:
+        return
+    waiting = pending_jobs(session, recorded=False)
+    broken = [job for job in waiting if job.key in refused and _is_stranded(job)]
+    if not broken:
+        return
+    followers = _followers(session)
+    for job in sorted(broken, key=session.ask.job_key):
+        with session.bulkhead(job.key, "moving"):
+            _move(session, [job, *followers.get(job.key, ())])
 
 
 def _refused_in_part(session: Session) -> set[GangKey]:

@@ -11,24 +11,21 @@ from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
 
 
-class StaleGangEviction:
-    """The action that ends broken gangs."""
-
-    def execute(self, session: Session) -> None:
-        """Evict what stale gangs hold, once their grace is over."""
-        snapshot, remembered = session.snapshot.gangs, session.stale_since
-        suspects = snapshot.broken if session.are_counts_exact else snapshot.gangs
-        for key in [key for key in remembered if key not in suspects]:
-            del remembered[key]
-        for key in suspects:
-            if snapshot.gangs[key].gang.owned_by_operator or session.setbacks.of(key, session.now) is not None:
-                continue
-            with session.bulkhead(key, "looking at"):
-                job = session.job(key)
-                if not job.stale:
-                    remembered.pop(key, None)
-                elif _is_grace_over(session, job):
-                    _evict(session, job)
+def evict_stale_gangs(session: Session) -> None:
+    """Evict what stale gangs hold, once their grace is over."""
+    snapshot, remembered = session.snapshot.gangs, session.stale_since
+    suspects = snapshot.broken if session.are_counts_exact else snapshot.gangs
+    for key in [key for key in remembered if key not in suspects]:
+        del remembered[key]
+    for key in suspects:
+        if snapshot.gangs[key].gang.owned_by_operator or session.setbacks.of(key, session.now) is not None:
+            continue
+        with session.bulkhead(key, "looking at"):
+            job = session.job(key)
+            if not job.stale:
+                remembered.pop(key, None)
+            elif _is_grace_over(session, job):
+                _evict(session, job)
 
 
 def _is_grace_over(session: Session, job: PodGroupInfo) -> bool:

@@ -95,7 +95,7 @@ class Promises:
         waiting = waiting_jobs(session)
         if self._kept or waiting:
             session.promised = waiting | self._kept.keys()
-            _Keeping(session, self._kept, waiting).register()
+            _keep(session, self._kept, waiting)
 
     def end(self, session: Session) -> None:
         """Remember what searches of ``session`` have found."""
@@ -124,39 +124,32 @@ class Promises:
             self._kept.update((gang, Promise(layout, until)) for gang, layout in proposal.layouts.items())
 
 
-class _Keeping:
-    """What keeps promises in one session: an order of jobs and queues, and a score of nodes."""
+def _keep(session: Session, promises: Mapping[GangKey, Promise], waiting: frozenset[GangKey]) -> None:
+    """Have a session keep promises, by an order of jobs and queues and a score of nodes.
 
-    def __init__(self, session: Session, promises: Mapping[GangKey, Promise], waiting: frozenset[GangKey]) -> None:
-        self._session = session
-        self._promises = promises
-        self._waiting = waiting
-        """Jobs whose victims were asked to go, as the victims say: known after a restart, too."""
+    That is registered before any plugin does: orders are asked in turn. ``waiting`` are jobs whose victims were asked
+    to go, as the victims say: known after a restart, too.
+    """
 
-    def register(self) -> None:
-        """Register before any plugin does: orders are asked in turn."""
-        session = self._session
-        with session.hooks.attributed_to(NAME, alike=True):
-            session.add_job_order_key(lambda job: 0 if self._is_open(job) else 1)
-            session.add_queue_order_fn(with_jobs_first(self._is_open))
-            session.add_node_order_columns(
-                self._score, stateful=True, applies_to=lambda task: task.job.key in self._promises
-            )
+    def is_open(job: PodGroupInfo) -> bool:
+        promise = promises.get(job.key)
+        return job.key in waiting or (promise is not None and promise.is_open(job))
 
-    def _is_open(self, job: PodGroupInfo) -> bool:
-        promise = self._promises.get(job.key)
-        return job.key in self._waiting or (promise is not None and promise.is_open(job))
-
-    def _score(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
+    def score(task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         kind = _kind(task)
-        promised = self._promises[job.key].layout.get(kind, Counter())
+        promised = promises[job.key].layout.get(kind, Counter())
         missing = promised - Counter(
             each.node_name
             for each in job.by_pod_set[task.pod_set.name]
             if each.status in ACTIVE_ALLOCATED and _kind(each) == kind
         )
-        rows = [row for name in missing if (row := self._session.nodes.table.find(name)) is not None]
+        rows = [row for name in missing if (row := session.nodes.table.find(name)) is not None]
         return np.where(np.isin(nodes.rows, rows), scores.NOMINATED_NODE, 0.0)
+
+    with session.hooks.attributed_to(NAME, alike=True):
+        session.add_job_order_key(lambda job: 0 if is_open(job) else 1)
+        session.add_queue_order_fn(with_jobs_first(is_open))
+        session.add_node_order_columns(score, stateful=True, applies_to=lambda task: task.job.key in promises)
 
 
 def _layout(job: PodGroupInfo) -> Layout:

@@ -126,7 +126,7 @@ class Scheduler:
             for name, action in self._actions:
                 session.action = name
                 with session.timings.measure("action", name):
-                    action.execute(session)
+                    action(session)
 
     def result(self, session: Session) -> CycleResult:
         """Return what a session has decided; what it promised is kept for the sessions after it."""

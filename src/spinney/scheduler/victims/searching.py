@@ -44,7 +44,7 @@ from spinney.scheduler.victims.room import FreedRoom
 from spinney.scheduler.victims.rule import VictimRule
 from spinney.scheduler.victims.scenarios import Scenarios, generated_scenarios
 from spinney.scheduler.victims.selecting import JobDemand, choose
-from spinney.scheduler.victims.simulating import Bystanders, ScenarioTrial, simulate
+from spinney.scheduler.victims.simulating import Bystanders, simulate
 
 log = structlog.get_logger()
 
@@ -320,7 +320,7 @@ class Search:
         for step in steps:
             if step.job.queue not in self._messages:
                 self._messages[step.job.queue] = self.rule.message(session, job, step.job.queue)
-        held = simulate(session, ScenarioTrial(job, tasks, steps), self._bystanders, self._messages)
+        held = simulate(session, job, tasks, steps, bystanders=self._bystanders, messages=self._messages)
         if held is None:
             return self._reject(NOT_PLACED)
         statement, scenario = held

@@ -9,8 +9,6 @@ are not placed.
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
-
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED
 from spinney.scheduler.evaluation.constraints import unhonoured
 from spinney.scheduler.evaluation.job_order import JobOrder
@@ -48,29 +46,23 @@ class Bystanders:
                 yield found
 
 
-class ScenarioTrial(msgspec.Struct, frozen=True):
-    """A scenario to try: a job, the tasks of it to place, and the steps to take."""
-
-    job: PodGroupInfo
-    tasks: Sequence[PodInfo]
-    steps: Sequence[Step]
-
-    def victims(self) -> dict[PodGroupInfo, list[PodInfo]]:
-        """Return the tasks to evict by job, in the order of the steps."""
-        found: dict[PodGroupInfo, list[PodInfo]] = {}
-        for step in self.steps:
-            found.setdefault(step.job, []).extend(step.tasks)
-        return found
-
-
 def simulate(
-    session: Session, trial: ScenarioTrial, bystanders: Bystanders, messages: Mapping[str, str]
+    session: Session,
+    job: PodGroupInfo,
+    pending: Sequence[PodInfo],
+    steps: Sequence[Step],
+    *,
+    bystanders: Bystanders,
+    messages: Mapping[str, str],
 ) -> tuple[Statement, Scenario] | None:
-    """Try a scenario; return the open statement and what came of it, or ``None``, with nothing left, if it failed.
+    """Try to place ``pending`` tasks of a job when steps are taken; return the open statement and what came of it.
 
+    That is ``None``, with nothing left, if it failed.
     ``messages`` are what victims are told, by queue.
     """
-    job, victims = trial.job, trial.victims()
+    victims: dict[PodGroupInfo, list[PodInfo]] = {}
+    for step in steps:
+        victims.setdefault(step.job, []).extend(step.tasks)
     statement = session.statement()
     for victim, tasks in victims.items():
         for task in tasks:
@@ -87,7 +79,7 @@ def simulate(
         left -= 1
         if current is job:
             tried = place_job(
-                session, statement, job, session.nodes.all, tasks=trial.tasks, pipeline_only=True, simulated=True
+                session, statement, job, session.nodes.all, tasks=pending, pipeline_only=True, simulated=True
             )
             if not tried:
                 statement.discard()
@@ -105,7 +97,7 @@ def simulate(
         elif current.tasks_to_allocate():
             order.push(current)
             left += 1
-    return statement, Scenario(preemptor=job, pending=trial.tasks, victims=victims)
+    return statement, Scenario(preemptor=job, pending=pending, victims=victims)
 
 
 def _kind(job: PodGroupInfo) -> object:
