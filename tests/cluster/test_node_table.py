@@ -141,7 +141,7 @@ def test_taints_and_conditions_are_columns() -> None:
     taint = Taint(key="dedicated", value="ml", effect="NoSchedule")
     row = table.put(a_node(taints=(taint,), conditions={"Ready": "False", "DiskPressure": "True"}))
 
-    assert table.taints.of_row(row) == (taint,)
+    assert table.taints.lists()[table.taints.row_list[row]] == (taint,)
     assert not table.ready[row]
     assert table.disk_pressure[row]
     assert not table.memory_pressure[row]
