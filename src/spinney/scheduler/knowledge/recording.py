@@ -171,15 +171,38 @@ class _View:
         return hash(self._real)
 
 
-class TaskView(_View):
-    """A task whose reader is watched."""
+class _PodView(_View):
+    """A task or job. What is not ``known`` to stay may change."""
 
-    __slots__ = ("_notes", "job")
-    shown_as = PodInfo
+    __slots__ = ("_notes",)
+    known: ClassVar[Mapping[str, PodFact]]
 
-    def __init__(self, real: PodInfo, job: "JobView", notes: PodReader) -> None:
+    def __init__(self, real: object, notes: PodReader) -> None:
         super().__init__(real)
         self._notes = notes
+
+    def __getattr__(self, name: str) -> Any:
+        fact = self.known.get(name)
+        if fact is not None:
+            self._notes.pod(fact)
+        else:
+            self._notes.moves = True
+        return getattr(self._real, name)
+
+    def note_whole(self) -> None:
+        """Note that something is read that may change."""
+        self._notes.moves = True
+
+
+class TaskView(_PodView):
+    """A task whose reader is watched."""
+
+    __slots__ = ("job",)
+    shown_as = PodInfo
+    known = _OF_TASK
+
+    def __init__(self, real: PodInfo, job: "JobView", notes: PodReader) -> None:
+        super().__init__(real, notes)
         self.job = job
 
     @property
@@ -194,28 +217,13 @@ class TaskView(_View):
         notes = self._notes
         return NotedMapping(real, lambda key: notes.pod(fact(key)), lambda: notes.pod(facts.WHOLE_POD))
 
-    def __getattr__(self, name: str) -> Any:
-        fact = _OF_TASK.get(name)
-        if fact is not None:
-            self._notes.pod(fact)
-        else:
-            self._notes.moves = True
-        return getattr(self._real, name)
 
-    def note_whole(self) -> None:
-        """Note that something is read that may change."""
-        self._notes.moves = True
-
-
-class JobView(_View):
+class JobView(_PodView):
     """A job whose reader is watched."""
 
-    __slots__ = ("_notes",)
+    __slots__ = ()
     shown_as = PodGroupInfo
-
-    def __init__(self, real: PodGroupInfo, notes: PodReader) -> None:
-        super().__init__(real)
-        self._notes = notes
+    known = _OF_JOB
 
     def __repr__(self) -> str:
         self._notes.pod(facts.pod_attribute("job", "key"))
@@ -225,18 +233,6 @@ class JobView(_View):
         """Tell whether others may take what the job holds."""
         self._notes.pod(facts.preemptible(inference_preemptible))
         return bool(self._real.is_preemptible_job(inference_preemptible))
-
-    def __getattr__(self, name: str) -> Any:
-        fact = _OF_JOB.get(name)
-        if fact is not None:
-            self._notes.pod(fact)
-        else:
-            self._notes.moves = True
-        return getattr(self._real, name)
-
-    def note_whole(self) -> None:
-        """Note that something is read that may change."""
-        self._notes.moves = True
 
 
 class NodeView(_View):

@@ -9,7 +9,6 @@ says otherwise; ``reclaimResolveMethod`` is ``lca`` (default) or ``queue``.
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,9 +17,7 @@ from spinney.scheduler.fairshare.runtimes import MinRuntimes, ReclaimMethod, is_
 from spinney.scheduler.framework.arguments import read_arguments
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.plugin import Plugin
-
-if TYPE_CHECKING:
-    from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.session import Session
 
 
 class Protection(msgspec.Struct, frozen=True, rename="camel"):
@@ -41,7 +38,7 @@ class MinRuntimePlugin(Plugin):
     def __init__(self, arguments: Mapping[str, str]) -> None:
         self._chosen = read_arguments(Protection, arguments)
 
-    def on_session_open(self, session: "Session") -> None:
+    def on_session_open(self, session: Session) -> None:
         self._now, self._wake_at = session.now, session.wake_at
         self._runtimes = MinRuntimes(
             tree=session.queues,

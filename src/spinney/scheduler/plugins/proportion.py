@@ -12,7 +12,7 @@ default 1).
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 
@@ -41,10 +41,8 @@ from spinney.scheduler.framework.extension_points import QueueTurn
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo
 from spinney.scheduler.framework.plugin import Constraint, Plugin
+from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
-
-if TYPE_CHECKING:
-    from spinney.scheduler.framework.session import Session
 
 
 class UsageWeights(msgspec.Struct, frozen=True, rename="camel"):
@@ -75,7 +73,7 @@ class ProportionPlugin(Plugin):
         self._requests: dict[PodGroupInfo, tuple[Mapping[RequestClass, int], Amounts]] = {}
         self._standings: dict[QueueBook, tuple[Amounts, Amounts, QueueStanding]] = {}
 
-    def on_session_open(self, session: "Session") -> None:
+    def on_session_open(self, session: Session) -> None:
         self._session = session
         self._consolidating = session.config.allow_consolidating_reclaim
         self._sizes = session.charges.sizes
