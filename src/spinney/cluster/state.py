@@ -59,9 +59,10 @@ class ClusterState:
     def __init__(self, axis: ResourceAxis | None = None) -> None:
         self.axis = axis if axis is not None else ResourceAxis()
         self.classes = RequestClasses(self.axis)
-        self.ledger = Ledger(NodeTable(self.axis))
+        self.table = NodeTable(self.axis)
+        self.ledger = Ledger(self.table)
         self.on_node = PodIndex()
-        self.view = ClusterView(self.ledger.table)
+        self.view = ClusterView(self.table)
         self.rule_carriers = 0
         """How many placed pods have rules about where other pods go."""
         self.arrivals = 0
@@ -76,11 +77,6 @@ class ClusterState:
         self._closed: dict[str, Node] = {}
         """Nodes with a pod that cannot be read, as they would be without it."""
         self._listeners: list[Callable[[PodChange], None]] = []
-
-    @property
-    def table(self) -> NodeTable:
-        """Return the node table of the ledger."""
-        return self.ledger.table
 
     def pods(self) -> Iterator[PodRecord]:
         """Return every pod, oldest event first."""
@@ -98,6 +94,10 @@ class ClusterState:
     def pod(self, key: PodKey) -> PodRecord | None:
         """Return one pod if it is known."""
         return self._pods.get(key)
+
+    def has_rules_about(self, record: PodRecord) -> bool:
+        """Tell whether a placed pod has rules about where this one goes."""
+        return bool(self.rule_carriers) and any(True for _ in self.view.rules_about(record.namespace, record.labels))
 
     def subscribe(self, listener: Callable[[PodChange], None]) -> Callable[[], None]:
         """Have ``listener`` called after each change of a pod, until what is returned is called."""

@@ -42,9 +42,6 @@ class Backlog:
     def __len__(self) -> int:
         return len(self._places)
 
-    def __contains__(self, key: WorkloadKey) -> bool:
-        return key in self._places
-
     def put(self, key: WorkloadKey, place: QueuePlace) -> None:
         """Let a workload wait, or change where it stands."""
         if self._places.get(key) != place:

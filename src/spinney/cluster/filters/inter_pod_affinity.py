@@ -68,8 +68,7 @@ def _near_avoided(view: ClusterView, pod: Candidate) -> Mask:
 def _forbidden(view: ClusterView, pod: Candidate) -> Mask | None:
     """Return the nodes in a domain of a pod whose anti-affinity means this one; ``None`` when there is no such pod."""
     forbidden: Mask | None = None
-    own_labels = view.namespaces.get(pod.namespace, {})
-    for carried, counts in view.pods.rules_about(pod.namespace, own_labels, pod.labels, view.table.capacity):
+    for carried, counts in view.rules_about(pod.namespace, pod.labels):
         if carried.role is RuleEffect.FORBIDS:
             nodes = _shares_domain(view, carried.rule.topology_key, counts)
             forbidden = nodes if forbidden is None else forbidden | nodes

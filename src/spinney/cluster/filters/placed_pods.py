@@ -112,12 +112,6 @@ class PlacedPods:
         self._claims: dict[PodKey, int] = {}
         self._weights = np.zeros((0, 2), dtype=np.int64)
 
-    def __len__(self) -> int:
-        return len(self._pods)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._pods
-
     # -- pods coming and going ---------------------------------------------------------------------------------------
 
     def place(self, pod: Pod, row: int, request: RequestClass | None = None) -> None:

@@ -1,13 +1,13 @@
 """What filters and scores look at: the nodes, the pods on them, and the objects constraints refer to."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from spinney.cluster.filters.placed_pods import PlacedPods
+from spinney.cluster.filters.placed_pods import CarriedRule, Counts, PlacedPods
 from spinney.cluster.filters.pod_selectors import Labels
 from spinney.cluster.filters.static_masks import StaticMasks
 from spinney.cluster.filters.storage import Storage
@@ -28,6 +28,11 @@ class ClusterView:
     def fork(self) -> "ClusterView":
         """Return a view to try placements on: nodes and pods are copied, the rest is shared."""
         return ClusterView(self.table.fork(), self.pods.fork(), self.namespaces, self.storage, self.static)
+
+    def rules_about(self, namespace: str, labels: Labels) -> Iterator[tuple[CarriedRule, Counts]]:
+        """Yield the rules of placed pods that mean a pod like this, with how many pods per row carry each."""
+        own = self.namespaces.get(namespace, {})
+        return self.pods.rules_about(namespace, own, labels, self.table.capacity)
 
     def domains(self, key: str) -> "LabelDomains":
         """Return the topology domains that the label ``key`` divides the nodes into."""

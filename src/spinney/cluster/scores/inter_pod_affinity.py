@@ -32,8 +32,7 @@ def raw_score(view: ClusterView, pod: Candidate) -> Scores | None:
     for weight, rule in pod.preferred_affinity:
         counts = view.pods.counts(PodSelector((rule.term(view.namespaces),)), view.table.capacity)
         concerned |= add(rule.topology_key, weight, counts)
-    own_labels = view.namespaces.get(pod.namespace, {})
-    for carried, counts in view.pods.rules_about(pod.namespace, own_labels, pod.labels, view.table.capacity):
+    for carried, counts in view.rules_about(pod.namespace, pod.labels):
         if carried.role is not RuleEffect.FORBIDS:
             concerned |= add(carried.rule.topology_key, carried.weight, counts)
     return total if concerned else None

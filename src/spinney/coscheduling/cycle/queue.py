@@ -69,7 +69,8 @@ class SchedulingQueue:
         self._unschedulable: dict[Key, QueuedPod] = {}
         self._rejected_by: dict[str, dict[Key, QueuedPod]] = {}
         self._in_flight = InFlight()
-        self._returned = 0
+        self.moment = 0
+        """Grows with every pod that is returned from flight."""
 
     # -- pods coming, changing and going -----------------------------------------------------------------------------
 
@@ -138,8 +139,8 @@ class SchedulingQueue:
         since = self._in_flight.end(queued.key)
         queued.rejected_by = frozenset(rejected_by)
         queued.queued = self._clock.monotonic()
-        self._returned += 1
-        queued.returned = self._returned
+        self.moment += 1
+        queued.returned = self.moment
         woken = not queued.rejected_by or self._missed_something(queued, since)
         self._in_flight.trim()
         if woken:
@@ -147,11 +148,6 @@ class SchedulingQueue:
         else:
             self._enter_unschedulable(queued)
         return True
-
-    @property
-    def moment(self) -> int:
-        """Return a number that grows with every pod that is returned from flight."""
-        return self._returned
 
     def notify(
         self, event: ClusterEvent, *, between: tuple[int, int] | None = None, but_not: frozenset[Key] = frozenset()

@@ -132,12 +132,7 @@ class NodeRanking:
         """Tell whether other pods have no say about where this one may go, except by what they take."""
         if not _is_alone(record.request) or self._has_soft_taints():
             return False
-        if not self._cluster.rule_carriers:
-            return True
-        view = self._cluster.view
-        namespace = record.namespace
-        rules = view.pods.rules_about(namespace, view.namespaces.get(namespace, {}), record.labels, view.table.capacity)
-        return next(iter(rules), None) is None
+        return not self._cluster.has_rules_about(record)
 
     def kind(self, record: PodRecord) -> Hashable:
         """Return what the answer about a pod depends on; pods of one kind, in one part of a group, are answered alike.

@@ -26,17 +26,13 @@ class WaitingPod:
     def __init__(
         self, queued: QueuedPod, node: str, state: CycleState, timeouts: Mapping[str, float], settled: Settled
     ) -> None:
-        self.queued = queued
+        self.key = queued.key
         self.node = node
         self.state = state
         self._pending = dict(timeouts)
         self._settled: Settled | None = settled
         self._plugin, self._seconds = min(timeouts.items(), key=lambda item: (item[1], item[0]))
         self._timer = asyncio.get_running_loop().call_later(self._seconds, self._time_out)
-
-    @property
-    def key(self) -> Key:
-        return self.queued.key
 
     def allow(self, plugin: str) -> None:
         """Note that ``plugin`` no longer holds the pod; the last one to do so lets it go."""

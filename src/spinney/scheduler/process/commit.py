@@ -146,14 +146,8 @@ def _unwelcome(cluster: ClusterState, record: PodRecord, row: int) -> str | None
     """Return why other pods keep a pod off a node by now."""
     if record.request.mig_slices and any(each.request.legacy_mig for each in cluster.on_node.of_row(row).values()):
         return "the node does not suit the pod any more: a pod on it has MIG instances by annotation"
-    constraints, namespace = record.request.constraints, record.namespace
-    if not (constraints.looks_at_pods or constraints.volumes):
-        view = cluster.view
-        labels = view.namespaces.get(namespace, {})
-        if not cluster.rule_carriers or not any(
-            True for _ in view.pods.rules_about(namespace, labels, record.labels, view.table.capacity)
-        ):
-            return None
+    if not (record.request.looks_around or cluster.has_rules_about(record)):
+        return None
     return _refused(_POD_RULES, cluster, record, row)
 
 

@@ -69,13 +69,9 @@ class Shadow:
         self._clock = clock
         self._intended: dict[Key, Intention] = {}
         self._bound: dict[Key, tuple[str, float]] = {}
-        self._refused: dict[GangKey, str] = {}
+        self.refused: Mapping[GangKey, str] = {}
+        """The gangs the last cycle could not have placed, and why."""
         self.evictions = 0
-
-    @property
-    def refused(self) -> Mapping[GangKey, str]:
-        """Return the gangs the last cycle could not have placed, and why."""
-        return self._refused
 
     def compared(self) -> list[Compared]:
         """Return every pod that either scheduler has placed, in the order of their names."""
@@ -120,7 +116,7 @@ class Shadow:
         for eviction in result.evictions:
             log.info("would evict", pod=str(eviction.pod), node=eviction.node, gang=str(eviction.gang))
         self.evictions += len(result.evictions)
-        self._refused = {refused.gang: refused.message for refused in result.unschedulable}
+        self.refused = {refused.gang: refused.message for refused in result.unschedulable}
 
     async def finish(self) -> None:
         """Take back what was assumed."""
