@@ -3,16 +3,15 @@
 Gangs of other schedulers are left to the operator, which derives the condition from pods.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
-from spinney.api.conditions import find_condition
+from spinney.api.conditions import find_condition, set_condition
 from spinney.api.labels import SCHEDULER_NAME
 from spinney.api.meta import Condition
 from spinney.api.podgang import CONSTRAINT_NOT_HONOURED, DISRUPTION_TARGET, POD_GANG, SCHEDULED, PodGang
-from spinney.api.struct import JSON
-from spinney.api.time import timestamp
+from spinney.api.struct import JSON, to_json
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.book import GangMembers
 from spinney.gangs.checkpoints import EVICTED, REQUESTED, request_of
@@ -120,28 +119,13 @@ def gang_status(gang: PodGang, verdict: GangVerdict, *, now: datetime) -> JSON |
         and (known.reason if known is not None else "") == (verdict.disruption_reason if verdict.disruption else "")
     ):
         return None
-    same = was is not None and was.status == condition.status and was.last_transition_time is not None
-    since = was.last_transition_time if same and was is not None else None
-    conditions = [_condition_json(condition, since or now)]
+    conditions = [condition]
     if verdict.disruption:
-        target = Condition(
-            type=DISRUPTION_TARGET, status="True", reason=verdict.disruption_reason, message=verdict.disruption
-        )
-        conditions.append(_condition_json(target, (known.last_transition_time if known is not None else None) or now))
-    status: JSON = {"conditions": conditions}
+        reason, message = verdict.disruption_reason, verdict.disruption
+        conditions.append(Condition(type=DISRUPTION_TARGET, status="True", reason=reason, message=message))
+    before = [each for each in (was, known) if each is not None]
+    settled = [each for new in conditions for each in set_condition(before, new, now) if each.type == new.type]
+    status: JSON = {"conditions": to_json(settled)}
     if verdict.placement_score is not None:
         status["placementScore"] = verdict.placement_score
     return status
-
-
-def _condition_json(condition: Condition, since: datetime) -> Mapping[str, object]:
-    fields: dict[str, object] = {
-        "type": condition.type,
-        "status": condition.status,
-        "reason": condition.reason,
-        "message": condition.message,
-        "lastTransitionTime": timestamp(since),
-    }
-    if condition.observed_generation is not None:
-        fields["observedGeneration"] = condition.observed_generation
-    return fields

@@ -149,8 +149,7 @@ class Search:
         self._rejected.clear()
         self._messages.clear()
         tasks = list(job.tasks_to_allocate())
-        alike = all(hook.alike for hook in session.hooks.invariants)
-        asked = [each[0] for each in by_request(tasks).values()] if alike else tasks
+        asked = _one_of_each(tasks) if all(hook.alike for hook in session.hooks.invariants) else tasks
         blocker = next(filter(None, map(session.ask.victim_invariant_blocker, asked)), None)
         if blocker is not None:
             self._reject(blocker)
@@ -389,6 +388,10 @@ def _may_disturb(session: Session, job: PodGroupInfo) -> bool:
     if not session.config.honour_preemption_policy:
         return True
     return gang.preempts and NEVER not in map(_PREEMPTION_POLICY, job.tasks_to_allocate())
+
+
+def _one_of_each(tasks: Sequence[PodInfo]) -> Iterable[PodInfo]:
+    return [alike[0] for alike in by_request(tasks).values()]
 
 
 def _sizes(whole: int) -> Iterable[int]:
