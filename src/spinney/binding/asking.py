@@ -7,7 +7,6 @@ that fails is forgotten, and it is decided anew.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Final
 
 import structlog
@@ -85,8 +84,6 @@ class Asking:
         if said is None:
             self.events.event(reference, "Normal", WITHDRAWN, f"The pod need not go: {why}")
         else:
-            self.events.event(reference, "Warning", REQUESTED, _request_text(said, said.by))
-
-
-def _request_text(said: EvictionRequest, by: datetime) -> str:
-    return f"The pod is going to be evicted: {said.message}. Checkpoint and say so, or be evicted at {timestamp(by)}"
+            end = f"Checkpoint and say so, or be evicted at {timestamp(said.by)}"
+            text = f"The pod is going to be evicted: {said.message}. {end}"
+            self.events.event(reference, "Warning", REQUESTED, text)

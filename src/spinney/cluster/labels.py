@@ -81,7 +81,7 @@ class LabelColumns:
         """Make room for more rows."""
         self._capacity = capacity
         for key, column in self._columns.items():
-            self._columns[key] = _extended(column, capacity)
+            self._columns[key] = np.pad(column, (0, capacity - len(column)), constant_values=ABSENT)
         self._empty = np.full(capacity, ABSENT, dtype=np.int32)
         self._shared.clear()
 
@@ -150,9 +150,7 @@ class TaintLists:
 
     def grow(self, capacity: int) -> None:
         """Make room for more rows."""
-        wider = np.zeros(capacity, dtype=np.int32)
-        wider[: self.row_list.shape[0]] = self.row_list
-        self.row_list = wider
+        self.row_list = np.pad(self.row_list, (0, capacity - len(self.row_list)))
 
     def fork(self) -> "TaintLists":
         """Return an independent copy that interns in the same books."""
@@ -161,9 +159,3 @@ class TaintLists:
         copy._lists = self._lists
         copy._numbers = self._numbers
         return copy
-
-
-def _extended(column: Column, capacity: int) -> Column:
-    wider = np.full(capacity, ABSENT, dtype=np.int32)
-    wider[: column.shape[0]] = column
-    return wider

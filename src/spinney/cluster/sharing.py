@@ -137,6 +137,6 @@ class SharedDevices(RowBooks[str, DeviceUse]):
         return found
 
     def _enlarge(self, devices: int, rows: int) -> None:
-        wider = np.full((3, devices, rows), NO_DEVICE, dtype=np.int64)
-        wider[:, : self._columns.shape[1], : self._columns.shape[2]] = self._columns
-        self._columns = wider
+        _, most, last = self._columns.shape
+        more = ((0, 0), (0, devices - most), (0, rows - last))
+        self._columns = np.pad(self._columns, more, constant_values=NO_DEVICE)

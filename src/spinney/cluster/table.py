@@ -342,10 +342,7 @@ class NodeTable:
         for matrix in _MATRICES:
             setattr(self, matrix, _enlarged(getattr(self, matrix), capacity, self.axis.width))
         for column in (*_FLAGS, *_NUMBERS):
-            array = getattr(self, column)
-            wider = np.zeros(capacity, dtype=array.dtype)
-            wider[:old] = array
-            setattr(self, column, wider)
+            setattr(self, column, np.pad(getattr(self, column), (0, capacity - old)))
         self.labels.grow(capacity)
         self.taints.grow(capacity)
         self.names.extend([""] * old)

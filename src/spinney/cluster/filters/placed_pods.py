@@ -159,9 +159,7 @@ class PlacedPods:
             port: {address: self._longer(counts) for address, counts in addresses.items()}
             for port, addresses in self._ports.items()
         }
-        weights = np.zeros((self._capacity, 2), dtype=np.int64)
-        weights[: self._weights.shape[0]] = self._weights
-        self._weights = weights
+        self._weights = np.pad(self._weights, ((0, self._capacity - len(self._weights)), (0, 0)))
 
     def fork(self) -> "PlacedPods":
         """Return an independent copy, to try placements on."""
@@ -284,9 +282,7 @@ class PlacedPods:
                 del self._ports[port]
 
     def _longer(self, counts: Counts) -> Counts:
-        longer = np.zeros(self._capacity, dtype=np.int64)
-        longer[: counts.shape[0]] = counts
-        return longer
+        return np.pad(counts, (0, self._capacity - len(counts)))
 
 
 _NO_REQUESTS: Final = np.zeros(0, dtype=np.int64)
