@@ -146,9 +146,7 @@ class _View:
 
     __slots__ = ("_real",)
     shown_as: ClassVar[type]
-
-    def __init__(self, real: object) -> None:
-        self._real: Any = real
+    _real: Any
 
     @property  # type: ignore[misc] # as isinstance sees it
     def __class__(self) -> type:
@@ -178,7 +176,7 @@ class _PodView(_View):
     known: ClassVar[Mapping[str, PodFact]]
 
     def __init__(self, real: object, notes: PodReader) -> None:
-        super().__init__(real)
+        self._real = real
         self._notes = notes
 
     def __getattr__(self, name: str) -> Any:
@@ -202,7 +200,8 @@ class TaskView(_PodView):
     known = _OF_TASK
 
     def __init__(self, real: PodInfo, job: "JobView", notes: PodReader) -> None:
-        super().__init__(real, notes)
+        self._real = real
+        self._notes = notes
         self.job = job
 
     @property
@@ -242,7 +241,7 @@ class NodeView(_View):
     shown_as = NodeInfo
 
     def __init__(self, real: NodeInfo, nodes: Nodes, notes: ReadingNotes) -> None:
-        super().__init__(real)
+        self._real = real
         self._nodes = nodes
         self._notes = notes
 
