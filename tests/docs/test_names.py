@@ -28,7 +28,6 @@ API_NOUNS = {
     # A plugin that both schedulers have, by the name that it has in kube-scheduler and in KAI.
     "DynamicResources",
     # What users import from a package, and what other users import from another.
-    "Action",  # KAI's step of a cycle; kube-scheduler's word for what happened to an object
     "NodeSpec",  # Kubernetes' block of a node; a simulated node in a cluster description
     "PluginRegistry",  # one for each scheduler
     "Profile",  # of kube-scheduler: plugins in order; of Grove: a backend that is enabled
