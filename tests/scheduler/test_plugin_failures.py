@@ -105,14 +105,9 @@ def test_every_plugin_is_closed_though_another_fails() -> None:
 def test_plugins_are_closed_when_an_action_raises() -> None:
     """A cycle that breaks still closes what it opened."""
     Late.closed = 0
-
-    class Exploding:
-        def execute(self, session: Session) -> None:
-            broken()
-
     inventory = an_inventory(a_node("n1"))
     scheduler = a_scheduler(inventory, Late)
-    scheduler._actions = [("exploding", Exploding())]
+    scheduler._actions = [("exploding", lambda session: broken())]
     with pytest.raises(RuntimeError):
         scheduler.run_cycle()
 

@@ -108,9 +108,8 @@ def test_no_scenario_without_units_moves_everybody(world: World) -> None:
         tasks = list(job.tasks_to_allocate())
         for count in range(1, len(steps) + 1):
             if not all_have_units(session, tasks, steps[:count]):
-                held = simulate(
-                    session, ScenarioTrial(job, tasks, steps[:count]), Bystanders(session, pending), messages
-                )
+                bystanders = Bystanders(session, pending)
+                held = simulate(session, job, tasks, steps[:count], bystanders=bystanders, messages=messages)
                 if held is not None:
                     assert rule.refusal(session, held[1]) is not None or not job.gang_satisfied
                     held[0].discard()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from spinney.scheduler.actions.allocate import allocate
+from spinney.scheduler.actions.allocate import allocate_jobs
 from spinney.scheduler.actions.consolidation import Consolidation
 from spinney.scheduler.actions.preempt import Preempt
 from spinney.scheduler.actions.reclaim import Reclaim
@@ -17,7 +17,7 @@ Action = Callable[[Session], None]
 
 BUILT_IN_ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
     {
-        "allocate": allocate,
+        "allocate": allocate_jobs,
         "consolidation": Consolidation().execute,
         "reclaim": Reclaim().execute,
         "preempt": Preempt().execute,

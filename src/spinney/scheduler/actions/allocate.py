@@ -25,7 +25,7 @@ NOT_REACHED: Final = (
 )
 
 
-def allocate(session: Session) -> None:
+def allocate_jobs(session: Session) -> None:
     """Place what fits."""
     _serve_waiting(session)
     depth = session.config.queue_depth_per_action.get(ALLOCATE)
