@@ -23,6 +23,12 @@ class Argument:
 
 ARGUMENTS: Final = (
     Argument("backfill", "agingSeconds", "3600", "How long a job waits at least before nodes are kept for it alone."),
+    Argument(
+        "backfill",
+        "giveWay",
+        "0",
+        "A running job goes for a waiting one if it has so many times as long to run as that costs it; 0: never.",
+    ),
     Argument("backfill", "depth", "1", "How many jobs of each queue are given a place and a time; 0: all."),
     Argument("backfill", "minPods", "1", "Jobs of fewer pods are given no place."),
     Argument("backfill", "queues", "", "Queues in which jobs are given places, by name, with commas; empty: all."),

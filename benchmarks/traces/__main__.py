@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--begin", default="2017-10-01", help="first day of waiting, with --layout")
     parser.add_argument("--until", default="2017-11-01", help="day after the last of waiting, with --layout")
     parser.add_argument("--every", type=float, default=0.0, help="seconds between cycles, with --layout; 0: each event")
-    names = [run.name for run in (*waiting.RUNS, waiting.RECLAIM)]
+    names = [run.name for run in waiting.RUNS_OF["shared"]]
     parser.add_argument("--run", action="append", choices=names, default=[], help="of waiting; may be repeated")
     parser.add_argument("--write", action="store_true", help="write the tables to docs/performance.md")
     options = parser.parse_args()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from benchmarks.traces.anchors import Policy, waits
+from benchmarks.traces.srtf import srtf_waits
 from benchmarks.traces.tables import Table
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.framework.plugin import Plugin
@@ -22,6 +23,7 @@ from spinney.scheduler.plugins.backfill.memory import Memory
 from spinney.sim.replay import Replay, Trace
 from spinney.sim.replay.checking import problems_of
 from spinney.sim.replay.engine import suited
+from spinney.sim.replay.figures import figures_of
 from spinney.sim.replay.formats.philly import Layout, read_philly
 from spinney.sim.replay.run_times import stating
 
@@ -46,11 +48,12 @@ class Experiment(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What jobs state, off by up to a factor (0: nothing), and what the scheduler may do."""
+    """What jobs state, off by up to a factor (0: nothing), what the scheduler may do, and when jobs give way."""
 
     name: str
     factor: float
     actions: tuple[str, ...] = _ALLOCATE
+    give_way: str = "0"
 
 
 EXPERIMENTS: Final = (
@@ -60,7 +63,13 @@ EXPERIMENTS: Final = (
     Experiment("full", "2017-10-01", "2017-11-01", 0.0),
 )
 RUNS: Final = (Run("known", 1.0), Run("off by up to 2", 2.0), Run("not known", 0.0))
+GIVING_WAY: Final = Run("known, giving way", 1.0, ("allocate", "preempt"), "4")
 RECLAIM: Final = Run("not known, with reclaim", 0.0, ("allocate", "reclaim"))
+RUNS_OF: Final[Mapping[Layout, Sequence[Run]]] = {
+    "full": (*RUNS, GIVING_WAY),
+    "half": (*RUNS, GIVING_WAY),
+    "shared": (*RUNS, GIVING_WAY, RECLAIM),
+}
 
 
 def measure(directory: Path, experiments: Sequence[Experiment], runs: Sequence[str]) -> Iterator[Table]:
@@ -73,17 +82,22 @@ def measure(directory: Path, experiments: Sequence[Experiment], runs: Sequence[s
         for policy in POLICIES:
             columns[policy] = waits(trace, policy)
             used = "known" if policy == "easy" else "not used"
-            table.add(policy, used, *_figures(trace, columns[policy]), "", "")
+            table.add(policy, used, *_figures(trace, columns[policy]), "", "", "")
+        columns["srtf"] = srtf_waits(trace)
+        table.add("srtf", "known", *_figures(trace, columns["srtf"]), "", "", "")
         if experiment.layout == "shared":
             columns["own quarter: fifo"] = waits(_quartered(trace), "fifo")
             columns["own quarter: easy"] = waits(_quartered(trace), "easy")
-        for run in (*RUNS, *([RECLAIM] if experiment.layout == "shared" else [])):
+        for run in RUNS_OF[experiment.layout]:
             if runs and run.name not in runs:
                 continue
             stated = stating(trace, run.factor) if run.factor else trace
-            found, coverage, seconds = _replayed(stated, experiment.every, run.actions)
-            columns[run.name] = found
-            table.add("**backfill**", run.name, *_figures(trace, found), coverage, f"{seconds:.0f}")
+            came = _replayed(stated, experiment.every, run)
+            columns[run.name] = came.waits
+            lost = f"{came.lost_gpu_hours:,.0f}" if run.actions != _ALLOCATE else ""
+            table.add(
+                "**backfill**", run.name, *_figures(trace, came.waits), came.coverage, lost, f"{came.seconds:.0f}"
+            )
         yield table
         yield _by_cluster(experiment, trace, columns)
 
@@ -93,9 +107,18 @@ def _table(experiment: Experiment, trace: Trace) -> Table:
     return Table(
         experiment.name,
         f"Philly, {experiment.begin} to {experiment.until}, *{experiment.layout}*: {len(trace.jobs):,} jobs, "
-        f"{len(trace.machines)} nodes. `fifo`, `skip` and `easy` by a small event simulator; `backfill` by the "
-        f"scheduler, {pace}.",
-        ["policy", "run times", "mean wait s", "mean above 8 GPUs", "p99 above 8", "starts inside 80 %", "CPU s"],
+        f"{len(trace.machines)} nodes. `fifo`, `skip`, `easy` and `srtf` (free preemption and migration) by "
+        f"small event simulators; `backfill` by the scheduler, {pace}.",
+        [
+            "policy",
+            "run times",
+            "mean wait s",
+            "mean above 8 GPUs",
+            "p99 above 8",
+            "starts inside 80 %",
+            "GPU hours lost",
+            "CPU s",
+        ],
     )
 
 
@@ -120,8 +143,16 @@ def _quartered(trace: Trace) -> Trace:
     return replace(trace, machines=machines, jobs=jobs)
 
 
-def _replayed(trace: Trace, every: float, actions: tuple[str, ...] = _ALLOCATE) -> tuple[list[float], str, float]:
-    """Return the waits of a replay, how many starts lay in the interval that was told, and what it took."""
+class Replayed(NamedTuple):
+    """The wait of each job, how many starts lay in the interval that was told, what evictions undid, what it took."""
+
+    waits: list[float]
+    coverage: str
+    lost_gpu_hours: float
+    seconds: float
+
+
+def _replayed(trace: Trace, every: float, run: Run) -> Replayed:
     kept: dict[int, Memory] = {}
 
     class Keeping(Plugin):
@@ -135,9 +166,10 @@ def _replayed(trace: Trace, every: float, actions: tuple[str, ...] = _ALLOCATE) 
                 kept[id(memory)] = memory
 
     registry = default_registry()
+    arguments = {**ARGUMENTS, "giveWay": run.give_way}
     registry.register(Keeping.name, Keeping)
-    plugins = (*SchedulerConfig().plugins, PluginOption("backfill", arguments=ARGUMENTS), PluginOption(Keeping.name))
-    config = suited(SchedulerConfig(plugins=plugins, actions=actions), trace)
+    plugins = (*SchedulerConfig().plugins, PluginOption("backfill", arguments=arguments), PluginOption(Keeping.name))
+    config = suited(SchedulerConfig(plugins=plugins, actions=run.actions), trace)
     history = Replay(trace, config, registry=registry, every=every, stopwatch=time.process_time).run()
     if problems := problems_of(trace, history):
         raise SystemExit(problems[0])
@@ -146,7 +178,7 @@ def _replayed(trace: Trace, every: float, actions: tuple[str, ...] = _ALLOCATE) 
     judged = sum(memory.forecasts.judged for memory in kept.values())
     coverage = f"{100 * inside / judged:.1f} % of {judged:,}" if judged else "none told"
     found = [ends[number] - job.submitted - (job.duration or 0.0) for number, job in enumerate(trace.jobs)]
-    return found, coverage, history.seconds
+    return Replayed(found, coverage, figures_of(trace, history).lost_gpu_hours, history.seconds)
 
 
 def _figures(trace: Trace, found: Sequence[float]) -> tuple[str, str, str]:

@@ -283,3 +283,36 @@ def test_shorter_jobs_come_first_until_others_have_waited_long() -> None:
     assert set(placed(inventory, backfilling(shortestFirst="true"))) == {"shorter-0"}
     a_job(inventory, "oldest", 1, 4, TWO_HOURS_AGO, lasts="2h")
     assert set(placed(inventory, backfilling(shortestFirst="true"))) == {"oldest-0"}
+
+
+def a_node_with_a_long_job(ran: timedelta) -> tuple[Inventory, Scheduler]:
+    """A full node whose job says that it runs ten hours, after it has run for a while, and a job that says a minute."""
+    inventory = an_inventory(a_node("only"))
+    pod = a_pod("long-0", gang="long", gpus=8, node="only", annotations={EXPECTED_DURATION: "10h"})
+    put_gang(inventory, dataclasses.replace(a_gang("long"), last_start=NOW - ran), [pod])
+    a_job(inventory, "short", 1, 8, JUST_NOW, lasts="1m")
+    return inventory, a_scheduler(inventory, config=backfilling(giveWay="4"))
+
+
+def test_a_long_job_that_loses_little_gives_way_to_a_short_one() -> None:
+    """A job with hours before it that has run ten minutes is preempted for one of a minute, which then has the node."""
+    inventory, scheduler = a_node_with_a_long_job(timedelta(minutes=10))
+    (evicted,) = scheduler.run_cycle().evictions
+    assert evicted.pod.name == "long-0"
+    inventory.cluster.delete_pod(evicted.pod)
+    assert placements(scheduler) == {"short-0": "only"}
+
+
+def test_nobody_gives_way_who_loses_much_or_without_being_asked() -> None:
+    """Three hours of work are too much for what is left of ten; and without the option nobody goes."""
+    _, scheduler = a_node_with_a_long_job(timedelta(hours=3))
+    assert not scheduler.run_cycle().evictions
+    inventory, _ = a_node_with_a_long_job(timedelta(minutes=10))
+    assert not a_scheduler(inventory, config=backfilling()).run_cycle().evictions
+
+
+def test_who_gave_way_often_is_left_alone() -> None:
+    """What a job lost before counts, too, so the same job does not give way for ever."""
+    _, scheduler = a_node_with_a_long_job(timedelta(hours=1, minutes=30))
+    assert scheduler.run_cycle().evictions, "it still has 8.5 hours before it, more than four times what it loses"
+    assert not scheduler.run_cycle().evictions, "as if it had come back: it would lose the same again"

@@ -1,4 +1,4 @@
-"""Preempt: a job takes from jobs of lower priority in its own queue.
+"""Preempt: a job takes from jobs of lower priority in its own queue, and from equals that plugins have give way.
 
 A job that cannot be preempted itself must stay within the quota of its queue and all queues above it.
 """
@@ -33,12 +33,14 @@ class Preempt(VictimRule):
         return [job.queue] if job.queue in pool.queues else []
 
     def admits(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
-        """The victim must be of lower priority, and plugins must let it be taken."""
-        return victim.priority < job.priority and session.ask.is_preempt_victim(job, victim)
+        """The victim must be of lower priority, or give way to an equal, and plugins must let it be taken."""
+        if not self.may_admit(session, job, victim.priority) or not session.ask.is_preempt_victim(job, victim):
+            return False
+        return victim.priority < job.priority or (victim is not job and session.ask.gives_way(job, victim))
 
-    def may_admit(self, job: PodGroupInfo, priority: int) -> bool:
-        """The victim must be of lower priority."""
-        return priority < job.priority
+    def may_admit(self, session: Session, job: PodGroupInfo, priority: int) -> bool:
+        """The victim must be of lower priority; of the same where a plugin has jobs give way."""
+        return priority < job.priority or (priority == job.priority and bool(session.hooks.gives_way))
 
     def refusal(self, session: Session, scenario: Scenario) -> str | None:
         """Plugins must agree with the outcome."""

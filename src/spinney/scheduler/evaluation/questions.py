@@ -310,6 +310,12 @@ class Questions:
         """Tell whether all plugins let ``victim`` be taken for a preempting job."""
         return self._all_agree(self.hooks.preempt_victim_filters, "preempt_victim_filter", preemptor, victim)
 
+    def gives_way(self, preemptor: PodGroupInfo, victim: PodGroupInfo) -> bool:
+        """Tell whether a plugin has ``victim`` give way to a job of the same priority."""
+        return any(
+            self._asked(hook, "gives_way", validation.truth, False, preemptor, victim) for hook in self.hooks.gives_way
+        )
+
     def reclaim_refusal(self, scenario: Scenario) -> str | None:
         """Return why a plugin refuses a reclaim scenario, or ``None`` if all agree."""
         return self._scenario_refusal(self.hooks.reclaim_validators, "reclaim_validator", scenario)

@@ -79,6 +79,7 @@ class Hooks:
         self.can_reclaim: list[Hook[CanReclaimFn]] = []
         self.reclaim_victim_filters: list[Hook[VictimFilterFn]] = []
         self.preempt_victim_filters: list[Hook[VictimFilterFn]] = []
+        self.gives_way: list[Hook[VictimFilterFn]] = []
         self.reclaim_validators: list[Hook[ScenarioValidatorFn]] = []
         self.preempt_validators: list[Hook[ScenarioValidatorFn]] = []
         self.reclaim_bounds: list[Hook[LossBoundFn]] = []
@@ -252,6 +253,10 @@ class Hooks:
         """Judge whether a job may be a victim of a preempting one. All must agree."""
         self.preempt_victim_filters.append(self._hook(fn))
 
+    def add_gives_way_fn(self, fn: VictimFilterFn) -> None:
+        """Judge whether a job gives way to a preempting one of its own priority. One that says so is enough."""
+        self.gives_way.append(self._hook(fn))
+
     def add_reclaim_scenario_validator_fn(self, fn: ScenarioValidatorFn) -> None:
         """Judge a whole reclaim scenario. All must agree."""
         self.reclaim_validators.append(self._hook(fn))
@@ -323,6 +328,7 @@ class Hooks:
             *self.non_preemptible_over_quota[:1],
             *self.reclaim_victim_filters,
             *self.preempt_victim_filters,
+            *self.gives_way,
             *self.reclaim_validators,
             *self.preempt_validators,
             *self.reclaim_bounds,

@@ -169,6 +169,7 @@ class Session:
     add_can_reclaim_resources_fn = _registers(Hooks.add_can_reclaim_resources_fn)
     add_reclaim_victim_filter_fn = _registers(Hooks.add_reclaim_victim_filter_fn)
     add_preempt_victim_filter_fn = _registers(Hooks.add_preempt_victim_filter_fn)
+    add_gives_way_fn = _registers(Hooks.add_gives_way_fn)
     add_reclaim_scenario_validator_fn = _registers(Hooks.add_reclaim_scenario_validator_fn)
     add_reclaimable_fn = _registers(Hooks.add_reclaimable_fn)
     add_reclaim_bound_fn = _registers(Hooks.add_reclaim_bound_fn)

@@ -33,7 +33,7 @@ class VictimRule(ABC):
     def admits(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
         """Tell whether a preemptible job of one of these queues may be a victim."""
 
-    def may_admit(self, job: PodGroupInfo, priority: int) -> bool:
+    def may_admit(self, session: Session, job: PodGroupInfo, priority: int) -> bool:
         """Tell whether :meth:`admits` could let a job of a priority be a victim; for a first look at many."""
         return True
 

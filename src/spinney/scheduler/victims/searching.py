@@ -162,7 +162,7 @@ class Search:
         def admits(victim: PodGroupInfo) -> bool:
             return rule.admits(session, job, victim)
 
-        if not self._pool.has_any(queues, lambda priority: rule.may_admit(job, priority), admits):
+        if not self._pool.has_any(queues, lambda priority: rule.may_admit(session, job, priority), admits):
             self._report(job, 0)
             return False
         room = FreedRoom.of(session)

@@ -12,7 +12,10 @@ from spinney.cluster.journal import Rows
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.cluster.table import Mask, Matrix
 from spinney.gangs.book import GangMembers
+from spinney.gangs.checkpoints import grace_of, saved_until
 from spinney.gangs.tree import GangKey
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.moves import workload_of
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.plugins.backfill.forecasts import Forecasts, Interval
 from spinney.scheduler.plugins.backfill.outlook import Ends
@@ -28,6 +31,8 @@ _LATER, _SOONEST = 0.1, 60.0
 _JUST_STARTED: Final = 60.0
 """Where nothing is known, a job is expected to run as long again as it has run already, and so long at least."""
 _KEPT: Final = 64
+_LOSSES: Final = 4096
+"""Of so many workloads it is remembered what they lost."""
 
 
 @dataclass(slots=True)
@@ -98,6 +103,8 @@ class Memory:
     promises: dict[GangKey, GivenPlace] = field(default_factory=dict)
     aged: dict[GangKey, None] = field(default_factory=dict)
     """Jobs for which nodes are kept though nobody knows when they are free, in the order that was found out."""
+    _undone: dict[object, float] = field(default_factory=dict)
+    """Seconds of work that evictions undid, by workload, the newest last."""
     _said: dict[GangKey, tuple[GangMembers, float | None]] = field(default_factory=dict)
 
     def begin(self, session: Session) -> None:
@@ -131,6 +138,12 @@ class Memory:
             if key not in self.running:
                 self._start(key, session.job(key).members, session.now)
         self.evicted = {eviction.gang for eviction in session.evictions}
+        for key in dict.fromkeys(eviction.gang for eviction in session.evictions):
+            job = session.job(key)
+            workload = _lasting_key(job)
+            self._undone[workload] = self._undone.pop(workload, 0.0) + self.undone_by_eviction(job, session.now)
+        for workload in list(self._undone)[:-_LOSSES]:
+            del self._undone[workload]
 
     def _start(self, key: GangKey, members: GangMembers, since: datetime) -> None:
         running = self.running[key] = Running(since, members, self.stated(members), kind_of(members))
@@ -171,6 +184,18 @@ class Memory:
             running.looked_up_until = later if running.usual is None else min(later, running.usual)
         return RunTime(running.usual - age, stated=False) if running.usual is not None else None
 
+    def undone_by_eviction(self, job: PodGroupInfo, now: datetime) -> float:
+        """Return the seconds of work that a job loses if it is evicted; one that is asked to save it loses none."""
+        running = self.running.get(job.key)
+        if running is None or grace_of(job.members) is not None:
+            return 0.0
+        saved = saved_until(job.members, now) or running.since
+        return max((now - max(running.since, saved)).total_seconds(), 0.0)
+
+    def undone_before(self, job: PodGroupInfo) -> float:
+        """Return the seconds of work that a job has lost to evictions before."""
+        return self._undone.get(_lasting_key(job), 0.0)
+
     def remaining(self, session: Session, width: int) -> Remaining:
         """Return how long those that run will still run."""
         find = session.nodes.table.find
@@ -210,3 +235,9 @@ class Memory:
             np.array(known, dtype=np.bool_),
             all_stated,
         )
+
+
+def _lasting_key(job: PodGroupInfo) -> object:
+    """Return what a job is remembered by when its pods are replaced."""
+    workload = workload_of(job)
+    return job.key if workload == job.uid else workload

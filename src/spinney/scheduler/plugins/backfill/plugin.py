@@ -38,6 +38,7 @@ from spinney.scheduler.framework.results import FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.plugins.backfill.forecasts import Interval
+from spinney.scheduler.plugins.backfill.giving_way import GivingWay
 from spinney.scheduler.plugins.backfill.memory import GivenPlace, Memory, Remaining
 from spinney.scheduler.plugins.backfill.outlook import Ends, Outlook, Place, Release
 from spinney.scheduler.plugins.backfill.reservations import (
@@ -53,7 +54,7 @@ from spinney.scheduler.plugins.keeping import demands_of, needing_least, regions
 
 RESERVED, FORESEEN = "Reserved", "Foreseen"
 _ENTITLED: Final = frozenset({"reclaim", "preempt"})
-"""Actions that take what a queue or a priority is entitled to: reservations do not stand in their way."""
+"""Actions that take what a queue or a priority is entitled to: a job does not keep to its own place in them."""
 _SURE: Final = 0.9
 """A job that states no run time passes if so many like it would have ended in time."""
 _SAME: Final = 1.0
@@ -74,6 +75,9 @@ class Terms(msgspec.Struct, frozen=True, rename="camel"):
     shortest_first: bool = False
     """Gangs of several pods come first, by age; then all others by how long they have waited beside their run time."""
     aging_seconds: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 3600.0
+    give_way: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    """A running job is preempted for a waiting one if it still has so many times as long to run as that costs it: the
+    work it has to do again, and the other's run time; 0: never."""
 
 
 class Backfill(Plugin):
@@ -111,7 +115,9 @@ class Backfill(Plugin):
                 allocate_many=lambda event: self._took(event, 1), deallocate_many=lambda event: self._took(event, -1)
             )
         )
-        if self._terms.shortest_first:
+        if self._terms.give_way:
+            GivingWay(session, memory, self._terms.give_way).register()
+        if self._terms.shortest_first or self._terms.give_way:
             session.add_job_order_key(self._turns.rank)
 
     def on_session_close(self, session: Session) -> None:
@@ -125,12 +131,16 @@ class Backfill(Plugin):
 
         Whom others were evicted for has not: it would wait beside the room they left, and have them evicted again.
         """
-        if self._session.action in _ENTITLED or task.job.key in self._session.promised:
+        if self._session.action == "reclaim" or task.job.key in self._session.promised:
             return False
-        return any(self._binds(kept, task.job) for kept in self._reservations) or self._due(task.job) is not None
+        if any(self._binds(kept, task.job) for kept in self._reservations):
+            return True
+        return self._session.action not in _ENTITLED and self._due(task.job) is not None
 
     def _binds(self, kept: Reservation, job: PodGroupInfo) -> bool:
         if kept.from_smaller and _gpus_of_pod(job) >= kept.from_smaller:
+            return False
+        if self._session.action == "preempt" and self._session.job(kept.key).priority < job.priority:
             return False
         return job.key != kept.key and kept.key not in self._started and not self._ends_by(job, kept)
 

@@ -1,5 +1,6 @@
 """In which order jobs of a queue come: gangs by age, all others by how long they have waited beside their run time."""
 
+import math
 from datetime import datetime, timedelta
 from functools import cached_property
 
@@ -22,7 +23,12 @@ class Turns:
         self._usual: dict[SweepKind, float] = {}
 
     def rank(self, job: PodGroupInfo) -> tuple[bool, float]:
-        """Return the place of a job in its queue, the smallest first; equal ones by age."""
+        """Return the place of a job in its queue, the smallest first; equal ones by age.
+
+        While preemption is tried, those who would go come last: whom they give way to is placed before them.
+        """
+        if self._session.action == "preempt" and job.key in self._memory.running:
+            return (True, math.inf)
         if self.goes_first(job):
             return (False, 0.0)
         runs = self._memory.stated(job.members)
