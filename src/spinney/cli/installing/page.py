@@ -10,7 +10,7 @@ from spinney.backends import Right
 from spinney.cli.installing import computed, rights
 from spinney.cli.installing.computed import NAMESPACE
 from spinney.cli.installing.description import Description, Value, When, every, text
-from spinney.cli.installing.processes import SCHEDULER, SCHEDULER_PORT, InstalledProcess, labels, metadata
+from spinney.cli.installing.processes import SCHEDULER, SCHEDULER_PORT, InstalledProcess, labels, service
 from spinney.dashboard.rights import FOLLOWED
 from spinney.scheduler.process.endpoint import CYCLES, EXPLANATIONS
 
@@ -47,16 +47,8 @@ DASHBOARD: Final = InstalledProcess(
 
 def page_objects() -> list[Description]:
     """Return the dashboard's objects, its service, and the viewers' role."""
-    return [*DASHBOARD.objects(), *(When(DASHBOARD.condition, each) for each in (_service(), _viewers()))]
-
-
-def _service() -> Description:
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": metadata(NAME),
-        "spec": {"selector": labels(NAME), "ports": [{"name": "page", "port": 443, "targetPort": "page"}]},
-    }
+    more = (service(NAME, "page", 443), _viewers())
+    return [*DASHBOARD.objects(), *(When(DASHBOARD.condition, each) for each in more)]
 
 
 def _viewers() -> Description:

@@ -30,6 +30,16 @@ def metadata(name: str, **more: Description) -> Description:
     return {"name": name, "namespace": NAMESPACE, "labels": labels(name), **more}
 
 
+def service(process: str, port: str, number: Description, **about: Description) -> Description:
+    """Return the Service in front of one port of a process."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {**metadata(process), **about},
+        "spec": {"selector": labels(process), "ports": [{"name": port, "port": number, "targetPort": port}]},
+    }
+
+
 @dataclass(frozen=True, kw_only=True)
 class InstalledProcess:
     """A process and what is special about it."""

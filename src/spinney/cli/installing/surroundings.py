@@ -11,7 +11,7 @@ from spinney.cli.installing.computed import NAMESPACE
 from spinney.cli.installing.dashboard import DASHBOARD_FILE, dashboard_text
 from spinney.cli.installing.description import Computed, Description, Each, Value, When, every, given, no, text
 from spinney.cli.installing.page import DASHBOARD
-from spinney.cli.installing.processes import GROUPER, OPERATOR, PROCESSES, InstalledProcess, labels, metadata
+from spinney.cli.installing.processes import GROUPER, OPERATOR, PROCESSES, InstalledProcess, labels, metadata, service
 
 _CERT_MANAGER: Final = "cert-manager.io/v1"
 _MONITORING: Final = "monitoring.coreos.com/v1"
@@ -20,13 +20,13 @@ _CERTIFICATE: Final = "webhooks.certificate.certManager"
 
 def surroundings() -> list[Description]:
     """Return everything that is there beside processes and their rights."""
-    operators = (_webhook_service(OPERATOR), *_certificate())
+    operators = (service(OPERATOR, "webhooks", 443), *_certificate())
     found: list[Description] = [When(computed.DEPLOYS_OPERATOR, each) for each in operators]
-    found.append(When(computed.TELLS_AT_CREATION, _webhook_service(GROUPER)))
+    found.append(When(computed.TELLS_AT_CREATION, service(GROUPER, "webhooks", 443)))
     for process in (*PROCESSES, DASHBOARD):
         found += [
             When(every(process.condition, Value("networkPolicy.enabled")), _network_policy(process)),
-            When(every(process.condition, Value("metrics.service.enabled")), _metrics_service(process)),
+            When(every(process.condition, Value("metrics.service.enabled")), _metrics(process)),
             When(every(process.condition, Value("metrics.serviceMonitor.enabled")), _monitor(process)),
         ]
     return [
@@ -34,18 +34,6 @@ def surroundings() -> list[Description]:
         When(Value("metrics.prometheusRule.enabled"), _alerts()),
         When(Value("metrics.dashboard.enabled"), _dashboard()),
     ]
-
-
-def _webhook_service(name: str) -> Description:
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": metadata(name),
-        "spec": {
-            "selector": labels(name),
-            "ports": [{"name": "webhooks", "port": 443, "targetPort": "webhooks"}],
-        },
-    }
 
 
 def _certificate() -> list[Description]:
@@ -93,20 +81,9 @@ def _network_policy(process: InstalledProcess) -> Description:
     }
 
 
-def _metrics_service(process: InstalledProcess) -> Description:
-    port = process.ports["metrics"]
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {
-            **metadata(process.name, annotations=given("metrics.service.annotations")),
-            "name": f"{process.name}-metrics",
-        },
-        "spec": {
-            "selector": labels(process.name),
-            "ports": [{"name": "metrics", "port": port, "targetPort": "metrics"}],
-        },
-    }
+def _metrics(process: InstalledProcess) -> Description:
+    about = {"name": f"{process.name}-metrics", "annotations": given("metrics.service.annotations")}
+    return service(process.name, "metrics", process.ports["metrics"], **about)
 
 
 def _monitor(process: InstalledProcess) -> Description:

@@ -164,10 +164,8 @@ def _judged(pcs: PodCliqueSet, setting: Setting) -> Judgement:
     faults = [fault for fault in validate_pod_clique_set(pcs, policy) if fault.message != UNKNOWN_TOPOLOGY]
     warnings = pod_clique_set_warnings(pcs, policy)
     not_done = list(_needs_cluster(pcs, policy))
-    if faults:
-        return Judgement(faults, warnings, not_done)
     name = scheduler_name(pcs) or policy.default_scheduler
-    kind = every_backend().get(name)
+    kind = every_backend().get(name) if not faults else None
     if kind is None:
         return Judgement(faults, warnings, not_done)
     profile = setting.profiles.get(name, Profile(name))

@@ -107,9 +107,7 @@ def _fold_task(task: Task, after: TaskOutcome, *, stays_releasing: bool) -> Task
     match after.status:
         case "Binding":
             return msgspec.structs.replace(task, state="Running", node=after.node, gpu_groups=after.gpu_groups)
-        case "Pipelined":
-            return msgspec.structs.replace(task, state="Pending", node=None, gpu_groups=())
-        case "Releasing" if not stays_releasing:
+        case "Pipelined" | "Releasing" if not (stays_releasing and after.status == "Releasing"):
             return msgspec.structs.replace(task, state="Pending", node=None, gpu_groups=())
         case _:
             return msgspec.structs.replace(task, state=after.status, node=after.node, gpu_groups=after.gpu_groups)

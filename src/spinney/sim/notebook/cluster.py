@@ -26,7 +26,7 @@ from spinney.api.labels import KAI_QUEUE, POD_CLIQUE, TOPOLOGY_NAME
 from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.quantity import value
 from spinney.api.struct import JSON
-from spinney.cluster.pods import PodKey
+from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.resources import GPU_NAME
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, WAITING
 from spinney.explain.rendering import as_text
@@ -241,21 +241,18 @@ class Cluster:
     @property
     def placements(self) -> Mapping[PodKey, str]:
         """Return the node of every pod that holds one."""
-        pods = self._simulation.inventory.cluster.pods()
-        return {record.key: record.node for record in pods if record.status in ACTIVE_ALLOCATED}
+        return {record.key: record.node for record in self._pods if record.status in ACTIVE_ALLOCATED}
 
     @property
     def pending(self) -> list[PodKey]:
         """Return the pods that wait."""
-        pods = self._simulation.inventory.cluster.pods()
-        return [record.key for record in pods if record.status in WAITING]
+        return [record.key for record in self._pods if record.status in WAITING]
 
     def nodes_of(self, gang: str, namespace: str = "default") -> list[str]:
         """Return the nodes the pods of a gang are on, one entry per pod, in order of name."""
-        pods = self._simulation.inventory.cluster.pods()
         return sorted(
             record.node
-            for record in pods
+            for record in self._pods
             if record.status in ACTIVE_ALLOCATED
             and record.namespace == namespace
             and self._simulation.gang_of(record).name == gang
@@ -267,7 +264,7 @@ class Cluster:
 
     def outcome(self) -> Outcome:
         """Return what has become of every gang so far, as ``spinney simulate`` tells it."""
-        records = [each for each in self._simulation.inventory.cluster.pods() if each.status in ALIVE]
+        records = [each for each in self._pods if each.status in ALIVE]
         waiting: dict[GangKey, list[PodKey]] = {}
         for record in records:
             if record.status in WAITING:
@@ -308,7 +305,7 @@ class Cluster:
 
     def _repr_html_(self) -> str:
         """Return the picture a notebook shows."""
-        records = [record for record in self._simulation.inventory.cluster.pods() if record.status in ALIVE]
+        records = [record for record in self._pods if record.status in ALIVE]
         gangs: dict[str, list[bool]] = {}
         on_node: dict[str, list[str]] = {}
         for record in sorted(records, key=lambda each: each.key):
@@ -337,6 +334,10 @@ class Cluster:
             outcome, released = self._cycle()
             if not outcome.changed and not released:
                 return
+
+    @property
+    def _pods(self) -> Iterable[PodRecord]:
+        return self._simulation.inventory.cluster.pods()
 
     def _note_eviction(self, eviction: Eviction) -> None:
         self._ends.pop(eviction.pod, None)
