@@ -22,7 +22,7 @@ from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.cli.bodies.grouper import configured
 from spinney.cli.installing.dashboard import dashboard, rows
 from spinney.cli.installing.surroundings import alerts
-from spinney.cli.processes import Process, ProcessLease, managed
+from spinney.cli.processes import ProcessLease, managed
 from spinney.coscheduling.process.process import CoschedulerProcess
 from spinney.dashboard.prometheus import QUERIES
 from spinney.grouping.grouper import Grouper
@@ -69,7 +69,7 @@ async def running(client: Client, name: str) -> AsyncIterator[str]:
         await task
 
 
-def _process(name: str, manager: Manager) -> Process:
+def _process(name: str, manager: Manager) -> SchedulerProcess | CoschedulerProcess | Grouper | Operator:
     match name:
         case "scheduler":
             metrics = CycleMetrics(manager.metrics.registry)

@@ -1,10 +1,9 @@
 """Running a process against a cluster: its lease, its metrics, and an end that lets begun work finish."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 import yaml
@@ -20,16 +19,6 @@ from spinney.kube.lease import LeaderElection, LeaseTimes, process_identity
 from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
 from spinney.runtime import settle_garbage_collector
-
-
-class Process(Protocol):
-    """Something that runs until it is asked to stop."""
-
-    async def run(self) -> None:
-        """Run until stopped."""
-
-    def stop(self) -> None:
-        """Ask for a graceful stop."""
 
 
 @dataclass(frozen=True)
@@ -104,12 +93,12 @@ def managed(
     return Manager(client, runtime, election=election, health=health, metrics=metrics, linger_seconds=linger_seconds)
 
 
-async def until_cancelled(process: Process, name: str) -> None:
+async def until_cancelled(run: Coroutine[None, None, None], stop: Callable[[], None]) -> None:
     """Run a process; on cancellation let it finish what it has begun before passing the cancellation on."""
-    running = asyncio.create_task(process.run(), name=name)
+    running = asyncio.create_task(run)
     try:
         await asyncio.shield(running)
     except asyncio.CancelledError:
-        process.stop()
+        stop()
         await running
         raise

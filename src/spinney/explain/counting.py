@@ -120,20 +120,16 @@ def pod_report(
 def _obstacles(
     nodes: NodeNames, refusals: Sequence[Refusal], room: Room | None, pre_filter: str | None, describe: Describe
 ) -> tuple[Obstacle, ...]:
-    if pre_filter is not None:
-        missing = pre_filter.removesuffix(_NOT_FOUND)
-        absent = Obstacle(filter="", text=f"{missing} does not exist", nodes=len(nodes.ordered), node="")
-        return (absent,) if missing != pre_filter else ()
-    return obstacles(nodes, refusals, room, describe) if room is not None else ()
-
-
-def obstacles(nodes: NodeNames, refusals: Sequence[Refusal], room: Room, describe: Describe) -> tuple[Obstacle, ...]:
     """Return an obstacle for each filter that is alone in the way on some node; resources first, then most nodes.
 
     ``refusals`` must come from filters that were all asked about all nodes, or a node may look nearer than it is.
     """
+    if pre_filter is not None:
+        missing = pre_filter.removesuffix(_NOT_FOUND)
+        absent = Obstacle(filter="", text=f"{missing} does not exist", nodes=len(nodes.ordered), node="")
+        return (absent,) if missing != pre_filter else ()
     grouped = [(name, np.logical_or.reduce([r.nodes for r in group])) for name, group in _by_filter(refusals)]
-    if not grouped:
+    if room is None or not grouped:
         return ()
     in_the_way = np.sum([mask for _, mask in grouped], axis=0)
     unresolvable = np.logical_or.reduce([r.unresolvable & r.nodes for r in refusals if r.filter == RESOURCES_FILTER])

@@ -8,8 +8,7 @@ import msgspec
 from spinney.api.struct import JSON
 from spinney.sim.cases.comparing import JobOutcome, SessionOutcome, TaskOutcome
 from spinney.sim.cases.format import Case
-from spinney.sim.cases.reporting import as_json
-from spinney.sim.cases.running import CaseReport, run_case, settled
+from spinney.sim.cases.running import CaseReport, as_json, run_case, settled
 from tests.sim.cases.builders import a_case, a_job, a_task, an_expectation
 
 STARTED = JobOutcome(started_seconds_ago=60)

@@ -11,8 +11,7 @@ from spinney.cli.terminal.console import ReadableConsole
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo, progress
 from spinney.sim.cases.reading import InvalidCase, read_cases
-from spinney.sim.cases.reporting import as_json, print_reports, unreadable_as_json
-from spinney.sim.cases.running import CaseReport, run_case
+from spinney.sim.cases.running import CaseReport, as_json, print_reports, run_case, unreadable_as_json
 from spinney.sim.cases.scheduling import SessionScheduler, UnknownProfile
 from spinney.sim.grouping_cases import reading as grouping_reading
 from spinney.sim.grouping_cases import running as grouping_running

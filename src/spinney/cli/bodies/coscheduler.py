@@ -44,7 +44,7 @@ def coscheduler(
         scheduler = CoschedulerProcess(
             manager.client, configuration, manager=manager, registry=registry, with_controller=controller
         )
-        await until_cancelled(scheduler, COMPONENT)
+        await until_cancelled(scheduler.run(), scheduler.stop)
 
     run_process(process, COMPONENT, run, InvalidConfiguration)
 

@@ -48,7 +48,7 @@ def grouper(*, config: Path | None, check_only: bool, rights: bool, process: Pro
     async def run(manager: Manager) -> None:
         running = Grouper(manager.client, configuration, manager=manager)
         await _tell_at_creation(running, manager, configuration.written)
-        await until_cancelled(running, COMPONENT)
+        await until_cancelled(running.run(), running.stop)
 
     run_process(process, COMPONENT, run, InitializationFailed)
 

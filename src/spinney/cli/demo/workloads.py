@@ -13,25 +13,18 @@ def inference(name: str, scheduler: str) -> JSON:
     def clique(role: str, *, replicas: int, gpus: int) -> JSON:
         return _clique(role, replicas=replicas, gpus=gpus, scheduler=scheduler, queue=SERVING)
 
-    return {
-        "metadata": {"name": name, "labels": {KAI_QUEUE: SERVING}},
-        "spec": {
-            "replicas": 1,
-            "template": {
-                "podCliqueScalingGroups": [
-                    _group("prefill", ["pleader", "pworker"], replicas=2),
-                    _group("decode", ["dleader", "dworker"], replicas=1),
-                ],
-                "cliques": [
-                    clique("router", replicas=2, gpus=0),
-                    clique("pleader", replicas=1, gpus=4),
-                    clique("pworker", replicas=2, gpus=4),
-                    clique("dleader", replicas=1, gpus=8),
-                    clique("dworker", replicas=1, gpus=8),
-                ],
-            },
-        },
-    }
+    groups = [
+        _group("prefill", ["pleader", "pworker"], replicas=2),
+        _group("decode", ["dleader", "dworker"], replicas=1),
+    ]
+    cliques = [
+        clique("router", replicas=2, gpus=0),
+        clique("pleader", replicas=1, gpus=4),
+        clique("pworker", replicas=2, gpus=4),
+        clique("dleader", replicas=1, gpus=8),
+        clique("dworker", replicas=1, gpus=8),
+    ]
+    return _set(name, SERVING, {"podCliqueScalingGroups": groups, "cliques": cliques})
 
 
 INFERENCE_PODS = 2 + 2 * 3 + 2
@@ -39,15 +32,14 @@ INFERENCE_PODS = 2 + 2 * 3 + 2
 
 def training(name: str = "train", *, workers: int, within: str) -> JSON:
     """Return a job of whole-node workers that must lie in one domain of a level: rack or block."""
+    cliques = [_clique("worker", replicas=workers, gpus=8, scheduler="spinney-scheduler", queue=TRAINING)]
+    return _set(name, TRAINING, {"topologyConstraint": _within(within), "cliques": cliques})
+
+
+def _set(name: str, queue: str, template: JSON) -> JSON:
     return {
-        "metadata": {"name": name, "labels": {KAI_QUEUE: TRAINING}},
-        "spec": {
-            "replicas": 1,
-            "template": {
-                "topologyConstraint": _within(within),
-                "cliques": [_clique("worker", replicas=workers, gpus=8, scheduler="spinney-scheduler", queue=TRAINING)],
-            },
-        },
+        "metadata": {"name": name, "labels": {KAI_QUEUE: queue}},
+        "spec": {"replicas": 1, "template": template},
     }
 
 

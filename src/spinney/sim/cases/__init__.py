@@ -2,6 +2,6 @@
 
 A case describes nodes, queues and jobs, which actions run for how many rounds, and what must have happened afterwards.
 :mod:`.reading` turns files into :mod:`.format` structs, :mod:`.objects` a case into what a scheduler watches,
-:mod:`.running` runs its sessions and folds each one's outcome into the next, :mod:`.comparing` finds the differences,
-and :mod:`.reporting` prints them.
+:mod:`.running` runs its sessions, folds each one's outcome into the next and prints the differences that
+:mod:`.comparing` finds.
 """

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from spinney.api.struct import JSON
 from spinney.explain.amounts import counted
-from spinney.sim.cases.reporting import summary, verdict_table
+from spinney.sim.cases.running import summary, verdict_table
 from spinney.sim.grouping_cases.answering import Unanswerable, answer
 from spinney.sim.grouping_cases.comparing import CaseDifference, differences
 from spinney.sim.grouping_cases.deviations import Reason, inapplicable, on_purpose
