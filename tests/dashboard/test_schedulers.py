@@ -8,8 +8,7 @@ import pytest
 from aiohttp import web
 
 from spinney.api.struct import encode
-from spinney.dashboard.history import Sample
-from spinney.dashboard.prometheus import Prometheus, PrometheusUnreadable
+from spinney.dashboard.history import Prometheus, PrometheusUnreadable, Sample
 from spinney.dashboard.schedulers import RemoteScheduler, cycles_of
 from spinney.scheduler.process.cycle_log import CycleRecord, GangDecision
 

@@ -24,7 +24,7 @@ from spinney.cli.installing.dashboard import dashboard, rows
 from spinney.cli.installing.surroundings import alerts
 from spinney.cli.processes import ProcessLease, managed
 from spinney.coscheduling.process.process import CoschedulerProcess
-from spinney.dashboard.prometheus import QUERIES
+from spinney.dashboard.history import QUERIES
 from spinney.grouping.grouper import Grouper
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds

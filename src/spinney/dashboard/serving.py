@@ -22,7 +22,7 @@ from spinney.dashboard.access import Access, NotAllowed
 from spinney.dashboard.advising import Adviser, NoAnswer
 from spinney.dashboard.feed import framed
 from spinney.dashboard.gang_page import gang_page, objects_text
-from spinney.dashboard.prometheus import LONGEST_HOURS, Prometheus, PrometheusUnreadable
+from spinney.dashboard.history import LONGEST_HOURS, Prometheus, PrometheusUnreadable
 from spinney.dashboard.schedulers import SchedulerAddress, cycles_of
 from spinney.dashboard.view import View
 from spinney.dashboard.viewers import Viewers

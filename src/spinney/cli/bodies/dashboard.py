@@ -16,7 +16,7 @@ from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo
 from spinney.dashboard.access import Access, Connect, Mode, RefusedExposure, is_loopback
 from spinney.dashboard.advising import Adviser
-from spinney.dashboard.prometheus import Prometheus
+from spinney.dashboard.history import Prometheus
 from spinney.dashboard.schedulers import RemoteScheduler
 from spinney.dashboard.serving import Dashboard, DashboardMetrics
 from spinney.dashboard.viewers import Viewers

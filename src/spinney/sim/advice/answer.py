@@ -16,6 +16,14 @@ from spinney.sim.remedies.change import Remedy
 STARTS_ANYWAY: Final = "it starts without a change, once the schedulers have done what they are about to do"
 WORST_FIRST: Final = ("pending", "gated", "placeable", "terminating", "starting", "running", "ended", "empty")
 """States, those first that matter most to the person who asks."""
+_STATES: Final = {
+    PodStatus.PENDING: "pending",
+    PodStatus.GATED: "gated",
+    PodStatus.BINDING: "starting",
+    PodStatus.BOUND: "starting",
+    PodStatus.RUNNING: "running",
+    **dict.fromkeys(TERMINAL, "ended"),
+}
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -49,16 +57,7 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 def state_of(record: PodRecord) -> str:
     """Return the state of a pod, in a word."""
-    status = record.status
-    if status is PodStatus.PENDING:
-        return "pending"
-    if status is PodStatus.GATED:
-        return "gated"
-    if status in TERMINAL:
-        return "ended"
-    if status is PodStatus.RUNNING:
-        return "running"
-    return "starting" if status in (PodStatus.BOUND, PodStatus.BINDING) else "terminating"
+    return _STATES.get(record.status, "terminating")
 
 
 def census(by_state: Mapping[str, Sequence[PodRecord]]) -> str:

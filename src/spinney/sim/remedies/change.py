@@ -1,10 +1,11 @@
-"""A change that a user could make to a cluster, what it costs, and a set of them that is enough.
+"""A change that a user could make to a cluster, in many strengths, what it costs, and a set of them that is enough.
 
 To end a workload for good, pods that a controller would make again are ended with what they are made from.
 """
 
-from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from spinney.api.core import Pod
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
@@ -12,6 +13,7 @@ from spinney.api.labels import PART_OF
 from spinney.api.merge_patch import merge_patch
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, to_json
+from spinney.gangs.tree import GangKey
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, differing
 
 
@@ -107,6 +109,68 @@ def _patch(resource: Resource, name: tuple[str | None, str], **what: Any) -> Pat
 
 
 _TEMPLATE_HASH: Final = "pod-template-hash"
+
+
+T = TypeVar("T")
+Chosen = tuple[int, ...]
+"""Which elements of a lever are taken, by position."""
+SHOWN: Final = 4
+"""How many elements are named; the others are counted."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lever(Generic[T]):
+    """Elements that can be changed, and what comes of it when some of them are picked.
+
+    ``ordered`` levers are taken from the first on (three more nodes, a limit two higher); of the others any set may be
+    taken. The cheapest elements come first.
+    """
+
+    name: str
+    elements: Sequence[T]
+    apply: Callable[[ClusterSnapshot, Sequence[T]], ClusterSnapshot]
+    """Return the cluster with the picked elements changed."""
+    text: Callable[[Sequence[T]], str]
+    """Return what to do, as an imperative."""
+    command: Callable[[Sequence[T]], str] = lambda _: ""
+    """Return the command that does it, where there is one."""
+    price: Callable[[Sequence[T]], RemedyPrice] = lambda _: RemedyPrice()
+    restarts: Callable[[Sequence[T]], Collection[GangKey]] = lambda _: ()
+    """Return the other gangs that give up their nodes and have to find new ones: all of their pods."""
+    ordered: bool = False
+    likely: int | None = None
+    """How many elements are probably enough, by arithmetic; the search begins there and does not rely on it."""
+    waits: bool = False
+    """Time makes the change, and nobody has to."""
+    refine: "Callable[[Sequence[T]], list[Lever[T]]] | None" = None
+    """Return a lever for each picked element over how much it is changed, where that can be less than all."""
+
+    @property
+    def everything(self) -> Chosen:
+        return tuple(range(len(self.elements)))
+
+    @property
+    def guess(self) -> Chosen | None:
+        """Return the elements that are probably enough; ``None`` without an idea, or if it is all of them."""
+        return tuple(range(self.likely)) if self.likely is not None and 0 < self.likely < len(self.elements) else None
+
+
+class Pull(NamedTuple):
+    """A lever, and how far it is pulled."""
+
+    lever: Lever[Any]
+    chosen: Chosen
+
+    @property
+    def picked(self) -> list[Any]:
+        """Return the elements that are changed."""
+        return [self.lever.elements[each] for each in self.chosen]
+
+    @property
+    def step(self) -> RemedyStep:
+        """Return what to do, with the command that does it where there is one."""
+        lever, picked = self.lever, self.picked
+        return RemedyStep(lever=lever.name, text=lever.text(picked), command=lever.command(picked))
 
 
 class Maker(NamedTuple):

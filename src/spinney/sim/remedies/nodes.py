@@ -12,8 +12,7 @@ from spinney.api.quantity import value
 from spinney.cluster.requests import requested
 from spinney.cluster.resources import GPU_NAME
 from spinney.explain.amounts import counted, first_few
-from spinney.sim.remedies.change import RemedyPrice
-from spinney.sim.remedies.lever import SHOWN, Lever
+from spinney.sim.remedies.change import SHOWN, Lever, RemedyPrice
 from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.remedies.situation import OF_THE_NODE, Situation, is_ready, taint_word, with_spec
 from spinney.sim.snapshots.snapshot import ClusterSnapshot

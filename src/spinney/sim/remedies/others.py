@@ -14,8 +14,7 @@ from spinney.explain.amounts import counted, first_few
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.plugins.backfill.run_times import stated_by
-from spinney.sim.remedies.change import Maker, RemedyPrice, maker_of, makers_of
-from spinney.sim.remedies.lever import SHOWN, Lever
+from spinney.sim.remedies.change import SHOWN, Lever, Maker, RemedyPrice, maker_of, makers_of
 from spinney.sim.remedies.situation import Situation
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity
 from spinney.sim.whatif.simulation import made_anew

@@ -22,7 +22,7 @@ from spinney.explain.amounts import counted, listed
 from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.gangs.sources.volcano import SOURCE as VOLCANO
 from spinney.gangs.tree import GangKey
-from spinney.sim.remedies.lever import Lever
+from spinney.sim.remedies.change import Lever
 from spinney.sim.remedies.situation import Situation, with_spec
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 

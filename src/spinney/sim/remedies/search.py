@@ -11,8 +11,7 @@ from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.sim.remedies.at_sources import at_sources, with_commands
-from spinney.sim.remedies.change import Remedy, RemedyPrice
-from spinney.sim.remedies.lever import Chosen, Lever, Pull
+from spinney.sim.remedies.change import Chosen, Lever, Pull, Remedy, RemedyPrice
 from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.remedies.nodes import added_node_levers, node_levers
 from spinney.sim.remedies.others import end_lever, move_lever, wait_lever

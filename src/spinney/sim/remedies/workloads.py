@@ -13,7 +13,7 @@ from spinney.api.kai import PREEMPTIBLE
 from spinney.api.podgang import PodGang
 from spinney.explain.amounts import listed
 from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL
-from spinney.sim.remedies.lever import Lever
+from spinney.sim.remedies.change import Lever
 from spinney.sim.remedies.situation import Situation, taint_word, with_spec
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
