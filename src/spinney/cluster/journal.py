@@ -51,12 +51,9 @@ class RowJournal:
             (entry,) = entries
             return np.array([entry], dtype=np.intp) if isinstance(entry, int) else entry
         try:
-            found = np.array(list({*entries}), dtype=np.intp)  # a list of rows cannot be in a set
+            return np.array(sorted({*entries}), dtype=np.intp)  # several rows cannot be in a set
         except TypeError:
             pass
-        else:
-            found.sort()
-            return found
         single = [entry for entry in entries if isinstance(entry, int)]
         several = [entry for entry in entries if not isinstance(entry, int)]
         return distinct(np.concatenate([np.array(single, dtype=np.intp), *several]))

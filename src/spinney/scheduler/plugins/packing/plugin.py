@@ -11,7 +11,7 @@ filling one after the other packs better than going by the last thousandth. Pods
 fill the fullest first.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from operator import sub
 from types import MappingProxyType
@@ -21,11 +21,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from spinney.cluster.classes import DeviceShare, RequestClass
+from spinney.cluster.classes import RequestClass
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.journal import Rows, distinct
-from spinney.cluster.resources import CPU, GPU, Vector
-from spinney.cluster.table import Mask
+from spinney.cluster.resources import CPU, GPU
+from spinney.cluster.sharing import Parts
 from spinney.scheduler import scores
 from spinney.scheduler.framework.arguments import read_arguments
 from spinney.scheduler.framework.events import BatchEvent, EventHandler
@@ -166,19 +166,25 @@ class Packing(Plugin):
         """Judge by the device of each node that loses least."""
         share = task.request.share
         assert share is not None, "only pods that share a device are asked about"
-        rows = nodes.rows
-        free = self._free_at(rows)
-        spaces = self._nodes.ledger.shared.kept_later(rows)
-        lost: Amounts = np.empty(len(rows))
-        for size, here in _sizes(share, self._table.gpu_memory[rows]):
-            parts = min(size, DEVICE)  # a share of more than a device fits nowhere, whatever it scores
-            losses = self._losses_of(parts)
-            whole = np.where(free[_WHOLE, here] > 0, losses[DEVICE] + _OPENING, np.inf)
-            best = np.minimum.reduce(losses.take(spaces[:, here], mode="clip"), initial=np.inf)
-            best = np.minimum(best, whole)
-            best[best == np.inf] = 1.0
-            lost[here] = _SPACE * best + _FREE_GPU * (free[_GPUS, here] - parts * share.devices / DEVICE)
+        free, spaces = self._free_at(nodes.rows), self._nodes.ledger.shared.kept_later(nodes.rows)
+        if share.parts:
+            return self._score(self._lost_to(share.parts, share.devices, free, spaces))
+        lost: Amounts = np.empty(len(nodes))
+        sizes = share.parts_on_each(self._table.gpu_memory[nodes.rows])
+        for size in distinct(sizes).tolist():
+            here = sizes == size
+            lost[here] = self._lost_to(size, share.devices, free[:, here], spaces[:, here])
         return self._score(lost)
+
+    def _lost_to(self, size: int, devices: int, free: Columns, spaces: Parts) -> Amounts:
+        """Return what nodes lose by ``size`` parts of so many devices; ``spaces`` is what is free of shared ones."""
+        parts = min(size, DEVICE)  # a share of more than a device fits nowhere, whatever it scores
+        losses = self._losses_of(parts)
+        whole = np.where(free[_WHOLE] > 0, losses[DEVICE] + _OPENING, np.inf)
+        best = np.minimum(np.minimum.reduce(losses.take(spaces, mode="clip"), initial=np.inf), whole)
+        best[best == np.inf] = 1.0
+        found: Amounts = _SPACE * best + _FREE_GPU * (free[_GPUS] - parts * devices / DEVICE)
+        return found
 
     def _stranding(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         request, free, workload = task.request, self._free_at(nodes.rows), self._known.workload
@@ -305,16 +311,6 @@ class Packing(Plugin):
         found: Scores = np.rint(lost / _EQUAL)
         found *= -self._scale * _EQUAL
         return found
-
-
-def _sizes(share: DeviceShare, device_memory: Vector) -> Iterator[tuple[int, Mask | slice]]:
-    """Yield how many parts of a device a share is, and the nodes on which it is so many."""
-    if share.parts:
-        yield share.parts, slice(None)
-        return
-    sizes = share.parts_on_each(device_memory)
-    for size in distinct(sizes).tolist():
-        yield size, sizes == size
 
 
 def _shares_device(request: RequestClass) -> bool:
