@@ -74,8 +74,8 @@ class ApiServer:
             registry=registry,
             fields=field_table(self.options.kubernetes_version),
             admission=AdmissionChain(
-                runtime,
-                store,
+                runtime=runtime,
+                store=store,
                 policies=AdmissionPolicies(store, registry),
                 webhooks=self._webhooks,
                 authorizer=authorizer,

@@ -24,7 +24,7 @@ from spinney.api.grove import (
 from spinney.api.labels import MNNVL_GROUP
 from spinney.api.names import dns_label_faults
 from spinney.api.schema.validate_carried import carried_warnings, validate_carried
-from spinney.api.schema.validate_cliques import MAX_INT32, validate_cliques
+from spinney.api.schema.validate_cliques import MAX_INT32, validate_cliques, validate_scaling_groups
 from spinney.api.schema.validate_generated_names import (
     validate_generated_names,
     validate_name_budget,
@@ -33,7 +33,6 @@ from spinney.api.schema.validate_generated_names import (
 from spinney.api.schema.validate_metadata import validate_metadata
 from spinney.api.schema.validate_pod_spec import pod_spec_warnings, scheduler_name
 from spinney.api.schema.validate_resource_sharing import validate_resource_sharing
-from spinney.api.schema.validate_scaling_groups import validate_scaling_groups
 from spinney.api.schema.validate_size import DEFAULT_LIMITS, SizeLimits, validate_size
 from spinney.api.schema.validate_topology import (
     constraints,

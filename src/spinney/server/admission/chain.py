@@ -1,6 +1,7 @@
 """The order of admission: built-in mutation, mutating webhooks, plugins, validation, policies, validating webhooks."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from spinney.runtime import Runtime
@@ -29,26 +30,17 @@ class MutatingPlugin(Protocol):
         ...
 
 
+@dataclass(kw_only=True)
 class AdmissionChain:
     """Admits or refuses writes. Mutable: plugins may be added."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        store: Store,
-        *,
-        policies: AdmissionPolicies,
-        webhooks: Webhooks,
-        authorizer: Authorizer,
-        book: Book,
-    ) -> None:
-        self._runtime = runtime
-        self._store = store
-        self._policies = policies
-        self._webhooks = webhooks
-        self._authorizer = authorizer
-        self._book = book
-        self.plugins: list[MutatingPlugin] = []
+    runtime: Runtime
+    store: Store
+    policies: AdmissionPolicies
+    webhooks: Webhooks
+    authorizer: Authorizer
+    book: Book
+    plugins: list[MutatingPlugin] = field(default_factory=list)
 
     async def admit(self, attributes: Attributes, validate: Callable[[Attributes], None]) -> None:
         """Take a create or update through all of it; ``validate`` raises for an object that breaks its kind's rules.
@@ -56,29 +48,29 @@ class AdmissionChain:
         What is charged to a quota is charged last, right before the write.
         """
         self._mutate(attributes)
-        await self._webhooks.mutate(attributes)
+        await self.webhooks.mutate(attributes)
         for plugin in self.plugins:
             await plugin.admit(attributes)
         validate(attributes)
-        give_addresses(self._store, self._runtime.random, attributes)
-        if isinstance(self._authorizer, Rbac):
-            check_escalation(self._authorizer, attributes)
-        check_limits(self._store, attributes)
-        self._policies.check(attributes)
-        await self._webhooks.validate(attributes)
-        check_quotas(self._store, self._book, attributes)
+        give_addresses(self.store, self.runtime.random, attributes)
+        if isinstance(self.authorizer, Rbac):
+            check_escalation(self.authorizer, attributes)
+        check_limits(self.store, attributes)
+        self.policies.check(attributes)
+        await self.webhooks.validate(attributes)
+        check_quotas(self.store, self.book, attributes)
 
     async def admit_deletion(self, attributes: Attributes) -> None:
         """Take a deletion through what may refuse it."""
         self._mutate(attributes)
-        self._policies.check(attributes)
-        await self._webhooks.mutate(attributes)
-        await self._webhooks.validate(attributes)
+        self.policies.check(attributes)
+        await self.webhooks.mutate(attributes)
+        await self.webhooks.validate(attributes)
 
     def _mutate(self, attributes: Attributes) -> None:
-        check_namespace(self._store, attributes)
-        fill_limits(self._store, attributes)
-        run_as_account(self._store, self._runtime.random, attributes)
-        resolve_priority(self._store, attributes)
+        check_namespace(self.store, attributes)
+        fill_limits(self.store, attributes)
+        run_as_account(self.store, self.runtime.random, attributes)
+        resolve_priority(self.store, attributes)
         add_default_tolerations(attributes)
         protect(attributes)

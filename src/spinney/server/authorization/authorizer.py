@@ -68,14 +68,6 @@ class Grant(Struct, frozen=True, kw_only=True):
     role_ref: RoleRef
 
 
-@dataclass(frozen=True, slots=True)
-class _Grant:
-    """One rule that a user has, and through what."""
-
-    rule: PolicyRule
-    through: str
-
-
 class Rbac:
     """Roles and their bindings, as the store has them; keeps what it has decoded until one of them changes."""
 
@@ -92,9 +84,9 @@ class Rbac:
         if MASTERS in wanted.user.groups:
             return Decision(allowed=True)
         missing: list[str] = []
-        for grant in self._grants(wanted.user, wanted.namespace, missing):
-            if allows(grant.rule, wanted):
-                return Decision(allowed=True, reason=f"RBAC: allowed by {grant.through}")
+        for rule, through in self._grants(wanted.user, wanted.namespace, missing):
+            if allows(rule, wanted):
+                return Decision(allowed=True, reason=f"RBAC: allowed by {through}")
         if not missing:
             return Decision(allowed=False)
         told = missing[0] if len(missing) == 1 else f"[{', '.join(missing)}]"
@@ -103,7 +95,7 @@ class Rbac:
     def rules(self, user: User, namespace: str) -> tuple[list[PolicyRule], list[str]]:
         """Return the rules of every role that is bound to a user here."""
         missing: list[str] = []
-        return [grant.rule for grant in self._grants(user, namespace, missing)], missing
+        return [rule for rule, _ in self._grants(user, namespace, missing)], missing
 
     def rules_of(self, reference: RoleRef, namespace: str) -> tuple[PolicyRule, ...]:
         """Return the rules of a role that a binding names; raise a 404 if there is none."""
@@ -117,7 +109,8 @@ class Rbac:
             raise not_found(replace(resource, plural=resource.kind.lower()), reference.name)
         return rules
 
-    def _grants(self, user: User, namespace: str, missing: list[str]) -> Iterator[_Grant]:
+    def _grants(self, user: User, namespace: str, missing: list[str]) -> Iterator[tuple[PolicyRule, str]]:
+        """Yield each rule that a user has, and through what; note the roles that are missing."""
         for scope in ("", namespace) if namespace else ("",):
             for name, binding in self._bindings_in(scope):
                 subject = next((each for each in binding.subjects or () if _is(each, user, scope)), None)
@@ -131,8 +124,8 @@ class Rbac:
                 kind = ROLE_BINDING.kind if scope else CLUSTER_ROLE_BINDING.kind
                 shown = f"{name}/{scope}" if scope else name
                 role, whom = binding.role_ref, f'{subject.kind} "{_shown(subject)}"'
-                for rule in rules:
-                    yield _Grant(rule, f'{kind} "{shown}" of {role.kind} "{role.name}" to {whom}')
+                through = f'{kind} "{shown}" of {role.kind} "{role.name}" to {whom}'
+                yield from ((rule, through) for rule in rules)
 
     def _bindings_in(self, namespace: str) -> list[tuple[str, Grant]]:
         found = self._bindings.get(namespace)
