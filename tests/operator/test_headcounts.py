@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.api import labels as marks
-from spinney.api.core import ContainerStatus, Pod, PodCondition, PodSchedulingGate, PodSpec, PodStatus
-from spinney.api.meta import Metadata, OwnerReference
+from spinney.api.core import ContainerStatus, Pod, PodSchedulingGate, PodSpec, PodStatus
+from spinney.api.meta import Condition, Metadata, OwnerReference
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key
 from spinney.operator.headcounts import Headcount, Headcounts
@@ -26,9 +26,7 @@ def pods(draw: st.DrawFn, name: str) -> Pod:
         else ()
     )
     conditions = tuple(
-        PodCondition(type=kind, status="True")
-        for flag, kind in (("s", "PodScheduled"), ("r", "Ready"))
-        if flag in flags
+        Condition(type=kind, status="True") for flag, kind in (("s", "PodScheduled"), ("r", "Ready")) if flag in flags
     )
     return Pod(
         metadata=Metadata(

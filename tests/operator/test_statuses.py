@@ -14,14 +14,13 @@ from spinney.api.core import (
     ContainerStateTerminated,
     ContainerStatus,
     Pod,
-    PodCondition,
     PodSchedulingGate,
     PodSpec,
     PodStatus,
 )
 from spinney.api.grove import PodClique, PodCliqueSpec
 from spinney.api.grove_status import PodCliqueUpdateProgress
-from spinney.api.meta import Metadata, ObjectMeta
+from spinney.api.meta import Condition, Metadata, ObjectMeta
 from spinney.operator.headcounts import Headcount
 from spinney.operator.pod_states import DuplicateIndex, PodState, deletion_order, free_indexes, state
 from spinney.operator.status.podclique import (
@@ -49,8 +48,8 @@ def a_pod(
 ) -> Pod:
     """Return a pod of the clique ``c``."""
     ended = ContainerState(terminated=ContainerStateTerminated(exit_code=1)) if failed else ContainerState()
-    conditions = [PodCondition(type="PodScheduled", status="True")] if scheduled else []
-    conditions += [PodCondition(type="Ready", status="True")] if ready else []
+    conditions = [Condition(type="PodScheduled", status="True")] if scheduled else []
+    conditions += [Condition(type="Ready", status="True")] if ready else []
     return Pod(
         metadata=Metadata(
             name=f"c-{index}-{template}",

@@ -17,7 +17,8 @@ from spinney.api.affinity import (
     Toleration,
     TopologySpreadConstraint,
 )
-from spinney.api.meta import ConditionStatus, Metadata
+from spinney.api.conditions import find_condition, is_true
+from spinney.api.meta import Condition, ConditionStatus, Metadata
 from spinney.api.quantity import RawQuantity
 from spinney.api.resource import Resource
 from spinney.api.struct import Struct, constant
@@ -153,17 +154,6 @@ class PodSpec(Struct, frozen=True, kw_only=True):
     active_deadline_seconds: int | None = None
 
 
-class PodCondition(Struct, frozen=True, kw_only=True):
-    """One aspect of a pod's state."""
-
-    type: str
-    status: ConditionStatus
-    reason: str = ""
-    message: str = ""
-    last_transition_time: datetime | None = None
-    observed_generation: int | None = None
-
-
 class ContainerStateTerminated(Struct, frozen=True, kw_only=True):
     """How a container ended."""
 
@@ -217,7 +207,7 @@ class PodStatus(Struct, frozen=True, kw_only=True):
 
     phase: str = ""
     reason: str = ""
-    conditions: tuple[PodCondition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     nominated_node_name: str = ""
     start_time: datetime | None = None
     container_statuses: tuple[ContainerStatus, ...] = ()
@@ -245,14 +235,13 @@ class Pod(Struct, frozen=True, kw_only=True):
         """Tell whether a scheduling gate holds the pod back."""
         return bool(self.spec.scheduling_gates)
 
-    def condition(self, kind: str) -> PodCondition | None:
+    def condition(self, kind: str) -> Condition | None:
         """Return the condition of type ``kind``, if present."""
-        return next((condition for condition in self.status.conditions if condition.type == kind), None)
+        return find_condition(self.status.conditions, kind)
 
     def is_true(self, kind: str) -> bool:
         """Tell whether the condition of type ``kind`` is present and True."""
-        condition = self.condition(kind)
-        return condition is not None and condition.status == "True"
+        return is_true(self.status.conditions, kind)
 
 
 class NodeSpec(Struct, frozen=True, kw_only=True):

@@ -149,25 +149,18 @@ def node_status(node: SimulatedNode, *, now: datetime) -> JSON:
 
 def node_conditions(node: SimulatedNode, *, now: datetime) -> list[JSON]:
     """Return the conditions of the Node object; its health is in Ready, and there is never any pressure."""
-    since, beat = timestamp(node.since or now), timestamp(now)
+    times = {"lastHeartbeatTime": timestamp(now), "lastTransitionTime": timestamp(node.since or now)}
     reason, message = _READY_REASONS[node.health]
-    ready = {
-        "type": "Ready",
-        "status": node.health.value,
-        "reason": reason,
-        "message": message,
-        "lastHeartbeatTime": beat,
-        "lastTransitionTime": since,
-    }
+    ready = {"type": "Ready", "status": node.health.value, "reason": reason, "message": message, **times}
     silent = node.health is Health.UNREACHABLE
+    status = "Unknown" if silent else "False"
     pressures = [
         {
             "type": kind,
-            "status": "Unknown" if silent else "False",
+            "status": status,
             "reason": "NodeStatusUnknown" if silent else f"KubeletHas{enough}",
             "message": "",
-            "lastHeartbeatTime": beat,
-            "lastTransitionTime": since,
+            **times,
         }
         for kind, enough in _PRESSURES
     ]

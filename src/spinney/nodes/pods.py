@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 import msgspec
 
 from spinney.api.affinity import Affinity, Taint, Toleration
-from spinney.api.core import ContainerStatus, PodCondition, ResourceRequirements
-from spinney.api.meta import OwnerReference
+from spinney.api.core import ContainerStatus, ResourceRequirements
+from spinney.api.meta import Condition, OwnerReference
 from spinney.api.pod_requests import Amounts, amounts_of, peak_of_containers, total_of
 from spinney.api.quantity import RawQuantity
 from spinney.api.struct import Struct
@@ -78,7 +78,7 @@ class BoundPodStatus(Struct, frozen=True, kw_only=True):
     phase: str = "Pending"
     start_time: datetime | None = None
     pod_ip: str = msgspec.field(default="", name="podIP")
-    conditions: tuple[PodCondition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
 

@@ -15,9 +15,10 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from spinney.api.core import NODE, POD, Pod, PodCondition
+from spinney.api.core import NODE, POD, Pod
 from spinney.api.labels import BASE_POD_GANG, POD_CLIQUE, POD_GANG_GATE
 from spinney.api.labels import POD_GANG as GANG_LABEL
+from spinney.api.meta import Condition
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.resource_claims import RESOURCE_CLAIM
@@ -44,7 +45,7 @@ MAX_CYCLES: Final = 20
 _INVENTORIED: Final = frozenset({NODE, POD, *OPTIONAL_KINDS})
 """The kinds that schedulers get through the inventory."""
 
-_READY: Final = (PodCondition(type="Ready", status="True"),)
+_READY: Final = (Condition(type="Ready", status="True"),)
 """What a pod that runs says of itself; in a simulation pods run as soon as they are bound."""
 
 T = TypeVar("T")
