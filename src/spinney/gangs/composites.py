@@ -63,7 +63,7 @@ class NativeGroups:
             self._join(key, parent, is_composite=False)
             self._groups.remove(GangKey(native.SOURCE, *key))  # it is no gang of its own
         else:
-            self._groups.define(native.key_of(group), group, lambda context: native.gang(group, context))
+            self._groups.define(GangKey(native.SOURCE, *key), group, lambda context: native.gang(group, context))
 
     def put_composite(self, key: Key, composite: Composite | None) -> None:
         """Take in a composite, ``None`` if it is gone."""

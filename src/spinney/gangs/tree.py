@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from spinney.api.meta import Metadata
+
 DEFAULT_POD_SET: Final = "default"
 NON_PREEMPTIBLE_PRIORITY: Final = 100
 """From this priority on a gang that does not say so itself is not preemptible."""
@@ -91,6 +93,11 @@ class GangKey(NamedTuple):
     source: str
     namespace: str
     name: str
+
+    @classmethod
+    def of(cls, source: str, metadata: Metadata) -> "GangKey":
+        """Return what identifies the gang of an object of a source."""
+        return cls(source, metadata.namespace or "", metadata.name)
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"

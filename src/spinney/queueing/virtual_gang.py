@@ -38,7 +38,7 @@ class VirtualGang:
     @property
     def key(self) -> GangKey:
         """Return what the scheduler calls the gang."""
-        return podgang.key_of(self.gang)
+        return GangKey.of(podgang.SOURCE, self.gang.metadata)
 
     @property
     def expected(self) -> tuple[str, str]:

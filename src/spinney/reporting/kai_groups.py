@@ -54,7 +54,7 @@ class KaiGroupStatus(StatusKind[kai.PodGroup]):
                 self._marks.setdefault(Key(gang.namespace, gang.name), {})[annotation] = timestamp(moment)
 
     def gang_of(self, found: kai.PodGroup) -> GangKey:
-        return source.key_of(found)
+        return GangKey.of(source.SOURCE, found.metadata)
 
     def patch(self, found: kai.PodGroup, standing: GangStanding, runtime: Runtime) -> JSON | None:
         """Return what is to be written: annotations, status, or both."""

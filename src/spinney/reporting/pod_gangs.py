@@ -55,7 +55,7 @@ class PodGangStatusKind(StatusKind[PodGang]):
             self._disruptions[gang] = message
 
     def gang_of(self, found: PodGang) -> GangKey:
-        return podgang.key_of(found)
+        return GangKey.of(podgang.SOURCE, found.metadata)
 
     def patch(self, found: PodGang, standing: GangStanding, runtime: Runtime) -> JSON | None:
         """Return the status, unless the gang is another scheduler's."""

@@ -66,7 +66,7 @@ class ScheduledCondition(StatusKind[Any]):
         )
 
     def gang_of(self, found: Any) -> GangKey:
-        return GangKey(self._kind.source, found.metadata.namespace or "", found.metadata.name)
+        return GangKey.of(self._kind.source, found.metadata)
 
     def keys(self, gang: GangKey, standings: Standings) -> list[Key]:
         """Return the group of a gang, or those of the parts of a composite."""

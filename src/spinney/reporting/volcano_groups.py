@@ -46,7 +46,7 @@ class VolcanoGroupStatus(StatusKind[PodGroup]):
 
     def gang_of(self, found: PodGroup) -> GangKey:
         """Return whose pods it has: of a group that an operator made for a PodGang, that gang's."""
-        key, maker = volcano.key_of(found), found.metadata.controller
+        key, maker = GangKey.of(volcano.SOURCE, found.metadata), found.metadata.controller
         if maker is not None and maker.kind == POD_GANG.kind:
             return GangKey(podgang.SOURCE, key.namespace, maker.name)
         return key

@@ -80,7 +80,7 @@ def simulate(
     runtime = Runtime.system()
     cluster = _with_workload(taken, files, here, runtime)
     workloads = {
-        podgang.key_of(gang): made
+        GangKey.of(podgang.SOURCE, gang.metadata): made
         for gang in cluster.of(POD_GANG, PodGang)
         if (made := podgang.workload(gang)) is not None
     }

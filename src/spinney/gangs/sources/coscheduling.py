@@ -17,12 +17,7 @@ def membership(record: PodRecord) -> tuple[GangKey, str] | None:
     return (GangKey(SOURCE, record.namespace, name), DEFAULT_POD_SET) if name else None
 
 
-def key_of(group: PodGroup) -> GangKey:
-    """Return what identifies the gang of a PodGroup."""
-    return GangKey(SOURCE, group.metadata.namespace or "", group.metadata.name)
-
-
 def gang(group: PodGroup, context: SourceContext) -> Gang:
     """Return the gang of a PodGroup."""
-    root = single(PodSet(DEFAULT_POD_SET, group.spec.min_member))
-    return context.gang(key_of(group), root, group.metadata, group.metadata.labels.get(PRIORITY_CLASS_LABEL))
+    metadata, root = group.metadata, single(PodSet(DEFAULT_POD_SET, group.spec.min_member))
+    return context.gang(GangKey.of(SOURCE, metadata), root, metadata, metadata.labels.get(PRIORITY_CLASS_LABEL))

@@ -37,11 +37,6 @@ def membership(record: PodRecord) -> tuple[GangKey, str] | None:
     return GangKey(SOURCE, record.namespace, name), record.labels.get(KAI_SUB_GROUP, DEFAULT_POD_SET)
 
 
-def key_of(group: PodGroup) -> GangKey:
-    """Return what identifies the gang of a PodGroup."""
-    return GangKey(SOURCE, group.metadata.namespace or "", group.metadata.name)
-
-
 def gang(group: PodGroup, context: SourceContext) -> Gang:
     """Return the gang of a PodGroup."""
     metadata, spec = group.metadata, group.spec
@@ -52,7 +47,7 @@ def gang(group: PodGroup, context: SourceContext) -> Gang:
         grace, delay = _duration(spec.staleness_grace_period), _duration(spec.preemption_delay)
     except (InvalidTree, InvalidDuration) as error:
         root, problem = GroupSet(name=""), str(error)
-    gang = context.gang(key_of(group), root, metadata, spec.priority_class_name)
+    gang = context.gang(GangKey.of(SOURCE, group.metadata), root, metadata, spec.priority_class_name)
     return replace(
         gang,
         queue=spec.queue or DEFAULT_QUEUE,

@@ -32,17 +32,13 @@ def membership(record: PodRecord) -> tuple[GangKey, str] | None:
     return None
 
 
-def key_of(group: PodGroup) -> GangKey:
-    """Return what identifies the gang of a PodGroup."""
-    return GangKey(SOURCE, group.metadata.namespace or "", group.metadata.name)
-
-
 def gang(group: PodGroup, context: SourceContext) -> Gang:
     """Return the gang of a PodGroup; a group without a gang policy has no minimum to wait for."""
     spec, policy = group.spec, group.spec.scheduling_policy.gang
     pod_set = PodSet(DEFAULT_POD_SET, policy.min_count if policy is not None else 1)
     root = single(pod_set, topology=constraint(spec.scheduling_constraints))
-    gang = context.gang(key_of(group), root, group.metadata, spec.priority_class_name, spec.priority)
+    key = GangKey.of(SOURCE, group.metadata)
+    gang = context.gang(key, root, group.metadata, spec.priority_class_name, spec.priority)
     return replace(gang, disrupted_whole=is_disrupted_whole(spec.disruption_mode))
 
 

@@ -46,11 +46,6 @@ def membership(record: PodRecord) -> tuple[GangKey, str] | None:
     return GangKey(SOURCE, record.namespace, name), record.labels.get(POD_CLIQUE, DEFAULT_POD_SET)
 
 
-def key_of(pod_gang: PodGang) -> GangKey:
-    """Return what identifies the gang of a PodGang."""
-    return GangKey(SOURCE, pod_gang.metadata.namespace or "", pod_gang.metadata.name)
-
-
 class SourceWorkload(NamedTuple):
     """The object of a user's that a gang was made for."""
 
@@ -92,7 +87,7 @@ def gang(pod_gang: PodGang, context: SourceContext) -> Gang:
     root = GroupSet("", tuple(members), _min_groups(pod_gang), _constraint(spec.topology_constraint, topology))
     base = metadata.labels.get(BASE_POD_GANG)
     return replace(
-        context.gang(key_of(pod_gang), root, metadata, spec.priority_class_name),
+        context.gang(GangKey.of(SOURCE, pod_gang.metadata), root, metadata, spec.priority_class_name),
         queue=context.queue(metadata.labels, metadata.annotations),
         created=_waiting_since(pod_gang),
         staleness_grace=duration_of(metadata.annotations, STALENESS_GRACE_ANNOTATION),

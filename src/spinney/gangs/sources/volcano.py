@@ -28,11 +28,6 @@ def membership(record: PodRecord) -> tuple[GangKey, str] | None:
     return GangKey(SOURCE, record.namespace, name), pod_set
 
 
-def key_of(group: PodGroup) -> GangKey:
-    """Return what identifies the gang of a PodGroup."""
-    return GangKey(SOURCE, group.metadata.namespace or "", group.metadata.name)
-
-
 def gang(group: PodGroup, context: SourceContext) -> Gang:
     """Return the gang of a PodGroup."""
     spec = group.spec
@@ -46,7 +41,7 @@ def gang(group: PodGroup, context: SourceContext) -> Gang:
         root = GroupSet("", tuple(cliques))
     else:
         root = single(PodSet(DEFAULT_POD_SET, 1 if spec.min_member is None else spec.min_member))
-    gang = context.gang(key_of(group), root, group.metadata, spec.priority_class_name)
+    gang = context.gang(GangKey.of(SOURCE, group.metadata), root, group.metadata, spec.priority_class_name)
     return replace(gang, queue=spec.queue or DEFAULT_QUEUE)
 
 

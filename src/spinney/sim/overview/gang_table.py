@@ -86,8 +86,9 @@ class GangTable:
         places = _Places(labels, tuple(levels_of(topologies, present)))
         if places != self._places:
             self._places, self._made = places, {}
-        said = {podgang.key_of(gang): scheduled_message(gang) for gang in snapshot.of(POD_GANG, PodGang)}
-        made_for = {podgang.key_of(gang): podgang.workload(gang) for gang in snapshot.of(POD_GANG, PodGang)}
+        gangs = {GangKey.of(podgang.SOURCE, gang.metadata): gang for gang in snapshot.of(POD_GANG, PodGang)}
+        said = {key: scheduled_message(gang) for key, gang in gangs.items()}
+        made_for = {key: podgang.workload(gang) for key, gang in gangs.items()}
         by_name = {(key.namespace, key.name): each for key, each in made_for.items() if each is not None}
         doubles = set(_doubles(snapshot, found))
         shown = sorted(
