@@ -1,10 +1,13 @@
 """Admission webhooks: what the API server asks and expects back (``admission.k8s.io/v1``), and their registration."""
 
-from collections.abc import Mapping
+import base64
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from spinney.api.resource import Resource
-from spinney.api.struct import JSON, Struct, constant
+from spinney.api.struct import JSON, Struct, constant, decode, encode
 
 MUTATING_WEBHOOK_CONFIGURATION: Final = Resource(
     "admissionregistration.k8s.io",
@@ -92,3 +95,18 @@ class AdmissionReview(Struct, frozen=True, kw_only=True):
     kind: str = constant("AdmissionReview")
     request: AdmissionRequest | None = None
     response: AdmissionResponse | None = None
+
+
+def reviewed(body: bytes) -> AdmissionRequest:
+    """Return the request that a review is about; a body that is no review raises :class:`msgspec.DecodeError`."""
+    request = decode(AdmissionReview, body).request
+    if request is None:
+        raise msgspec.ValidationError("an AdmissionReview needs a request")
+    return request
+
+
+def allowed(request: AdmissionRequest, patch: Sequence[JSON] = (), warnings: tuple[str, ...] = ()) -> AdmissionResponse:
+    """Return the answer that lets a request pass, changed by a JSON patch."""
+    written = base64.b64encode(encode(list(patch))).decode() if patch else None
+    kind = "JSONPatch" if patch else None
+    return AdmissionResponse(uid=request.uid, allowed=True, warnings=warnings, patch_type=kind, patch=written)

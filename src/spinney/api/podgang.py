@@ -45,6 +45,13 @@ UNWRITTEN: Final[JSON] = {
 """What a new gang says before any controller has written its status: the CRD's default."""
 
 
+def phase(*, placed: bool, ready: bool) -> str:
+    """Return how far a gang has come whose minimum is placed, or ready, or neither."""
+    if not placed:
+        return "Pending"
+    return "Running" if ready else "Starting"
+
+
 def written(conditions: Conditions) -> Conditions:
     """Return the conditions that controllers have written."""
     return tuple(condition for condition in conditions if condition.last_transition_time != _NEVER)

@@ -12,7 +12,7 @@ from typing import Final
 from spinney.api.conditions import find_condition, is_true, remove_condition, set_condition
 from spinney.api.core import Pod
 from spinney.api.meta import Condition
-from spinney.api.podgang import BACKEND_READY, INITIALIZED, READY, SCHEDULED, PodGang, PodGangStatus, written
+from spinney.api.podgang import BACKEND_READY, INITIALIZED, READY, SCHEDULED, PodGang, PodGangStatus, phase, written
 from spinney.gangs.disruptions import derived_disruption
 
 PROBLEM: Final = "GroupingProblem"
@@ -49,11 +49,9 @@ def status(
         conditions = set_condition(conditions, said, now)
     elif find_condition(conditions, PROBLEM) is not None:
         conditions = remove_condition(conditions, PROBLEM)
-    is_placed = is_true(conditions, SCHEDULED)
-    phase = "Running" if is_placed and is_true(conditions, READY) else "Starting" if is_placed else "Pending"
     total = sum(map(len, pods.values()))
     return PodGangStatus(
-        phase=phase,
+        phase=phase(placed=is_true(conditions, SCHEDULED), ready=is_true(conditions, READY)),
         conditions=conditions,
         placement_score=gang.status.placement_score,
         scheduled=f"{sum(placed.values())}/{total}",

@@ -5,21 +5,19 @@ creates the pod as well (``failurePolicy: Ignore``). It asks only about pods of 
 in no other group. It asks again when webhooks after this one have changed the pod.
 """
 
-import base64
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
-
-import msgspec
 
 from spinney.api import labels as marks
 from spinney.api.admission import (
     MUTATING_WEBHOOK_CONFIGURATION,
     AdmissionRequest,
-    AdmissionResponse,
     AdmissionReview,
+    allowed,
+    reviewed,
 )
-from spinney.api.struct import JSON, decode, encode
+from spinney.api.struct import JSON, encode
 from spinney.grouping.configuration import GrouperConfiguration
 from spinney.grouping.grouper import COMPONENT, Grouper
 from spinney.kube.client import Client
@@ -44,20 +42,8 @@ class PodReviews:
 
     async def answer(self, path: str, body: bytes) -> bytes:
         """Return the review with its answer; a body that is no review raises :class:`msgspec.DecodeError`."""
-        request = decode(AdmissionReview, body).request
-        if request is None:
-            raise msgspec.ValidationError("an AdmissionReview needs a request")
-        patch = await self._patch(request)
-        return encode(
-            AdmissionReview(
-                response=AdmissionResponse(
-                    uid=request.uid,
-                    allowed=True,
-                    patch_type="JSONPatch" if patch else None,
-                    patch=base64.b64encode(encode(patch)).decode() if patch else None,
-                )
-            )
-        )
+        request = reviewed(body)
+        return encode(AdmissionReview(response=allowed(request, await self._patch(request))))
 
     async def _patch(self, request: AdmissionRequest) -> list[JSON]:
         admission, pod = self._grouper.admission, request.object

@@ -11,7 +11,6 @@ that deletion never hangs on a backend that is no longer enabled, or on a spec t
 """
 
 import asyncio
-import base64
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -20,7 +19,14 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from spinney.api.admission import AdmissionRequest, AdmissionResponse, AdmissionReview, AdmissionStatus
+from spinney.api.admission import (
+    AdmissionRequest,
+    AdmissionResponse,
+    AdmissionReview,
+    AdmissionStatus,
+    allowed,
+    reviewed,
+)
 from spinney.api.field_error import FieldError, FieldPath, invalid
 from spinney.api.grove import PodCliqueSet
 from spinney.api.merge_patch import pointer
@@ -33,7 +39,7 @@ from spinney.api.schema.validate_pod_clique_set import (
 )
 from spinney.api.schema.validate_size import DEFAULT_LIMITS, SizeLimits, validate_size
 from spinney.api.schema.validate_topology_binding import validate_topology_binding
-from spinney.api.struct import JSON, convert, decode, encode, to_json
+from spinney.api.struct import JSON, convert, encode, to_json
 from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.backends.interface import Degradation, Rejected, SchedulerBackend
 from spinney.backends.registry import Registry
@@ -111,10 +117,7 @@ class Admission:
 
     async def answer(self, path: str, body: bytes) -> bytes:
         """Return the review with its answer; a body that is no review raises :class:`msgspec.DecodeError`."""
-        review = decode(AdmissionReview, body)
-        if review.request is None:
-            raise msgspec.ValidationError("an AdmissionReview needs a request")
-        return encode(AdmissionReview(response=await self._respond(path, review.request)))
+        return encode(AdmissionReview(response=await self._respond(path, reviewed(body))))
 
     async def _respond(self, path: str, request: AdmissionRequest) -> AdmissionResponse:
         if path == AUTHORIZE:
@@ -131,13 +134,7 @@ class Admission:
             return _refused(request, INTERNAL, f"{type(error).__name__}: {error}")
         if verdict.faults:
             return _invalid(request, verdict)
-        return AdmissionResponse(
-            uid=request.uid,
-            allowed=True,
-            warnings=verdict.warnings,
-            patch_type="JSONPatch" if verdict.patch else None,
-            patch=base64.b64encode(encode(list(verdict.patch))).decode() if verdict.patch else None,
-        )
+        return allowed(request, verdict.patch, verdict.warnings)
 
     # -- PodCliqueSet --------------------------------------------------------------------------------------------------
 
@@ -221,11 +218,11 @@ class Admission:
 
     def _authorize(self, request: AdmissionRequest) -> AdmissionResponse:
         if self._authorizer is None:
-            return AdmissionResponse(uid=request.uid, allowed=True)
+            return allowed(request)
         refusal, warnings = self._authorizer.judge(request)
         if refusal is not None:
             return _refused(request, FORBIDDEN, refusal)
-        return AdmissionResponse(uid=request.uid, allowed=True, warnings=warnings)
+        return allowed(request, warnings=warnings)
 
 
 async def _judged(backend: SchedulerBackend, pcs: PodCliqueSet, old: PodCliqueSet | None) -> list[Degradation]:

@@ -24,6 +24,7 @@ from spinney.api.podgang import (
     PodGang,
     PodGangStatus,
     PodGroup,
+    phase,
     written,
 )
 from spinney.gangs.disruptions import derived_disruption
@@ -120,7 +121,7 @@ def gang_status(
         conditions = set_condition(conditions, condition, now)
     ours = {condition.type for condition in wanted} | set(WRITTEN)
     return PodGangStatus(
-        phase=_phase(placed, is_true(conditions, READY)),
+        phase=phase(placed=placed, ready=is_true(conditions, READY)),
         conditions=tuple(condition for condition in conditions if condition.type in ours),
         scheduled=f"{sum(each.scheduled for each in groups)}/{_referenced(gang)}",
     )
@@ -180,12 +181,6 @@ def _unhealthy(gang: PodGang, members: Members) -> Condition:
 
 def _ran_before(clique: PodClique) -> bool:
     return was_well_before(clique.status.conditions, POD_CLIQUE_SCHEDULED, clique.metadata.creation_timestamp)
-
-
-def _phase(placed: bool, ready: bool) -> str:
-    if not placed:
-        return "Pending"
-    return "Running" if ready else "Starting"
 
 
 def _referenced(gang: PodGang) -> int:
