@@ -19,7 +19,6 @@ from spinney.api.grove import (
     PodCliqueSetSpec,
     PodCliqueSetTemplateSpec,
     PodCliqueSpec,
-    PodCliqueTemplateSpec,
     UpdateStrategy,
 )
 from spinney.api.struct import JSON
@@ -60,13 +59,9 @@ def _template(template: PodCliqueSetTemplateSpec) -> PodCliqueSetTemplateSpec:
         clique_startup_type=template.clique_startup_type or ANY_ORDER,
         headless_service_config=service,
         termination_delay=TERMINATION_DELAY if template.termination_delay is None else template.termination_delay,
-        cliques=tuple(_clique(clique) for clique in template.cliques),
+        cliques=tuple(replace(each, spec=default_pod_clique_spec(each.spec)) for each in template.cliques),
         pod_clique_scaling_groups=tuple(_scaling_group(group) for group in template.pod_clique_scaling_groups),
     )
-
-
-def _clique(clique: PodCliqueTemplateSpec) -> PodCliqueTemplateSpec:
-    return replace(clique, spec=default_pod_clique_spec(clique.spec))
 
 
 def default_pod_clique_spec(spec: PodCliqueSpec) -> PodCliqueSpec:

@@ -211,12 +211,9 @@ def _annotated(pcs: PodCliqueSet) -> list[tuple[FieldPath, Mapping[str, str]]]:
     ]
 
 
-def _mnnvl_groups(pcs: PodCliqueSet) -> list[tuple[FieldPath, str]]:
-    return [(path.key(MNNVL_GROUP), found[MNNVL_GROUP]) for path, found in _annotated(pcs) if MNNVL_GROUP in found]
-
-
 def _mnnvl(pcs: PodCliqueSet, policy: AdmissionPolicy) -> Iterator[FieldError]:
-    for path, group in _mnnvl_groups(pcs):
+    for annotations, found in _annotated(pcs):
+        path, group = annotations.key(MNNVL_GROUP), found.get(MNNVL_GROUP, MNNVL_OPT_OUT)
         if group == MNNVL_OPT_OUT:
             continue
         yield from (invalid(path, group, f"{fault}, or {MNNVL_OPT_OUT!r}") for fault in dns_label_faults(group))

@@ -105,6 +105,12 @@ def _as_bytes(value: int | bytes) -> bytes:
     return value
 
 
+def _integer(value: int | bytes, what: str) -> int:
+    if not isinstance(value, int):
+        raise MalformedMessage(f"{what} holds bytes where an integer was expected")
+    return value
+
+
 def _last_values(data: bytes) -> Mapping[int, int | bytes]:
     return {number: value for number, _, value in read_message(data)}
 
@@ -114,10 +120,6 @@ def _text(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise MalformedMessage(f"a string is not UTF-8: {error}") from error
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode()
 
 
 def _float(data: bytes, wire_type: int) -> float:
@@ -135,10 +137,7 @@ def _int_or_string(data: bytes) -> int | str:
     values = _last_values(data)
     if values.get(1, 0) == 1:
         return _text(_as_bytes(values.get(3, b"")))
-    number = values.get(2, 0)
-    if not isinstance(number, int):
-        raise MalformedMessage("an IntOrString holds bytes where an integer was expected")
-    return signed(number)
+    return signed(_integer(values.get(2, 0), "an IntOrString"))
 
 
 def _moment(data: bytes) -> datetime:
@@ -161,9 +160,7 @@ def _micro_time(data: bytes) -> str | None:
 
 
 def _duration(data: bytes) -> str:
-    nanoseconds = _last_values(data).get(1, 0)
-    if not isinstance(nanoseconds, int):
-        raise MalformedMessage("a duration holds bytes where an integer was expected")
+    nanoseconds = _integer(_last_values(data).get(1, 0), "a duration")
     return format_duration(timedelta(microseconds=signed(nanoseconds) // 1000))
 
 
@@ -215,7 +212,7 @@ _VARINTS: Mapping[str, Callable[[int], int | bool]] = {
 _FLOATS = ("float32", "float64")
 _TEXTS: Mapping[str, Callable[[bytes], Any]] = {
     "string": _text,
-    "bytes": _base64,
+    "bytes": lambda data: base64.b64encode(data).decode(),
     "quantity": _quantity,
     "intOrString": _int_or_string,
     "time": _time,

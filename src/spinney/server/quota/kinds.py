@@ -12,8 +12,8 @@ from spinney.api.struct import JSON
 from spinney.server.exchange.status import Cause, duplicate_value, forbidden_value, invalid_value, required
 from spinney.server.kinds.kind import Behaviour
 from spinney.server.quota.amounts import amounts
+from spinney.server.quota.usage import COMPUTE, is_extended
 
-_COMPUTE = ("cpu", "memory", "ephemeral-storage")
 _COUNTED = frozenset(
     (
         "pods",
@@ -28,11 +28,11 @@ _COUNTED = frozenset(
     )
 )
 _OF_QUOTAS = frozenset(
-    chain(_COUNTED, _COMPUTE, (f"{field}.{name}" for field in ("requests", "limits") for name in _COMPUTE))
+    chain(_COUNTED, COMPUTE, (f"{field}.{name}" for field in ("requests", "limits") for name in COMPUTE))
 )
 _STANDARD = _OF_QUOTAS | {"requests.storage"}
 _SCOPED_PODS = frozenset(
-    ("pods", *(f"{field}{name}" for field in ("", "requests.", "limits.") for name in _COMPUTE[:2]))
+    ("pods", *(f"{field}{name}" for field in ("", "requests.", "limits.") for name in COMPUTE[:2]))
 )
 _SCOPES = {
     "Terminating": _SCOPED_PODS,
@@ -216,7 +216,7 @@ def _contradictions(name: str, bounds: dict[str, Quantity], path: str) -> Iterat
 
 def _faulty_bounded(kind: str, name: str, where: str) -> Iterator[Cause]:
     yield from _faulty_name(name, where)
-    if kind in {"Pod", "Container"} and "/" not in name and name not in _COMPUTE and not name.startswith("hugepages-"):
+    if kind in {"Pod", "Container"} and "/" not in name and name not in COMPUTE and not name.startswith("hugepages-"):
         yield invalid_value(where, name, "must be a standard resource for containers")
 
 
@@ -225,4 +225,4 @@ def _is_huge(name: str) -> bool:
 
 
 def _is_extended(name: str) -> bool:
-    return "/" in name and "kubernetes.io/" not in name and not name.startswith("requests.")
+    return is_extended(name) and not name.startswith("requests.")

@@ -13,9 +13,9 @@ UNCOUNTED = frozenset(("events", "bindings"))
 NEEDED_OF_CONTAINERS = ("cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory")
 
 _ONE = Quantity.of(1)
-_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+COMPUTE = ("cpu", "memory", "ephemeral-storage")
 _OF_PODS = frozenset(
-    ("pods", "count/pods", *_COMPUTE, *(f"{field}.{name}" for field in ("requests", "limits") for name in _COMPUTE))
+    ("pods", "count/pods", *COMPUTE, *(f"{field}.{name}" for field in ("requests", "limits") for name in COMPUTE))
 )
 _OF_CLAIMS = ("persistentvolumeclaims", "requests.storage")
 _OF_SERVICES = frozenset(("services", "count/services", "services.nodeports", "services.loadbalancers"))
@@ -30,7 +30,7 @@ def measures(resource: str, storage: str) -> bool:
     """Tell whether a resource that quotas name is used by objects of a collection."""
     if storage == PODS:
         prefixed = resource.startswith(("hugepages-", "requests.hugepages-"))
-        return resource in _OF_PODS or prefixed or (resource.startswith("requests.") and _is_extended(resource))
+        return resource in _OF_PODS or prefixed or (resource.startswith("requests.") and is_extended(resource))
     if storage == SERVICES:
         return resource in _OF_SERVICES
     if resource == f"count/{storage}":
@@ -61,11 +61,11 @@ def of_resources(requests: dict[str, Quantity], limits: dict[str, Quantity]) -> 
     """Return requests and limits by the names that quotas give them."""
     found: dict[str, Quantity] = {}
     for name, quantity in requests.items():
-        if name in _COMPUTE or name.startswith("hugepages-"):
+        if name in COMPUTE or name.startswith("hugepages-"):
             found[name] = found[f"requests.{name}"] = quantity
-        elif _is_extended(name):
+        elif is_extended(name):
             found[f"requests.{name}"] = quantity
-    return found | {f"limits.{name}": limits[name] for name in _COMPUTE if name in limits}
+    return found | {f"limits.{name}": limits[name] for name in COMPUTE if name in limits}
 
 
 def _used_by_pod(pod: JSON) -> dict[str, Quantity]:
@@ -117,5 +117,6 @@ def _used_by_device_claim(spec: JSON) -> dict[str, Quantity]:
     return found
 
 
-def _is_extended(name: str) -> bool:
+def is_extended(name: str) -> bool:
+    """Tell whether a resource belongs to a device: it has a domain, and not Kubernetes' own."""
     return "/" in name and "kubernetes.io/" not in name
