@@ -10,7 +10,6 @@ before this process, the pods tell: if those that still wait are as old as the f
 """
 
 from datetime import datetime
-from enum import Enum
 
 from spinney.api.core import Pod
 from spinney.cluster.pods import PodRecord
@@ -19,19 +18,13 @@ from spinney.gangs.book import GangMembers
 from spinney.gangs.tree import GangKey, is_satisfied
 
 
-class _Seen(Enum):
-    """How far a gang was seen to get."""
-
-    NOTHING_PLACED = "nothing placed"
-    COMPLETE = "complete"
-
-
 class PartGangs:
     """Which gangs are part-bound, and since when. Mutable; told of gangs whenever something may have changed."""
 
     def __init__(self, *, grace_seconds: float) -> None:
         self._grace = grace_seconds
-        self._seen: dict[GangKey, _Seen] = {}
+        self._was_complete: dict[GangKey, bool] = {}
+        """Of gangs that were seen with nothing placed, or complete."""
         self._since: dict[GangKey, float] = {}
 
     @property
@@ -45,13 +38,13 @@ class PartGangs:
         While the rest of a gang is being bound its time does not begin to run, but neither does it begin anew.
         """
         if members is None:
-            self._seen.pop(key, None)
+            self._was_complete.pop(key, None)
             self._since.pop(key, None)
         elif not placed_pods(members):
-            self._seen[key] = _Seen.NOTHING_PLACED
+            self._was_complete[key] = False
             self._since.pop(key, None)
         elif members.has_minimum(PLACED):
-            self._seen[key] = _Seen.COMPLETE
+            self._was_complete[key] = True
             self._since.pop(key, None)
         elif not members.has_minimum(ACTIVE_ALLOCATED) and self._was_never_complete(key, members):
             self._since.setdefault(key, now)
@@ -73,8 +66,8 @@ class PartGangs:
         return min(self._since.values()) + self._grace if self._since else None
 
     def _was_never_complete(self, key: GangKey, members: GangMembers) -> bool:
-        seen = self._seen.get(key)
-        return seen is _Seen.NOTHING_PLACED or (seen is None and waits_since_first_bind(members))
+        seen = self._was_complete.get(key)
+        return waits_since_first_bind(members) if seen is None else not seen
 
 
 def placed_pods(members: GangMembers) -> list[PodRecord]:

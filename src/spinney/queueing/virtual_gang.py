@@ -78,7 +78,8 @@ def virtual_gang(
     if len(gangs) != 1 or any(pod.metadata.labels.get(POD_GANG) != gangs[0].metadata.name for pod in pods):
         raise RuleRefused("its pods would not be one gang, and only workloads that are one gang can wait in a queue")
     real = gangs[0].metadata.name
-    return VirtualGang(tuple(_marked(pod, real + MARK) for pod in pods), _renamed(gangs[0], real + MARK), real)
+    gang = msgspec.structs.replace(gangs[0], metadata=msgspec.structs.replace(gangs[0].metadata, name=real + MARK))
+    return VirtualGang(tuple(_marked(pod, real + MARK) for pod in pods), gang, real)
 
 
 def _made(manifest: JSON, others: Iterable[JSON], priorities: Mapping[str, int], born: datetime) -> list[Pod | PodGang]:
@@ -104,7 +105,3 @@ def _pod(made: JSON, priorities: Mapping[str, int], born: datetime) -> Pod:
 def _marked(pod: Pod, gang: str) -> Pod:
     labels = {**pod.metadata.labels, POD_GANG: gang}
     return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, labels=labels))
-
-
-def _renamed(gang: PodGang, name: str) -> PodGang:
-    return msgspec.structs.replace(gang, metadata=msgspec.structs.replace(gang.metadata, name=name))

@@ -56,11 +56,6 @@ class TopologyPlugin(Plugin):
             applies_to=lambda task: task.job is self._job and self._steps_for(task) is not None,
         )
 
-    def _begin(self, job: PodGroupInfo) -> None:
-        self._job = job
-        self._steps.clear()
-        self._parents = _parents(job.root)
-
     def _subset(
         self, job: PodGroupInfo, group: Member, tasks: Sequence[PodInfo], node_set: NodeSet
     ) -> Sequence[NodeSet] | None:
@@ -69,7 +64,9 @@ class TopologyPlugin(Plugin):
             return None
         session = self._session
         if job is not self._job:
-            self._begin(job)
+            self._job = job
+            self._steps.clear()
+            self._parents = _parents(job.root)
         domains = self._find(constraint)
         if domains is None:
             message = f"topology {constraint.topology} that {group.name or 'the job'} requires does not exist"

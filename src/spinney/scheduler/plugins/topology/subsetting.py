@@ -144,18 +144,14 @@ class Subsetting:
 
     def _holds_everything(self) -> bool:
         if self._demand.homogeneous:
-            return self._pods_in_total() >= self._demand.count
+            pods = self._room.total[0] if self._room is not None else self._pods.sum()
+            return bool(pods >= self._demand.count)
         table, wanted = self._nodes.table, self._demand.total
         for column in np.flatnonzero(wanted).tolist():
             free = table.idle[self._rows, column] + table.releasing[self._rows, column]
             if free.sum() < wanted[column]:
                 return False
         return True
-
-    def _pods_in_total(self) -> int:
-        if self._room is not None:
-            return int(self._room.total[0])
-        return int(self._pods.sum())
 
     def _pods_by_domain(self, depth: int) -> Numbers:
         """Return how many of the pods each domain of a level holds."""
