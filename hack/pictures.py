@@ -22,7 +22,7 @@ from spinney.api.labels import POD_CLIQUE
 from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.struct import JSON
-from spinney.cli.bodies.top import scene
+from spinney.cli.bodies.top import Memberships
 from spinney.cli.demo.workloads import inference, queues, training
 from spinney.cli.pictures.picture import Picture
 from spinney.cli.screens.content import shares
@@ -102,7 +102,7 @@ def _two_teams() -> Cluster:
 def _drawn(cluster: Cluster, *, height: int | None = None) -> RenderableType:
     snapshot = cluster.snapshot()
     queues = shares(snapshot, gang_lines(snapshot, singles=True))
-    return Picture(scene(snapshot.nodes, snapshot.pods, queues), height=height)
+    return Picture(Memberships().scene(snapshot.nodes, snapshot.pods, queues), height=height)
 
 
 def _tree() -> Tree:

@@ -11,7 +11,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from spinney.cli import main
-from spinney.cli.bodies.top import scene
+from spinney.cli.bodies.top import Memberships
 from spinney.cli.pictures.picture import summary
 from spinney.cli.screens.content import Content
 from spinney.cli.screens.keyboard import keys_in
@@ -58,7 +58,7 @@ def test_gangs_of_one_name_in_two_namespaces_are_two() -> None:
     cluster.step()
     snapshot = cluster.snapshot()
 
-    assert list(summary(scene(snapshot.nodes, snapshot.pods))) == ["blue/train", "green/train"]
+    assert list(summary(Memberships().scene(snapshot.nodes, snapshot.pods))) == ["blue/train", "green/train"]
 
 
 def test_a_cluster_without_gpus_shows_its_cpu(tmp_path: Path) -> None:

@@ -115,22 +115,19 @@ def with_body(declared: Callable[[], None]) -> Callable[..., None]:
     return run
 
 
-_RICH = "rich"
-
-
 def load_structlog() -> None:
     """Have structlog loaded as where rich is not installed; later imports of rich find it.
 
     With rich it loads a highlighter for tracebacks that show the values of variables. Ours never do, and loading it
     takes a tenth of a process's start.
     """
-    if "structlog" in sys.modules or _RICH in sys.modules:
+    if "structlog" in sys.modules or "rich" in sys.modules:
         return
-    sys.modules[_RICH] = None  # type: ignore[assignment]  # how Python is told that there is no such module
+    sys.modules["rich"] = None  # type: ignore[assignment]  # how Python is told that there is no such module
     try:
         import structlog  # noqa: F401, PLC0415
     finally:
-        del sys.modules[_RICH]
+        del sys.modules["rich"]
 
 
 @contextmanager

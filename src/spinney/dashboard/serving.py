@@ -103,8 +103,8 @@ class Dashboard:
         self._app = web.Application(client_max_size=_LARGEST_BODY, middlewares=[self._guarded])
         self._app.add_routes(
             [
-                web.get("/", self._page),
-                web.get("/assets/{name}", self._asset),
+                web.get("/", self._file),
+                web.get("/assets/{name}", self._file),
                 web.get("/api/about", self._about),
                 web.get("/api/state", self._state),
                 web.get("/api/events", self._events),
@@ -164,13 +164,8 @@ class Dashboard:
 
     # -- the page ----------------------------------------------------------------------------------------------------
 
-    async def _page(self, _: web.Request) -> web.Response:
-        return self._file("index.html")
-
-    async def _asset(self, request: web.Request) -> web.Response:
-        return self._file(request.match_info["name"])
-
-    def _file(self, name: str) -> web.Response:
+    async def _file(self, request: web.Request) -> web.Response:
+        name = request.match_info.get("name", "index.html")
         body = self._files.get(name)
         if body is None:
             raise NotAllowed(404, f"the page has no file {name!r}")

@@ -91,7 +91,8 @@ def as_text(explanation: Explanation) -> str:
             lines.append(f"  {victims.action}: {_NOBODY[victims.action]}")
             continue
         lines.append(f"  {victims.action}: {counted(victims.candidates, 'pod')} might have {_MAY[victims.action]}, but")
-        lines += [f"    {count.reason}{_times(count.scenarios)}" for count in victims.rejected]
+        for count in victims.rejected:
+            lines.append(f"    {count.reason}" + (f" ({count.scenarios} attempts)" if count.scenarios > 1 else ""))
     for title, facts in (("what it needs", explanation.needs), ("nearest to fitting", _nearest(explanation))):
         if facts:
             lines.append(f"  {title}:")
@@ -175,10 +176,6 @@ def _where(report: DomainReport) -> str:
 
 def _shortages(shortages: tuple[Shortage, ...]) -> str:
     return listed([f"{amount(s.resource, s.amount)} on {counted(s.nodes, 'node')}" for s in shortages])
-
-
-def _times(scenarios: int) -> str:
-    return f" ({scenarios} attempts)" if scenarios > 1 else ""
 
 
 def _pod_line(report: PodReport) -> str:

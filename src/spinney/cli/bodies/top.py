@@ -51,7 +51,7 @@ def top(*, choice: ClusterChoice, once: bool) -> None:
         terminal = sys.stdout.isatty()
         console = Console(highlight=False, width=None if terminal else _WIDTH)
         console.print(Text(content.totals))
-        picture = scene(snapshot.nodes, pods, content.queues)
+        picture = Memberships().scene(snapshot.nodes, pods, content.queues)
         console.print(Picture(picture, height=console.height - 2 if terminal else _HEIGHT), end="")
         print_unseen(snapshot)
         return
@@ -81,11 +81,6 @@ class Memberships:
             return key
         found = membership(record_of(pod, self._classes))[0]
         return None if found.source == bare.SOURCE else found
-
-
-def scene(nodes: Sequence[Node], pods: Sequence[Pod], queues: Sequence[QueueShare] = ()) -> Scene:
-    """Return what to draw, once."""
-    return Memberships().scene(nodes, pods, queues)
 
 
 async def _follow(connection: Connection, namespace: str | None) -> None:

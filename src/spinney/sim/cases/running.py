@@ -8,9 +8,8 @@ Between rounds pods live on: what was bound runs, what was only promised is pend
 between sessions), what was evicted is gone and recreated under its name, unless the job's pods are to stay terminating.
 Ages, ranks and stale marks do not advance.
 
-Some inputs cannot be: more shared devices on a node than it has. Where a case does not say which device a running task
-shares, each such task was given one of its own (``auto-<task>``). On a node with fewer devices than that makes, those
-tasks are put together again, first come first served, which is what the author of such a case had in mind.
+Where a case does not say which device a running task shares, the task was given one of its own (``auto-<task>``). On a
+node with fewer devices than that makes, such tasks are put together again, first come first served.
 """
 
 from collections import Counter

@@ -62,7 +62,8 @@ class NoPlan(Exception):
 
 def make_plan(problem: Problem, wanted: str, solver: Solver = "auto") -> DefragPlan:
     """Return the cheapest plan that is found; raises :class:`NoPlan`."""
-    solution = _solved(problem, solver)
+    roughly = solver == "greedy" or (solver == "auto" and (not is_installed() or size(problem) > LARGEST))
+    solution = greedy(problem) if roughly else exact(problem)
     if solution is None:
         held = f"; not moved: {'; '.join(problem.fixed[:5])}" if problem.fixed else ""
         raise NoPlan(f"no moves make room for {wanted}: {len(problem.gangs)} gangs may be moved{held}")
@@ -75,12 +76,6 @@ def make_plan(problem: Problem, wanted: str, solver: Solver = "auto") -> DefragP
         restarts=sum(len(move.pods) for move in moves),
         gpu_hours=sum(move.gpu_hours for move in moves),
     )
-
-
-def _solved(problem: Problem, solver: Solver) -> Solution | None:
-    if solver == "greedy" or (solver == "auto" and (not is_installed() or size(problem) > LARGEST)):
-        return greedy(problem)
-    return exact(problem)
 
 
 def _moves(problem: Problem, solution: Solution) -> list[GangMove]:

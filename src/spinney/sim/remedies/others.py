@@ -12,7 +12,6 @@ from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.explain.amounts import counted, first_few
 from spinney.gangs.tree import GangKey
-from spinney.runtime import Runtime
 from spinney.scheduler.plugins.backfill.run_times import stated_by
 from spinney.sim.remedies.change import SHOWN, Lever, Maker, RemedyPrice, maker_of, makers_of
 from spinney.sim.remedies.situation import Situation
@@ -64,7 +63,14 @@ def wait_lever(situation: Situation) -> Iterator[Lever[_Workload]]:
         ended = "ended" if all(each.has_deadline for each in picked) else "ended, by the run time stated"
         return f"wait until {until:%Y-%m-%d %H:%M} UTC, when {_named(picked)} {verb} {ended}"
 
-    yield Lever(name="wait", elements=ending, apply=_without, text=text, ordered=True, waits=True)
+    yield Lever(
+        name="wait",
+        elements=ending,
+        apply=_without,
+        text=text,
+        ordered=True,
+        waits=True,
+    )
 
 
 def move_lever(situation: Situation) -> Iterator[Lever[_Workload]]:
@@ -88,7 +94,9 @@ def move_lever(situation: Situation) -> Iterator[Lever[_Workload]]:
     yield Lever(
         name="move",
         elements=movable,
-        apply=lambda snapshot, picked: _restarted(snapshot, picked, situation.simulation.runtime),
+        apply=lambda snapshot, picked: snapshot.with_objects(
+            made_anew(pod, situation.simulation.runtime) for pod in _pods_of(picked, snapshot)
+        ),
         text=lambda picked: f"restart {_named(picked)}, which finds room on other nodes",
         command=command,
         price=lambda picked: RemedyPrice(
@@ -102,9 +110,13 @@ def _named(picked: Sequence[_Workload]) -> str:
     return first_few([each.key for each in picked], SHOWN)
 
 
-def _restarted(snapshot: ClusterSnapshot, picked: Iterable[_Workload], runtime: Runtime) -> ClusterSnapshot:
+def _without(snapshot: ClusterSnapshot, gone: Iterable[_Workload]) -> ClusterSnapshot:
+    return snapshot.without_objects(_pods_of(gone, snapshot))
+
+
+def _pods_of(picked: Iterable[_Workload], snapshot: ClusterSnapshot) -> list[Pod]:
     names = {(record.namespace, record.name) for each in picked for record in each.pods}
-    return snapshot.with_objects(made_anew(pod, runtime) for pod in snapshot.pods if identity(pod) in names)
+    return [pod for pod in snapshot.pods if identity(pod) in names]
 
 
 def end_lever(situation: Situation) -> Iterator[Lever[_Workload]]:
@@ -222,8 +234,3 @@ def _comes_back(pod: Pod) -> bool:
     """Tell whether a controller makes another pod when this one has ended."""
     controller = pod.metadata.controller
     return controller is not None and controller.kind in _REPLACING
-
-
-def _without(snapshot: ClusterSnapshot, gone: Iterable[_Workload]) -> ClusterSnapshot:
-    names = {(record.namespace, record.name) for each in gone for record in each.pods}
-    return snapshot.without_objects(pod for pod in snapshot.pods if identity(pod) in names)
