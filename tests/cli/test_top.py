@@ -14,9 +14,8 @@ from spinney.cli import main
 from spinney.cli.bodies.top import Memberships
 from spinney.cli.pictures.picture import summary
 from spinney.cli.screens.content import Content
-from spinney.cli.screens.keyboard import keys_in
 from spinney.cli.screens.pages import listing, screen
-from spinney.cli.screens.view import ScreenView, pressed
+from spinney.cli.screens.view import ScreenView, keys_in, pressed
 from spinney.sim import Cluster
 from spinney.sim.overview.gang_table import gang_lines
 from spinney.sim.snapshots.files import write_snapshot

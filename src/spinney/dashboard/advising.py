@@ -32,7 +32,6 @@ PATIENCE: Final = 8.0
 """Seconds after which the search for remedies ends with what it has."""
 LARGEST_COUNT: Final = 20_000
 """Pods that a question may be about: more would take the process's memory, not only its time."""
-_WORDS: Final[Mapping[str, str]] = {"podgang": "podgang", "pod": "pod"}
 
 
 class NoAnswer(ValueError):
@@ -112,7 +111,8 @@ class Adviser:
 
 def _why(snapshot: ClusterSnapshot, key: GangKey, runtime: Runtime) -> Answer:
     advisor = Advisor(snapshot, runtime=runtime, patience=PATIENCE)
-    return advisor.answer(AdviceSubject(_WORDS.get(key.source, "podgroup"), key.namespace, key.name))
+    word = key.source if key.source in ("podgang", "pod") else "podgroup"
+    return advisor.answer(AdviceSubject(word, key.namespace, key.name))
 
 
 def _what_if(snapshot: ClusterSnapshot, text: str, namespace: str, runtime: Runtime) -> WhatIf:

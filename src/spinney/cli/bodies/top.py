@@ -21,9 +21,8 @@ from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.pictures.picture import Picture, Scene
 from spinney.cli.pictures.shares import QueueShare
 from spinney.cli.screens.content import Content
-from spinney.cli.screens.keyboard import keys
 from spinney.cli.screens.pages import ABOVE, BELOW, listing, screen
-from spinney.cli.screens.view import ScreenView, pressed
+from spinney.cli.screens.view import ScreenView, keys, pressed
 from spinney.cluster.classes import RequestClasses
 from spinney.cluster.pods import record_of
 from spinney.cluster.resources import ResourceAxis

@@ -9,20 +9,20 @@ GPU: Final = "nvidia.com/gpu"
 CPU: Final = "cpu"
 
 
+def _asked(pod: Pod, resource: str) -> list[str | int | float]:
+    """Return what each container of a pod asks for; a limit counts where there is no request."""
+    found = [container.resources for container in pod.spec.containers]
+    return [each.requests.get(resource, each.limits.get(resource, 0)) for each in found]
+
+
 def gpus_of(pod: Pod) -> int:
     """Return how many whole GPUs a pod asks for."""
-    return sum(
-        value(container.resources.requests.get(GPU, container.resources.limits.get(GPU, 0)))
-        for container in pod.spec.containers
-    )
+    return sum(map(value, _asked(pod, GPU)))
 
 
 def cpu_of(pod: Pod) -> int:
     """Return how many millicores a pod asks for."""
-    return sum(
-        milli(container.resources.requests.get(CPU, container.resources.limits.get(CPU, 0)))
-        for container in pod.spec.containers
-    )
+    return sum(map(milli, _asked(pod, CPU)))
 
 
 def cpu_on(node: Node) -> int:

@@ -37,7 +37,6 @@ from spinney.runtime import InlineExecutor, Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.config_files import load_config
 from spinney.scheduler.framework.plugin import Plugin
-from spinney.scheduler.framework.results import Eviction
 from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.answer import Answer
 from spinney.sim.advice.subjects import find
@@ -210,7 +209,8 @@ class Cluster:
             raise PluginFailed(list(faults))
         now = self.clock.now()
         for eviction in outcome.evictions:
-            self._note_eviction(eviction)
+            self._ends.pop(eviction.pod, None)
+            self.history.append(Happening(now, eviction.pod, "evicted", eviction.node))
         for pod, node in outcome.placed.items():
             self.history.append(Happening(now, pod, "placed", node))
             if pod in self._lasting:
@@ -338,10 +338,6 @@ class Cluster:
     @property
     def _pods(self) -> Iterable[PodRecord]:
         return self._simulation.inventory.cluster.pods()
-
-    def _note_eviction(self, eviction: Eviction) -> None:
-        self._ends.pop(eviction.pod, None)
-        self.history.append(Happening(self.clock.now(), eviction.pod, "evicted", eviction.node))
 
 
 def _node_manifests(nodes: str | ClusterSpec) -> list[JSON]:

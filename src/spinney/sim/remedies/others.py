@@ -63,14 +63,7 @@ def wait_lever(situation: Situation) -> Iterator[Lever[_Workload]]:
         ended = "ended" if all(each.has_deadline for each in picked) else "ended, by the run time stated"
         return f"wait until {until:%Y-%m-%d %H:%M} UTC, when {_named(picked)} {verb} {ended}"
 
-    yield Lever(
-        name="wait",
-        elements=ending,
-        apply=_without,
-        text=text,
-        ordered=True,
-        waits=True,
-    )
+    yield Lever(name="wait", elements=ending, apply=_without, text=text, ordered=True, waits=True)
 
 
 def move_lever(situation: Situation) -> Iterator[Lever[_Workload]]:
