@@ -105,10 +105,7 @@ class ShownHistory:
                 fair = None if share.fair_share == "unlimited" else float(share.fair_share)
                 samples.append(
                     Sample(
-                        at=moment,
-                        allocated=float(share.allocated),
-                        requested=float(share.requested),
-                        fair_share=fair,
+                        at=moment, allocated=float(share.allocated), requested=float(share.requested), fair_share=fair
                     )
                 )
         for name in [name for name, kept in self._samples.items() if kept[-1].at < moment - SAMPLES * SAMPLE_SECONDS]:

@@ -178,11 +178,7 @@ class Dashboard:
 
     async def _about(self, _: web.Request) -> web.Response:
         return _json(
-            {
-                "version": self._version,
-                "authentication": self._access.mode,
-                "prometheus": self._prometheus is not None,
-            }
+            {"version": self._version, "authentication": self._access.mode, "prometheus": self._prometheus is not None}
         )
 
     async def _state(self, request: web.Request) -> web.Response:

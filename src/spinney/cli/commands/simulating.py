@@ -120,10 +120,7 @@ def demo() -> None:
     help="A node that fails so many hours after the beginning, and comes back so many hours later.",
 )
 @click.option(
-    "--speed",
-    default="max",
-    show_default=True,
-    help="max, or how many seconds of virtual time pass in one of yours.",
+    "--speed", default="max", show_default=True, help="max, or how many seconds of virtual time pass in one of yours."
 )
 @click.option(
     "--processes",
@@ -190,11 +187,7 @@ def simulate() -> None:
 @click.command()
 @click.option("--nodes", default="8x8", show_default=True, help="NODESxGPUS: how many nodes, and GPUs on each.")
 @click.option(
-    "-f",
-    "--file",
-    "cluster_file",
-    type=TEXT_FILE,
-    help="A YAML file that describes the nodes, instead of --nodes.",
+    "-f", "--file", "cluster_file", type=TEXT_FILE, help="A YAML file that describes the nodes, instead of --nodes."
 )
 @click.option(
     "--config",
@@ -244,11 +237,7 @@ def up() -> None:
 
 @click.command()
 @file_option
-@click.option(
-    "--config",
-    type=TEXT_FILE,
-    help="The operator's configuration: only what it enables is allowed.",
-)
+@click.option("--config", type=TEXT_FILE, help="The operator's configuration: only what it enables is allowed.")
 @output_option("text", "json", "yaml")
 @with_body
 def validate() -> None:

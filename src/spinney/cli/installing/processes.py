@@ -132,11 +132,7 @@ class InstalledProcess:
                 Value("topologySpread.enabled"),
                 [self._spread(key) for key in ("kubernetes.io/hostname", "topology.kubernetes.io/zone")],
             ),
-            "volumes": [
-                *self._configured()[1],
-                *self.volumes,
-                Each(f"{self.command}.extraVolumes"),
-            ],
+            "volumes": [*self._configured()[1], *self.volumes, Each(f"{self.command}.extraVolumes")],
         }
 
     def _spread(self, key: str) -> Description:
@@ -153,12 +149,7 @@ class InstalledProcess:
             "name": self.command,
             "image": IMAGE,
             "imagePullPolicy": Value("image.pullPolicy"),
-            "args": [
-                self.command,
-                *self._configured()[0],
-                *self.arguments,
-                Each(f"{values}.extraArgs"),
-            ],
+            "args": [self.command, *self._configured()[0], *self.arguments, Each(f"{values}.extraArgs")],
             "env": [
                 {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
                 {"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
@@ -177,11 +168,7 @@ class InstalledProcess:
                 "periodSeconds": 5,
                 "timeoutSeconds": 5,
             },
-            "volumeMounts": [
-                *self._configured()[2],
-                *self.mounts,
-                Each(f"{values}.extraVolumeMounts"),
-            ],
+            "volumeMounts": [*self._configured()[2], *self.mounts, Each(f"{values}.extraVolumeMounts")],
             "resources": Value(f"resources.{values}"),
             "securityContext": {
                 "allowPrivilegeEscalation": False,
@@ -221,11 +208,7 @@ PROCESSES: Final = (
         command="operator",
         condition=computed.DEPLOYS_OPERATOR,
         configuration=computed.OPERATOR_CONFIGURATION,
-        ports={
-            "webhooks": computed.WEBHOOK_PORT,
-            "health": computed.HEALTH_PORT,
-            "metrics": computed.METRICS_PORT,
-        },
+        ports={"webhooks": computed.WEBHOOK_PORT, "health": computed.HEALTH_PORT, "metrics": computed.METRICS_PORT},
         health="health",
         environment=[
             {"name": "GROVE_OPERATOR_SERVICE_ACCOUNT_NAME", "value": OPERATOR},
