@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from benchmarks.traces.anchors import Policy, waits
+from benchmarks.traces.progress import shown
 from benchmarks.traces.srtf import srtf_waits
 from benchmarks.traces.tables import Table
 from spinney.scheduler.config import PluginOption, SchedulerConfig
@@ -92,7 +93,7 @@ def measure(directory: Path, experiments: Sequence[Experiment], runs: Sequence[s
             if runs and run.name not in runs:
                 continue
             stated = stating(trace, run.factor) if run.factor else trace
-            came = _replayed(stated, experiment.every, run)
+            came = _replayed(stated, experiment, run)
             columns[run.name] = came.waits
             lost = f"{came.lost_gpu_hours:,.0f}" if run.actions != _ALLOCATE else ""
             table.add(
@@ -152,7 +153,7 @@ class Replayed(NamedTuple):
     seconds: float
 
 
-def _replayed(trace: Trace, every: float, run: Run) -> Replayed:
+def _replayed(trace: Trace, experiment: Experiment, run: Run) -> Replayed:
     kept: dict[int, Memory] = {}
 
     class Keeping(Plugin):
@@ -170,7 +171,14 @@ def _replayed(trace: Trace, every: float, run: Run) -> Replayed:
     registry.register(Keeping.name, Keeping)
     plugins = (*SchedulerConfig().plugins, PluginOption("backfill", arguments=arguments), PluginOption(Keeping.name))
     config = suited(SchedulerConfig(plugins=plugins, actions=run.actions), trace)
-    history = Replay(trace, config, registry=registry, every=every, stopwatch=time.process_time).run()
+    history = Replay(
+        trace,
+        config,
+        registry=registry,
+        every=experiment.every,
+        stopwatch=time.process_time,
+        progress=shown(f"{experiment.name}, {run.name}"),
+    ).run()
     if problems := problems_of(trace, history):
         raise SystemExit(problems[0])
     ends = {event.job: event.at for event in history.events if event.what == "ended"}
