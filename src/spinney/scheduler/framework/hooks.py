@@ -254,7 +254,10 @@ class Hooks:
         self.preempt_victim_filters.append(self._hook(fn))
 
     def add_gives_way_fn(self, fn: VictimFilterFn) -> None:
-        """Judge whether a job gives way to a preempting one of its own priority. One that says so is enough."""
+        """Judge whether a job gives way to a preempting one of its own priority. One that says so is enough.
+
+        The preempting job must come before it by the order of jobs: who comes first is given the room.
+        """
         self.gives_way.append(self._hook(fn))
 
     def add_reclaim_scenario_validator_fn(self, fn: ScenarioValidatorFn) -> None:
