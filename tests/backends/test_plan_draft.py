@@ -82,7 +82,7 @@ PLAN: Plan = {
         "tests/e2e/test_backends.py::test_every_scenario_runs_on_every_backend_or_a_row_says_why_not",
     ],
     "requirement: with empty profiles only default-scheduler is admitted": [
-        "tests/operator/test_admission.py::test_a_scheduler_that_is_not_enabled_is_refused",
+        "tests/operator/test_admission.py::test_a_scheduler_that_cannot_run_the_set_is_refused",
     ],
     "story 3: migration between schedulers": [
         "tests/backends/test_migration.py::test_every_step_of_the_page_is_walked",

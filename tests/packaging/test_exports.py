@@ -4,7 +4,7 @@ from importlib import import_module
 
 import pytest
 
-PACKAGES = ["spinney.backends", "spinney.kube", "spinney.scheduler", "spinney.server", "spinney.sim"]
+PACKAGES = ["spinney.backends", "spinney.scheduler", "spinney.server", "spinney.sim"]
 
 
 @pytest.mark.parametrize("name", PACKAGES)

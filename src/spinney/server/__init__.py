@@ -26,8 +26,7 @@ if find_spec("jsonschema_rs") is None:
 __getattr__ = exported(
     __name__,
     {
-        "exchange.message": ["Request", "Response"],
-        "exchange.user": ["User"],
+        "exchange.message": ["Request", "Response", "User"],
         "http.serving": ["HttpServer", "Listening"],
         "options": ["ServerOptions"],
         "server": ["ApiServer"],
