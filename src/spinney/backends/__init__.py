@@ -51,26 +51,4 @@ __all__ = [
     "every_backend",
 ]
 
-__getattr__ = exported(
-    __name__,
-    {
-        "builtin": ["every_backend"],
-        "catalogue": ["Catalogue", "UnusableBackend"],
-        "interface": [
-            "BackendContext",
-            "BackendUnavailable",
-            "Capabilities",
-            "Degradation",
-            "GangLookup",
-            "INTERFACE_VERSION",
-            "PodManifest",
-            "Rejected",
-            "Right",
-            "SchedulerBackend",
-            "TopologyAware",
-            "TopologyState",
-        ],
-        "profiles": ["Profile", "Profiles"],
-        "registry": ["InitializationFailed", "Registry"],
-    },
-)
+__getattr__ = exported(__name__, __file__)

@@ -56,23 +56,4 @@ __all__ = [
     "register_plugin_builder",
 ]
 
-__getattr__ = exported(
-    __name__,
-    {
-        "config": ["PluginOption", "SchedulerConfig"],
-        "config_files": ["load_config", "parse_config"],
-        "cycle.scheduler": ["Scheduler"],
-        "framework.arguments": ["read_arguments"],
-        "framework.events": ["BatchEvent", "CapacityVerdict", "Event", "EventHandler", "Scenario"],
-        "framework.extension_points": ["DoesNotFit"],
-        "framework.jobs": ["PodGroupInfo"],
-        "framework.nodes": ["FirstChoice", "NodeInfo", "NodeSet", "Scores"],
-        "framework.plugin": ["Builder", "Constraint", "Plugin", "PluginRegistry", "register_plugin_builder"],
-        "framework.results": ["CycleResult"],
-        "framework.session": ["Session"],
-        "framework.statement": ["Statement"],
-        "framework.tasks": ["PodInfo"],
-        "intake.inventory": ["Inventory"],
-        "plugins": ["default_registry"],
-    },
-)
+__getattr__ = exported(__name__, __file__)

@@ -23,12 +23,4 @@ if find_spec("jsonschema_rs") is None:
         "the embedded API server needs the package jsonschema-rs: pip install 'spinney[embedded]'", name=__name__
     )
 
-__getattr__ = exported(
-    __name__,
-    {
-        "exchange.message": ["Request", "Response", "User"],
-        "http.serving": ["HttpServer", "Listening"],
-        "options": ["ServerOptions"],
-        "server": ["ApiServer"],
-    },
-)
+__getattr__ = exported(__name__, __file__)

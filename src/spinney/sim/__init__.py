@@ -13,4 +13,4 @@ if TYPE_CHECKING:
 __all__ = ["Cluster"]
 
 
-__getattr__ = exported(__name__, {"notebook.cluster": ["Cluster"]})
+__getattr__ = exported(__name__, __file__)
