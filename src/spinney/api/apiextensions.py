@@ -4,9 +4,9 @@ from typing import Final
 
 import msgspec
 
-from spinney.api.meta import Condition, ObjectMeta
+from spinney.api.meta import Condition, Object
 from spinney.api.resource import Resource
-from spinney.api.struct import JSON, Struct, constant
+from spinney.api.struct import JSON, Struct
 
 CUSTOM_RESOURCE_DEFINITION: Final = Resource(
     "apiextensions.k8s.io",
@@ -98,11 +98,8 @@ class CustomResourceDefinitionStatus(Struct, frozen=True, kw_only=True):
     stored_versions: tuple[str, ...] = ()
 
 
-class CustomResourceDefinition(Struct, frozen=True, kw_only=True):
+class CustomResourceDefinition(Object, of=CUSTOM_RESOURCE_DEFINITION, frozen=True, kw_only=True):
     """A kind added to the API."""
 
-    api_version: str = constant(CUSTOM_RESOURCE_DEFINITION.api_version)
-    kind: str = constant(CUSTOM_RESOURCE_DEFINITION.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: CustomResourceDefinitionSpec
     status: CustomResourceDefinitionStatus = CustomResourceDefinitionStatus()

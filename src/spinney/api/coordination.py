@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from spinney.api.meta import ObjectMeta
+from spinney.api.meta import Object
 from spinney.api.resource import Resource
-from spinney.api.struct import Struct, constant
+from spinney.api.struct import Struct
 from spinney.api.time import MicroTime
 
 LEASE: Final = Resource("coordination.k8s.io", "v1", "Lease", "leases")
@@ -22,10 +22,7 @@ class LeaseSpec(Struct, frozen=True, kw_only=True):
     preferred_holder: str | None = None
 
 
-class Lease(Struct, frozen=True, kw_only=True):
+class Lease(Object, of=LEASE, frozen=True, kw_only=True):
     """A named promise that expires unless renewed."""
 
-    api_version: str = constant(LEASE.api_version)
-    kind: str = constant(LEASE.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: LeaseSpec = LeaseSpec()

@@ -18,10 +18,10 @@ from spinney.api.affinity import (
     TopologySpreadConstraint,
 )
 from spinney.api.conditions import find_condition, is_true
-from spinney.api.meta import Condition, ConditionStatus, Metadata
+from spinney.api.meta import Condition, ConditionStatus, ProjectedObject
 from spinney.api.quantity import RawQuantity
 from spinney.api.resource import Resource
-from spinney.api.struct import Struct, constant
+from spinney.api.struct import Struct
 
 POD: Final = Resource("", "v1", "Pod", "pods", short_names=("po",))
 NODE: Final = Resource("", "v1", "Node", "nodes", namespaced=False, short_names=("no",))
@@ -216,12 +216,9 @@ class PodStatus(Struct, frozen=True, kw_only=True):
     resize: str = ""
 
 
-class Pod(Struct, frozen=True, kw_only=True):
+class Pod(ProjectedObject, of=POD, frozen=True, kw_only=True):
     """A pod, projected."""
 
-    api_version: str = constant(POD.api_version)
-    kind: str = constant(POD.kind)
-    metadata: Metadata = Metadata()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
@@ -277,12 +274,9 @@ class NodeStatus(Struct, frozen=True, kw_only=True):
     images: tuple[ContainerImage, ...] = ()
 
 
-class Node(Struct, frozen=True, kw_only=True):
+class Node(ProjectedObject, of=NODE, frozen=True, kw_only=True):
     """A node, projected."""
 
-    api_version: str = constant(NODE.api_version)
-    kind: str = constant(NODE.kind)
-    metadata: Metadata = Metadata()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
@@ -297,9 +291,5 @@ class Node(Struct, frozen=True, kw_only=True):
         return condition is not None and condition.status == "True"
 
 
-class Namespace(Struct, frozen=True, kw_only=True):
+class Namespace(ProjectedObject, of=NAMESPACE, frozen=True, kw_only=True):
     """A namespace, projected: affinity looks at its labels."""
-
-    api_version: str = constant(NAMESPACE.api_version)
-    kind: str = constant(NAMESPACE.kind)
-    metadata: Metadata = Metadata()

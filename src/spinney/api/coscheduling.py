@@ -9,10 +9,10 @@ from typing import Annotated, Final
 
 from spinney.api.fields import Count, Int32, described, enum, schema
 from spinney.api.grove_status import Conditions
-from spinney.api.meta import ObjectMeta
+from spinney.api.meta import Object
 from spinney.api.quantity import RawQuantity
 from spinney.api.resource import Resource
-from spinney.api.struct import Struct, constant, counter
+from spinney.api.struct import Struct, counter
 
 POD_GROUP: Final = Resource("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups", short_names=("pg", "pgs"))
 
@@ -55,11 +55,8 @@ class PodGroupStatus(Struct, frozen=True, kw_only=True):
     """Not among scheduler-plugins' fields: where its own CRD is installed, the API server drops them."""
 
 
-class PodGroup(Struct, frozen=True, kw_only=True):
+class PodGroup(Object, of=POD_GROUP, frozen=True, kw_only=True):
     """Pods that are placed together or not at all."""
 
-    api_version: str = constant(POD_GROUP.api_version)
-    kind: str = constant(POD_GROUP.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec
     status: PodGroupStatus = PodGroupStatus()

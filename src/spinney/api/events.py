@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from spinney.api.core import EVENT
-from spinney.api.meta import ObjectMeta
-from spinney.api.struct import Struct, constant
+from spinney.api.meta import Object
+from spinney.api.struct import Struct
 from spinney.api.time import MicroTime
 
 
@@ -33,12 +33,9 @@ class EventSeries(Struct, frozen=True, kw_only=True):
     last_observed_time: MicroTime | None = None
 
 
-class Event(Struct, frozen=True, kw_only=True):
+class Event(Object, of=EVENT, frozen=True, kw_only=True):
     """Something that happened to an object, for people to read."""
 
-    api_version: str = constant(EVENT.api_version)
-    kind: str = constant(EVENT.kind)
-    metadata: ObjectMeta = ObjectMeta()
     involved_object: ObjectReference
     reason: str = ""
     message: str = ""

@@ -11,9 +11,9 @@ from typing import Annotated, Final
 
 from spinney.api.fields import Duration, Int32, OpenObject, described, enum, list_map, schema
 from spinney.api.grove_status import PodCliqueScalingGroupStatus, PodCliqueSetStatus, PodCliqueStatus
-from spinney.api.meta import ObjectMeta
+from spinney.api.meta import Object
 from spinney.api.resource import Resource
-from spinney.api.struct import Struct, constant
+from spinney.api.struct import Struct
 from spinney.api.topology_constraint import ConstraintField
 
 POD_CLIQUE_SET: Final = Resource("grove.io", "v1alpha1", "PodCliqueSet", "podcliquesets", short_names=("pcs",))
@@ -131,22 +131,16 @@ class PodCliqueSetSpec(Struct, frozen=True, kw_only=True):
     template: PodCliqueSetTemplateSpec
 
 
-class PodCliqueSet(Struct, frozen=True, kw_only=True):
+class PodCliqueSet(Object, of=POD_CLIQUE_SET, frozen=True, kw_only=True):
     """A workload made of cliques of pods that are placed, started, scaled and ended as gangs."""
 
-    api_version: str = constant(POD_CLIQUE_SET.api_version)
-    kind: str = constant(POD_CLIQUE_SET.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodCliqueSetSpec
     status: PodCliqueSetStatus = PodCliqueSetStatus()
 
 
-class PodClique(Struct, frozen=True, kw_only=True):
+class PodClique(Object, of=POD_CLIQUE, frozen=True, kw_only=True):
     """One clique of one replica; made by the operator."""
 
-    api_version: str = constant(POD_CLIQUE.api_version)
-    kind: str = constant(POD_CLIQUE.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodCliqueSpec
     status: PodCliqueStatus = PodCliqueStatus()
 
@@ -159,11 +153,8 @@ class PodCliqueScalingGroupSpec(Struct, frozen=True, kw_only=True):
     clique_names: tuple[str, ...]
 
 
-class PodCliqueScalingGroup(Struct, frozen=True, kw_only=True):
+class PodCliqueScalingGroup(Object, of=POD_CLIQUE_SCALING_GROUP, frozen=True, kw_only=True):
     """One scaling group of one replica; made by the operator."""
 
-    api_version: str = constant(POD_CLIQUE_SCALING_GROUP.api_version)
-    kind: str = constant(POD_CLIQUE_SCALING_GROUP.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodCliqueScalingGroupSpec
     status: PodCliqueScalingGroupStatus = PodCliqueScalingGroupStatus()

@@ -12,11 +12,11 @@ import msgspec
 
 from spinney.api.fields import Duration, Int32, OpenObject, described, enum, list_map, rule, rules, schema
 from spinney.api.grove_status import Conditions
-from spinney.api.meta import ConditionStatus, ObjectMeta
+from spinney.api.meta import ConditionStatus, Object
 from spinney.api.names import DNS_LABEL
 from spinney.api.quantity import RawQuantity
 from spinney.api.resource import Resource
-from spinney.api.struct import Struct, constant
+from spinney.api.struct import Struct
 
 QUEUE: Final = Resource("scheduling.run.ai", "v2", "Queue", "queues", namespaced=False)
 POD_GROUP: Final = Resource("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", short_names=("pg",))
@@ -78,12 +78,9 @@ class QueueStatus(Struct, frozen=True, kw_only=True):
     requested: Mapping[str, RawQuantity] = {}
 
 
-class Queue(Struct, frozen=True, kw_only=True):
+class Queue(Object, of=QUEUE, frozen=True, kw_only=True):
     """A share of the cluster that jobs draw from."""
 
-    api_version: str = constant(QUEUE.api_version)
-    kind: str = constant(QUEUE.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: QueueSpec = QueueSpec()
     status: QueueStatus = QueueStatus()
 
@@ -178,12 +175,9 @@ class PodGroupStatus(Struct, frozen=True, kw_only=True):
     resources_status: PodGroupResources | None = None
 
 
-class PodGroup(Struct, frozen=True, kw_only=True):
+class PodGroup(Object, of=POD_GROUP, frozen=True, kw_only=True):
     """A job of pods that run together."""
 
-    api_version: str = constant(POD_GROUP.api_version)
-    kind: str = constant(POD_GROUP.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
 
@@ -224,12 +218,9 @@ class BindRequestStatus(Struct, frozen=True, kw_only=True):
     failed_attempts: Int32 | None = None
 
 
-class BindRequest(Struct, frozen=True, kw_only=True):
+class BindRequest(Object, of=BIND_REQUEST, frozen=True, kw_only=True):
     """A decision of the scheduler for the binder to carry out; named like its pod."""
 
-    api_version: str = constant(BIND_REQUEST.api_version)
-    kind: str = constant(BIND_REQUEST.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: BindRequestSpec
     status: BindRequestStatus = BindRequestStatus()
 
@@ -263,10 +254,7 @@ class TopologySpec(Struct, frozen=True, kw_only=True):
     ]
 
 
-class Topology(Struct, frozen=True, kw_only=True):
+class Topology(Object, of=TOPOLOGY, frozen=True, kw_only=True):
     """The levels of a cluster by which jobs are packed."""
 
-    api_version: str = constant(TOPOLOGY.api_version)
-    kind: str = constant(TOPOLOGY.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: TopologySpec

@@ -6,12 +6,10 @@ Kueue before 0.15 serves ``v1beta1`` alone. What is read here differs in one fie
 from dataclasses import replace
 from typing import Final
 
-from spinney.api.meta import Condition, Metadata
+from spinney.api.meta import Condition, ProjectedObject
 from spinney.api.quantity import RawQuantity
 from spinney.api.resource import Resource
-from spinney.api.struct import Struct, constant
-
-_VERSION: Final = "kueue.x-k8s.io/v1beta2"
+from spinney.api.struct import Struct
 
 CLUSTER_QUEUE: Final = Resource("kueue.x-k8s.io", "v1beta2", "ClusterQueue", "clusterqueues", namespaced=False)
 COHORT: Final = Resource("kueue.x-k8s.io", "v1beta2", "Cohort", "cohorts", namespaced=False)
@@ -62,12 +60,9 @@ class ClusterQueueSpec(Struct, frozen=True, kw_only=True):
         return self.cohort_name or self.cohort
 
 
-class ClusterQueue(Struct, frozen=True, kw_only=True):
+class ClusterQueue(ProjectedObject, of=CLUSTER_QUEUE, frozen=True, kw_only=True):
     """A pool of resources with quotas."""
 
-    api_version: str = constant(_VERSION)
-    kind: str = constant("ClusterQueue")
-    metadata: Metadata = Metadata()
     spec: ClusterQueueSpec = ClusterQueueSpec()
 
 
@@ -78,12 +73,9 @@ class CohortSpec(Struct, frozen=True, kw_only=True):
     resource_groups: tuple[ResourceGroup, ...] = ()
 
 
-class Cohort(Struct, frozen=True, kw_only=True):
+class Cohort(ProjectedObject, of=COHORT, frozen=True, kw_only=True):
     """ClusterQueues, and other Cohorts, that may borrow from one another."""
 
-    api_version: str = constant(_VERSION)
-    kind: str = constant("Cohort")
-    metadata: Metadata = Metadata()
     spec: CohortSpec = CohortSpec()
 
 
@@ -93,12 +85,9 @@ class LocalQueueSpec(Struct, frozen=True, kw_only=True):
     cluster_queue: str = ""
 
 
-class LocalQueue(Struct, frozen=True, kw_only=True):
+class LocalQueue(ProjectedObject, of=LOCAL_QUEUE, frozen=True, kw_only=True):
     """What workloads of a namespace name."""
 
-    api_version: str = constant(_VERSION)
-    kind: str = constant("LocalQueue")
-    metadata: Metadata = Metadata()
     spec: LocalQueueSpec = LocalQueueSpec()
 
 
@@ -108,10 +97,7 @@ class WorkloadStatus(Struct, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Workload(Struct, frozen=True, kw_only=True):
+class Workload(ProjectedObject, of=WORKLOAD, frozen=True, kw_only=True):
     """What Kueue admits: a Job, a pod, a group of pods."""
 
-    api_version: str = constant(_VERSION)
-    kind: str = constant("Workload")
-    metadata: Metadata = Metadata()
     status: WorkloadStatus = WorkloadStatus()

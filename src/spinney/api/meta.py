@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
+
+import msgspec
 
 from spinney.api.resource import Resource
-from spinney.api.struct import JSON, Struct
+from spinney.api.struct import JSON, Struct, constant
 
 ConditionStatus = Literal["True", "False", "Unknown"]
 
@@ -57,6 +59,37 @@ class ObjectMeta(Metadata, frozen=True, kw_only=True):
     deletion_grace_period_seconds: int | None = None
     managed_fields: tuple[JSON, ...] = ()
     self_link: str | None = None
+
+
+class _Typed(msgspec.StructMeta):
+    """Makes structs of kinds: ``of`` is the resource whose ``apiVersion`` and ``kind`` an object always says."""
+
+    def __new__(
+        mcs, name: str, bases: tuple[type, ...], namespace: JSON, *, of: Resource | None = None, **options: Any
+    ) -> "_Typed":
+        if of is not None:
+            version, called = constant(of.api_version), constant(of.kind)
+
+            class Said(*bases, frozen=True, kw_only=True):  # type: ignore[misc, call-arg]
+                api_version: str = version
+                kind: str = called
+
+            bases = (Said,)
+        return super().__new__(mcs, name, bases, namespace, **options)
+
+
+class ProjectedObject(Struct, metaclass=_Typed, frozen=True, kw_only=True):
+    """An object of which a part is read."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: Metadata = Metadata()
+
+
+class Object(ProjectedObject, frozen=True, kw_only=True):
+    """An object, whole: what is read is what was written."""
+
+    metadata: ObjectMeta = ObjectMeta()
 
 
 class Condition(Struct, frozen=True, kw_only=True):

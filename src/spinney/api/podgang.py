@@ -14,9 +14,9 @@ import msgspec
 
 from spinney.api.fields import Int32, described, enum, list_map, schema
 from spinney.api.grove_status import Conditions
-from spinney.api.meta import ObjectMeta
+from spinney.api.meta import Object
 from spinney.api.resource import Resource
-from spinney.api.struct import JSON, Struct, constant
+from spinney.api.struct import JSON, Struct
 
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -116,12 +116,9 @@ class PodGangStatus(Struct, frozen=True, kw_only=True):
     scheduled: Annotated[str, described("Pods placed of pods referenced, such as 3/4.")] | None = None
 
 
-class PodGang(Struct, frozen=True, kw_only=True):
+class PodGang(Object, of=POD_GANG, frozen=True, kw_only=True):
     """Pods that are placed together or not at all."""
 
-    api_version: str = constant(POD_GANG.api_version)
-    kind: str = constant(POD_GANG.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodGangSpec = PodGangSpec()
     status: Annotated[PodGangStatus, schema({"default": {"conditions": [UNWRITTEN]}})] = PodGangStatus()
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from spinney.api.meta import Condition, ObjectMeta
+from spinney.api.meta import Condition, Object
 from spinney.api.resource import Resource
 from spinney.api.selectors import LabelSelector
-from spinney.api.struct import Struct, constant
+from spinney.api.struct import Struct
 
 POD_DISRUPTION_BUDGET: Final = Resource(
     "policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", short_names=("pdb",)
@@ -35,11 +35,8 @@ class PodDisruptionBudgetStatus(Struct, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class PodDisruptionBudget(Struct, frozen=True, kw_only=True):
+class PodDisruptionBudget(Object, of=POD_DISRUPTION_BUDGET, frozen=True, kw_only=True):
     """A bound on voluntary disruption of a set of pods."""
 
-    api_version: str = constant(POD_DISRUPTION_BUDGET.api_version)
-    kind: str = constant(POD_DISRUPTION_BUDGET.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()

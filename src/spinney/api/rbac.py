@@ -4,9 +4,9 @@ from typing import Final
 
 import msgspec
 
-from spinney.api.meta import ObjectMeta
+from spinney.api.meta import Object
 from spinney.api.resource import Resource
-from spinney.api.struct import Struct, constant
+from spinney.api.struct import Struct
 
 GROUP: Final = "rbac.authorization.k8s.io"
 ROLE: Final = Resource(GROUP, "v1", "Role", "roles")
@@ -42,10 +42,7 @@ class Subject(Struct, frozen=True, kw_only=True):
     api_group: str = ""
 
 
-class Role(Struct, frozen=True, kw_only=True):
+class Role(Object, of=ROLE, frozen=True, kw_only=True):
     """What may be done in a namespace."""
 
-    api_version: str = constant(ROLE.api_version)
-    kind: str = constant(ROLE.kind)
-    metadata: ObjectMeta = ObjectMeta()
     rules: tuple[PolicyRule, ...] = ()

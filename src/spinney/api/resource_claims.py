@@ -6,10 +6,10 @@ from typing import Final
 import msgspec
 
 from spinney.api.affinity import NodeSelector, Taint, Toleration
-from spinney.api.meta import Metadata
+from spinney.api.meta import ProjectedObject
 from spinney.api.quantity import RawQuantity
 from spinney.api.resource import Resource
-from spinney.api.struct import JSON, Struct, constant
+from spinney.api.struct import JSON, Struct
 
 RESOURCE_CLAIM: Final = Resource("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims")
 RESOURCE_CLAIM_TEMPLATE: Final = Resource("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates")
@@ -134,12 +134,9 @@ class ResourceClaimStatus(Struct, frozen=True, kw_only=True):
     reserved_for: tuple[ClaimConsumer, ...] = ()
 
 
-class ResourceClaim(Struct, frozen=True, kw_only=True):
+class ResourceClaim(ProjectedObject, of=RESOURCE_CLAIM, frozen=True, kw_only=True):
     """A claim, projected."""
 
-    api_version: str = constant(RESOURCE_CLAIM.api_version)
-    kind: str = constant(RESOURCE_CLAIM.kind)
-    metadata: Metadata = Metadata()
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
 
@@ -213,12 +210,9 @@ class ResourceSliceSpec(Struct, frozen=True, kw_only=True):
     shared_counters: tuple[CounterSet, ...] = ()
 
 
-class ResourceSlice(Struct, frozen=True, kw_only=True):
+class ResourceSlice(ProjectedObject, of=RESOURCE_SLICE, frozen=True, kw_only=True):
     """Devices published by a driver, projected."""
 
-    api_version: str = constant(RESOURCE_SLICE.api_version)
-    kind: str = constant(RESOURCE_SLICE.kind)
-    metadata: Metadata = Metadata()
     spec: ResourceSliceSpec
 
 
@@ -229,10 +223,7 @@ class DeviceClassSpec(Struct, frozen=True, kw_only=True):
     config: tuple[JSON, ...] = ()
 
 
-class DeviceClass(Struct, frozen=True, kw_only=True):
+class DeviceClass(ProjectedObject, of=DEVICE_CLASS, frozen=True, kw_only=True):
     """A kind of device that claims can name."""
 
-    api_version: str = constant(DEVICE_CLASS.api_version)
-    kind: str = constant(DEVICE_CLASS.kind)
-    metadata: Metadata = Metadata()
     spec: DeviceClassSpec = DeviceClassSpec()

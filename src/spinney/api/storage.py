@@ -6,11 +6,11 @@ from typing import Final
 from spinney.api.affinity import NodeSelector
 from spinney.api.core import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, ResourceRequirements
 from spinney.api.events import ObjectReference
-from spinney.api.meta import Metadata
+from spinney.api.meta import ProjectedObject
 from spinney.api.quantity import RawQuantity
 from spinney.api.resource import Resource
 from spinney.api.selectors import LabelSelector
-from spinney.api.struct import Struct, constant
+from spinney.api.struct import Struct
 
 STORAGE_CLASS: Final = Resource(
     "storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False, short_names=("sc",)
@@ -37,12 +37,9 @@ class PersistentVolumeClaimStatus(Struct, frozen=True, kw_only=True):
     phase: str = ""
 
 
-class PersistentVolumeClaim(Struct, frozen=True, kw_only=True):
+class PersistentVolumeClaim(ProjectedObject, of=PERSISTENT_VOLUME_CLAIM, frozen=True, kw_only=True):
     """A claim, projected."""
 
-    api_version: str = constant(PERSISTENT_VOLUME_CLAIM.api_version)
-    kind: str = constant(PERSISTENT_VOLUME_CLAIM.kind)
-    metadata: Metadata = Metadata()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
     status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
@@ -75,12 +72,9 @@ class PersistentVolumeStatus(Struct, frozen=True, kw_only=True):
     phase: str = ""
 
 
-class PersistentVolume(Struct, frozen=True, kw_only=True):
+class PersistentVolume(ProjectedObject, of=PERSISTENT_VOLUME, frozen=True, kw_only=True):
     """A volume, projected."""
 
-    api_version: str = constant(PERSISTENT_VOLUME.api_version)
-    kind: str = constant(PERSISTENT_VOLUME.kind)
-    metadata: Metadata = Metadata()
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
     status: PersistentVolumeStatus = PersistentVolumeStatus()
 
@@ -98,12 +92,9 @@ class TopologySelectorTerm(Struct, frozen=True, kw_only=True):
     match_label_expressions: tuple[TopologySelectorRequirement, ...] = ()
 
 
-class StorageClass(Struct, frozen=True, kw_only=True):
+class StorageClass(ProjectedObject, of=STORAGE_CLASS, frozen=True, kw_only=True):
     """How volumes of a class are made."""
 
-    api_version: str = constant(STORAGE_CLASS.api_version)
-    kind: str = constant(STORAGE_CLASS.kind)
-    metadata: Metadata = Metadata()
     provisioner: str
     volume_binding_mode: str | None = None
     allowed_topologies: tuple[TopologySelectorTerm, ...] = ()

@@ -9,9 +9,9 @@ from typing import Annotated, Final
 
 from spinney.api.fields import LABEL_KEY_PATTERN, Int64, described, list_map, schema
 from spinney.api.grove_status import Conditions
-from spinney.api.meta import ObjectMeta
+from spinney.api.meta import Object
 from spinney.api.resource import Resource
-from spinney.api.struct import Struct, constant
+from spinney.api.struct import Struct
 from spinney.api.topology_constraint import Domain
 
 CLUSTER_TOPOLOGY_BINDING: Final = Resource(
@@ -60,11 +60,8 @@ class ClusterTopologyBindingStatus(Struct, frozen=True, kw_only=True):
     scheduler_topology_statuses: Annotated[tuple[SchedulerTopologyStatus, ...], list_map("schedulerName")] = ()
 
 
-class ClusterTopologyBinding(Struct, frozen=True, kw_only=True):
+class ClusterTopologyBinding(Object, of=CLUSTER_TOPOLOGY_BINDING, frozen=True, kw_only=True):
     """The topology of a cluster, by names that workloads may use."""
 
-    api_version: str = constant(CLUSTER_TOPOLOGY_BINDING.api_version)
-    kind: str = constant(CLUSTER_TOPOLOGY_BINDING.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: ClusterTopologyBindingSpec
     status: ClusterTopologyBindingStatus = ClusterTopologyBindingStatus()

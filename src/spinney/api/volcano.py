@@ -7,11 +7,11 @@ from typing import Annotated, Final
 import msgspec
 
 from spinney.api.fields import Count, Int32, OpenObject, described, enum, schema
-from spinney.api.meta import ConditionStatus, ObjectMeta
+from spinney.api.meta import ConditionStatus, Object
 from spinney.api.quantity import RawQuantity
 from spinney.api.resource import Resource
 from spinney.api.selectors import LabelSelector
-from spinney.api.struct import Struct, constant, counter
+from spinney.api.struct import Struct, counter
 
 POD_GROUP: Final = Resource(
     "scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups", short_names=("pg", "podgroup-v1beta1")
@@ -76,12 +76,9 @@ class PodGroupStatus(Struct, frozen=True, kw_only=True):
     failed: Count = counter()
 
 
-class PodGroup(Struct, frozen=True, kw_only=True):
+class PodGroup(Object, of=POD_GROUP, frozen=True, kw_only=True):
     """Pods that Volcano starts together."""
 
-    api_version: str = constant(POD_GROUP.api_version)
-    kind: str = constant(POD_GROUP.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
 
@@ -115,11 +112,8 @@ class QueueStatus(Struct, frozen=True, kw_only=True):
     reservation: OpenObject | None = None
 
 
-class Queue(Struct, frozen=True, kw_only=True):
+class Queue(Object, of=QUEUE, frozen=True, kw_only=True):
     """A share of the cluster."""
 
-    api_version: str = constant(QUEUE.api_version)
-    kind: str = constant(QUEUE.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: QueueSpec = QueueSpec()
     status: QueueStatus = QueueStatus()

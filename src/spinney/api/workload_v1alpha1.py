@@ -6,9 +6,9 @@ makes a gang of its own under the same policy. There is no status.
 
 from typing import Final
 
-from spinney.api.meta import ObjectMeta
+from spinney.api.meta import Object
 from spinney.api.resource import Resource
-from spinney.api.struct import Struct, constant
+from spinney.api.struct import Struct
 
 WORKLOAD: Final = Resource("scheduling.k8s.io", "v1alpha1", "Workload", "workloads")
 
@@ -52,10 +52,7 @@ class WorkloadSpec(Struct, frozen=True, kw_only=True):
     pod_groups: tuple[PodGroup, ...]
 
 
-class Workload(Struct, frozen=True, kw_only=True):
+class Workload(Object, of=WORKLOAD, frozen=True, kw_only=True):
     """Groups of pods and how each is scheduled."""
 
-    api_version: str = constant(WORKLOAD.api_version)
-    kind: str = constant(WORKLOAD.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: WorkloadSpec

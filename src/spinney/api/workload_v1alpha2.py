@@ -5,9 +5,9 @@ A pod joins by ``spec.schedulingGroup.podGroupName``. Everything in a PodGroup's
 
 from typing import Final
 
-from spinney.api.meta import Condition, ObjectMeta
+from spinney.api.meta import Condition, Object
 from spinney.api.resource import Resource
-from spinney.api.struct import Struct, constant
+from spinney.api.struct import Struct
 from spinney.api.workload_v1alpha1 import BasicPolicy, ControllerReference, GangPolicy
 
 WORKLOAD: Final = Resource("scheduling.k8s.io", "v1alpha2", "Workload", "workloads")
@@ -74,12 +74,9 @@ class WorkloadSpec(Struct, frozen=True, kw_only=True):
     pod_group_templates: tuple[PodGroupTemplate, ...] = ()
 
 
-class Workload(Struct, frozen=True, kw_only=True):
+class Workload(Object, of=WORKLOAD, frozen=True, kw_only=True):
     """Templates of pod groups."""
 
-    api_version: str = constant(WORKLOAD.api_version)
-    kind: str = constant(WORKLOAD.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: WorkloadSpec
 
 
@@ -109,11 +106,8 @@ class PodGroupStatus(Struct, frozen=True, kw_only=True):
     resource_claim_statuses: tuple[GroupResourceClaimStatus, ...] = ()
 
 
-class PodGroup(Struct, frozen=True, kw_only=True):
+class PodGroup(Object, of=POD_GROUP, frozen=True, kw_only=True):
     """A gang of pods."""
 
-    api_version: str = constant(POD_GROUP.api_version)
-    kind: str = constant(POD_GROUP.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec
     status: PodGroupStatus = PodGroupStatus()

@@ -6,9 +6,9 @@ The two versions share their Workload and PodGroup; CompositePodGroup, a gang of
 
 from typing import Final
 
-from spinney.api.meta import Condition, ObjectMeta
+from spinney.api.meta import Condition, Object
 from spinney.api.resource import Resource
-from spinney.api.struct import Struct, constant
+from spinney.api.struct import Struct
 from spinney.api.workload_v1alpha1 import BasicPolicy, ControllerReference
 from spinney.api.workload_v1alpha2 import (
     GroupResourceClaim,
@@ -91,12 +91,9 @@ class WorkloadSpec(Struct, frozen=True, kw_only=True):
     composite_pod_group_templates: tuple[CompositePodGroupTemplate, ...] = ()
 
 
-class Workload(Struct, frozen=True, kw_only=True):
+class Workload(Object, of=WORKLOAD, frozen=True, kw_only=True):
     """Templates of pod groups."""
 
-    api_version: str = constant(WORKLOAD.api_version)
-    kind: str = constant(WORKLOAD.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: WorkloadSpec
 
 
@@ -116,12 +113,9 @@ class PodGroupSpec(_Placement, frozen=True, kw_only=True):
     resource_claims: tuple[GroupResourceClaim, ...] = ()
 
 
-class PodGroup(Struct, frozen=True, kw_only=True):
+class PodGroup(Object, of=POD_GROUP, frozen=True, kw_only=True):
     """A gang of pods."""
 
-    api_version: str = constant(POD_GROUP.api_version)
-    kind: str = constant(POD_GROUP.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec
     status: PodGroupStatus = PodGroupStatus()
 
@@ -140,11 +134,8 @@ class CompositePodGroupStatus(Struct, frozen=True, kw_only=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class CompositePodGroup(Struct, frozen=True, kw_only=True):
+class CompositePodGroup(Object, of=COMPOSITE_POD_GROUP, frozen=True, kw_only=True):
     """Pod groups, or further composites, that are placed together."""
 
-    api_version: str = constant(COMPOSITE_POD_GROUP.api_version)
-    kind: str = constant(COMPOSITE_POD_GROUP.kind)
-    metadata: ObjectMeta = ObjectMeta()
     spec: CompositePodGroupSpec
     status: CompositePodGroupStatus = CompositePodGroupStatus()
