@@ -64,4 +64,4 @@ def binding(name: str = "cluster") -> ClusterTopologyBinding:
 
 def found(errors: list[FieldError]) -> list[tuple[str, str]]:
     """Return path and kind of each fault, in order."""
-    return [(error.path, error.kind.cause.removeprefix("FieldValue")) for error in errors]
+    return [(error.path, error.reason.removeprefix("FieldValue")) for error in errors]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from spinney.api.field_error import FaultKind, FieldError
+from spinney.api.field_error import invalid
 from spinney.api.grove import PodCliqueSet
 from spinney.api.schema.validate_pod_clique_set import (
     AdmissionPolicy,
@@ -517,7 +517,7 @@ def test_a_set_may_checkpoint_when_it_is_told_to_end(signal: str, warnings: int)
 
 def test_a_fault_reads_as_in_kubernetes() -> None:
     """Text and status cause look like the API server's own."""
-    error = FieldError("spec.replicas", FaultKind.INVALID, -1, "must not be negative")
+    error = invalid("spec.replicas", -1, "must not be negative")
     assert str(error) == "spec.replicas: Invalid value: -1: must not be negative"
     assert error.cause() == {
         "reason": "FieldValueInvalid",

@@ -61,7 +61,7 @@ def test_topology_bindings(spec: JSON, expected: list[tuple[str, str]]) -> None:
     assert found(errors) == expected
     for error in errors:
         if error.path.startswith(S):
-            assert error.path.replace(S, "spec.schedulerTopologyReferences") in error.message
+            assert error.path.replace(S, "spec.schedulerTopologyReferences") in error.text
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,9 @@ Validation collects every fault it finds. A path reads as in Kubernetes (``spec.
 a fault as text, so that what an admission webhook answers looks like the API server's own answer.
 """
 
-import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -36,49 +35,39 @@ class FieldPath:
         return self.text
 
 
-class FaultKind(Enum):
-    """What is wrong with a field; the value is how messages begin."""
-
-    REQUIRED = "Required value"
-    INVALID = "Invalid value"
-    DUPLICATE = "Duplicate value"
-    NOT_SUPPORTED = "Unsupported value"
-    FORBIDDEN = "Forbidden"
-    NOT_FOUND = "Not found"
-    TOO_LONG = "Too long"
-
-    @property
-    def cause(self) -> str:
-        """Return the reason a ``Status`` gives for a fault of this kind."""
-        return f"FieldValue{self.name.title().replace('_', '')}"
-
+CauseReason = Literal[
+    "FieldValueRequired",
+    "FieldValueInvalid",
+    "FieldValueForbidden",
+    "FieldValueNotSupported",
+    "FieldValueDuplicate",
+    "FieldValueTypeInvalid",
+    "FieldValueTooLong",
+    "FieldValueNotFound",
+    "FieldValueTooMany",
+    "FieldManagerConflict",
+    "DisruptionBudget",
+    "NamespaceTerminating",
+    "ResourceVersionTooLarge",
+]
 
 _SHOWN: Final = 256  # characters of a value that a message shows
-# Kinds whose value says nothing a reader needs: it is absent, or the field must not be there at all.
-_WITHOUT_VALUE = frozenset({FaultKind.REQUIRED, FaultKind.FORBIDDEN, FaultKind.TOO_LONG})
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One fault of an object."""
+    """One fault of an object or a request; the path is empty where it is not about a field."""
 
+    reason: CauseReason
     path: str
-    kind: FaultKind
-    value: Any
-    message: str
+    text: str
 
     def cause(self) -> JSON:
         """Return this fault as a cause in the details of a ``Status``."""
-        return {"reason": self.kind.cause, "message": self.text, "field": self.path}
-
-    @property
-    def text(self) -> str:
-        """What is wrong, without the path."""
-        value = "" if self.kind in _WITHOUT_VALUE else f": {shown(self.value)}"
-        return f"{self.kind.value}{value}{f': {self.message}' if self.message else ''}"
+        return {"reason": self.reason, "message": self.text} | ({"field": self.path} if self.path else {})
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.text}"
+        return f"{self.path}: {self.text}" if self.path else self.text
 
 
 def shown(value: object) -> str:
@@ -95,42 +84,51 @@ def shown(value: object) -> str:
     return str(value)
 
 
+def _fault(reason: CauseReason, path: FieldPath | str, *said: str) -> FieldError:
+    return FieldError(reason, str(path), ": ".join(filter(None, said)))
+
+
 def required(path: FieldPath | str, message: str = "") -> FieldError:
     """Return the fault of a field that is missing."""
-    return FieldError(str(path), FaultKind.REQUIRED, None, message)
+    return _fault("FieldValueRequired", path, "Required value", message)
 
 
 def invalid(path: FieldPath | str, value: Any, message: str) -> FieldError:
     """Return the fault of a value that breaks a rule."""
-    return FieldError(str(path), FaultKind.INVALID, value, message)
+    return _fault("FieldValueInvalid", path, "Invalid value", shown(value), message)
 
 
 def duplicate(path: FieldPath | str, value: Any, message: str = "") -> FieldError:
     """Return the fault of a value that must be unique and is not."""
-    return FieldError(str(path), FaultKind.DUPLICATE, value, message)
+    return _fault("FieldValueDuplicate", path, "Duplicate value", shown(value), message)
 
 
-def not_supported(path: FieldPath | str, value: Any, supported: tuple[str, ...]) -> FieldError:
+def not_supported(path: FieldPath | str, value: Any, supported: Iterable[str]) -> FieldError:
     """Return the fault of a value outside a closed set."""
-    listed = ", ".join(json.dumps(each) for each in supported)
-    return FieldError(str(path), FaultKind.NOT_SUPPORTED, value, f"supported values: {listed}")
+    listed = ", ".join(f'"{each}"' for each in supported)
+    return _fault("FieldValueNotSupported", path, "Unsupported value", shown(value), f"supported values: {listed}")
 
 
-def forbidden(path: FieldPath | str, message: str, value: Any = None) -> FieldError:
+def forbidden(path: FieldPath | str, message: str) -> FieldError:
     """Return the fault of a field that may not be set, or not be changed, here."""
-    return FieldError(str(path), FaultKind.FORBIDDEN, value, message)
+    return _fault("FieldValueForbidden", path, "Forbidden", message)
 
 
 def not_found(path: FieldPath | str, value: Any, message: str = "") -> FieldError:
     """Return the fault of a name that names nothing."""
-    return FieldError(str(path), FaultKind.NOT_FOUND, value, message)
+    return _fault("FieldValueNotFound", path, "Not found", shown(value), message)
 
 
-def too_long(path: FieldPath | str, value: Any, message: str) -> FieldError:
+def too_long(path: FieldPath | str, message: str) -> FieldError:
     """Return the fault of a text that is too long."""
-    return FieldError(str(path), FaultKind.TOO_LONG, value, message)
+    return _fault("FieldValueTooLong", path, "Too long", message)
 
 
-def immutable(path: FieldPath, new: Any, old: Any) -> list[FieldError]:
+def too_many(path: FieldPath | str, count: int, most: int) -> FieldError:
+    """Return the fault of a list that is too long."""
+    return _fault("FieldValueTooMany", path, "Too many", str(count), f"must have at most {most} items")
+
+
+def immutable(path: FieldPath | str, new: Any, old: Any) -> list[FieldError]:
     """Return the fault of a field that changed and must not."""
     return [] if new == old else [invalid(path, new, "field is immutable")]

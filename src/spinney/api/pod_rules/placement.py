@@ -35,7 +35,7 @@ def host_name_faults(spec: JSON, path: str) -> Iterator[FieldError]:
     if spec.get("setHostnameAsFQDN"):
         yield forbidden(field, "may not be specified when setHostnameAsFQDN is true")
     if len(override) > _LONGEST_HOST_NAME:
-        yield too_long(field, override, f"may not be more than {_LONGEST_HOST_NAME} bytes")
+        yield too_long(field, f"may not be more than {_LONGEST_HOST_NAME} bytes")
     yield from (invalid(field, override, fault) for fault in dns_subdomain_faults(override))
 
 

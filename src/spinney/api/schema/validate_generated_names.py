@@ -49,12 +49,12 @@ def validate_name_budget(pcs: PodCliqueSet) -> list[FieldError]:
                     _GROUPS.index(i).child("name"),
                     _CLIQUES.index(positions[name]).child("name"),
                 )
-                errors += [too_long(path, total, f"{message}, may have {NAME_BUDGET}") for path in paths]
+                errors += [too_long(path, f"{message}, may have {NAME_BUDGET}") for path in paths]
     for i, clique in enumerate(template.cliques):
         total = length + len(clique.name)
         if clique.name not in members and total > NAME_BUDGET:
             message = f"set and clique {clique.name!r} together have {total} characters, may have {NAME_BUDGET}"
-            errors += [too_long(path, total, message) for path in (name_path, _CLIQUES.index(i).child("name"))]
+            errors += [too_long(path, message) for path in (name_path, _CLIQUES.index(i).child("name"))]
     return list(dict.fromkeys(errors))
 
 
@@ -152,7 +152,7 @@ def _claims_of(owner: str, sharers: tuple[ResourceSharing, ...], path: FieldPath
         where = path.child("resourceSharing").index(i).child("name")
         total = len(owner) + len("-all-" if sharer.scope == "AllReplicas" else "-0-") + len(sharer.name)
         if sharer.name and total > MAX_LABEL:
-            yield too_long(where, sharer.name, f"the claim's name would have {total} characters, may have {MAX_LABEL}")
+            yield too_long(where, f"the claim's name would have {total} characters, may have {MAX_LABEL}")
         elif sharer.name:
             yield from (invalid(where, sharer.name, fault) for fault in dns_label_faults(sharer.name))
 

@@ -45,7 +45,7 @@ def validate_annotations(annotations: Mapping[str, str], path: FieldPath) -> Ite
     yield from (invalid(path, key, fault) for key in annotations for fault in qualified_name_faults(key.lower()))
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if size > MAX_ANNOTATIONS_BYTES:
-        yield too_long(path, None, f"may not be more than {MAX_ANNOTATIONS_BYTES} bytes, has {size}")
+        yield too_long(path, f"may not be more than {MAX_ANNOTATIONS_BYTES} bytes, has {size}")
 
 
 def validate_own_name(name: str, taken: set[str], path: FieldPath, needed: str) -> Iterator[FieldError]:

@@ -56,7 +56,7 @@ def validate_shape(placed: Sequence[PlacedConstraint], *, creating: bool) -> Ite
         if pack is not None and pack.required is None and pack.preferred is None:
             yield required(path.child("pack"), "pack must set required or preferred")
         if domain is not None and creating:
-            yield forbidden(path.child("packDomain"), "packDomain is deprecated: set pack.required", domain)
+            yield forbidden(path.child("packDomain"), "packDomain is deprecated: set pack.required")
         elif domain is not None and pack is not None and pack.required is not None:
             yield invalid(path.child("packDomain"), domain, "must not be set together with pack.required")
         for where, name in _domains(each):

@@ -111,4 +111,4 @@ def _same_set(names: list[str], former: list[str], path: FieldPath, noun: str) -
     if not added and not removed:
         return []
     changes = [f"{verb} {', '.join(which)}" for verb, which in (("added", added), ("removed", removed)) if which]
-    return [forbidden(path, f"{noun} cannot be added, removed or renamed: {'; '.join(changes)}", names)]
+    return [forbidden(path, f"{noun} cannot be added, removed or renamed: {'; '.join(changes)}")]

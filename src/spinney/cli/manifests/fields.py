@@ -73,7 +73,7 @@ def schema_faults(kind: type, document: Document) -> list[tuple[str, str]]:
     value, schema = copy.deepcopy(document.value), _schema(kind)
     prune(value, schema, root=True)
     fill_defaults(value, schema)
-    return [(cause.field, cause.message) for cause in SchemaValidator(schema).validate(value, None)]
+    return [(cause.path, cause.text) for cause in SchemaValidator(schema).validate(value, None)]
 
 
 @cache

@@ -135,7 +135,7 @@ def verdict_on(manifest: Manifest, setting: Setting) -> Verdict:
     else:
         rule = _RULES.get(resource)
         found = Judgement(rule(decoded) if rule is not None else [])
-    ruled = [_problem(manifest, fault.path, str(fault).removeprefix(f"{fault.path}: ")) for fault in found.faults]
+    ruled = [_problem(manifest, fault.path, fault.text) for fault in found.faults]
     # A rule says more of a field than its schema does, so it has the first word.
     problems = _told_once(ruled + shape)
     told = tuple(f"{problem.path}:" for problem in problems)
@@ -161,7 +161,8 @@ def _shape(resource: Resource, kind: type[Any], manifest: Manifest) -> list[Docu
 def _judged(pcs: PodCliqueSet, setting: Setting) -> Judgement:
     """Apply the rules of admission; where they hold, ask the backend, as admission does."""
     policy = setting.policy
-    faults = [fault for fault in validate_pod_clique_set(pcs, policy) if fault.message != UNKNOWN_TOPOLOGY]
+    found = validate_pod_clique_set(pcs, policy)
+    faults = [fault for fault in found if not fault.text.endswith(UNKNOWN_TOPOLOGY)]
     warnings = pod_clique_set_warnings(pcs, policy)
     not_done = list(_needs_cluster(pcs, policy))
     name = scheduler_name(pcs) or policy.default_scheduler

@@ -7,10 +7,11 @@ must not be another service's.
 import random
 from collections.abc import Iterator
 
+from spinney.api.field_error import FieldError, invalid
 from spinney.api.keys import Key
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes
-from spinney.server.exchange.status import Cause, invalid, invalid_value
+from spinney.server.exchange.status import invalid_object
 from spinney.server.store import Record, Store
 
 _SERVICES = "services"
@@ -30,10 +31,10 @@ def give_addresses(store: Store, chance: random.Random, attributes: Attributes) 
     others = [record for record in store.records(_SERVICES) if record.key != Key(attributes.namespace, attributes.name)]
     causes = [*_give_address(spec, was, others, chance), *_give_ports(spec, was, others, chance)]
     if causes:
-        raise invalid(attributes.kind.resource, attributes.name, causes)
+        raise invalid_object(attributes.kind.resource, attributes.name, causes)
 
 
-def _give_address(spec: JSON, was: JSON, others: list[Record], chance: random.Random) -> Iterator[Cause]:
+def _give_address(spec: JSON, was: JSON, others: list[Record], chance: random.Random) -> Iterator[FieldError]:
     if spec.get("type") == "ExternalName":
         for name in _ADDRESS:
             spec.pop(name, None)
@@ -47,10 +48,10 @@ def _give_address(spec: JSON, was: JSON, others: list[Record], chance: random.Ra
     if not address:
         address = spec["clusterIP"] = _free_address(taken, chance)
     elif before and address != before:
-        yield invalid_value("spec.clusterIPs[0]", address, "may not change once set")
+        yield invalid("spec.clusterIPs[0]", address, "may not change once set")
     elif address != "None" and address in taken:
         detail = f"failed to allocate IP {address}: provided IP is already allocated"
-        yield invalid_value("spec.clusterIPs", address, detail)
+        yield invalid("spec.clusterIPs", address, detail)
     spec["clusterIPs"] = [address]
     double = address == "None" and not spec.get("selector")
     spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if double else ["IPv4"])
@@ -64,7 +65,7 @@ def _free_address(taken: set[str], chance: random.Random) -> str:
             return found
 
 
-def _give_ports(spec: JSON, was: JSON, others: list[Record], chance: random.Random) -> Iterator[Cause]:
+def _give_ports(spec: JSON, was: JSON, others: list[Record], chance: random.Random) -> Iterator[FieldError]:
     had = {_port(port): port["nodePort"] for port in was.get("ports") or () if port.get("nodePort")}
     opens = spec.get("type") in _NODE_PORTS and spec.get("allocateLoadBalancerNodePorts") is not False
     taken: set[tuple[int, str]] | None = None
@@ -88,9 +89,9 @@ def _give_ports(spec: JSON, was: JSON, others: list[Record], chance: random.Rand
             )
         elif given not in _PORTS:
             detail = f"provided port is not in the valid range. The range of valid ports is {_PORTS[0]}-{_PORTS[-1]}"
-            yield invalid_value(f"spec.ports[{index}].nodePort", given, detail)
+            yield invalid(f"spec.ports[{index}].nodePort", given, detail)
         elif (given, protocol) in taken:
-            yield invalid_value(f"spec.ports[{index}].nodePort", given, "provided port is already allocated")
+            yield invalid(f"spec.ports[{index}].nodePort", given, "provided port is already allocated")
         taken.add((given, protocol))
 
 

@@ -5,9 +5,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from spinney.api.field_error import FieldError, invalid, required
 from spinney.api.struct import JSON
 from spinney.server.admission.webhooks import webhook
-from spinney.server.exchange.status import Cause, invalid_value, required
 from spinney.server.kinds.kind import Behaviour
 
 _FORM = "https://host[/path]"
@@ -17,13 +17,13 @@ _UNREADABLE = (msgspec.ValidationError, AttributeError, KeyError, TypeError, Val
 class WebhookConfigurationBehaviour(Behaviour):
     """Validating and mutating webhook configurations."""
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[FieldError]:
         for index, hook in enumerate(obj.get("webhooks") or ()):
             path = f"webhooks[{index}]"
             try:
                 read = webhook(hook)
             except _UNREADABLE as error:
-                yield invalid_value(path, hook.get("name"), f"cannot be read: {error}")
+                yield invalid(path, hook.get("name"), f"cannot be read: {error}")
                 continue
             if not read.name:
                 yield required(f"{path}.name")
@@ -33,7 +33,7 @@ class WebhookConfigurationBehaviour(Behaviour):
                 yield from _url_causes(str(url), f"{path}.clientConfig.url")
 
 
-def _url_causes(url: str, path: str) -> Iterator[Cause]:
+def _url_causes(url: str, path: str) -> Iterator[FieldError]:
     """Check where a webhook is said to be: reviews hold Secrets, and travel over TLS or not at all."""
     try:
         parts = urlsplit(url)
@@ -42,12 +42,12 @@ def _url_causes(url: str, path: str) -> Iterator[Cause]:
         yield required(path, f"url must be a valid URL: {error}; desired format: {_FORM}")
         return
     if parts.scheme != "https":
-        yield invalid_value(path, url, f"'https' is the only allowed URL scheme; desired format: {_FORM}")
+        yield invalid(path, url, f"'https' is the only allowed URL scheme; desired format: {_FORM}")
     if not host:
-        yield invalid_value(path, url, f"host must be specified; desired format: {_FORM}")
+        yield invalid(path, url, f"host must be specified; desired format: {_FORM}")
     if parts.username or parts.password:
-        yield invalid_value(path, url, "user information is not permitted in the URL")
+        yield invalid(path, url, "user information is not permitted in the URL")
     if parts.fragment:
-        yield invalid_value(path, url, "fragments are not permitted in the URL")
+        yield invalid(path, url, "fragments are not permitted in the URL")
     if parts.query:
-        yield invalid_value(path, url, "query parameters not permitted in the URL")
+        yield invalid(path, url, "query parameters not permitted in the URL")

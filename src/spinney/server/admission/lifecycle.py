@@ -1,9 +1,10 @@
 """Namespaces must exist before anything is put in them, and take nothing new while they end."""
 
 from spinney.api.core import NAMESPACE
+from spinney.api.field_error import FieldError
 from spinney.api.keys import Key
 from spinney.server.admission.attributes import Attributes
-from spinney.server.exchange.status import Cause, forbidden, not_found
+from spinney.server.exchange.status import forbidden, not_found
 from spinney.server.store import Store
 
 IMMORTAL = ("default", "kube-system", "kube-public")
@@ -24,7 +25,7 @@ def check_namespace(store: Store, attributes: Attributes) -> None:
         raise not_found(NAMESPACE, attributes.namespace)
     if found.deleting:
         why = f"unable to create new content in namespace {attributes.namespace} {_TERMINATING}"
-        cause = Cause(
+        cause = FieldError(
             "NamespaceTerminating", "metadata.namespace", f"namespace {attributes.namespace} is being terminated"
         )
         raise forbidden(kind.resource, attributes.name, why, causes=[cause])

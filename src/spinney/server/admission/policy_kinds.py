@@ -6,18 +6,11 @@ from typing import Final
 
 import msgspec
 
+from spinney.api.field_error import FieldError, duplicate, forbidden, invalid, not_supported, required
 from spinney.api.struct import JSON, fill
 from spinney.server.admission.expressions import Expressions, NotCompiled
 from spinney.server.admission.matching import matching
 from spinney.server.admission.policies import CODES
-from spinney.server.exchange.status import (
-    Cause,
-    duplicate_value,
-    forbidden_value,
-    invalid_value,
-    required,
-    unsupported_value,
-)
 from spinney.server.kinds.kind import Behaviour
 
 _FAILURES: Final = ("Fail", "Ignore")
@@ -37,13 +30,13 @@ class PolicyBehaviour(Behaviour):
         spec.setdefault("failurePolicy", "Fail")
         _fill_matching(spec.get("matchConstraints"))
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[FieldError]:
         spec = obj.get("spec") or {}
         if subresource or (old is not None and spec == old.get("spec")):
             return
         yield from list(_matching_causes("spec.matchConstraints", spec.get("matchConstraints"), needed=True))
         if spec.get("failurePolicy") not in _FAILURES:
-            yield unsupported_value("spec.failurePolicy", spec.get("failurePolicy"), _FAILURES)
+            yield not_supported("spec.failurePolicy", spec.get("failurePolicy"), _FAILURES)
         if params := spec.get("paramKind"):
             yield from (required(f"spec.paramKind.{name}") for name in ("apiVersion", "kind") if not params.get(name))
         if not spec.get("validations") and not spec.get("auditAnnotations"):
@@ -58,7 +51,7 @@ class PolicyBindingBehaviour(Behaviour):
     def fill_defaults(self, obj: JSON) -> None:
         _fill_matching((obj.get("spec") or {}).get("matchResources"))
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[FieldError]:
         spec = obj.get("spec") or {}
         yield from list(_matching_causes("spec.matchResources", spec.get("matchResources"), needed=False))
         if not spec.get("policyName"):
@@ -76,7 +69,7 @@ def _fill_matching(described: JSON | None) -> None:
             rule.setdefault("scope", "*")
 
 
-def _matching_causes(path: str, described: JSON | None, *, needed: bool) -> Iterator[Cause]:
+def _matching_causes(path: str, described: JSON | None, *, needed: bool) -> Iterator[FieldError]:
     if described is None:
         if needed:
             yield required(path)
@@ -86,7 +79,7 @@ def _matching_causes(path: str, described: JSON | None, *, needed: bool) -> Iter
     try:
         matching(described, rules="resourceRules", excluded="excludeResourceRules")
     except _UNREADABLE as error:
-        yield invalid_value(path, described, f"cannot be read: {error}")
+        yield invalid(path, described, f"cannot be read: {error}")
         return
     for field in ("resourceRules", "excludeResourceRules"):
         for index, rule in enumerate(described.get(field) or ()):
@@ -94,17 +87,17 @@ def _matching_causes(path: str, described: JSON | None, *, needed: bool) -> Iter
             yield from (required(f"{where}.{name}") for name in _LISTS if not rule.get(name))
             for position, operation in enumerate(rule.get("operations") or ()):
                 if operation not in _OPERATIONS:
-                    yield unsupported_value(f"{where}.operations[{position}]", operation, _OPERATIONS)
+                    yield not_supported(f"{where}.operations[{position}]", operation, _OPERATIONS)
 
 
-def _expression_causes(spec: JSON) -> Iterator[Cause]:
+def _expression_causes(spec: JSON) -> Iterator[FieldError]:
     expressions = Expressions(spec)
     for index, variable in enumerate(spec.get("variables") or ()):
         where, name = f"spec.variables[{index}]", variable.get("name") or ""
         if not name:
             yield required(f"{where}.name")
         elif not _NAME.fullmatch(name):
-            yield invalid_value(f"{where}.name", name, "must be a CEL identifier")
+            yield invalid(f"{where}.name", name, "must be a CEL identifier")
         yield from _compiled(f"{where}.expression", variable.get("expression"), expressions.before(index, spec), "")
     for index, condition in enumerate(spec.get("matchConditions") or ()):
         where = f"spec.matchConditions[{index}]"
@@ -117,9 +110,9 @@ def _expression_causes(spec: JSON) -> Iterator[Cause]:
         if told := validation.get("messageExpression"):
             yield from _compiled(f"{where}.messageExpression", told, expressions, "STRING")
         if "\n" in (validation.get("message") or "").strip():
-            yield invalid_value(f"{where}.message", validation["message"], "must not contain line breaks")
+            yield invalid(f"{where}.message", validation["message"], "must not contain line breaks")
         if (reason := validation.get("reason")) and reason not in CODES:
-            yield unsupported_value(f"{where}.reason", reason, CODES)
+            yield not_supported(f"{where}.reason", reason, CODES)
     for index, annotation in enumerate(spec.get("auditAnnotations") or ()):
         where = f"spec.auditAnnotations[{index}]"
         if not annotation.get("key"):
@@ -127,7 +120,7 @@ def _expression_causes(spec: JSON) -> Iterator[Cause]:
         yield from _compiled(f"{where}.valueExpression", annotation.get("valueExpression"), expressions, "")
 
 
-def _compiled(path: str, text: str | None, expressions: Expressions, kind: str) -> Iterator[Cause]:
+def _compiled(path: str, text: str | None, expressions: Expressions, kind: str) -> Iterator[FieldError]:
     if not (text or "").strip():
         yield required(path)
         return
@@ -135,33 +128,33 @@ def _compiled(path: str, text: str | None, expressions: Expressions, kind: str) 
     try:
         expressions.of(text, kind=kind)
     except NotCompiled as error:
-        yield invalid_value(path, text, f"cannot be evaluated: {error}")
+        yield invalid(path, text, f"cannot be evaluated: {error}")
 
 
-def _action_causes(actions: list[str]) -> Iterator[Cause]:
+def _action_causes(actions: list[str]) -> Iterator[FieldError]:
     field = "spec.validationActions"
     if not actions:
         yield required(field)
     for index, action in enumerate(actions):
         if action not in _ACTIONS:
-            yield unsupported_value(f"{field}[{index}]", action, _ACTIONS)
+            yield not_supported(f"{field}[{index}]", action, _ACTIONS)
         elif action in actions[:index]:
-            yield duplicate_value(f"{field}[{index}]", action)
+            yield duplicate(f"{field}[{index}]", action)
     if "Deny" in actions and "Warn" in actions:
-        yield invalid_value(field, actions, "must not contain both Deny and Warn: a denial says the same")
+        yield invalid(field, actions, "must not contain both Deny and Warn: a denial says the same")
 
 
-def _param_causes(params: JSON | None) -> Iterator[Cause]:
+def _param_causes(params: JSON | None) -> Iterator[FieldError]:
     if params is None:
         return
     field = "spec.paramRef"
     if params.get("name") and params.get("selector") is not None:
         for name in ("name", "selector"):
-            yield forbidden_value(f"{field}.{name}", "name and selector must not be set both")
+            yield forbidden(f"{field}.{name}", "name and selector must not be set both")
     elif not params.get("name") and params.get("selector") is None:
         yield required(field, "one of name or selector must be specified")
     action = params.get("parameterNotFoundAction")
     if not action:
         yield required(f"{field}.parameterNotFoundAction")
     elif action not in _NOT_FOUND:
-        yield unsupported_value(f"{field}.parameterNotFoundAction", action, _NOT_FOUND)
+        yield not_supported(f"{field}.parameterNotFoundAction", action, _NOT_FOUND)

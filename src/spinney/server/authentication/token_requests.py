@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from spinney.api.core import POD, SERVICE_ACCOUNT
+from spinney.api.field_error import FieldError, invalid
 from spinney.api.keys import Key
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
@@ -12,7 +13,7 @@ from spinney.runtime import Runtime
 from spinney.server.authentication.authenticator import Authenticator
 from spinney.server.authentication.tokens import ISSUER, About, Bound, InvalidToken, TokenIssuer
 from spinney.server.exchange.message import User
-from spinney.server.exchange.status import Cause, bad_request, conflict, invalid, invalid_value, not_found
+from spinney.server.exchange.status import bad_request, conflict, invalid_object, not_found
 from spinney.server.store import Record, Store
 
 _TOKEN_REQUEST = Resource("authentication.k8s.io", "v1", "TokenRequest", "tokenrequests")
@@ -29,7 +30,7 @@ def request_token(runtime: Runtime, store: Store, issuer: TokenIssuer, account: 
     spec = body.get("spec") or {}
     seconds = spec.get("expirationSeconds", _LIFETIME)
     if causes := _causes(seconds):
-        raise invalid(_TOKEN_REQUEST, "", causes)
+        raise invalid_object(_TOKEN_REQUEST, "", causes)
     audiences = tuple(spec.get("audiences") or (ISSUER,))
     about = _about(store, account, Bound(found.key.name, found.uid), spec.get("boundObjectRef"))
     now = runtime.clock.now()
@@ -76,12 +77,12 @@ def review_self(user: User, now: datetime) -> JSON:
     }
 
 
-def _causes(seconds: Any) -> list[Cause]:
+def _causes(seconds: Any) -> list[FieldError]:
     field = "spec.expirationSeconds"
     if not isinstance(seconds, int) or seconds < _SHORTEST:
-        return [invalid_value(field, seconds, "may not specify a duration less than 10 minutes")]
+        return [invalid(field, seconds, "may not specify a duration less than 10 minutes")]
     if seconds > _LONGEST:
-        return [invalid_value(field, seconds, "may not specify a duration larger than 2^32 seconds")]
+        return [invalid(field, seconds, "may not specify a duration larger than 2^32 seconds")]
     return []
 
 

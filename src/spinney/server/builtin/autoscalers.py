@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from spinney.api.field_error import FieldError, invalid, required
 from spinney.api.struct import JSON
-from spinney.server.exchange.status import Cause, invalid_value, required
 from spinney.server.kinds.kind import Behaviour
 
 _API_VERSIONS: Final = ("autoscaling/v1", "autoscaling/v2")
@@ -55,15 +55,15 @@ class AutoscalerBehaviour(Behaviour):
     def prepare_create(self, obj: JSON, now: datetime) -> None:
         obj["status"] = {"currentMetrics": None, "desiredReplicas": 0}
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[FieldError]:
         spec = obj.get("spec") or {}
         least, most = spec.get("minReplicas", 1), spec.get("maxReplicas", 0)
         if least < 1:
-            yield invalid_value("spec.minReplicas", least, "must be greater than or equal to 1")
+            yield invalid("spec.minReplicas", least, "must be greater than or equal to 1")
         if most < 1:
             yield required("spec.maxReplicas", "must be greater than 0")
         if most < least:
-            yield invalid_value("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+            yield invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
         target = spec.get("scaleTargetRef") or {}
         yield from (required(f"spec.scaleTargetRef.{name}") for name in ("kind", "name") if not target.get(name))
 

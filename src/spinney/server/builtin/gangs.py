@@ -8,8 +8,8 @@ counts, sizes, unique names, and which fields never change.
 from collections.abc import Iterator
 from typing import Any
 
+from spinney.api.field_error import FieldError, duplicate, forbidden, immutable, invalid, required, too_many
 from spinney.api.struct import JSON
-from spinney.server.exchange.status import Cause, duplicate_value, forbidden_value, invalid_value, required
 from spinney.server.kinds.kind import Behaviour
 
 _MOST_TEMPLATES = 8
@@ -28,7 +28,7 @@ class PodGroupBehaviour(Behaviour):
         if isinstance(spec, dict):
             spec.setdefault("disruptionMode", "Pod" if self._version == "v1alpha2" else {"single": {}})
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[FieldError]:
         if subresource:
             return []
         spec = obj.get("spec") or {}
@@ -39,20 +39,17 @@ class PodGroupBehaviour(Behaviour):
             causes += self._changed(spec, old.get("spec") or {})
         return causes
 
-    def _changed(self, spec: JSON, old: JSON) -> Iterator[Cause]:
-        yield from (
-            invalid_value(f"spec.{name}", spec.get(name), "field is immutable")
-            for name in sorted(spec.keys() | old.keys())
-            if name != "schedulingPolicy" and spec.get(name) != old.get(name)
-        )
+    def _changed(self, spec: JSON, old: JSON) -> Iterator[FieldError]:
+        for name in sorted((spec.keys() | old.keys()) - {"schedulingPolicy"}):
+            yield from immutable(f"spec.{name}", spec.get(name), old.get(name))
         policy, before = spec.get("schedulingPolicy") or {}, old.get("schedulingPolicy") or {}
         if policy.keys() != before.keys():
             yield from (
-                invalid_value(f"spec.schedulingPolicy.{name}", policy.get(name), "field is immutable")
+                invalid(f"spec.schedulingPolicy.{name}", policy.get(name), "field is immutable")
                 for name in sorted(policy.keys() | before.keys())
             )
-        elif self._version == "v1alpha2" and policy != before:
-            yield invalid_value("spec.schedulingPolicy", policy, "field is immutable")
+        elif self._version == "v1alpha2":
+            yield from immutable("spec.schedulingPolicy", policy, before)
 
 
 class CompositePodGroupBehaviour(PodGroupBehaviour):
@@ -62,13 +59,13 @@ class CompositePodGroupBehaviour(PodGroupBehaviour):
         super().__init__(version)
         self._count_field = "minGroupCount"
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[FieldError]:
         causes = super().validate(obj, old, subresource)
         spec = obj.get("spec") or {}
         if not subresource and not spec.get("workloadRef"):
             causes.append(required("spec.workloadRef"))
-        if not subresource and old is not None and spec != (old.get("spec") or {}) and not causes:
-            causes.append(invalid_value("spec", spec, "field is immutable"))
+        if not subresource and old is not None and not causes:
+            causes += immutable("spec", spec, old.get("spec") or {})
         return causes
 
 
@@ -80,15 +77,15 @@ class WorkloadBehaviour(Behaviour):
         self._policy = "policy" if version == "v1alpha1" else "schedulingPolicy"
         self._counts_change = version in {"v1beta1", "v1alpha3"}
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[FieldError]:
         spec = obj.get("spec") or {}
         field = f"spec.{self._groups}"
         groups = spec.get(self._groups) or []
         composites = spec.get("compositePodGroupTemplates") or []
-        causes: list[Cause] = []
+        causes: list[FieldError] = []
         if bool(groups) is bool(composites):
             detail = f"must have either {self._groups} or compositePodGroupTemplates"
-            causes.append(required(field) if not self._counts_change else invalid_value("spec", spec, detail))
+            causes.append(required(field) if not self._counts_change else invalid("spec", spec, detail))
         causes += _too_many(groups, field, _MOST_TEMPLATES)
         seen: set[str] = set()
         for index, group in enumerate(groups):
@@ -97,50 +94,49 @@ class WorkloadBehaviour(Behaviour):
             if not name:
                 causes.append(required(f"{path}.name"))
             elif name in seen:
-                causes.append(duplicate_value(path, name))
+                causes.append(duplicate(path, name))
             seen.add(name)
             causes += policy_causes(group.get(self._policy), f"{path}.{self._policy}", "minCount")
         if old is not None and not causes:
             causes += self._changed(spec, old.get("spec") or {})
         return causes
 
-    def _changed(self, spec: JSON, old: JSON) -> Iterator[Cause]:
-        if old.get("controllerRef") and spec.get("controllerRef") != old.get("controllerRef"):
-            yield invalid_value("spec.controllerRef", spec.get("controllerRef"), "field is immutable")
+    def _changed(self, spec: JSON, old: JSON) -> Iterator[FieldError]:
+        if old.get("controllerRef"):
+            yield from immutable("spec.controllerRef", spec.get("controllerRef"), old["controllerRef"])
         field = f"spec.{self._groups}"
         groups, before = spec.get(self._groups) or [], old.get(self._groups) or []
         if not self._counts_change:
-            if groups != before:
-                yield invalid_value(field, groups, "field is immutable")
+            yield from immutable(field, groups, before)
             return
         if [group.get("name") for group in groups] != [group.get("name") for group in before]:
-            yield forbidden_value(field, "templates may neither be added nor removed")
+            yield forbidden(field, "templates may neither be added nor removed")
         elif [_without_count(group) for group in groups] != [_without_count(group) for group in before]:
-            yield invalid_value(field, groups, "only minCount may change")
+            yield invalid(field, groups, "only minCount may change")
 
 
-def policy_causes(policy: Any, path: str, count_field: str) -> list[Cause]:
+def policy_causes(policy: Any, path: str, count_field: str) -> list[FieldError]:
     """Return what is wrong with a scheduling policy: it must be exactly one of basic and gang, with a count."""
     given = [name for name in ("basic", "gang") if isinstance(policy, dict) and policy.get(name) is not None]
     if len(given) != 1:
-        return [invalid_value(path, policy, "must specify exactly one of: `basic`, `gang`")]
+        return [invalid(path, policy, "must specify exactly one of: `basic`, `gang`")]
     if given == ["gang"]:
         count = policy["gang"].get(count_field)
         if not count:
             return [required(f"{path}.gang.{count_field}")]
         if not isinstance(count, int) or count < 1:
-            return [invalid_value(f"{path}.gang.{count_field}", count, "must be greater than or equal to 1")]
+            return [invalid(f"{path}.gang.{count_field}", count, "must be greater than or equal to 1")]
     return []
 
 
-def _topology_causes(constraints: Any, path: str) -> list[Cause]:
+def _topology_causes(constraints: Any, path: str) -> list[FieldError]:
     keys = constraints.get("topology") if isinstance(constraints, dict) else None
     return _too_many(keys, f"{path}.topology", 1)
 
 
-def _too_many(items: Any, path: str, most: int) -> list[Cause]:
+def _too_many(items: Any, path: str, most: int) -> list[FieldError]:
     if isinstance(items, list) and len(items) > most:
-        return [Cause("FieldValueTooMany", path, f"Too many: {len(items)}: must have at most {most} items")]
+        return [too_many(path, len(items), most)]
     return []
 
 

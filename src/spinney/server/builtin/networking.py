@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from spinney.api.field_error import FieldError, invalid, not_supported, required
 from spinney.api.struct import JSON, fill
-from spinney.server.exchange.status import Cause, invalid_value, required, unsupported_value
 from spinney.server.kinds.kind import Behaviour
 
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
@@ -46,11 +46,11 @@ class ServiceBehaviour(Behaviour):
             if spec.get("type") not in types and was.get("type") in types and spec.get(name) == was.get(name):
                 spec.pop(name, None)
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[FieldError]:
         spec = obj.get("spec") or {}
         ports = spec.get("ports") or ()
         if spec.get("type") not in _SERVICE_TYPES:
-            yield unsupported_value("spec.type", spec.get("type"), _SERVICE_TYPES)
+            yield not_supported("spec.type", spec.get("type"), _SERVICE_TYPES)
         if not ports and spec.get("type") != "ExternalName" and spec.get("clusterIP") != "None":
             yield required("spec.ports")
         for index, port in enumerate(ports):
@@ -60,7 +60,7 @@ class ServiceBehaviour(Behaviour):
             for name in ("port", "targetPort"):
                 number = port.get(name)
                 if isinstance(number, int) and not 1 <= number <= 65535:
-                    yield invalid_value(f"{where}.{name}", number, _PORTS)
+                    yield invalid(f"{where}.{name}", number, _PORTS)
 
 
 class EndpointsBehaviour(Behaviour):
@@ -99,10 +99,10 @@ class IngressBehaviour(Behaviour):
     def prepare_create(self, obj: JSON, now: datetime) -> None:
         obj["status"] = {"loadBalancer": {}}
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[FieldError]:
         spec = obj.get("spec") or {}
         if not spec.get("rules") and not spec.get("defaultBackend"):
-            yield invalid_value("spec", spec, "either `defaultBackend` or `rules` must be specified")
+            yield invalid("spec", spec, "either `defaultBackend` or `rules` must be specified")
         if spec.get("defaultBackend"):
             yield from _backend_causes(spec["defaultBackend"], "spec.defaultBackend")
         for index, rule in enumerate(spec.get("rules") or ()):
@@ -116,26 +116,26 @@ class IngressBehaviour(Behaviour):
                 yield from _path_causes(path, f"{where}[{position}]")
 
 
-def _path_causes(path: JSON, where: str) -> Iterator[Cause]:
+def _path_causes(path: JSON, where: str) -> Iterator[FieldError]:
     kind = path.get("pathType")
     if kind is None:
         yield required(f"{where}.pathType", "pathType must be specified")
     elif kind not in _PATH_TYPES:
-        yield unsupported_value(f"{where}.pathType", kind, _PATH_TYPES)
+        yield not_supported(f"{where}.pathType", kind, _PATH_TYPES)
     elif kind != "ImplementationSpecific" and not str(path.get("path", "")).startswith("/"):
-        yield invalid_value(f"{where}.path", path.get("path", ""), "must be an absolute path")
+        yield invalid(f"{where}.path", path.get("path", ""), "must be an absolute path")
     yield from _backend_causes(path.get("backend") or {}, f"{where}.backend")
 
 
-def _backend_causes(backend: Any, where: str) -> Iterator[Cause]:
+def _backend_causes(backend: Any, where: str) -> Iterator[FieldError]:
     service, resource = backend.get("service"), backend.get("resource")
     if service and resource:
-        yield invalid_value(where, "", "cannot set both resource and service backends")
+        yield invalid(where, "", "cannot set both resource and service backends")
         return
     if resource:
         return
     if not service:
-        yield invalid_value(where, backend, "resource or service backend is required")
+        yield invalid(where, backend, "resource or service backend is required")
         return
     if not service.get("name"):
         yield required(f"{where}.service.name")

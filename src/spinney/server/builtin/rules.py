@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
+from spinney.api.field_error import FieldError, forbidden, immutable, invalid, not_supported, required
 from spinney.api.pod_rules.defaults import fill_template_defaults
 from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert, fill
 from spinney.server.builtin.storage import fill_claim_defaults
-from spinney.server.exchange.status import Cause, forbidden_value, invalid_value, required, unsupported_value
 from spinney.server.kinds.kind import Behaviour
 from spinney.server.pods.validation import validate_template
 
@@ -42,39 +42,38 @@ class SecretBehaviour(Behaviour):
             encoded = {key: base64.b64encode(str(value).encode()).decode() for key, value in plain.items()}
             obj["data"] = {**(obj.get("data") or {}), **encoded}
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[FieldError]:
         if old is None:
             return
         yield from immutable_content(obj, old)
-        if obj.get("type") != old.get("type"):
-            yield invalid_value("type", obj.get("type"), "field is immutable")
+        yield from immutable("type", obj.get("type"), old.get("type"))
 
 
 class ConfigMapBehaviour(Behaviour):
     """A config map that says it is immutable is, and stays so."""
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterable[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterable[FieldError]:
         return [] if old is None else immutable_content(obj, old)
 
 
-def immutable_content(obj: JSON, old: JSON) -> Iterator[Cause]:
+def immutable_content(obj: JSON, old: JSON) -> Iterator[FieldError]:
     """Return what changed of a config map or secret that may not change any more."""
     if not old.get("immutable"):
         return
     if not obj.get("immutable"):
-        yield forbidden_value("immutable", "field is immutable when `immutable` is set")
+        yield forbidden("immutable", "field is immutable when `immutable` is set")
     changed = [name for name in ("data", "binaryData") if (obj.get(name) or {}) != (old.get(name) or {})]
-    yield from (forbidden_value(name, "field is immutable when `immutable` is set") for name in changed)
+    yield from (forbidden(name, "field is immutable when `immutable` is set") for name in changed)
 
 
 class LeaseBehaviour(Behaviour):
     """A lease lasts for some time."""
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterable[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterable[FieldError]:
         seconds = (obj.get("spec") or {}).get("leaseDurationSeconds")
         if seconds is None or seconds > 0:
             return []
-        return [invalid_value("spec.leaseDurationSeconds", seconds, "must be greater than 0")]
+        return [invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")]
 
 
 class NodeBehaviour(Behaviour):
@@ -135,7 +134,7 @@ class DeploymentBehaviour(Behaviour):
             annotations = obj["metadata"].get("annotations") or {}
             obj["metadata"]["annotations"] = {**annotations, _TEMPLATE_GENERATION: "1"}
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[FieldError]:
         spec = obj.get("spec") or {}
         if obj.get("kind") != "ReplicationController":
             selector = spec.get("selector")
@@ -145,10 +144,10 @@ class DeploymentBehaviour(Behaviour):
             labels = (template.get("metadata") or {}).get("labels") or {}
             if not selector or not convert(LabelSelector, selector).matches(labels):
                 detail = "`selector` does not match template `labels`"
-                yield invalid_value("spec.template.metadata.labels", labels or None, detail)
+                yield invalid("spec.template.metadata.labels", labels or None, detail)
         replicas = spec.get("replicas", 0)
         if not isinstance(replicas, int) or replicas < 0:
-            yield invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
+            yield invalid("spec.replicas", replicas, "must be greater than or equal to 0")
         yield from validate_template(spec.get("template"), "spec.template", "Always")
 
 
@@ -192,7 +191,7 @@ class JobBehaviour(Behaviour):
         fill(spec, parallelism=1, backoffLimit=6, completionMode="NonIndexed", podReplacementPolicy=failing)
         _fill_template(spec)
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterable[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterable[FieldError]:
         return validate_template((obj.get("spec") or {}).get("template"), "spec.template", *_ENDING)
 
 
@@ -206,7 +205,7 @@ class CronJobBehaviour(Behaviour):
         if isinstance(job, dict):
             _fill_template(job)
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[FieldError]:
         spec = obj.get("spec") or {}
         schedule = spec.get("schedule", "")
         if not schedule:
@@ -214,9 +213,9 @@ class CronJobBehaviour(Behaviour):
         elif not _SCHEDULE.fullmatch(schedule):
             fields = schedule.split()
             detail = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
-            yield invalid_value("spec.schedule", schedule, detail)
+            yield invalid("spec.schedule", schedule, detail)
         if spec.get("concurrencyPolicy") not in _CONCURRENCY:
-            yield unsupported_value("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), sorted(_CONCURRENCY))
+            yield not_supported("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), sorted(_CONCURRENCY))
         job = (spec.get("jobTemplate") or {}).get("spec") or {}
         yield from validate_template(job.get("template"), "spec.jobTemplate.spec.template", *_ENDING)
 
@@ -250,23 +249,22 @@ class PriorityClassBehaviour(Behaviour):
         if not obj.get("globalDefault"):
             obj.pop("globalDefault", None)
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[FieldError]:
         name, value = obj["metadata"].get("name", ""), obj["value"]
         if not isinstance(value, int) or isinstance(value, bool):
-            yield invalid_value("value", value, "must be a whole number")
+            yield invalid("value", value, "must be a whole number")
             return
         if old is None:
             system = name in {"system-node-critical", "system-cluster-critical"}
             if name.startswith("system-") and not system:
-                yield forbidden_value("metadata.name", "priority class names with 'system-' prefix are reserved")
+                yield forbidden("metadata.name", "priority class names with 'system-' prefix are reserved")
             if value > HIGHEST_USER_PRIORITY and not system:
                 detail = f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}"
-                yield forbidden_value("value", detail)
+                yield forbidden("value", detail)
         else:
             if old.get("value") != value:
-                yield forbidden_value("value", "may not be changed in an update.")
-            if old.get("preemptionPolicy") != obj.get("preemptionPolicy"):
-                yield invalid_value("preemptionPolicy", obj.get("preemptionPolicy"), "field is immutable")
+                yield forbidden("value", "may not be changed in an update.")
+            yield from immutable("preemptionPolicy", obj.get("preemptionPolicy"), old.get("preemptionPolicy"))
 
 
 _RENAMED = (
@@ -286,11 +284,11 @@ class EventBehaviour(Behaviour):
     def fill_defaults(self, obj: JSON) -> None:
         fill(obj, reportingComponent="", reportingInstance="")
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[FieldError]:
         about = (obj.get("involvedObject") or {}).get("namespace")
         if old is not None or not about or about == obj["metadata"].get("namespace"):
             return []
-        return [invalid_value("involvedObject.namespace", about, "does not match event.namespace")]
+        return [invalid("involvedObject.namespace", about, "does not match event.namespace")]
 
 
 def core_event(event: JSON) -> JSON:

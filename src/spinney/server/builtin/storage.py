@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from spinney.api.field_error import FieldError, forbidden, invalid, required
 from spinney.api.quantity import Quantity
 from spinney.api.struct import JSON, fill
 from spinney.api.time import timestamp
-from spinney.server.exchange.status import Cause, forbidden_value, invalid_value, required
 from spinney.server.kinds.kind import Behaviour
 
 
@@ -33,20 +33,20 @@ class ClaimBehaviour(Behaviour):
     def prepare_create(self, obj: JSON, now: datetime) -> None:
         obj["status"] = {"phase": "Pending"}
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[FieldError]:
         spec = obj.get("spec") or {}
-        causes: list[Cause] = []
+        causes: list[FieldError] = []
         if not spec.get("accessModes"):
             causes.append(required("spec.accessModes", "at least 1 access mode is required"))
         asked = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
         if asked is None:
             causes.append(required("spec.resources[storage]"))
         elif Quantity.parse(asked).nano <= 0:
-            causes.append(invalid_value("spec.resources[storage]", asked, "must be greater than zero"))
+            causes.append(invalid("spec.resources[storage]", asked, "must be greater than zero"))
         was = (old or {}).get("spec") or {}
         if old is not None and not causes and _fixed(spec, was) != _fixed(was, was):
             detail = "spec is immutable after creation except resources.requests and volumeAttributesClassName"
-            causes.append(forbidden_value("spec", f"{detail} for bound claims"))
+            causes.append(forbidden("spec", f"{detail} for bound claims"))
         return causes
 
 
@@ -69,12 +69,12 @@ class ClassBehaviour(Behaviour):
     def fill_defaults(self, obj: JSON) -> None:
         fill(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[FieldError]:
         if not obj.get("provisioner"):
             yield required("provisioner")
         if old is not None:
             yield from (
-                forbidden_value(name, f"updates to {name} are forbidden.")
+                forbidden(name, f"updates to {name} are forbidden.")
                 for name in ("parameters", "provisioner", "reclaimPolicy")
                 if obj.get(name) != old.get(name)
             )

@@ -13,6 +13,7 @@ from spinney.api.apiextensions import (
     CustomResourceDefinition,
     CustomResourceVersion,
 )
+from spinney.api.field_error import FieldError, invalid, not_supported, required
 from spinney.api.keys import Key
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, convert
@@ -21,7 +22,6 @@ from spinney.server.crd.formats import unrecognized
 from spinney.server.crd.rules import SchemaRules, can_evaluate
 from spinney.server.crd.structure import fill_defaults, prune, shape_of
 from spinney.server.crd.validation import SchemaValidator
-from spinney.server.exchange.status import Cause, invalid_value, required, unsupported_value
 from spinney.server.kinds import KindRegistry
 from spinney.server.kinds.kind import Behaviour, FieldLabel, Kind, ScalePaths
 from spinney.server.kinds.shape import MergeShape
@@ -36,11 +36,11 @@ _BLOCKING = (  # what leaves an object so wrong that rules about it make no sens
     "FieldValueTooMany",
     "FieldValueTypeInvalid",
 )
-_NOT_CHECKED = Cause(
-    "FieldValueInvalid",
+_NOT_CHECKED = invalid(
     "<nil>",
-    "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing"
-    " errors to complete validation",
+    None,
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete"
+    " validation",
 )
 
 
@@ -59,7 +59,7 @@ class CustomBehaviour(Behaviour):
     def unknown_fields(self, obj: JSON) -> list[str]:
         return prune(obj, self._schema, root=True)
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[FieldError]:
         causes = self._validator.validate(obj, old)
         if any(cause.reason in _BLOCKING for cause in causes):
             return [*causes, _NOT_CHECKED] if self._rules.any else causes
@@ -148,27 +148,27 @@ class DefinitionBehaviour(Behaviour):
         status["storedVersions"] = known
         obj["status"] = status
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterator[FieldError]:
         if subresource:
             return
         try:
             definition = convert(CustomResourceDefinition, obj)
         except msgspec.ValidationError as error:
-            yield invalid_value("spec", "", str(error))
+            yield invalid("spec", "", str(error))
             return
         spec = definition.spec
         expected = f"{spec.names.plural}.{spec.group}"
         if definition.metadata.name != expected:
             detail = f'must be spec.names.plural+"."+spec.group, which is {expected}'
-            yield invalid_value("metadata.name", definition.metadata.name, detail)
+            yield invalid("metadata.name", definition.metadata.name, detail)
         if spec.scope not in {"Namespaced", "Cluster"}:
-            yield unsupported_value("spec.scope", spec.scope, ("Cluster", "Namespaced"))
+            yield not_supported("spec.scope", spec.scope, ("Cluster", "Namespaced"))
         if sum(version.storage for version in spec.versions) != 1:
             detail = "must have exactly one version marked as storage version"
-            yield invalid_value("spec.versions", len(spec.versions), detail)
+            yield invalid("spec.versions", len(spec.versions), detail)
         strategy = (spec.conversion or {}).get("strategy", "None")
         if strategy != "None":
-            yield unsupported_value("spec.conversion.strategy", strategy, ("None",))
+            yield not_supported("spec.conversion.strategy", strategy, ("None",))
         for index, version in enumerate(spec.versions):
             yield from _version_causes(version, f"spec.versions[{index}]")
 
@@ -225,17 +225,17 @@ def _kind(
     )
 
 
-def _version_causes(version: CustomResourceVersion, path: str) -> list[Cause]:
+def _version_causes(version: CustomResourceVersion, path: str) -> list[FieldError]:
     schema = version.schema.open_api_v3_schema if version.schema else None
     where = f"{path}.schema.openAPIV3Schema"
     if schema is None:
         return [required(where, "schemas are required")]
     if schema.get("type") != "object":
-        return [invalid_value(f"{where}.type", schema.get("type"), "must be object at the root")]
+        return [invalid(f"{where}.type", schema.get("type"), "must be object at the root")]
     try:
         CustomBehaviour(schema)
     except _BAD_SCHEMA as error:
-        return [invalid_value(where, "", f"is not a valid schema: {error}")]
+        return [invalid(where, "", f"is not a valid schema: {error}")]
     return []
 
 

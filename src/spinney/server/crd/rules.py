@@ -5,13 +5,12 @@ own CEL library, nothing is made up: the write is accepted with a warning that n
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any, Protocol
 
-from spinney.api.field_error import shown
+from spinney.api.field_error import CauseReason, FieldError, invalid
 from spinney.api.struct import JSON
-from spinney.server.exchange.status import Cause, CauseReason
 
 _RULES = "x-kubernetes-validations"
 _REASONS: dict[str, CauseReason] = {
@@ -80,7 +79,7 @@ class SchemaRules:
         """Whether there are rules at all."""
         return self._tree is not None
 
-    def validate(self, obj: JSON, old: JSON | None) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None) -> list[FieldError]:
         """Return the rules that ``obj`` breaks. Rules about parts that an update did not touch are not run."""
         if self._tree is None:
             return []
@@ -187,7 +186,7 @@ def _with_optional_old(text: str) -> str:
     return f"cel.bind(oldSelf, {_EXISTED} ? optional.of({_PREVIOUS}) : optional.none(), {text})"
 
 
-def _broken(value: Any, old: Any, node: _Node, path: str, *, created: bool) -> Iterator[Cause]:
+def _broken(value: Any, old: Any, node: _Node, path: str, *, created: bool) -> Iterator[FieldError]:
     if not created and old == value:
         return
     for rule in node.rules:
@@ -215,7 +214,7 @@ def _earlier(item: Any, old: Any, keys: tuple[str, ...]) -> Any:
     return next((each for each in old if isinstance(each, dict) and [each.get(key) for key in keys] == wanted), None)
 
 
-def _run(rule: ValidationRule, value: Any, old: Any, path: str) -> Cause | None:
+def _run(rule: ValidationRule, value: Any, old: Any, path: str) -> FieldError | None:
     if rule.transition and old is None and not rule.optional_old:
         return None
     scope = {"self": escaped(value) if rule.escaped else value}
@@ -227,13 +226,13 @@ def _run(rule: ValidationRule, value: Any, old: Any, path: str) -> Cause | None:
         return None
     field = path + rule.field if path else rule.field.lstrip(".")
     if answer.error:
-        return Cause(rule.reason, field, f"Invalid value: {shown(value)}: rule {rule.text!r} failed: {answer.error}")
+        return replace(invalid(field, value, f"rule {rule.text!r} failed: {answer.error}"), reason=rule.reason)
     message = rule.message
     if rule.message_expression is not None:
         told = rule.message_expression(**scope).value
         if isinstance(told, str) and told.strip():
             message = told
-    return Cause(rule.reason, field, f"Invalid value: {shown(value)}: {message}")
+    return replace(invalid(field, value, message), reason=rule.reason)
 
 
 def _has_rules(schema: Any) -> bool:

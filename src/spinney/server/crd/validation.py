@@ -7,21 +7,15 @@ was not touched is tolerated, so that a stricter schema does not lock old object
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 import jsonschema_rs
 
-from spinney.api.field_error import shown
+from spinney.api.field_error import FieldError, duplicate, invalid, not_supported, required, shown, too_long, too_many
 from spinney.api.struct import JSON
 from spinney.server.crd.formats import BOUNDS, CALLED, STRINGS
-from spinney.server.exchange.status import (
-    Cause,
-    bad_request,
-    duplicate_value,
-    invalid_value,
-    required,
-    unsupported_value,
-)
+from spinney.server.exchange.status import bad_request
 
 _ANNOTATIONS = ("default", "description", "example", "externalDocs", "title", "nullable")
 _ABSENT = object()
@@ -38,9 +32,9 @@ class SchemaValidator:
         self._compiled = jsonschema_rs.Draft4Validator(json_schema(schema), validate_formats=True, formats=formats)
         self._unique = _with_unique_lists(schema)
 
-    def validate(self, obj: JSON, old: JSON | None) -> list[Cause]:
+    def validate(self, obj: JSON, old: JSON | None) -> list[FieldError]:
         """Return what is wrong with ``obj``, leaving out what ``old`` had wrong in the same place."""
-        causes: list[Cause] = []
+        causes: list[FieldError] = []
         for error in self._errors(obj):
             path = list(error.instance_path)
             if old is not None and _at(old, path) == _at(obj, path):
@@ -102,7 +96,7 @@ def field_path(path: list[str | int]) -> str:
     return text
 
 
-def _causes(error: jsonschema_rs.ValidationError, path: list[str | int]) -> list[Cause]:
+def _causes(error: jsonschema_rs.ValidationError, path: list[str | int]) -> list[FieldError]:
     bound = error.kind.as_dict().get("limit") if error.kind.name in {"minimum", "maximum"} else None
     name = next((each for each, bounds in BOUNDS.items() if bound in bounds), None)
     if name is None or _BOUNDED not in error.schema_path:
@@ -110,36 +104,38 @@ def _causes(error: jsonschema_rs.ValidationError, path: list[str | int]) -> list
     field = field_path(path)
     kind = "number" if name == "float" else "integer"
     text = f'Invalid value: "": Checked value must be of type {kind} with format {name} in {field}'
-    causes = [Cause("FieldValueInvalid", "<nil>", text)]  # which is where Kubernetes says that this is
+    causes = [FieldError("FieldValueInvalid", "<nil>", text)]  # which is where Kubernetes says that this is
     if name == "int64":  # what does not fit is read as another type
-        detail = f'{field} in body must be of type int64: "float64"'
-        causes.insert(0, Cause("FieldValueTypeInvalid", field, f'Invalid value: "float64": {detail}'))
+        causes.insert(0, _of_another_type(field, "float64", "int64"))
     return causes
 
 
-def _cause(error: jsonschema_rs.ValidationError, path: list[str | int]) -> Cause:
+def _cause(error: jsonschema_rs.ValidationError, path: list[str | int]) -> FieldError:
     field, value, kind = field_path(path), error.instance, error.kind
     facts = kind.as_dict()
     match kind.name:
         case "required":
             return required(field_path([*path, facts["property"]]))
         case "enum":
-            return unsupported_value(field, value, [str(each) for each in facts.get("options") or ()])
+            return not_supported(field, value, [str(each) for each in facts.get("options") or ()])
         case "type":
             types = facts.get("types") or facts.get("type") or ()
             wanted = types if isinstance(types, str) else ",".join(str(each) for each in types)
-            detail = f"{field} in body must be of type {wanted}: {shown(value)}"
-            return Cause("FieldValueTypeInvalid", field, f"Invalid value: {shown(value)}: {detail}")
+            return _of_another_type(field, value, wanted)
         case "format":
             name = str(facts["format"]).removeprefix(_OURS)
-            detail = f"{field} in body must be of type {CALLED.get(name, name)}: {shown(value)}"
-            return Cause("FieldValueTypeInvalid", field, f"Invalid value: {shown(value)}: {detail}")
+            return _of_another_type(field, value, CALLED.get(name, name))
         case "maxItems":
             count = len(value) if isinstance(value, list) else 0
-            return Cause("FieldValueTooMany", field, f"Too many: {count}: must have at most {facts['limit']} items")
+            return too_many(field, count, facts["limit"])
         case "maxLength":
-            return Cause("FieldValueTooLong", field, f"Too long: may not be more than {facts['limit']} bytes")
-    return invalid_value(field, value, f"{field} in body is not acceptable: {error.message}")
+            return too_long(field, f"may not be more than {facts['limit']} bytes")
+    return invalid(field, value, f"{field} in body is not acceptable: {error.message}")
+
+
+def _of_another_type(field: str, value: Any, wanted: str) -> FieldError:
+    fault = invalid(field, value, f"{field} in body must be of type {wanted}: {shown(value)}")
+    return replace(fault, reason="FieldValueTypeInvalid")
 
 
 def _at(value: Any, path: list[str | int]) -> Any:
@@ -160,7 +156,7 @@ def _with_unique_lists(schema: JSON) -> frozenset[int]:
     return found | {id(schema)} if found or schema.get("x-kubernetes-list-type") in {"map", "set"} else found
 
 
-def _duplicates(value: Any, old: Any, schema: JSON, path: str, unique: frozenset[int]) -> Iterator[Cause]:
+def _duplicates(value: Any, old: Any, schema: JSON, path: str, unique: frozenset[int]) -> Iterator[FieldError]:
     """Return what stands twice in lists that are maps or sets; ``unique`` are the parts of the schema with any."""
     if id(schema) not in unique:
         return
@@ -181,7 +177,7 @@ def _duplicates(value: Any, old: Any, schema: JSON, path: str, unique: frozenset
                 yield from _duplicates(item, before, schema["items"], f"{path}[{index}]", unique)
 
 
-def _repeated(items: list[Any], schema: JSON, path: str) -> Iterator[Cause]:
+def _repeated(items: list[Any], schema: JSON, path: str) -> Iterator[FieldError]:
     kind = schema.get("x-kubernetes-list-type")
     if kind not in {"map", "set"}:
         return
@@ -194,7 +190,7 @@ def _repeated(items: list[Any], schema: JSON, path: str) -> Iterator[Cause]:
         else:
             identity = told = item
         if identity in seen:
-            yield duplicate_value(f"{path}[{index}]", told)
+            yield duplicate(f"{path}[{index}]", told)
         seen.append(identity)
 
 

@@ -5,75 +5,10 @@ causes that clients act on.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal, cast
 
-from spinney.api.field_error import FieldError, shown
+from spinney.api.field_error import FieldError
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
-
-CauseReason = Literal[
-    "FieldValueRequired",
-    "FieldValueInvalid",
-    "FieldValueForbidden",
-    "FieldValueNotSupported",
-    "FieldValueDuplicate",
-    "FieldValueTypeInvalid",
-    "FieldValueTooLong",
-    "FieldValueNotFound",
-    "FieldValueTooMany",
-    "FieldManagerConflict",
-    "DisruptionBudget",
-    "NamespaceTerminating",
-    "ResourceVersionTooLarge",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """One reason why a request failed, with the field it is about."""
-
-    reason: CauseReason
-    field: str
-    message: str
-
-    @classmethod
-    def of(cls, fault: FieldError) -> "Cause":
-        """Return the cause that a fault of a field is."""
-        return cls(cast("CauseReason", fault.kind.cause), fault.path, fault.text)
-
-    def to_json(self) -> JSON:
-        """Return it as it stands in ``status.details.causes``."""
-        cause: JSON = {"reason": self.reason, "message": self.message}
-        if self.field:
-            cause["field"] = self.field
-        return cause
-
-
-def required(field: str, detail: str = "") -> Cause:
-    """Say that a field must be given."""
-    return Cause("FieldValueRequired", field, "Required value" + (f": {detail}" if detail else ""))
-
-
-def invalid_value(field: str, value: object, detail: str) -> Cause:
-    """Say that a value is not acceptable, and why."""
-    return Cause("FieldValueInvalid", field, f"Invalid value: {shown(value)}: {detail}")
-
-
-def forbidden_value(field: str, detail: str) -> Cause:
-    """Say that a field may not be set, or not be changed, here."""
-    return Cause("FieldValueForbidden", field, f"Forbidden: {detail}")
-
-
-def unsupported_value(field: str, value: object, supported: Iterable[str]) -> Cause:
-    """Say that a value is not one of the supported ones."""
-    names = ", ".join(f'"{name}"' for name in supported)
-    return Cause("FieldValueNotSupported", field, f"Unsupported value: {shown(value)}: supported values: {names}")
-
-
-def duplicate_value(field: str, value: object) -> Cause:
-    """Say that a value stands twice where it may stand once."""
-    return Cause("FieldValueDuplicate", field, f"Duplicate value: {shown(value)}")
 
 
 class StatusError(Exception):
@@ -122,11 +57,11 @@ def created() -> JSON:
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
-def _details(resource: Resource, name: str, *, causes: Iterable[Cause] = ()) -> JSON:
+def _details(resource: Resource, name: str, *, causes: Iterable[FieldError] = ()) -> JSON:
     details: JSON = {"name": name, "kind": resource.plural}
     if resource.group:
         details["group"] = resource.group
-    if listed := [cause.to_json() for cause in causes]:
+    if listed := [cause.cause() for cause in causes]:
         details["causes"] = listed
     return details
 
@@ -158,24 +93,24 @@ def modified(resource: Resource, name: str) -> StatusError:
     return conflict(resource, name, why)
 
 
-def invalid(resource: Resource, name: str, causes: Iterable[Cause]) -> StatusError:
+def invalid_object(resource: Resource, name: str, causes: Iterable[FieldError]) -> StatusError:
     """422: the object breaks the rules of its kind."""
     listed = list(causes)
     about = {"kind": resource.kind, "name": name, "group": resource.group}
-    details: JSON = {"causes": [cause.to_json() for cause in listed]}
+    details: JSON = {"causes": [cause.cause() for cause in listed]}
     details |= {field: value for field, value in about.items() if value}
-    texts = [f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in listed]
+    texts = [str(cause) for cause in listed]
     text = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     return StatusError(422, "Invalid", f'{kind} "{name}" is invalid: {text}', details=details)
 
 
-def invalid_options(kind: str, cause: Cause) -> StatusError:
+def invalid_options(kind: str, cause: FieldError) -> StatusError:
     """422: the parameters of a request (``ListOptions``, ``PatchOptions``, ...) break their rules."""
-    return invalid(Resource("meta.k8s.io", "v1", kind, ""), "", [cause])
+    return invalid_object(Resource("meta.k8s.io", "v1", kind, ""), "", [cause])
 
 
-def forbidden(resource: Resource, name: str, why: str, *, causes: Iterable[Cause] = ()) -> StatusError:
+def forbidden(resource: Resource, name: str, why: str, *, causes: Iterable[FieldError] = ()) -> StatusError:
     """403: admission, or the state of the object, does not allow it."""
     return StatusError(
         403, "Forbidden", f'{resource} "{name}" is forbidden: {why}', details=_details(resource, name, causes=causes)
@@ -190,8 +125,8 @@ def untyped_patch(resource: Resource, namespace: str, name: str, why: str) -> St
 
 def undecodable_patch(message: str) -> StatusError:
     """422: a patch that leaves something which is no object of its kind."""
-    cause = Cause("FieldValueInvalid", "patch", f"Invalid value: {message}")
-    return StatusError(422, "Invalid", message, details={"causes": [cause.to_json()]})
+    cause = FieldError("FieldValueInvalid", "patch", f"Invalid value: {message}")
+    return StatusError(422, "Invalid", message, details={"causes": [cause.cause()]})
 
 
 def bad_request(message: str) -> StatusError:
@@ -226,9 +161,9 @@ def unsupported_media_type(accepted: Iterable[str]) -> StatusError:
     return StatusError(415, "UnsupportedMediaType", message)
 
 
-def too_many_requests(message: str, *, causes: Iterable[Cause] = (), retry_after: int = 0) -> StatusError:
+def too_many_requests(message: str, *, causes: Iterable[FieldError] = (), retry_after: int = 0) -> StatusError:
     """429: not now; a disruption budget says so."""
-    details: JSON = {"causes": [cause.to_json() for cause in causes]}
+    details: JSON = {"causes": [cause.cause() for cause in causes]}
     headers = {}
     if retry_after:
         details["retryAfterSeconds"] = retry_after

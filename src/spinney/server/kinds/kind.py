@@ -6,9 +6,9 @@ from datetime import datetime
 from functools import cached_property
 
 from spinney.api.apiextensions import PrinterColumn
+from spinney.api.field_error import FieldError
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
-from spinney.server.exchange.status import Cause
 from spinney.server.kinds.shape import MergeShape
 from spinney.server.kinds.shapes import PLAIN
 
@@ -61,7 +61,7 @@ class Behaviour:
     def prepare_update(self, obj: JSON, old: JSON, subresource: str) -> None:
         """Undo what a client may not change through this endpoint."""
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterable[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterable[FieldError]:
         """Return what is wrong with ``obj`` as it would be stored; ``old`` is what it replaces."""
         return []
 

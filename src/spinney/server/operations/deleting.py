@@ -9,17 +9,10 @@ from dataclasses import dataclass
 from dataclasses import replace as replace_fields
 from typing import Any, Literal
 
+from spinney.api.field_error import invalid, not_supported
 from spinney.api.keys import Key
 from spinney.api.struct import JSON
-from spinney.server.exchange.status import (
-    bad_request,
-    conflict,
-    invalid_options,
-    invalid_value,
-    modified,
-    not_found,
-    unsupported_value,
-)
+from spinney.server.exchange.status import bad_request, conflict, invalid_options, modified, not_found
 from spinney.server.kinds import Kind
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.metadata import mark_deleted
@@ -61,11 +54,11 @@ def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteO
         grace = int(grace)
     policy = body.get("propagationPolicy", query.get("propagationPolicy"))
     if policy is not None and policy not in _POLICIES:
-        raise invalid_options("DeleteOptions", unsupported_value("propagationPolicy", policy, _POLICIES))
+        raise invalid_options("DeleteOptions", not_supported("propagationPolicy", policy, _POLICIES))
     orphan = body.get("orphanDependents")
     if policy is not None and orphan is not None:
         detail = "orphanDependents and deletionPropagation cannot be both set"
-        raise invalid_options("DeleteOptions", invalid_value("propagationPolicy", policy, detail))
+        raise invalid_options("DeleteOptions", invalid("propagationPolicy", policy, detail))
     if policy is None and orphan is not None:
         policy = "Orphan" if orphan else "Background"
     preconditions = body.get("preconditions") or {}

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+from spinney.api.field_error import FieldError, forbidden, invalid, required, too_long
 from spinney.api.names import (
     dns_label_faults,
     dns_subdomain_faults,
@@ -15,7 +16,7 @@ from spinney.api.names import (
 from spinney.api.struct import JSON
 from spinney.api.time import parse_timestamp, timestamp
 from spinney.runtime import Runtime
-from spinney.server.exchange.status import Cause, bad_request, forbidden_value, invalid_value, required
+from spinney.server.exchange.status import bad_request
 from spinney.server.kinds import Kind
 from spinney.server.kinds.shape import misshapen
 
@@ -117,9 +118,9 @@ def whole_second(moment: datetime) -> str:
 
 
 @lru_cache(maxsize=8192)
-def _label_faults(key: str, value: str) -> tuple[Cause, ...]:
-    keys = [invalid_value("metadata.labels", key, fault) for fault in qualified_name_faults(key)]
-    return (*keys, *(invalid_value("metadata.labels", value, fault) for fault in label_value_faults(value)))
+def _label_faults(key: str, value: str) -> tuple[FieldError, ...]:
+    keys = [invalid("metadata.labels", key, fault) for fault in qualified_name_faults(key)]
+    return (*keys, *(invalid("metadata.labels", value, fault) for fault in label_value_faults(value)))
 
 
 def generated_name(base: str, runtime: Runtime) -> str:
@@ -172,7 +173,7 @@ def mark_deleted(obj: JSON, grace_seconds: int, now: datetime) -> None:
     metadata["deletionGracePeriodSeconds"] = grace_seconds
 
 
-def validate_metadata(kind: Kind, obj: JSON, old: JSON | None) -> Iterator[Cause]:
+def validate_metadata(kind: Kind, obj: JSON, old: JSON | None) -> Iterator[FieldError]:
     """Return what is wrong with an object's metadata."""
     metadata = obj["metadata"]
     if old is None:
@@ -185,20 +186,19 @@ def validate_metadata(kind: Kind, obj: JSON, old: JSON | None) -> Iterator[Cause
     if metadata.get("annotations") != before.get("annotations"):
         annotations = metadata.get("annotations") or {}
         for key in annotations:
-            yield from (invalid_value("metadata.annotations", key, f) for f in qualified_name_faults(key.lower()))
+            yield from (invalid("metadata.annotations", key, f) for f in qualified_name_faults(key.lower()))
         if sum(len(key) + len(value) for key, value in annotations.items()) > _ANNOTATIONS_LIMIT:
-            detail = f"must have at most {_ANNOTATIONS_LIMIT} bytes"
-            yield Cause("FieldValueTooLong", "metadata.annotations", f"Too long: {detail}")
+            yield too_long("metadata.annotations", f"must have at most {_ANNOTATIONS_LIMIT} bytes")
     if metadata.get("ownerReferences") != before.get("ownerReferences"):
         yield from _owner_causes(metadata.get("ownerReferences") or [])
     if old is not None and before.get("deletionTimestamp"):
         added = [each for each in metadata.get("finalizers") or () if each not in (before.get("finalizers") or ())]
         if added:
             detail = f"no new finalizers can be added if the object is being deleted, found new finalizers {added}"
-            yield forbidden_value("metadata.finalizers", detail)
+            yield forbidden("metadata.finalizers", detail)
 
 
-def _name_causes(kind: Kind, name: str) -> list[Cause]:
+def _name_causes(kind: Kind, name: str) -> list[FieldError]:
     if not name:
         return [required("metadata.name", "name or generateName is required")]
     resource = kind.resource
@@ -208,23 +208,23 @@ def _name_causes(kind: Kind, name: str) -> list[Cause]:
         faults = dns_label_faults(name)
     else:
         faults = dns_subdomain_faults(name)
-    return [invalid_value("metadata.name", name, fault) for fault in faults]
+    return [invalid("metadata.name", name, fault) for fault in faults]
 
 
-def _finalizer_causes(kind: Kind, finalizers: list[Any]) -> Iterator[Cause]:
+def _finalizer_causes(kind: Kind, finalizers: list[Any]) -> Iterator[FieldError]:
     for index, finalizer in enumerate(finalizers):
         name = str(finalizer)
-        yield from (invalid_value("metadata.finalizers", name, fault) for fault in qualified_name_faults(name))
+        yield from (invalid("metadata.finalizers", name, fault) for fault in qualified_name_faults(name))
         if not kind.custom and "/" not in name and name not in _STANDARD_FINALIZERS:
             detail = "name is neither a standard finalizer name nor is it fully qualified"
-            yield invalid_value(f"metadata.finalizers[{index}]", name, detail)
+            yield invalid(f"metadata.finalizers[{index}]", name, detail)
 
 
-def _owner_causes(owners: list[Any]) -> Iterator[Cause]:
+def _owner_causes(owners: list[Any]) -> Iterator[FieldError]:
     controllers = 0
     for index, owner in enumerate(owners):
         if not isinstance(owner, dict):
-            yield invalid_value(f"metadata.ownerReferences[{index}]", owner, "must be an object")
+            yield invalid(f"metadata.ownerReferences[{index}]", owner, "must be an object")
             continue
         yield from (
             required(f"metadata.ownerReferences[{index}].{field}") for field in _OWNER_FIELDS if not owner.get(field)
@@ -232,7 +232,7 @@ def _owner_causes(owners: list[Any]) -> Iterator[Cause]:
         controllers += bool(owner.get("controller"))
     if controllers > 1:
         detail = "Only one reference can have Controller set to true"
-        yield invalid_value("metadata.ownerReferences", owners, detail)
+        yield invalid("metadata.ownerReferences", owners, detail)
 
 
 def _without(obj: JSON, *names: str) -> JSON:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from spinney.api.field_error import required
 from spinney.api.merge_patch import merge
 from spinney.api.struct import JSON
 from spinney.server.exchange.bodies import from_json, from_yaml, media_type
@@ -14,7 +15,6 @@ from spinney.server.exchange.status import (
     conflict,
     invalid_options,
     not_found,
-    required,
     unsupported_media_type,
     untyped_patch,
 )

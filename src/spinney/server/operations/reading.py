@@ -8,17 +8,9 @@ from itertools import islice
 
 import msgspec
 
+from spinney.api.field_error import FieldError, forbidden, not_supported
 from spinney.api.keys import Key
-from spinney.server.exchange.status import (
-    Cause,
-    StatusError,
-    bad_request,
-    expired,
-    forbidden_value,
-    invalid_options,
-    not_found,
-    unsupported_value,
-)
+from spinney.server.exchange.status import StatusError, bad_request, expired, invalid_options, not_found
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.selection import CompiledSelectors, selection
 from spinney.server.store import Record, TooOld
@@ -83,7 +75,7 @@ def check_revision(context: Context, text: str) -> int:
     if revision > context.store.revision:
         message = f"Too large resource version: {revision}, current: {context.store.revision}"
         details = {
-            "causes": [Cause("ResourceVersionTooLarge", "", "Too large resource version").to_json()],
+            "causes": [FieldError("ResourceVersionTooLarge", "", "Too large resource version").cause()],
             "retryAfterSeconds": 1,
         }
         raise StatusError(504, "Timeout", message, details=details, headers={"retry-after": "1"})
@@ -92,7 +84,7 @@ def check_revision(context: Context, text: str) -> int:
 
 def bad_option(field: str, why: str) -> StatusError:
     """422: a parameter of a list or watch that may not be given with the others."""
-    return invalid_options("ListOptions", forbidden_value(field, why))
+    return invalid_options("ListOptions", forbidden(field, why))
 
 
 def current(context: Context, target: Target, selected: CompiledSelectors) -> Iterator[Record]:
@@ -108,7 +100,7 @@ def _position(context: Context, query: Mapping[str, str]) -> tuple[int, bool, Ke
     """Return the revision to list at, whether exactly there, and the key to go on after."""
     text, match, token = query.get("resourceVersion", ""), query.get("resourceVersionMatch", ""), query.get("continue")
     if match not in _MATCHES:
-        raise invalid_options("ListOptions", unsupported_value("resourceVersionMatch", match, _MATCHES[1:]))
+        raise invalid_options("ListOptions", not_supported("resourceVersionMatch", match, _MATCHES[1:]))
     if query.get("sendInitialEvents"):
         raise bad_option("sendInitialEvents", "sendInitialEvents is forbidden for list")
     if token:

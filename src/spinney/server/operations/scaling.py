@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from spinney.api.field_error import invalid
 from spinney.api.resource import Resource
 from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert
-from spinney.server.exchange.status import bad_request, invalid, invalid_value, modified
+from spinney.server.exchange.status import bad_request, invalid_object, modified
 from spinney.server.kinds import ScalePaths
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.updating import Change, update
@@ -29,8 +30,8 @@ async def set_scale(context: Context, target: Target, change: Change, options: W
             raise modified(target.resource, target.key.name)
         replicas = (wanted.get("spec") or {}).get("replicas", 0)
         if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
-            cause = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
-            raise invalid(_SCALE, target.key.name, [cause])
+            cause = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
+            raise invalid_object(_SCALE, target.key.name, [cause])
         at = obj
         for step in paths.spec_replicas[:-1]:
             at = at.setdefault(step, {})

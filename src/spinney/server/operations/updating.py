@@ -8,13 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace as replace_fields
 from typing import Any
 
+from spinney.api.field_error import invalid
 from spinney.api.struct import JSON
 from spinney.server.exchange.status import (
     StatusError,
     bad_request,
     conflict,
-    invalid,
-    invalid_value,
+    invalid_object,
     modified,
     not_found,
     undecodable_patch,
@@ -141,13 +141,13 @@ def _check_preconditions(target: Target, obj: JSON, old: JSON, *, patching: bool
     uid = metadata.get("uid")
     if uid and uid != before.get("uid"):
         if patching:
-            raise invalid(kind.resource, before["name"], [invalid_value("metadata.uid", uid, "field is immutable")])
+            raise invalid_object(kind.resource, before["name"], [invalid("metadata.uid", uid, "field is immutable")])
         raise _uid_mismatch(target, uid, str(before.get("uid")))
     version = metadata.get("resourceVersion") or _ANY_VERSION
     if version == _ANY_VERSION:
         if not kind.unconditional_update:
-            cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
-            raise invalid(replace_fields(kind.resource, kind=kind.resource.plural), before["name"], [cause])
+            cause = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            raise invalid_object(replace_fields(kind.resource, kind=kind.resource.plural), before["name"], [cause])
     elif version != before["resourceVersion"]:
         raise modified(target.resource, before["name"])
 

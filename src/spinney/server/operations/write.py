@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spinney.api.builtin_fields.checking import WrongType, conform, conform_metadata
+from spinney.api.field_error import not_supported
 from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes, Operation
 from spinney.server.authorization.action import AccessRequest
@@ -13,10 +14,9 @@ from spinney.server.exchange.status import (
     StatusError,
     bad_request,
     forbidden,
-    invalid,
+    invalid_object,
     invalid_options,
     undecodable_patch,
-    unsupported_value,
     untyped_patch,
 )
 from spinney.server.operations.context import Context, Target
@@ -47,10 +47,10 @@ def write_options(verb: str, query: Mapping[str, str], headers: Mapping[str, str
     kind = _OPTIONS.get(verb, "DeleteOptions")
     dry_run = query.get("dryRun", "")
     if dry_run not in {"", "All"}:
-        raise invalid_options(kind, unsupported_value("dryRun", dry_run, ("All",)))
+        raise invalid_options(kind, not_supported("dryRun", dry_run, ("All",)))
     validation = query.get("fieldValidation") or "Warn"
     if validation not in _VALIDATIONS:
-        raise invalid_options(kind, unsupported_value("fieldValidation", validation, _VALIDATIONS))
+        raise invalid_options(kind, not_supported("fieldValidation", validation, _VALIDATIONS))
     manager = query.get("fieldManager") or headers.get("user-agent", "").partition("/")[0] or _DEFAULT_MANAGER
     return WriteOptions(
         dry_run=dry_run == "All",
@@ -109,7 +109,7 @@ def _validate(attributes: Attributes) -> None:
         kind.behaviour.prepare_update(obj, old, attributes.subresource)
     causes = [*validate_metadata(kind, obj, old), *kind.behaviour.validate(obj, old, attributes.subresource)]
     if causes:
-        raise invalid(kind.resource, attributes.name or obj["metadata"].get("name", ""), causes)
+        raise invalid_object(kind.resource, attributes.name or obj["metadata"].get("name", ""), causes)
 
 
 def check_unknown_fields(context: Context, attributes: Attributes, options: WriteOptions) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 import msgspec
 
+from spinney.api.field_error import FieldError
 from spinney.api.struct import JSON
-from spinney.server.exchange.status import Cause, StatusError
+from spinney.server.exchange.status import StatusError
 from spinney.server.kinds.kind import Kind
 from spinney.server.kinds.shape import MergeShape
 from spinney.server.patches.fieldset import Path, changes, fields_of, item_step, owned_part, shown
@@ -191,7 +192,7 @@ def remove_fields(value: Any, paths: frozenset[Path], shape: MergeShape) -> Any:
 
 def _conflict(conflicts: list[tuple[FieldOwner, list[Path]]]) -> StatusError:
     causes = [
-        Cause("FieldManagerConflict", shown(path), f"conflict with {_named(owner)}")
+        FieldError("FieldManagerConflict", shown(path), f"conflict with {_named(owner)}")
         for owner, paths in conflicts
         for path in paths
     ]
@@ -203,7 +204,7 @@ def _conflict(conflicts: list[tuple[FieldOwner, list[Path]]]) -> StatusError:
     ]
     count = len(causes)
     message = f"Apply failed with {count} conflict{'s' if count > 1 else ''}: " + "\n".join(texts)
-    return StatusError(409, "Conflict", message, details={"causes": [cause.to_json() for cause in causes]})
+    return StatusError(409, "Conflict", message, details={"causes": [cause.cause() for cause in causes]})
 
 
 def _named(owner: FieldOwner) -> str:

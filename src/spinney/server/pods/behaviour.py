@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
+from spinney.api.field_error import FieldError
 from spinney.api.pod_rules.defaults import fill_pod_defaults, first_status
 from spinney.api.struct import JSON
-from spinney.server.exchange.status import Cause
 from spinney.server.kinds.kind import Behaviour
 from spinney.server.pods.validation import validate_pod, validate_pod_update
 
@@ -39,7 +39,7 @@ class PodBehaviour(Behaviour):
         if subresource == "status" and "qosClass" in (old.get("status") or {}):
             obj.setdefault("status", {})["qosClass"] = old["status"]["qosClass"]
 
-    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterable[Cause]:
+    def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterable[FieldError]:
         if old is None:
             return validate_pod(obj)
         if subresource in {"", "resize", "ephemeralcontainers"}:

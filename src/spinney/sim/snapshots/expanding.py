@@ -193,7 +193,7 @@ def _decoded_set(manifest: JSON, surroundings: ExpansionContext) -> PodCliqueSet
         raise InvalidWorkload(f"PodCliqueSet {_name(manifest)}: {error}", manifest) from error
     policy = everything_enabled(surroundings.bindings)
     # A topology that does not exist is no fault of the file: it is shown as the reason why the gang waits.
-    faults = [fault for fault in validate_pod_clique_set(pcs, policy) if fault.message != UNKNOWN_TOPOLOGY]
+    faults = [fault for fault in validate_pod_clique_set(pcs, policy) if not fault.text.endswith(UNKNOWN_TOPOLOGY)]
     if faults:
         listed = "; ".join(map(str, faults))
         raise InvalidWorkload(f"PodCliqueSet {_name(manifest)}: {listed}", manifest)

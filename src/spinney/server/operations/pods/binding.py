@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from spinney.api.field_error import required
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
-from spinney.server.exchange.status import bad_request, conflict, invalid, required
+from spinney.server.exchange.status import bad_request, conflict, invalid_object
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.reading import get
 from spinney.server.operations.write import WriteOptions
@@ -25,7 +26,7 @@ def bind(context: Context, target: Target, body: Any, options: WriteOptions) -> 
         raise bad_request("name in URL does not match name in Binding object")
     node = wanted.get("name")
     if not node:
-        raise invalid(target.resource, target.key.name, [required("target.name")])
+        raise invalid_object(target.resource, target.key.name, [required("target.name")])
     found = get(context, target)
     now = timestamp(context.runtime.clock.now())
     pod = bound(target, found.decode(), str(node), metadata, now)

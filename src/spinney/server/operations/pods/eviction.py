@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from spinney.api.field_error import FieldError
 from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert
 from spinney.api.time import parse_timestamp, timestamp
-from spinney.server.exchange.status import Cause, StatusError, bad_request, internal_error, too_many_requests
+from spinney.server.exchange.status import StatusError, bad_request, internal_error, too_many_requests
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.deleting import delete, delete_options
 from spinney.server.operations.reading import get
@@ -96,7 +97,7 @@ def _refused(name: str, healthy: int, desired: int) -> StatusError:
     detail = f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
     return too_many_requests(
         "Cannot evict pod as it would violate the pod's disruption budget.",
-        causes=[Cause("DisruptionBudget", "", detail)],
+        causes=[FieldError("DisruptionBudget", "", detail)],
     )
 
 
