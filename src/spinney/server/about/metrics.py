@@ -112,7 +112,8 @@ class ServerMetrics:
             "apiserver_request_duration_seconds", "How long requests took; watches are not among them.", labels=names
         )
         for labels, counts in self._durations.items():
-            durations.add_metric(labels, _cumulative(counts), self._seconds[labels])
+            buckets = zip([*map(str, _BUCKETS), "+Inf"], accumulate(counts), strict=True)
+            durations.add_metric(labels, list(buckets), self._seconds[labels])
         yield durations
         watches = GaugeMetricFamily("apiserver_longrunning_requests", "Watches that are followed now.", labels=names)
         for labels, count in self._watches.items():
@@ -152,7 +153,3 @@ def _dry_run(request: Request) -> str:
     """Return what is counted of ``dryRun``: only what it may be, for a client chooses what it sends."""
     given = request.query.get("dryRun", "")
     return given if given in {"", "All"} else "invalid"
-
-
-def _cumulative(counts: list[int]) -> list[tuple[str, float]]:
-    return list(zip([*map(str, _BUCKETS), "+Inf"], accumulate(counts), strict=True))

@@ -74,6 +74,4 @@ class Expressions:
         return body
 
 
-@lru_cache(maxsize=4)
-def _environment(names: tuple[str, ...]) -> Environment:
-    return Environment(names)
+_environment = lru_cache(maxsize=4)(Environment)

@@ -14,7 +14,7 @@ from spinney.server.admission.calling import CallFailed, WebhookCaller
 from spinney.server.admission.matching import Matching, matching
 from spinney.server.admission.review import BadAnswer, WebhookVerdict, read_answer, review
 from spinney.server.crd.rules import Environment
-from spinney.server.exchange.status import StatusError, bad_request, internal_error
+from spinney.server.exchange.status import bad_request, internal_error
 from spinney.server.kinds import Kind, KindRegistry
 from spinney.server.patches.json import PatchFailed, apply_json_patch
 from spinney.server.store import Collection, Store, StoreEvent
@@ -154,7 +154,7 @@ class Webhooks:
         if hook.ignores_failure:
             log.warning("webhook failed, and its failure is ignored", webhook=hook.name, failure=failure)
             return None
-        raise _failed(hook, failure)
+        raise internal_error(f'failed calling webhook "{hook.name}": {failure}')
 
     def _conditions_hold(self, hook: Webhook, attributes: Attributes) -> bool:
         for name, text in hook.conditions:
@@ -174,7 +174,3 @@ class Webhooks:
         if is_configuration(collection):
             phases: tuple[Phase, ...] = ("mutating", "validating")
             self._hooks = {phase: configured(self._store, phase) for phase in phases}
-
-
-def _failed(hook: Webhook, failure: str) -> StatusError:
-    return internal_error(f'failed calling webhook "{hook.name}": {failure}')

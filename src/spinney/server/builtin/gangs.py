@@ -6,7 +6,7 @@ counts, sizes, unique names, and which fields never change.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from spinney.api.field_error import FieldError, duplicate, forbidden, immutable, invalid, required, too_many
 from spinney.api.struct import JSON
@@ -19,9 +19,10 @@ _MOST_CLAIMS = 4
 class PodGroupBehaviour(Behaviour):
     """PodGroups: one policy; everything is fixed but ``minCount``, and that too before 1.37."""
 
+    count_field: ClassVar[str] = "minCount"
+
     def __init__(self, version: str) -> None:
         self._version = version
-        self._count_field = "minCount"
 
     def fill_defaults(self, obj: JSON) -> None:
         spec = obj.get("spec")
@@ -32,7 +33,7 @@ class PodGroupBehaviour(Behaviour):
         if subresource:
             return []
         spec = obj.get("spec") or {}
-        causes = policy_causes(spec.get("schedulingPolicy"), "spec.schedulingPolicy", self._count_field)
+        causes = policy_causes(spec.get("schedulingPolicy"), "spec.schedulingPolicy", self.count_field)
         causes += _topology_causes(spec.get("schedulingConstraints"), "spec.schedulingConstraints")
         causes += _too_many(spec.get("resourceClaims"), "spec.resourceClaims", _MOST_CLAIMS)
         if old is not None and not causes:
@@ -55,9 +56,7 @@ class PodGroupBehaviour(Behaviour):
 class CompositePodGroupBehaviour(PodGroupBehaviour):
     """CompositePodGroups: as PodGroups, counting groups, made for a workload, and fixed altogether."""
 
-    def __init__(self, version: str) -> None:
-        super().__init__(version)
-        self._count_field = "minGroupCount"
+    count_field: ClassVar[str] = "minGroupCount"
 
     def validate(self, obj: JSON, old: JSON | None, subresource: str) -> list[FieldError]:
         causes = super().validate(obj, old, subresource)

@@ -85,11 +85,14 @@ class NodeBehaviour(Behaviour):
             status["allocatable"] = {**status["capacity"]}
 
 
-class BudgetBehaviour(Behaviour):
-    """A disruption budget allows nothing until a controller has counted."""
+class FirstStatus(Behaviour):
+    """An object that begins its life with a status, which a controller or driver then keeps."""
+
+    def __init__(self, **status: object) -> None:
+        self._status = status
 
     def prepare_create(self, obj: JSON, now: datetime) -> None:
-        obj["status"] = {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0}
+        obj["status"] = {**self._status}
 
 
 class DeploymentBehaviour(Behaviour):

@@ -98,13 +98,6 @@ _DRIVER = {
 }
 
 
-class AttachmentBehaviour(Behaviour):
-    """A volume begins detached."""
-
-    def prepare_create(self, obj: JSON, now: datetime) -> None:
-        obj["status"] = {"attached": False}
-
-
 class DeviceClaimBehaviour(Behaviour):
     """A claim of devices asks for one of a kind, unless it says how many."""
 

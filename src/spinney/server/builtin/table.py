@@ -22,11 +22,11 @@ from spinney.server.builtin.networking import (
     ServiceBehaviour,
 )
 from spinney.server.builtin.rules import (
-    BudgetBehaviour,
     ConfigMapBehaviour,
     CronJobBehaviour,
     DeploymentBehaviour,
     EventBehaviour,
+    FirstStatus,
     JobBehaviour,
     LeaseBehaviour,
     NamespaceBehaviour,
@@ -38,7 +38,6 @@ from spinney.server.builtin.rules import (
     grouped_event,
 )
 from spinney.server.builtin.storage import (
-    AttachmentBehaviour,
     ClaimBehaviour,
     ClassBehaviour,
     DeviceClaimBehaviour,
@@ -231,7 +230,7 @@ def _workload_controllers() -> list[Kind]:
         _kind(
             "poddisruptionbudgets PodDisruptionBudget pdb",
             "status counted conditional",
-            BudgetBehaviour(),
+            FirstStatus(currentHealthy=0, desiredHealthy=0, disruptionsAllowed=0, expectedPods=0),  # until counted
             shapes.BUDGET,
             group="policy",
         ),
@@ -289,7 +288,7 @@ def _storage() -> list[Kind]:
         kind("csinodes CSINode", "returned conditional", shape=shapes.CSI_NODE),
         kind("csidrivers CSIDriver", "returned conditional", DriverBehaviour()),
         _kind("csistoragecapacities CSIStorageCapacity", "conditional", group="storage.k8s.io"),
-        kind("volumeattachments VolumeAttachment", "status returned conditional", AttachmentBehaviour()),
+        kind("volumeattachments VolumeAttachment", "status returned conditional", FirstStatus(attached=False)),
     ]
 
 

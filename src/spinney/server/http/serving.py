@@ -14,7 +14,6 @@ import resource
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import structlog
@@ -22,6 +21,7 @@ import yaml
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
+from spinney.api.struct import JSON
 from spinney.runtime.certificates import ServingCertificate, serving_certificate
 from spinney.runtime.private_files import write_private
 from spinney.runtime.serving import stop_serving
@@ -138,11 +138,15 @@ class HttpServer:
     @property
     def kubeconfig(self) -> str:
         """A kubeconfig for this server, as text."""
-        return kubeconfig(self.url, token=self.token, authority=self.authority)
+        cluster = {"server": self.url}
+        if self.authority is not None:
+            cluster["certificate-authority-data"] = base64.b64encode(self.authority).decode()
+        return kubeconfig_text(cluster, {"token": self.token})
 
     def write_kubeconfig(self, path: Path) -> None:
-        """Write the kubeconfig, readable by its owner only."""
-        write_kubeconfig(path, self.kubeconfig)
+        """Write the kubeconfig, readable by its owner only; it is never there half written."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_private(path, self.kubeconfig.encode())
 
     async def __aenter__(self) -> Self:
         listening = self._listening
@@ -170,9 +174,7 @@ class HttpServer:
         log.info("embedded API server listens", url=self.url)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         assert self._runner is not None
         await stop_serving(self._runner)
 
@@ -301,26 +303,15 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-_NAME = "spinney"
-
-
-def kubeconfig(url: str, *, token: str, authority: bytes | None) -> str:
-    """Return a kubeconfig for the server at ``url``."""
-    cluster = {"server": url}
-    if authority is not None:
-        cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
+def kubeconfig_text(cluster: JSON, user: JSON) -> str:
+    """Return a kubeconfig for one cluster, as one user."""
+    name = "spinney"
     content = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": _NAME, "cluster": cluster}],
-        "users": [{"name": _NAME, "user": {"token": token}}],
-        "contexts": [{"name": _NAME, "context": {"cluster": _NAME, "user": _NAME, "namespace": "default"}}],
-        "current-context": _NAME,
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": user}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": "default"}}],
+        "current-context": name,
     }
     return yaml.safe_dump(content, sort_keys=False)
-
-
-def write_kubeconfig(path: Path, content: str) -> None:
-    """Write a kubeconfig that only its owner can read; it is never there half written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_private(path, content.encode())

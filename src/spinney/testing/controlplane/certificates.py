@@ -7,6 +7,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from spinney.runtime.certificates import Authority, Pair, private_pem
+from spinney.runtime.private_files import write_private
 
 
 class CertificateFiles:
@@ -38,6 +39,5 @@ class CertificateFiles:
 
     def _write(self, name: str, content: bytes) -> Path:
         path = self._directory / name
-        path.touch(mode=0o600)
-        path.write_bytes(content)
+        write_private(path, content)
         return path

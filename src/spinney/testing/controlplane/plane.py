@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import yaml
@@ -23,6 +22,8 @@ from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
 from spinney.runtime import Runtime, SystemClock
+from spinney.runtime.private_files import write_private
+from spinney.server.http.serving import kubeconfig_text
 from spinney.testing.controlplane.binaries import Binaries, find_binaries
 from spinney.testing.controlplane.certificates import CertificateFiles
 from spinney.testing.controlplane.features import MINORS, GangApi, gang_api
@@ -151,18 +152,14 @@ class ControlPlane:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(self.start)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.stop)
 
     # -- credentials --------------------------------------------------------------------------------------------------
@@ -173,25 +170,13 @@ class ControlPlane:
         self._port = self._ports.take()
         self.url = f"https://{_LOOPBACK}:{self._port}"
         self.token = secrets.token_urlsafe(24)
-        tokens = self.directory / "tokens.csv"
-        tokens.touch(mode=0o600)
-        tokens.write_text(f'{self.token},admin,admin,"system:masters"\n')
+        write_private(self.directory / "tokens.csv", f'{self.token},admin,admin,"system:masters"\n'.encode())
         self.kubeconfig = self._write_kubeconfig("admin", {"token": self.token})
 
     def _write_kubeconfig(self, user: str, credentials: JSON) -> Path:
-        name = user.replace(":", "-")
-        path = self.directory / f"{name}.kubeconfig"
-        path.touch(mode=0o600)
+        path = self.directory / f"{user.replace(':', '-')}.kubeconfig"
         cluster = {"server": self.url, "certificate-authority": str(self.ca)}
-        configuration = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "spinney", "cluster": cluster}],
-            "users": [{"name": name, "user": credentials}],
-            "contexts": [{"name": "spinney", "context": {"cluster": "spinney", "user": name}}],
-            "current-context": "spinney",
-        }
-        path.write_text(yaml.safe_dump(configuration, sort_keys=False))
+        write_private(path, kubeconfig_text(cluster, credentials).encode())
         return path
 
     # -- programs -----------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ is tied to the thread that started a program, and only Linux has it.)
 import subprocess
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 _WATCHMAN = """
@@ -52,7 +51,5 @@ class Tether:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()

@@ -13,6 +13,7 @@ from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.runtime import SystemClock
+from spinney.runtime.private_files import write_private
 from spinney.testing.controlplane.process import ProcessFailed, ServerProcess, free_port
 from spinney.testing.controlplane.tether import Tether
 
@@ -39,8 +40,7 @@ class Ground:
         """Write a file for a program, readable by its owner alone."""
         path = self.directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        write_private(path, content if isinstance(content, bytes) else content.encode())
         return path
 
 

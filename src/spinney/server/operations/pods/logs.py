@@ -30,7 +30,7 @@ def serve_log(context: Context, target: Target, query: Mapping[str, str]) -> Res
     limit = _number(query, "limitBytes")
     if limit is not None:
         return Response(200, _TEXT, text[:limit])
-    if query.get("follow") not in _TRUE or not _is_running(pod, container):
+    if query.get("follow") not in _TRUE or not _state(pod, container).get("running"):
         return Response(200, _TEXT, text)
     return Response(200, _TEXT, _following(context, target, container, text, stamped=stamped))
 
@@ -81,10 +81,6 @@ def _status(pod: JSON, container: str) -> JSON:
 
 def _state(pod: JSON, container: str) -> JSON:
     return _status(pod, container).get("state") or {}
-
-
-def _is_running(pod: JSON, container: str) -> bool:
-    return bool(_state(pod, container).get("running"))
 
 
 def _lines(pod: JSON, container: str, *, previous: bool) -> list[Line]:
