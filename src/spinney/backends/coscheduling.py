@@ -17,7 +17,7 @@ from spinney.api.grove import PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.api.quantity import RawQuantity
 from spinney.api.struct import convert
-from spinney.backends.ensuring import ensure, find, metadata_for, serves
+from spinney.backends.ensuring import ensure, metadata_for, serves
 from spinney.backends.interface import (
     BackendUnavailable,
     Capabilities,
@@ -77,7 +77,7 @@ class CoschedulingBackend(SchedulerBackend):
     async def sync_pod_gang(self, gang: PodGang) -> None:
         client = self.context.client
         pcs = self.context.lookup.pod_clique_set(gang)
-        existing = await find(client, POD_GROUP, gang.metadata.name, gang.metadata.namespace)
+        existing = await client.find(POD_GROUP, gang.metadata.name, gang.metadata.namespace)
         group = PodGroup(
             metadata=metadata_for(gang, gang.metadata.name),
             spec=PodGroupSpec(

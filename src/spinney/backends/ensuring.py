@@ -11,7 +11,6 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, to_json
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
-from spinney.kube.errors import NotFound
 
 FIELD_MANAGER = "spinney-operator"
 
@@ -27,21 +26,12 @@ async def serves(client: Client, resource: Resource) -> bool:
 
 async def served_fields(client: Client, resource: Resource) -> frozenset[str] | None:
     """Return the fields of the spec of a custom resource as the cluster serves it; ``None`` when it does not."""
-    crd = await find(client, CUSTOM_RESOURCE_DEFINITION, f"{resource.plural}.{resource.group}", None)
+    crd = await client.find(CUSTOM_RESOURCE_DEFINITION, f"{resource.plural}.{resource.group}")
     for version in crd["spec"]["versions"] if crd is not None else ():
         if version["name"] == resource.version and version.get("served"):
             schema = version.get("schema", {}).get("openAPIV3Schema", {})
             return frozenset(schema.get("properties", {}).get("spec", {}).get("properties", {}))
     return None
-
-
-async def find(client: Client, resource: Resource, name: str, namespace: str | None) -> JSON | None:
-    """Return an object as it is, or ``None``."""
-    try:
-        found: JSON = await client.get(resource, name, namespace)
-    except NotFound:
-        return None
-    return found
 
 
 async def ensure(client: Client, resource: Resource, desired: Struct, existing: JSON | None) -> None:

@@ -27,7 +27,7 @@ from spinney.api.podgang import POD_GANG, GangTopologyConstraint, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
-from spinney.backends.ensuring import ForeignObject, ensure, find, metadata_for, served_fields
+from spinney.backends.ensuring import ForeignObject, ensure, metadata_for, served_fields
 from spinney.backends.interface import (
     BackendUnavailable,
     Capabilities,
@@ -47,7 +47,6 @@ from spinney.gangs.sources.context import (
     PREEMPTION_DELAY_ANNOTATION,
     STALENESS_GRACE_ANNOTATION,
 )
-from spinney.kube.errors import NotFound
 
 NEVER_STALE = "-1s"
 """A gang that lost members is the operator's to recycle, not KAI's to evict."""
@@ -103,7 +102,7 @@ class KaiScheduler(SchedulerBackend, TopologyAware):
 
     async def sync_pod_gang(self, gang: PodGang) -> None:
         client = self.context.client
-        existing = await find(client, POD_GROUP, gang.metadata.name, gang.metadata.namespace)
+        existing = await client.find(POD_GROUP, gang.metadata.name, gang.metadata.namespace)
         queue = None
         if existing is not None and marks.GROUPED not in gang.metadata.labels:
             queue = existing["spec"].get("queue")
@@ -178,7 +177,7 @@ class KaiScheduler(SchedulerBackend, TopologyAware):
 
     async def sync_topology(self, binding: ClusterTopologyBinding) -> TopologyState:
         client, name = self.context.client, binding.metadata.name
-        existing = await find(client, TOPOLOGY, name, None)
+        existing = await client.find(TOPOLOGY, name)
         if existing is not None:
             owners = {owner["uid"] for owner in existing["metadata"].get("ownerReferences", ())}
             if binding.metadata.uid not in owners:
@@ -199,9 +198,8 @@ class KaiScheduler(SchedulerBackend, TopologyAware):
         return TopologyState(True, observed_generation=created["metadata"].get("generation"))
 
     async def check_topology(self, binding: ClusterTopologyBinding, reference: str) -> TopologyState:
-        try:
-            existing: JSON = await self.context.client.get(TOPOLOGY, reference)
-        except NotFound:
+        existing = await self.context.client.find(TOPOLOGY, reference)
+        if existing is None:
             return TopologyState(False, f"Topology {reference!r} does not exist")
         generation = existing["metadata"].get("generation")
         wanted = [level.key for level in binding.spec.levels]

@@ -23,7 +23,7 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON, to_json
 from spinney.api.workload_v1beta1 import COMPOSITE_POD_GROUP, MAX_TEMPLATES
 from spinney.backends import composites
-from spinney.backends.ensuring import find, reject_foreign, serves
+from spinney.backends.ensuring import reject_foreign, serves
 from spinney.backends.gang_probe import probe
 from spinney.backends.interface import (
     BackendContext,
@@ -266,7 +266,7 @@ class KubeScheduler(SchedulerBackend):
     async def _put(self, native: NativeGangs, resource: Resource, manifest: JSON) -> None:
         """Create an object, or change the one thing about an existing one that may be changed."""
         client, metadata = self.context.client, manifest["metadata"]
-        existing = await find(client, resource, metadata["name"], metadata["namespace"])
+        existing = await client.find(resource, metadata["name"], metadata["namespace"])
         if existing is None:
             with contextlib.suppress(AlreadyExists):
                 await client.create(resource, manifest)

@@ -12,7 +12,7 @@ from spinney.api.names import dns_subdomain_faults
 from spinney.api.podgang import PodGang
 from spinney.api.selectors import LabelSelector
 from spinney.api.volcano import DEFAULT_QUEUE, POD_GROUP, QUEUE, PodGroup, PodGroupSpec, SubGroupPolicy
-from spinney.backends.ensuring import ensure, find, metadata_for, served_fields
+from spinney.backends.ensuring import ensure, metadata_for, served_fields
 from spinney.backends.interface import (
     BackendUnavailable,
     Capabilities,
@@ -70,14 +70,14 @@ class Volcano(SchedulerBackend):
         queue = gang.metadata.annotations.get(marks.VOLCANO_QUEUE)
         if pcs is not None:
             queue = queue_of(pcs, marks.VOLCANO_QUEUE, label=False)
-        existing = await find(client, POD_GROUP, gang.metadata.name, gang.metadata.namespace)
+        existing = await client.find(POD_GROUP, gang.metadata.name, gang.metadata.namespace)
         await ensure(client, POD_GROUP, pod_group(gang, queue or DEFAULT_QUEUE), existing)
 
     async def _check_queue(self, name: str) -> None:
         path = f"metadata.annotations[{marks.VOLCANO_QUEUE}]"
         if problems := dns_subdomain_faults(name):
             raise Rejected(f"{name!r} cannot be the name of a queue: {problems[0]}", path=path)
-        queue = await find(self.context.client, QUEUE, name, None)
+        queue = await self.context.client.find(QUEUE, name)
         if queue is None:
             raise Rejected(f"Volcano queue {name!r} does not exist", path=path)
         state = queue.get("status", {}).get("state")

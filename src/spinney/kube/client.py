@@ -23,6 +23,7 @@ from spinney.kube.errors import (
     Expired,
     Invalid,
     KubeError,
+    NotFound,
     UndecodableResponse,
     error_from_response,
 )
@@ -107,6 +108,15 @@ class Client:
     ) -> T:
         """Return one object."""
         return await self._typed("GET", resource.path(namespace, name, subresource), type)
+
+    async def find(
+        self, resource: Resource, name: str, namespace: str | None = None, *, type: type[T] = _JSON
+    ) -> T | None:
+        """Return one object, or ``None`` if there is none of that name."""
+        try:
+            return await self.get(resource, name, namespace, type=type)
+        except NotFound:
+            return None
 
     async def list(
         self,

@@ -14,7 +14,7 @@ from spinney.cli.clusters.coming_up import until_ready
 from spinney.cli.clusters.connecting import Connection, advice, with_cluster
 from spinney.cli.manifests.objects import Manifest, read, resource_for
 from spinney.cli.terminal.output import echo
-from spinney.kube.errors import Conflict, Invalid, KubeError, NotFound
+from spinney.kube.errors import Conflict, Invalid, KubeError
 from spinney.kube.keys import Key
 
 _MISFIT: Final = "failed to create typed patch object"
@@ -61,14 +61,11 @@ async def _apply_one(
     if namespace and manifest.namespace not in (None, namespace) and resource.namespaced:
         raise click.ClickException(f"{manifest}: is in namespace {manifest.namespace}, and -n says {namespace}")
     where = (manifest.namespace or connection.namespace) if resource.namespaced else None
-    try:
-        before = _written(await client.get(resource, manifest.name, where))
-    except NotFound:
-        before = None
+    before = await client.find(resource, manifest.name, where)
     applied = await client.apply(resource, manifest.value, where, force=force, dry_run=dry_run)
     if before is None:
         return resource, where, "created"
-    return resource, where, "unchanged" if _written(applied) == before else "configured"
+    return resource, where, "unchanged" if _written(applied) == _written(before) else "configured"
 
 
 def _written(found: JSON) -> JSON:

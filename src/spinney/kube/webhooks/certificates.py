@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import serialization
 from spinney.api.core import SECRET
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
-from spinney.kube.errors import Conflict, NotFound
+from spinney.kube.errors import Conflict
 from spinney.runtime.certificates import LIFETIME, Authority, ServingCertificate, serving_certificate
 
 AUTHORITY_NAME: Final = "Grove-CA"
@@ -38,7 +38,7 @@ async def provision(
     client: Client, secret: str, namespace: str, names: tuple[str, ...], now: datetime
 ) -> ServingCertificate:
     """Return the certificate in a Secret, after making or renewing it where that is due."""
-    found = await _read(client, secret, namespace)
+    found = await client.find(SECRET, secret, namespace)
     current = _certificate_in(found) if found is not None else None
     if current is not None and current.is_for(names) and current.expires - now > RENEW_BEFORE:
         return current
@@ -59,14 +59,6 @@ async def provision(
         # Another replica was quicker; its certificate is as good as ours, and it is the one that counts.
         return await provision(client, secret, namespace, names, now)
     return made
-
-
-async def _read(client: Client, secret: str, namespace: str) -> JSON | None:
-    try:
-        found: JSON = await client.get(SECRET, secret, namespace)
-    except NotFound:
-        return None
-    return found
 
 
 def _certificate_in(secret: JSON) -> ServingCertificate | None:
