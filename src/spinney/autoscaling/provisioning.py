@@ -120,16 +120,8 @@ class ProvisioningRequests(NodeRequests):
                 "ProvisioningRequests are not served, so pods ask for nodes themselves; install Kubernetes' CRD"
             )
             await self._manager.runtime.clock.sleep(_LOOK_AGAIN_SECONDS)
-        cache = WatchCache(
-            self._client,
-            PROVISIONING_REQUEST,
-            ProvisioningRequest,
-            runtime=self._manager.runtime,
-            label_selector=SELECTOR,
-            metrics=self._manager.metrics,
-        )
+        cache = self._cache = self._manager.watch(PROVISIONING_REQUEST, ProvisioningRequest, SELECTOR)
         cache.subscribe(self._answered)
-        self._cache = cache
         self._wake()
         await cache.run()
 

@@ -29,7 +29,8 @@ async def served(client: Client, resources: Iterable[Resource]) -> frozenset[Res
         for told in await together(*asked):
             plurals |= told
     untold = [version for version in versions if version not in plurals]
-    plurals |= zip(untold, await together(*(_listed(client, version) for version in untold)), strict=True)
+    for version, listed in zip(untold, await together(*(kinds_of(client, each) for each in untold)), strict=True):
+        plurals[version] = frozenset(each.plural for each in listed)
     return frozenset(resource for resource in wanted if resource.plural in plurals[resource.api_version])
 
 
@@ -37,10 +38,9 @@ async def find_kind(client: Client, group: str, kind: str, version: str | None =
     """Return how a kind is served, in a version or in the one that its group prefers; ``None`` if it is not."""
     versions = [version] if version else await _preferred(client, group)
     for each in versions:
-        api_version = f"{group}/{each}" if group else each
-        for resource in await _resources(client, api_version):
-            if resource.kind == kind and "/" not in resource.name:
-                return Resource(group, each, kind, resource.name, namespaced=resource.namespaced)
+        for resource in await kinds_of(client, f"{group}/{each}" if group else each):
+            if resource.kind == kind:
+                return resource
     return None
 
 
@@ -74,17 +74,15 @@ async def _aggregated(client: Client, path: str, versions: Collection[str]) -> d
     return plurals
 
 
-async def _listed(client: Client, version: str) -> frozenset[str]:
-    """Return the plurals of one group and version; none if it is not served."""
-    return frozenset(resource.name for resource in await _resources(client, version))
-
-
-async def _resources(client: Client, version: str) -> "tuple[_ListedResource, ...]":
+async def kinds_of(client: Client, api_version: str) -> list[Resource]:
+    """Return what is served of one group and version; nothing if that is not served."""
+    group, _, version = api_version.rpartition("/")
     try:
-        answer = await client.raw("GET", f"/apis/{version}" if "/" in version else f"/api/{version}")
+        answer = await client.raw("GET", f"/apis/{api_version}" if group else f"/api/{api_version}")
     except NotFound:
-        return ()
-    return msgspec.json.decode(answer.body, type=_ResourceList).resources
+        return []
+    listed = msgspec.json.decode(answer.body, type=_ResourceList).resources or ()
+    return [Resource(group, version, it.kind, it.name, it.namespaced) for it in listed if "/" not in it.name]
 
 
 class _ListedResource(msgspec.Struct):
@@ -103,7 +101,7 @@ class _GroupVersions(msgspec.Struct, rename="camel"):
 
 
 class _ResourceList(msgspec.Struct):
-    resources: tuple[_ListedResource, ...] = ()
+    resources: tuple[_ListedResource, ...] | None = ()
 
 
 class _DiscoveredResource(msgspec.Struct):

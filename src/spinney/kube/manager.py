@@ -21,6 +21,7 @@ from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.kube.controller import Controller
 from spinney.kube.delegation import Delegation
+from spinney.kube.discovery import served
 from spinney.kube.events import EventRecorder, Urgency
 from spinney.kube.guarding import fenced
 from spinney.kube.indexes import IndexFunction
@@ -102,20 +103,31 @@ class Manager:
         identity = (resource, type, label_selector)
         cache = self._caches.get(identity)
         if cache is None:
-            cache = WatchCache(
-                self.client, resource, type, runtime=self.runtime, label_selector=label_selector, metrics=self.metrics
-            )
-            self._caches[identity] = cache
+            cache = self._caches[identity] = self.watch(resource, type, label_selector)
         for name, function in indexes.items():
             if not cache.has_index(name):
                 cache.add_index(name, function)
         return cache
+
+    def watch(self, resource: Resource, type: type[T], label_selector: str | None = None) -> WatchCache[T]:
+        """Return a new cache that is nobody else's, for the caller to run."""
+        return WatchCache(
+            self.client, resource, type, runtime=self.runtime, label_selector=label_selector, metrics=self.metrics
+        )
 
     def begin(self, resource: Resource, type: type[Any]) -> None:
         """Begin to read a resource before :meth:`run`, which goes on with it; :meth:`abandon` it where that fails."""
         cache = self.cache(resource, type)
         if cache not in self._begun:
             self._begun[cache] = asyncio.create_task(cache.run())
+
+    async def begin_served(self, kinds: Mapping[Resource, type[Any]]) -> frozenset[Resource]:
+        """Begin to read those of ``kinds`` that the API server serves, and return which."""
+        found = await served(self.client, kinds)
+        for resource, kind in kinds.items():
+            if resource in found:
+                self.begin(resource, kind)
+        return found
 
     async def abandon(self) -> None:
         """End what was begun and never run."""

@@ -9,7 +9,7 @@ real pods are there, which then take part in the next cycle. The others stay lig
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 import structlog
@@ -22,7 +22,7 @@ from spinney.gangs.tree import GangKey
 from spinney.grouping.made_workloads import RUNTIMES
 from spinney.grouping.owners import Owner
 from spinney.grouping.terms import RuleRefused
-from spinney.kube.cache import Change, WatchCache
+from spinney.kube.cache import Change
 from spinney.kube.discovery import find_kind
 from spinney.kube.errors import KubeError
 from spinney.kube.event_series import EventType
@@ -39,6 +39,7 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.virtual_gangs import VirtualGangs
 
 log = structlog.get_logger()
+T = TypeVar("T")
 
 COMPONENT: Final = "spinney-queueing"
 ADMITTED: Final = "Admitted"
@@ -102,10 +103,12 @@ class SuspendedAdmission(VirtualGangs):
         try:
             async with asyncio.TaskGroup() as tasks:
                 for kind in self._settings.kinds:
-                    tasks.create_task(self._follow(kind, GROUPS[kind], self._workload_changed, SELECTOR))
+                    following = self._follow(GROUPS[kind], kind, SuspendedWorkload, self._workload_changed, SELECTOR)
+                    tasks.create_task(following)
                 if "TrainJob" in self._settings.kinds:
                     for runtimes in RUNTIMES:
-                        tasks.create_task(self._follow_runtimes(runtimes))
+                        following = self._follow(GROUPS["TrainJob"], runtimes, Owner, self._runtime_changed)
+                        tasks.create_task(following)
         finally:
             for key in list(self._found):
                 self._forget(key)
@@ -113,24 +116,16 @@ class SuspendedAdmission(VirtualGangs):
                 self._drop(queued)
 
     async def _follow(
-        self, kind: str, group: str, changed: Callable[[Resource, Change[SuspendedWorkload]], None], selector: str
+        self,
+        group: str,
+        kind: str,
+        read_as: type[T],
+        changed: Callable[[Resource, Change[T]], None],
+        selector: str | None = None,
     ) -> None:
         resource = await self._served(group, kind)
-        cache = WatchCache(
-            self._client,
-            resource,
-            SuspendedWorkload,
-            runtime=self._manager.runtime,
-            label_selector=selector,
-            metrics=self._manager.metrics,
-        )
+        cache = self._manager.watch(resource, read_as, selector)
         cache.subscribe(lambda change: changed(resource, change))
-        await cache.run()
-
-    async def _follow_runtimes(self, kind: str) -> None:
-        resource = await self._served(GROUPS["TrainJob"], kind)
-        cache = WatchCache(self._client, resource, Owner, runtime=self._manager.runtime, metrics=self._manager.metrics)
-        cache.subscribe(lambda change: self._runtime_changed(kind, change))
         await cache.run()
 
     async def _served(self, group: str, kind: str) -> Resource:
@@ -145,7 +140,8 @@ class SuspendedAdmission(VirtualGangs):
                 return found
             await self._manager.runtime.clock.sleep(_LOOK_AGAIN_SECONDS)
 
-    def _runtime_changed(self, kind: str, change: Change[Owner]) -> None:
+    def _runtime_changed(self, resource: Resource, change: Change[Owner]) -> None:
+        kind = resource.kind
         if change.new is None:
             self._runtimes.pop((kind, change.key), None)
         else:

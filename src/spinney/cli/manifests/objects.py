@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-import msgspec
 import yaml
 
 from spinney.api.documents import Document, InvalidDocument, nearest, parse, parse_json
@@ -14,7 +13,7 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.cli.running import in_one_line
 from spinney.kube.client import Client
-from spinney.kube.errors import NotFound
+from spinney.kube.discovery import kinds_of
 
 STDIN = Path("-")
 _NAMED = ("apiVersion", "kind")
@@ -75,19 +74,10 @@ def read(files: tuple[Path, ...]) -> list[Manifest]:
 async def resource_for(client: Client, manifest: Manifest) -> Resource:
     """Return how the cluster addresses a manifest's kind; one it does not serve ends the command."""
     version = manifest.api_version
-    path = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    try:
-        answer = await client.raw("GET", path)
-    except NotFound:
-        listed: list[JSON] = []
-    else:
-        listed = msgspec.json.decode(answer.body).get("resources") or []
-    group, _, name = version.rpartition("/")
-    for each in listed:
-        if each["kind"] == manifest.kind and "/" not in each["name"]:
-            return Resource(group, name, manifest.kind, each["name"], namespaced=each["namespaced"])
-    kinds = sorted({each["kind"] for each in listed if "/" not in each["name"]})
-    hint = nearest(manifest.kind, kinds) if kinds else f"it serves nothing of {version}"
+    served = {each.kind: each for each in await kinds_of(client, version)}
+    if manifest.kind in served:
+        return served[manifest.kind]
+    hint = nearest(manifest.kind, sorted(served)) if served else f"it serves nothing of {version}"
     raise click.ClickException(
         f"{manifest}: the cluster does not serve {version} {manifest.kind}; {hint} "
         "Its CRD may not be installed, or be older: 'spinney crds' prints ours."

@@ -1,7 +1,6 @@
 """The kinds the session scheduler reads beside pods and nodes, each only where the API server serves it."""
 
-from collections.abc import Iterable, Mapping
-from itertools import groupby
+from collections.abc import Mapping
 from typing import Any, Final
 
 from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
@@ -20,9 +19,6 @@ from spinney.api.resource_claims import (
 from spinney.api.scheduling import PRIORITY_CLASS, PriorityClass
 from spinney.api.storage import STORAGE_CLASS, PersistentVolume, PersistentVolumeClaim, StorageClass
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
-from spinney.kube.client import Client
-from spinney.kube.discovery import served
-from spinney.runtime.tasks import together
 
 OPTIONAL_KINDS: Final[Mapping[Resource, type[Any]]] = {
     PRIORITY_CLASS: PriorityClass,
@@ -51,11 +47,3 @@ OPTIONAL_KINDS: Final[Mapping[Resource, type[Any]]] = {
 def type_of(resource: Resource) -> type[Any]:
     """Return what objects of a kind that the scheduler reads are decoded as."""
     return {POD: Pod, NODE: Node}.get(resource) or OPTIONAL_KINDS[resource]
-
-
-async def available(client: Client, resources: Iterable[Resource]) -> frozenset[Resource]:
-    """Return those of ``resources`` that are served, asking about all groups at the same time: a start waits for it."""
-    ordered = sorted(resources, key=lambda resource: resource.api_version)
-    groups = [list(group) for _, group in groupby(ordered, key=lambda resource: resource.api_version)]
-    answers = await together(*(served(client, group) for group in groups))
-    return frozenset().union(*answers)

@@ -30,6 +30,7 @@ from spinney.cluster.pods import PodRecord
 from spinney.gangs.sources import bare
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
+from spinney.kube.discovery import served
 from spinney.kube.errors import KubeError
 from spinney.kube.manager import Manager
 from spinney.kube.rounds import Rounds
@@ -49,7 +50,7 @@ from spinney.scheduler.framework.results import CycleResult
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.snapshot import Snapshot
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.intake.sources import OPTIONAL_KINDS, available, type_of
+from spinney.scheduler.intake.sources import OPTIONAL_KINDS, type_of
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.abandoned_claims import give_back_claims
 from spinney.scheduler.process.commit import BookPositions, portion
@@ -238,7 +239,7 @@ class SchedulerProcess:
         """Give the manager everything to run; for a process that has other things to run with the same manager."""
         found = self._served
         if found is None:
-            found = await available(self._client, OPTIONAL_KINDS)
+            found = await served(self._client, OPTIONAL_KINDS)
         for resource in (POD, NODE, *(kind for kind in OPTIONAL_KINDS if kind in found)):
             self._follow(self.manager.cache(resource, type_of(resource)))
         if self._writing:
@@ -303,20 +304,14 @@ class SchedulerProcess:
                 await self._runtime.clock.sleep(self._pace.rediscovery)
                 missing = [resource for resource in OPTIONAL_KINDS if resource not in self._followed]
                 try:
-                    found = await available(self._client, missing)
+                    found = await served(self._client, missing)
                 except KubeError as error:
                     log.warning("kinds not discovered", error=str(error))
                     continue
                 for resource in missing:
                     if resource in found:
                         log.info("kind appeared", resource=str(resource))
-                        cache = WatchCache(
-                            self._client,
-                            resource,
-                            type_of(resource),
-                            runtime=self._runtime,
-                            metrics=self.manager.metrics,
-                        )
+                        cache = self.manager.watch(resource, type_of(resource))
                         self._follow(cache)
                         if resource in self._reported and self._writing:
                             self._reported[resource](cache)

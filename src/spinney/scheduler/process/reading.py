@@ -3,7 +3,7 @@
 from spinney.api.core import NODE, POD
 from spinney.api.resource import Resource
 from spinney.kube.manager import Manager
-from spinney.scheduler.intake.sources import OPTIONAL_KINDS, available, type_of
+from spinney.scheduler.intake.sources import OPTIONAL_KINDS, type_of
 
 COMPONENT = "spinney-scheduler"
 """As whom the scheduler writes, and the name of its lease."""
@@ -13,8 +13,4 @@ async def begin_reading(manager: Manager) -> frozenset[Resource]:
     """Begin to read what a scheduler of this manager will follow; return which optional kinds are served."""
     for resource in (POD, NODE):
         manager.begin(resource, type_of(resource))
-    served = await available(manager.client, OPTIONAL_KINDS)
-    for resource in OPTIONAL_KINDS:
-        if resource in served:
-            manager.begin(resource, type_of(resource))
-    return served
+    return await manager.begin_served(OPTIONAL_KINDS)
