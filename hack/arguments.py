@@ -6,7 +6,7 @@ A test compares it with what the plugins declare, so that an argument nobody des
 from dataclasses import dataclass
 from typing import Final
 
-from spinney.scheduler.framework.arguments import NoArguments, written
+from spinney.extensions.arguments import NoArguments, written
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.plugins import BUILT_IN
 

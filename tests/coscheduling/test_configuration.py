@@ -162,9 +162,17 @@ async def test_everything_can_be_disabled_but_a_binder_is_needed(cluster_name: s
         ({"multiPoint": {"enabled": [{"name": "Coshceduling"}]}}, [], "did you mean 'Coscheduling'?"),
         ({"score": {"enabled": [{"name": "NodePorts"}]}}, [], "NodePorts does nothing at score"),
         ({}, [{"name": "Coscheduling", "args": {"permitWaitingTime": 1}}], "did you mean 'permitWaitingTimeSeconds'?"),
-        ({}, [{"name": "Coscheduling", "args": {"podGroupRejectPercentage": 101}}], "<= 100"),
-        ({}, [{"name": "Coscheduling", "args": {"podGroupBackoffSeconds": -1}}], ">= 0"),
-        ({}, [{"name": "NodePorts", "args": {"a": 1}}], "it takes none, found a"),
+        (
+            {},
+            [{"name": "Coscheduling", "args": {"podGroupRejectPercentage": 101}}],
+            "found 101, expected a whole number of at least 0 and at most 100",
+        ),
+        (
+            {},
+            [{"name": "Coscheduling", "args": {"podGroupBackoffSeconds": -1}}],
+            "found -1, expected a number of at least 0",
+        ),
+        ({}, [{"name": "NodePorts", "args": {"a": 1}}], "argument a: unknown argument; nothing is expected here"),
         ({}, [{"name": "PrioritySort", "args": {}}], "PrioritySort, which is not enabled"),
     ],
 )

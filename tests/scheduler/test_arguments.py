@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from spinney.api.documents import InvalidConfiguration
+from spinney.extensions.arguments import InvalidArguments, written
 from spinney.scheduler import Plugin, PluginOption, SchedulerConfig, Session, load_config, parse_config, read_arguments
-from spinney.scheduler.framework.arguments import InvalidArguments, written
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.plugins import BUILT_IN, default_registry
 from spinney.sim.snapshots.files import configuration_of

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from spinney.lazy_exports import exported
 
 if TYPE_CHECKING:
+    from spinney.extensions.arguments import read_arguments
     from spinney.scheduler.config import PluginOption, SchedulerConfig
     from spinney.scheduler.config_files import load_config, parse_config
     from spinney.scheduler.cycle.scheduler import Scheduler
-    from spinney.scheduler.framework.arguments import read_arguments
     from spinney.scheduler.framework.events import BatchEvent, CapacityVerdict, Event, EventHandler, Scenario
     from spinney.scheduler.framework.extension_points import DoesNotFit
     from spinney.scheduler.framework.jobs import PodGroupInfo

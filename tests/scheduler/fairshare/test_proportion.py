@@ -11,13 +11,13 @@ import pytest
 from spinney.api import core
 from spinney.api.meta import Metadata
 from spinney.api.struct import JSON
+from spinney.extensions.arguments import InvalidArguments
 from spinney.gangs.sources.kai import SOURCE
 from spinney.gangs.tree import GangKey
 from spinney.runtime import InlineExecutor, Runtime
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.evaluation.questions import Questions
 from spinney.scheduler.fairshare import GPU, ZERO, Amounts
-from spinney.scheduler.framework.arguments import InvalidArguments
 from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.plugin import PluginRegistry

@@ -23,6 +23,7 @@ from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.framework.events import EventHint
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.status import Code, FrameworkPluginFailed, Status
+from spinney.extensions.arguments import NoArguments, read_arguments
 from spinney.kube.keys import Key, key_of
 
 T = TypeVar("T")
@@ -105,8 +106,7 @@ class FrameworkPlugin(ABC):
 
     def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
         """Be given the scheduler, and the arguments of the configuration: none, unless a subclass reads some."""
-        for name in arguments:
-            raise ValueError(f"args.{name}: the plugin takes no arguments; remove it")
+        read_arguments(NoArguments, arguments)
         self._handle = handle
         self._services = handle.services
 

@@ -1,6 +1,7 @@
 """The built-in plugins, one module each, and the order in which a profile has them unless it says otherwise."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from spinney.coscheduling.framework import FrameworkPlugin, Handle
@@ -17,42 +18,32 @@ from spinney.coscheduling.plugins.priority_sort import PrioritySort
 from spinney.coscheduling.plugins.scheduling_gates import SchedulingGates
 from spinney.coscheduling.plugins.volume_binding import VolumeBinding
 from spinney.coscheduling.plugins.wait_for_grouper import WaitForGrouper
+from spinney.extensions.arguments import NoArguments, read_arguments
 
-DEFAULT_PLUGINS: Final = (
-    SchedulingGates.name,
-    *KUBE_RULES,
-    DynamicResources.name,
-    DefaultPreemption.name,
-    DefaultBinder.name,
-    GroupTopology.name,
-    GroupRelocation.name,
-    GroupPreemption.name,
-    Coscheduling.name,
+_OWN: Final[tuple[type[FrameworkPlugin], ...]] = (
+    SchedulingGates,
+    DynamicResources,
+    DefaultPreemption,
+    DefaultBinder,
+    GroupTopology,
+    GroupRelocation,
+    GroupPreemption,
+    Coscheduling,
 )
+DEFAULT_PLUGINS: Final = (_OWN[0].name, *KUBE_RULES, *(plugin.name for plugin in _OWN[1:]))
 """What a profile runs by default, in order."""
 
 
-def _rules(name: str) -> Builder:
-    def build(handle: Handle, arguments: Mapping[str, Any]) -> FrameworkPlugin:
-        if arguments:
-            raise ValueError(f"args: it takes none, found {', '.join(sorted(arguments))}")
-        return KUBE_RULES[name]
-
-    return build
+def _rules(name: str, handle: Handle, arguments: Mapping[str, Any]) -> FrameworkPlugin:
+    read_arguments(NoArguments, arguments)
+    return KUBE_RULES[name]
 
 
 BUILT_IN: Final[Mapping[str, Builder]] = {
-    **{name: _rules(name) for name in KUBE_RULES},
+    **{name: partial(_rules, name) for name in KUBE_RULES},
     "VolumeBinding": VolumeBinding,
-    SchedulingGates.name: SchedulingGates,
     WaitForGrouper.name: WaitForGrouper,
     PrioritySort.name: PrioritySort,
-    DynamicResources.name: DynamicResources,
-    DefaultPreemption.name: DefaultPreemption,
-    DefaultBinder.name: DefaultBinder,
-    GroupTopology.name: GroupTopology,
-    GroupRelocation.name: GroupRelocation,
-    GroupPreemption.name: GroupPreemption,
-    Coscheduling.name: Coscheduling,
+    **{plugin.name: plugin for plugin in _OWN},
 }
 """Builders of all built-in plugins; PrioritySort is there for profiles without Coscheduling."""

@@ -50,11 +50,11 @@ from spinney.coscheduling.framework.status import SUCCESS, Code, Status
 from spinney.coscheduling.groups.group import Group, seconds
 from spinney.coscheduling.groups.waiting import TIMED_OUT, JointBind
 from spinney.coscheduling.groups.wording import nodes_counted
-from spinney.coscheduling.plugins.arguments import read
 from spinney.coscheduling.plugins.default_preemption import FILTERED
 from spinney.coscheduling.plugins.group_preemption import NO_VICTIMS
 from spinney.coscheduling.plugins.in_flight import asked_until, preempting, why_kept
 from spinney.explain.amounts import amount
+from spinney.extensions.arguments import read_arguments
 from spinney.kube.keys import Key, key_of
 from spinney.reporting.pods import INADMISSIBLE, WAITING_FOR_PODS, WAITING_FOR_TURN
 
@@ -92,7 +92,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
     def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
         super().__init__(handle, {})
         self._groups = handle.services.groups
-        self.arguments = read(CoschedulingArguments, arguments)
+        self.arguments = read_arguments(CoschedulingArguments, arguments)
         self._groups.fulfilled = self._release
         self._groups.withdrawn = self._withdraw
         self._groups.broken = lambda group: self.reject(group, self._triable(group).message or "its parts changed")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import msgspec
 
 from spinney.api.documents import nearest
-from spinney.scheduler.framework.arguments import InvalidArguments, read_arguments
+from spinney.extensions.arguments import InvalidArguments, read_arguments
 
 if TYPE_CHECKING:
     from spinney.scheduler.framework.session import Session

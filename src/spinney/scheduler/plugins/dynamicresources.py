@@ -16,7 +16,7 @@ import numpy as np
 
 from spinney.cluster.dra.book import MAX_CONSUMERS, claims_of
 from spinney.cluster.table import Mask
-from spinney.scheduler.framework.arguments import read_arguments
+from spinney.extensions.arguments import read_arguments
 from spinney.scheduler.framework.events import Event, EventHandler
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeSet

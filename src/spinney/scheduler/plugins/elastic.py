@@ -1,7 +1,7 @@
 """elastic: jobs below their minimum go before jobs exactly at it, and those before jobs that already have more."""
 
+from spinney.extensions.arguments import NoArguments
 from spinney.gangs.tree import GroupSet, PodSet, is_satisfied
-from spinney.scheduler.framework.arguments import NoArguments
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session

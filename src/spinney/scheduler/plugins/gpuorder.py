@@ -1,7 +1,7 @@
 """gpupack and gpuspread: which of a node's GPUs a pod shares, the fullest that has room or the emptiest."""
 
 from spinney.cluster.devices import DEVICE
-from spinney.scheduler.framework.arguments import NoArguments
+from spinney.extensions.arguments import NoArguments
 from spinney.scheduler.framework.nodes import NodeInfo
 from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session

@@ -6,7 +6,7 @@ wait for as long as large ones keep coming: for batches that are submitted as a 
 
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.resources import CPU
-from spinney.scheduler.framework.arguments import NoArguments
+from spinney.extensions.arguments import NoArguments
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session

@@ -13,8 +13,8 @@ from datetime import timedelta
 import msgspec
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
+from spinney.extensions.arguments import read_arguments
 from spinney.scheduler.fairshare.runtimes import MinRuntimes, ReclaimMethod, is_protected
-from spinney.scheduler.framework.arguments import read_arguments
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session

@@ -13,8 +13,8 @@ import msgspec
 import numpy as np
 
 from spinney.cluster.resources import CPU, GPU
+from spinney.extensions.arguments import read_arguments
 from spinney.scheduler import scores
-from spinney.scheduler.framework.arguments import read_arguments
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeSet, Scores
 from spinney.scheduler.framework.plugin import Plugin

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from spinney.extensions.arguments import NoArguments
 from spinney.scheduler import scores
-from spinney.scheduler.framework.arguments import NoArguments
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeSet, Scores
 from spinney.scheduler.framework.plugin import Plugin

@@ -16,7 +16,7 @@ from spinney.cluster.fitting import in_usable_mode
 from spinney.cluster.resources import PODS
 from spinney.cluster.table import Mask
 from spinney.explain.amounts import too_large
-from spinney.scheduler.framework.arguments import NoArguments
+from spinney.extensions.arguments import NoArguments
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeSet
 from spinney.scheduler.framework.plugin import Constraint, Plugin

@@ -1,6 +1,6 @@
 """priority: of two jobs in a queue the one with the higher priority goes first."""
 
-from spinney.scheduler.framework.arguments import NoArguments
+from spinney.extensions.arguments import NoArguments
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session

@@ -20,6 +20,7 @@ from spinney.cluster.classes import RequestClass
 from spinney.cluster.fitting import MANY
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, CHARGED
+from spinney.extensions.arguments import read_arguments
 from spinney.gangs.book import GangSnapshot
 from spinney.scheduler.fairshare.amounts import GPU, ZERO, Amounts, total_of
 from spinney.scheduler.fairshare.books import QueueBook, QueueBooks
@@ -28,7 +29,6 @@ from spinney.scheduler.fairshare.capacity import OverCapacity, non_preemptible_o
 from spinney.scheduler.fairshare.order import QueueStanding, compare_standings, standing_of
 from spinney.scheduler.fairshare.reclaim import Reclaimer, Victims, can_reclaim, judge, may_be_victim
 from spinney.scheduler.fairshare.totals import cluster_total
-from spinney.scheduler.framework.arguments import read_arguments
 from spinney.scheduler.framework.events import (
     UNBOUNDED,
     WITHIN_CAPACITY,

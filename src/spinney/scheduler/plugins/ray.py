@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from spinney.scheduler.framework.arguments import NoArguments
+from spinney.extensions.arguments import NoArguments
 from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo

@@ -16,7 +16,7 @@ from typing import Annotated
 import msgspec
 
 from spinney.api.durations import format_duration
-from spinney.scheduler.framework.arguments import read_arguments
+from spinney.extensions.arguments import read_arguments
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.plugins.keeping import NodeKeeper, turn, waiting_since

@@ -4,8 +4,8 @@ import numpy as np
 
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.resources import GPU, is_mig
+from spinney.extensions.arguments import NoArguments
 from spinney.scheduler import scores
-from spinney.scheduler.framework.arguments import NoArguments
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeSet, Scores
 from spinney.scheduler.framework.plugin import Plugin

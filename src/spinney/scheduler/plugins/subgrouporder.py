@@ -6,9 +6,9 @@ pods they have, two others by how many they have for each they need. The name de
 
 from collections.abc import Callable
 
+from spinney.extensions.arguments import NoArguments
 from spinney.gangs.tree import GroupSet, Member, PodSet, is_satisfied
 from spinney.scheduler.evaluation.ordering import three_way
-from spinney.scheduler.framework.arguments import NoArguments
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session

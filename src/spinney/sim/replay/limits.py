@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from spinney.cluster.table import Mask
-from spinney.scheduler.framework.arguments import NoArguments
+from spinney.extensions.arguments import NoArguments
 from spinney.scheduler.framework.events import BatchEvent, EventHandler
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeSet

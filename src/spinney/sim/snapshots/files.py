@@ -28,10 +28,10 @@ from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_S
 from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.api.storage import STORAGE_CLASS
 from spinney.api.struct import JSON, Struct, convert, encode
+from spinney.extensions.arguments import only_known
 from spinney.runtime.private_files import write_private
 from spinney.scheduler.actions import BUILT_IN_ACTIONS
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.framework.arguments import only_known
 from spinney.scheduler.plugins import default_registry
 from spinney.sim.snapshots.snapshot import BY_NAME, ClusterSnapshot, Unseen, projected
 

@@ -28,8 +28,8 @@ import numpy as np
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import GPU
 from spinney.cluster.table import Mask, Matrix
+from spinney.extensions.arguments import read_arguments
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.framework.arguments import read_arguments
 from spinney.scheduler.framework.events import BatchEvent, EventHandler
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeSet

@@ -26,8 +26,8 @@ from spinney.cluster.devices import DEVICE
 from spinney.cluster.journal import Rows, distinct
 from spinney.cluster.resources import CPU, GPU
 from spinney.cluster.sharing import Parts
+from spinney.extensions.arguments import read_arguments
 from spinney.scheduler import scores
-from spinney.scheduler.framework.arguments import read_arguments
 from spinney.scheduler.framework.events import BatchEvent, EventHandler
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo, NodeSet, Scores

@@ -11,9 +11,9 @@ import numpy as np
 
 from spinney.cluster.journal import Rows
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
+from spinney.extensions.arguments import NoArguments
 from spinney.gangs.tree import GroupSet, Member, TopologyConstraintInfo
 from spinney.scheduler import scores
-from spinney.scheduler.framework.arguments import NoArguments
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeSet, Scores
 from spinney.scheduler.framework.plugin import Constraint, Plugin

@@ -1,9 +1,9 @@
 """What a plugin takes: its arguments as a type of its own, and what the configuration gives it read into that type.
 
 A plugin that declares such a type (``arguments_type``) has its arguments checked when the configuration is read, with
-everything that is wrong said at once. Arguments are text, so a field of the type says what the text has to be: a
-number, a truth value, a duration such as ``4h30m``, one of a few words. A plugin that declares nothing is given
-whatever there is.
+everything that is wrong said at once. Where arguments are text, as the session scheduler's always are, a field of the
+type says what the text has to be: a number, a truth value, a duration such as ``4h30m``, one of a few words. A plugin
+that declares nothing is given whatever there is.
 """
 
 import math
@@ -33,7 +33,7 @@ class InvalidArguments(ValueError):
         self.problems = problems
 
 
-def read_arguments(kind: type[T], found: Mapping[str, str]) -> T:
+def read_arguments(kind: type[T], found: Mapping[str, Any]) -> T:
     """Return ``found`` as ``kind``; raises :class:`InvalidArguments`.
 
     ``kind.key_aliases``, where there is one, has other spellings of arguments and the field each stands for.
@@ -42,7 +42,7 @@ def read_arguments(kind: type[T], found: Mapping[str, str]) -> T:
     aliases: Mapping[str, str] = getattr(kind, "key_aliases", {})
     values: dict[str, Any] = {}
     problems: list[tuple[str, str]] = []
-    for key, text in found.items():
+    for key, value in found.items():
         name = aliases.get(key, key)
         if name not in fields:
             problems.append((key, f"unknown argument; {nearest(key, list(fields))}"))
@@ -50,9 +50,9 @@ def read_arguments(kind: type[T], found: Mapping[str, str]) -> T:
             problems.append((key, f"is another spelling of {name!r}, which is given too"))
         else:
             try:
-                values[fields[name].name] = _read(fields[name].type, text)
+                values[fields[name].name] = _read(fields[name].type, value)
             except ValueError:
-                problems.append((key, f"found {text!r}, expected {_expected(fields[name].type)}"))
+                problems.append((key, f"found {value!r}, expected {_expected(fields[name].type)}"))
     given = {aliases.get(key, key) for key in found}
     problems += [(name, "is missing") for name, field in fields.items() if field.required and name not in given]
     if problems:
@@ -79,13 +79,13 @@ def only_known(kind: type[msgspec.Struct] | None, found: Mapping[str, str]) -> d
     return {key: text for key, text in found.items() if key in known}
 
 
-def _read(kind: Any, text: str) -> Any:
-    """Return what a text stands for; ``ValueError`` if it is none of the kind."""
+def _read(kind: Any, given: Any) -> Any:
+    """Return what an argument stands for, if it is a text, or itself; ``ValueError`` if it is none of the kind."""
     if kind is timedelta:
-        return parse_duration(text)
-    value = msgspec.convert(text, kind, strict=False)
+        return parse_duration(str(given))
+    value = msgspec.convert(given, kind, strict=not isinstance(given, str))
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(text)
+        raise ValueError(given)
     return value
 
 
