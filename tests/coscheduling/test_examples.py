@@ -13,7 +13,6 @@ from spinney.api.coscheduling import PodGroup
 from spinney.api.struct import convert
 from spinney.cli.commands.processes import coscheduler
 from spinney.coscheduling.framework import PluginRegistry
-from spinney.coscheduling.framework.registry import ENTRY_POINTS
 from spinney.coscheduling.plugins import BUILT_IN
 from spinney.coscheduling.process.configuration import load_configuration
 from spinney.runtime import VirtualClock
@@ -66,7 +65,7 @@ def installed(directory: Path, name: str) -> None:
     described = directory / "night_shift-1.0.dist-info"
     described.mkdir()
     (described / "METADATA").write_text("Metadata-Version: 2.1\nName: night-shift\nVersion: 1.0\n")
-    (described / "entry_points.txt").write_text(f"[{ENTRY_POINTS}]\n{name} = night_shift:NightShift\n")
+    (described / "entry_points.txt").write_text(f"[{PluginRegistry.group}]\n{name} = night_shift:NightShift\n")
 
 
 @pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)

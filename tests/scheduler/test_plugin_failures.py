@@ -2,10 +2,10 @@
 
 import pytest
 
+from spinney.extensions.registry import UnknownPlugin
 from spinney.reporting.pods import UNSCHEDULABLE
 from spinney.scheduler import DoesNotFit, Event, EventHandler, Plugin, PodGroupInfo, PodInfo, Session
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.scheduler.framework.plugin import UnknownPlugin
 from tests.scheduler.building import a_node, a_scheduler, an_inventory, placements, put_job
 
 

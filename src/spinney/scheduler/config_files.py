@@ -26,8 +26,9 @@ from spinney.api.documents import (
     parse,
 )
 from spinney.api.durations import parse_duration
+from spinney.extensions.registry import UnknownPlugin
 from spinney.scheduler.config import PluginOption, SchedulerConfig, VictimSearchLimits
-from spinney.scheduler.framework.plugin import PluginRegistry, UnknownPlugin
+from spinney.scheduler.framework.plugin import PluginRegistry
 
 log = structlog.get_logger()
 

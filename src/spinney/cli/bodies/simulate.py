@@ -21,10 +21,10 @@ from spinney.cli.manifests.objects import Manifest, read
 from spinney.cli.settings.session import PluginText, contenders, node_groups_in, session_policies
 from spinney.cli.terminal.output import columns, echo, print_data, progress, shortened
 from spinney.explain.amounts import counted
+from spinney.extensions.registry import UnknownPlugin
 from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
-from spinney.scheduler.framework.plugin import UnknownPlugin
 from spinney.sim.policies.faults import PolicyFaults, watching
 from spinney.sim.remedies.change import Remedy
 from spinney.sim.remedies.search import nodes_to_add

@@ -20,10 +20,10 @@ from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import coloured, echo, print_data, progress
 from spinney.explain.amounts import counted, first_few
 from spinney.explain.rendering import as_text
+from spinney.extensions.registry import UnknownPlugin
 from spinney.gangs.tree import GangKey
 from spinney.kube.errors import Forbidden
 from spinney.runtime import Runtime, collection_held_off
-from spinney.scheduler.framework.plugin import UnknownPlugin
 from spinney.scheduler.process.endpoint import EXPLANATIONS, RefusedGang
 from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.answer import STARTS_ANYWAY, Answer

@@ -15,11 +15,12 @@ from spinney.api.resource import Resource
 from spinney.autoscaling.provisioning import provisioning_for
 from spinney.cli.running import in_one_line
 from spinney.extensions.arguments import read_arguments, written
+from spinney.extensions.registry import UnknownPlugin
 from spinney.kube.manager import Manager
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.config_files import load_config
 from spinney.scheduler.cycle.scheduler import Scheduler
-from spinney.scheduler.framework.plugin import PluginRegistry, UnknownPlugin
+from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.cycle_metrics import CycleMetrics

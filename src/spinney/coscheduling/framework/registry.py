@@ -6,72 +6,40 @@ constructor takes the two is such an object.
 """
 
 from collections.abc import Callable, Mapping
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final
+from importlib.metadata import EntryPoint
+from typing import Any
 
-from spinney.api.documents import nearest
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.points import FrameworkPlugin
-
-ENTRY_POINTS: Final = "spinney.framework_plugins"
+from spinney.extensions.registry import Builders
 
 Builder = Callable[[Handle, Mapping[str, Any]], FrameworkPlugin]
 """Makes a plugin from the arguments in its configuration; raises ``ValueError`` for ones it does not understand."""
 
 
-class UnknownFrameworkPlugin(LookupError):
-    """A plugin name that nobody registered."""
+class PluginRegistry(Builders[Builder]):
+    """Plugin builders by name; a name is taken once."""
 
-    def __init__(self, name: str, known: list[str]) -> None:
-        super().__init__(f"no plugin is called {name!r}; {nearest(name, known)}")
-
-
-class PluginRegistry:
-    """Plugin builders by name. Mutable until the scheduler is made; entry points are loaded when asked for."""
-
-    def __init__(self, builders: Mapping[str, Builder] | None = None) -> None:
-        self._builders: dict[str, Builder] = dict(builders or {})
-        self._offered: dict[str, EntryPoint] = {}
+    group = "spinney.framework_plugins"
 
     @classmethod
     def installed(cls, builders: Mapping[str, Builder]) -> "PluginRegistry":
         """Return the given builders and those of installed packages; a name taken twice is an error."""
         registry = cls(builders)
-        for offered in entry_points(group=ENTRY_POINTS):
-            if offered.name in registry._builders or offered.name in registry._offered:
-                raise ValueError(
-                    f"entry point {offered.value} of group {ENTRY_POINTS}: the plugin name {offered.name!r} is taken; "
-                    "rename one of the two"
-                )
-            registry._offered[offered.name] = offered
+        registry.offer_entry_points()
         return registry
 
+    def offer(self, entry: EntryPoint) -> None:
+        """Add what a package declares; ``ValueError`` if the name is taken."""
+        if entry.name in self:
+            raise ValueError(
+                f"entry point {entry.value} of group {self.group}: the plugin name {entry.name!r} is taken; "
+                "rename one of the two"
+            )
+        super().offer(entry)
+
     def register(self, name: str, builder: Builder) -> None:
-        if name in self._builders or name in self._offered:
+        """Add a builder; ``ValueError`` if there is one of the same name."""
+        if name in self:
             raise ValueError(f"a plugin called {name!r} is registered already; choose another name")
-        self._builders[name] = builder
-
-    def names(self) -> list[str]:
-        """Return the names of all plugins, sorted."""
-        return sorted({*self._builders, *self._offered})
-
-    def build(self, name: str, handle: Handle, arguments: Mapping[str, Any]) -> FrameworkPlugin:
-        """Make a plugin; raises :class:`UnknownFrameworkPlugin`."""
-        builder = self._builders.get(name)
-        if builder is None:
-            offered = self._offered.get(name)
-            if offered is None:
-                raise UnknownFrameworkPlugin(name, self.names())
-            builder = self._builders[name] = _loaded(offered)
-        return builder(handle, arguments)
-
-
-def _loaded(offered: EntryPoint) -> Builder:
-    try:
-        builder: Builder = offered.load()
-    except Exception as error:
-        raise ValueError(
-            f"entry point {offered.value} of group {ENTRY_POINTS} cannot be loaded: {type(error).__name__}: {error}; "
-            "repair or remove the package, or take the plugin out of the profile"
-        ) from error
-    return builder
+        super().register(name, builder)

@@ -28,8 +28,8 @@ from spinney.api import yaml_text
 from spinney.api.documents import InvalidConfiguration, nearest
 from spinney.coscheduling.framework import FrameworkPlugin, Handle, InvalidProfile, PluginRegistry, Profile
 from spinney.coscheduling.framework.profile import POINTS, serves
-from spinney.coscheduling.framework.registry import UnknownFrameworkPlugin
 from spinney.coscheduling.plugins.unkept import KEEPERS, Unkept
+from spinney.extensions.registry import UnknownPlugin
 
 MULTI_POINT: Final = "multiPoint"
 ALL: Final = "*"
@@ -147,8 +147,8 @@ def make_profile(
     def plugin(name: str) -> FrameworkPlugin:
         if name not in made:
             try:
-                made[name] = registry.build(name, handle, arguments.get(name, {}))
-            except (UnknownFrameworkPlugin, ValueError) as error:
+                made[name] = registry.builder(name)(handle, arguments.get(name, {}))
+            except (UnknownPlugin, ValueError) as error:
                 raise InvalidConfiguration(f"profile {chosen.scheduler_name}: plugin {name}: {error}") from error
             except Exception as error:
                 raise InvalidConfiguration(

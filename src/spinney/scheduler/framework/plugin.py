@@ -7,21 +7,18 @@ when the session opens and may tidy up when it closes. Plugins are found by name
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import msgspec
 
-from spinney.api.documents import nearest
 from spinney.extensions.arguments import InvalidArguments, read_arguments
+from spinney.extensions.registry import Builders
 
 if TYPE_CHECKING:
     from spinney.scheduler.framework.session import Session
-
-ENTRY_POINT_GROUP: Final = "spinney.plugins"
 
 
 class Constraint(StrEnum):
@@ -66,46 +63,10 @@ Builder = Callable[[Mapping[str, str]], Plugin]
 """Makes a plugin from its arguments; called once per session."""
 
 
-class UnknownPlugin(LookupError):
-    """The configuration names a plugin that nobody provides."""
+class PluginRegistry(Builders[Builder]):
+    """The session scheduler's plugins, and what they take."""
 
-
-class InvalidPlugin(UnknownPlugin):
-    """The configuration names a plugin whose entry point does not lead to a plugin builder."""
-
-
-class PluginRegistry:
-    """Builders by plugin name. Mutable until a scheduler is built with it."""
-
-    def __init__(self, builders: Mapping[str, Builder] | None = None) -> None:
-        self._builders: dict[str, Builder] = dict(builders or {})
-        self._offered: dict[str, EntryPoint] = {}
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._builders or name in self._offered
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(sorted({*self._builders, *self._offered}))
-
-    def register(self, name: str, builder: Builder) -> None:
-        """Add a builder, replacing one of the same name."""
-        self._builders[name] = builder
-
-    def builder(self, name: str) -> Builder:
-        """Return a builder; raises :class:`UnknownPlugin`, or :class:`InvalidPlugin` for one that cannot be loaded."""
-        if name in self._offered:
-            self._builders[name] = _loaded(self._offered[name])
-            del self._offered[name]
-        try:
-            return self._builders[name]
-        except KeyError:
-            hint = nearest(name, list(self))
-            if not hint.endswith("?"):
-                hint += (
-                    ". Is the distribution that provides it installed, with an entry point in group "
-                    f"{ENTRY_POINT_GROUP!r}?"
-                )
-            raise UnknownPlugin(f"no plugin is called {name!r}; {hint}") from None
+    group = "spinney.plugins"
 
     def arguments_type(self, name: str) -> type[msgspec.Struct] | None:
         """Return the type a plugin declares for its arguments, or ``None``; raises :class:`UnknownPlugin`."""
@@ -121,32 +82,6 @@ class PluginRegistry:
             except InvalidArguments as error:
                 return error.problems
         return ()
-
-    def offer_entry_points(self) -> None:
-        """Add what installed distributions declare; a name that is registered already stays as it is.
-
-        Nothing is imported before it is asked for by name: what is not used can break nothing.
-        """
-        for entry in entry_points(group=ENTRY_POINT_GROUP):
-            if entry.name not in self._builders:
-                self._offered[entry.name] = entry
-
-
-def _loaded(entry: EntryPoint) -> Builder:
-    source = entry.dist.name if entry.dist is not None else "an unnamed distribution"
-    where = f"entry point {entry.name!r} of {source} in group {ENTRY_POINT_GROUP!r}"
-    try:
-        builder: Builder = entry.load()
-    except Exception as error:
-        raise InvalidPlugin(
-            f"{where} cannot be loaded from {entry.value}: {type(error).__name__}: {error}; "
-            "repair or remove the distribution, or take the plugin out of the configuration"
-        ) from error
-    if not callable(builder):
-        raise InvalidPlugin(
-            f"{where} is {builder!r}, but must be a callable that takes the plugin's arguments and returns a plugin"
-        )
-    return builder
 
 
 REGISTERED: Final = PluginRegistry()

@@ -1,0 +1,79 @@
+"""Plugins by name: those that were registered, and those that installed distributions declare as entry points.
+
+Each scheduler has a registry of its own, with the entry-point group and the sort of builder that are its own.
+"""
+
+from collections.abc import Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import ClassVar, Generic, TypeVar, cast
+
+from spinney.api.documents import nearest
+
+B = TypeVar("B")
+
+
+class UnknownPlugin(LookupError):
+    """The configuration names a plugin that nobody provides."""
+
+
+class InvalidPlugin(UnknownPlugin):
+    """The configuration names a plugin whose entry point does not lead to a plugin builder."""
+
+
+class Builders(Generic[B]):
+    """Builders by plugin name. Mutable until a scheduler is built with it."""
+
+    group: ClassVar[str]
+    """The entry-point group under which distributions declare builders."""
+
+    def __init__(self, builders: Mapping[str, B] | None = None) -> None:
+        self._found: dict[str, B | EntryPoint] = dict(builders or {})
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._found))
+
+    def register(self, name: str, builder: B) -> None:
+        """Add a builder, replacing one of the same name."""
+        self._found[name] = builder
+
+    def builder(self, name: str) -> B:
+        """Return a builder; raises :class:`UnknownPlugin`, or :class:`InvalidPlugin` for one that cannot be loaded."""
+        if name not in self._found:
+            hint = nearest(name, list(self))
+            if not hint.endswith("?"):
+                hint += f". Is its distribution installed, with an entry point in group {self.group!r}?"
+            raise UnknownPlugin(f"no plugin is called {name!r}; {hint}")
+        found = self._found[name]
+        if isinstance(found, EntryPoint):
+            found = self._found[name] = cast("B", _loaded(found))
+        return found
+
+    def offer_entry_points(self) -> None:
+        """Add what installed distributions declare.
+
+        Nothing is imported before it is asked for by name: what is not used can break nothing.
+        """
+        for entry in entry_points(group=self.group):
+            self.offer(entry)
+
+    def offer(self, entry: EntryPoint) -> None:
+        """Add what a distribution declares; a name that is registered already stays as it is."""
+        self._found.setdefault(entry.name, entry)
+
+
+def _loaded(entry: EntryPoint) -> object:
+    source = entry.dist.name if entry.dist is not None else "an unnamed distribution"
+    where = f"entry point {entry.name!r} of {source} in group {entry.group!r}"
+    try:
+        builder: object = entry.load()
+    except Exception as error:
+        raise InvalidPlugin(
+            f"{where} cannot be loaded from {entry.value}: {type(error).__name__}: {error}; "
+            "repair or remove the distribution, or take the plugin out of the configuration"
+        ) from error
+    if not callable(builder):
+        raise InvalidPlugin(f"{where} is {builder!r}, but must be a callable that returns a plugin")
+    return builder
