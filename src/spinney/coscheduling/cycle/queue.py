@@ -19,8 +19,9 @@ from spinney.api.core import Pod
 from spinney.coscheduling.cycle.in_flight import InFlight
 from spinney.coscheduling.cycle.keyed_heap import KeyedHeap
 from spinney.coscheduling.framework import ClusterEvent, EventHint, PreEnqueue, QueuedPod, QueueSort, Status
-from spinney.coscheduling.framework.faults import Faults, InvalidPluginAnswer, a_status, a_truth
+from spinney.coscheduling.framework.faults import Faults, a_status, a_truth
 from spinney.coscheduling.framework.status import FrameworkPluginFailed
+from spinney.extensions.answers import InvalidAnswer, shown
 from spinney.kube.keys import Key, key_of
 from spinney.runtime import Clock
 
@@ -321,7 +322,7 @@ def _concerns_scheduling(old: Pod, new: Pod) -> bool:
 
 def _a_key(answer: object) -> tuple[Any, ...]:
     if not isinstance(answer, tuple):
-        raise InvalidPluginAnswer(answer, "a tuple that compares with those of other pods")
+        raise InvalidAnswer(shown(answer), "a tuple that compares with those of other pods")
     return answer
 
 

@@ -33,11 +33,12 @@ from spinney.coscheduling.framework import (
     Status,
     room_freed,
 )
-from spinney.coscheduling.framework.faults import InvalidPluginAnswer, a_permission, a_status, nothing
+from spinney.coscheduling.framework.faults import a_permission, a_status, nothing
 from spinney.coscheduling.framework.points import FILTER_FAILED, PostFilterResult
 from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.coscheduling.groups.waiting import WaitingPod
 from spinney.coscheduling.plugins.default_preemption import FILTERED
+from spinney.extensions.answers import InvalidAnswer, shown
 from spinney.kube.keys import Key
 from spinney.runtime.tasks import BackgroundTasks
 
@@ -368,7 +369,7 @@ class Coscheduler:
 
 def _a_result(answer: object) -> PostFilterResult:
     if not isinstance(answer, PostFilterResult) or not isinstance(answer.status, Status):
-        raise InvalidPluginAnswer(answer, "a PostFilterResult")
+        raise InvalidAnswer(shown(answer), "a PostFilterResult")
     return answer
 
 

@@ -17,22 +17,13 @@ from spinney.cluster.filters import Refusal
 from spinney.cluster.scores import Scores
 from spinney.cluster.table import NodeTable
 from spinney.coscheduling.framework.status import FrameworkPluginFailed, Status
+from spinney.extensions.answers import InvalidAnswer, fault_of, instance_of, shown
 
 log = structlog.get_logger()
 
 T = TypeVar("T")
-_SHOWN = 60
 SLOW_SECONDS: Final = 1.0
 """After which an answer in a scheduling cycle counts as slow: all else waits for it."""
-
-
-class InvalidPluginAnswer(TypeError):
-    """A plugin answered with something that is no answer."""
-
-    def __init__(self, found: object, expected: str) -> None:
-        text = repr(found)
-        shown = text if len(text) <= _SHOWN else type(found).__name__
-        super().__init__(f"returned {shown}, expected {expected}")
 
 
 class Faults:
@@ -77,29 +68,24 @@ class Faults:
 
     def note(self, plugin: str, point: str, error: Exception) -> FrameworkPluginFailed:
         """Log and count an error while it is being handled; return what to tell about it."""
-        fault = str(error) if isinstance(error, InvalidPluginAnswer) else f"raised {type(error).__name__}: {error}"
         if (plugin, point) not in self._seen:
             self._seen.add((plugin, point))
             log.exception("plugin failed", plugin=plugin, point=point)
         self.count(plugin, point)
-        return FrameworkPluginFailed(plugin, point, fault)
+        return FrameworkPluginFailed(plugin, point, fault_of(error))
 
 
 def nothing(answer: object) -> None:
     """Read an answer that means nothing."""
 
 
-def a_status(answer: Any) -> Status:
-    """Return a status."""
-    if not isinstance(answer, Status):
-        raise InvalidPluginAnswer(answer, "a Status")
-    return answer
+a_status: Final[Callable[[Any], Status]] = instance_of(Status, "a Status")
 
 
 def a_truth(answer: Any) -> bool:
     """Return a truth value."""
     if not isinstance(answer, bool | np.bool_):
-        raise InvalidPluginAnswer(answer, "True or False")
+        raise InvalidAnswer(shown(answer), "True or False")
     return bool(answer)
 
 
@@ -107,10 +93,10 @@ def a_permission(answer: Any) -> tuple[Status, float]:
     """Tell whether a pod may be bound, and how long it may wait for that."""
     expected = "a Status and the seconds to wait at most"
     if not isinstance(answer, tuple) or len(answer) != 2:
-        raise InvalidPluginAnswer(answer, expected)
+        raise InvalidAnswer(shown(answer), expected)
     status, seconds = answer
     if not isinstance(status, Status) or not isinstance(seconds, int | float) or not math.isfinite(seconds):
-        raise InvalidPluginAnswer(answer, expected)
+        raise InvalidAnswer(shown(answer), expected)
     return status, max(0.0, float(seconds))
 
 
@@ -120,10 +106,10 @@ def refusals(answer: Any, table: NodeTable) -> tuple[Refusal, ...]:
     found = tuple(answer)
     for each in found:
         if not isinstance(each, Refusal):
-            raise InvalidPluginAnswer(each, expected)
+            raise InvalidAnswer(shown(each), expected)
         for mask in (each.nodes, each.unresolvable):
             if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != table.alive.shape:
-                raise InvalidPluginAnswer(mask, expected)
+                raise InvalidAnswer(shown(mask), expected)
     return found
 
 
@@ -132,7 +118,7 @@ def scores(answer: Any, table: NodeTable) -> Scores:
     expected = "one number per row of the node table"
     found = np.asarray(answer)
     if found.dtype.kind not in "fiub" or found.shape not in {(), table.alive.shape}:
-        raise InvalidPluginAnswer(answer, expected)
+        raise InvalidAnswer(shown(answer), expected)
     if not np.isfinite(found).all():
-        raise InvalidPluginAnswer(float(found[~np.isfinite(found)].flat[0]), "finite numbers")
+        raise InvalidAnswer(f"{found[~np.isfinite(found)].flat[0]}", "finite numbers")
     return np.broadcast_to(np.clip(np.rint(found), 0, 100).astype(np.int64), table.alive.shape)

@@ -12,6 +12,7 @@ import numpy as np
 
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Mask
+from spinney.extensions.answers import InvalidAnswer, shown
 from spinney.scheduler.evaluation.rule_sets import AskedRule
 from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.extension_points import (
@@ -24,7 +25,7 @@ from spinney.scheduler.framework.extension_points import (
     PredicateFn,
     Score,
 )
-from spinney.scheduler.framework.failures import Failures, InvalidAnswer
+from spinney.scheduler.framework.failures import Failures
 from spinney.scheduler.framework.hooks import Hooks
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo, Nodes, NodeSet, Scores
@@ -246,4 +247,4 @@ def accepts(answer: Fit) -> bool:
         return False
     if isinstance(answer, np.bool_):  # type: ignore[unreachable] # what numpy compares gives one
         return bool(answer)
-    raise InvalidAnswer(validation.shown(answer), "None or True where a pod fits, False or a reason where not")
+    raise InvalidAnswer(shown(answer), "None or True where a pod fits, False or a reason where not")

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import structlog
 
+from spinney.extensions.answers import fault_of
 from spinney.gangs.tree import GangKey
 
 log = structlog.get_logger()
@@ -19,13 +20,6 @@ log = structlog.get_logger()
 TOLD_ELSEWHERE: Final = frozenset({"predicate", "node_order", "gpu_order", "pre_predicate", "subset_nodes"})
 """Extension points whose failures are part of the reason why a pod found no node."""
 _KEPT: Final = 1000
-
-
-class InvalidAnswer(TypeError):
-    """A function answered with something that is no answer."""
-
-    def __init__(self, found: str, expected: str) -> None:
-        super().__init__(f"returned {found}, expected {expected}")
 
 
 class Failures:
@@ -48,8 +42,7 @@ class Failures:
         ``event`` says in the log what was made of it.
         """
         function = getattr(fn, "__qualname__", type(fn).__qualname__).replace(".<locals>", "")
-        fault = str(error) if isinstance(error, InvalidAnswer) else f"raised {type(error).__name__}: {error}"
-        said = f"{function} {fault} (at {hook})"
+        said = f"{function} {fault_of(error)} (at {hook})"
         self.counts[plugin, hook] += 1
         self.total += 1
         if hook not in TOLD_ELSEWHERE and len(self._lately) < _KEPT:

@@ -1,28 +1,28 @@
 """What counts as an answer of a plugin: checked where the answer is one, never node by node while all is well.
 
 Each function returns the answer in the form the scheduler works with, or raises
-:class:`~spinney.scheduler.framework.failures.InvalidAnswer`, which says what was found and what was expected.
+:class:`~spinney.extensions.answers.InvalidAnswer`, which says what was found and what was expected.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from numbers import Real
 from operator import index
+from types import NoneType
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from spinney.cluster.table import Mask
+from spinney.extensions.answers import InvalidAnswer, instance_of, shown
 from spinney.scheduler.fairshare import Amounts
 from spinney.scheduler.framework.events import CapacityVerdict
-from spinney.scheduler.framework.failures import InvalidAnswer
 from spinney.scheduler.framework.nodes import NodeSet, Scores
 from spinney.scheduler.framework.tasks import PodInfo
 
 _NUMBERS: Final = frozenset("fiub")
 _FLOATS: Final = np.dtype(np.float64)
-_SHOWN: Final = 60
 
 
 def mask_of(answer: Any, nodes: NodeSet) -> Mask:
@@ -123,32 +123,10 @@ def refusal(answer: Any) -> str | None:
     return None if truth(answer) else ""
 
 
-def verdict(answer: Any) -> CapacityVerdict:
-    """Return a verdict on capacity."""
-    if not isinstance(answer, CapacityVerdict):
-        raise InvalidAnswer(shown(answer), "a CapacityVerdict")
-    return answer
-
-
-def reason(answer: Any) -> str | None:
-    """Return a reason, or none."""
-    if answer is not None and not isinstance(answer, str):
-        raise InvalidAnswer(shown(answer), "a reason or None")
-    return answer
-
-
-def amounts(answer: Any) -> Amounts:
-    """Return amounts."""
-    if not isinstance(answer, Amounts):
-        raise InvalidAnswer(shown(answer), "Amounts")
-    return answer
-
-
-def bound(answer: Any) -> Amounts | None:
-    """Return amounts, or none."""
-    if answer is not None and not isinstance(answer, Amounts):
-        raise InvalidAnswer(shown(answer), "Amounts or None")
-    return answer
+verdict: Final[Callable[[Any], CapacityVerdict]] = instance_of(CapacityVerdict, "a CapacityVerdict")
+reason: Final[Callable[[Any], str | None]] = instance_of((str, NoneType), "a reason or None")
+amounts: Final[Callable[[Any], Amounts]] = instance_of(Amounts, "Amounts")
+bound: Final[Callable[[Any], Amounts | None]] = instance_of((Amounts, NoneType), "Amounts or None")
 
 
 def annotations(answer: Any) -> Mapping[str, str]:
@@ -183,14 +161,6 @@ def node_sets(answer: Any) -> Sequence[NodeSet] | None:
             if not isinstance(each, NodeSet):
                 raise InvalidAnswer(f"a list with {shown(each)} in it", expected)
     return answer
-
-
-def shown(answer: object) -> str:
-    """Return an answer as a message shows it: its value if that is short, and its type."""
-    if answer is None:
-        return "None"
-    text, kind = repr(answer), type(answer).__name__
-    return f"{text} ({kind})" if len(text) <= _SHOWN else kind
 
 
 def _column(answer: Any, nodes: NodeSet, expected: str) -> npt.NDArray[Any]:

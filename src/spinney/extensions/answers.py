@@ -1,0 +1,37 @@
+"""What plugins get wrong when they are asked: they raise, or answer with something that is no answer."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+_SHOWN: Final = 60
+
+
+class InvalidAnswer(TypeError):
+    """A plugin answered with something that is no answer."""
+
+    def __init__(self, found: str, expected: str) -> None:
+        super().__init__(f"returned {found}, expected {expected}")
+
+
+def shown(answer: object) -> str:
+    """Return an answer as a message shows it: its value if that is short, and its type."""
+    if answer is None:
+        return "None"
+    text, kind = repr(answer), type(answer).__name__
+    return f"{text} ({kind})" if len(text) <= _SHOWN else kind
+
+
+def instance_of(kind: type | tuple[type, ...], expected: str) -> Callable[[Any], Any]:
+    """Return what reads an answer that must be of a kind."""
+
+    def read(answer: Any) -> Any:
+        if not isinstance(answer, kind):
+            raise InvalidAnswer(shown(answer), expected)
+        return answer
+
+    return read
+
+
+def fault_of(error: Exception) -> str:
+    """Return what a plugin did wrong, as messages go on after its name."""
+    return str(error) if isinstance(error, InvalidAnswer) else f"raised {type(error).__name__}: {error}"
