@@ -1,11 +1,13 @@
 """Actions: what a cycle does with its session, one after the other."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
 from spinney.scheduler.actions.allocate import allocate_jobs
 from spinney.scheduler.actions.consolidation import Consolidation
+from spinney.scheduler.actions.entry import search_for_pending
 from spinney.scheduler.actions.preempt import Preempt
 from spinney.scheduler.actions.reclaim import Reclaim
 from spinney.scheduler.actions.relocation import relocate_broken_gangs
@@ -18,9 +20,9 @@ Action = Callable[[Session], None]
 BUILT_IN_ACTIONS: Final[Mapping[str, Action]] = MappingProxyType(
     {
         "allocate": allocate_jobs,
-        "consolidation": Consolidation().execute,
-        "reclaim": Reclaim().execute,
-        "preempt": Preempt().execute,
+        "consolidation": partial(search_for_pending, rule=Consolidation()),
+        "reclaim": partial(search_for_pending, rule=Reclaim()),
+        "preempt": partial(search_for_pending, rule=Preempt()),
         "relocation": relocate_broken_gangs,
         "stalegangeviction": evict_stale_gangs,
     }

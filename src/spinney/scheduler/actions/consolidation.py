@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Final
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
-from spinney.scheduler.actions.entry import pending_jobs
 from spinney.scheduler.fairshare.amounts import ZERO, Amounts
 from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -17,7 +16,6 @@ from spinney.scheduler.framework.session import Session
 from spinney.scheduler.victims.moving import NO_OTHER_PLACE
 from spinney.scheduler.victims.pool import VictimPool
 from spinney.scheduler.victims.rule import VictimRule
-from spinney.scheduler.victims.searching import search_victims
 
 MOVED_BEFORE: Final = "nobody is moved again for a job, or for one that was moved for it"
 
@@ -29,11 +27,6 @@ class Consolidation(VictimRule):
     reported_as = "consolidate"
     within_queue = False
     loses_nothing = True
-
-    def execute(self, session: Session) -> None:
-        """Move jobs for those that would fit otherwise."""
-        if session.config.max_consolidation_preemptees != 0:
-            search_victims(session, self, list(pending_jobs(session, recorded=False)))
 
     def may_search(self, session: Session, job: PodGroupInfo) -> bool:
         """Only preemptible jobs have others moved."""

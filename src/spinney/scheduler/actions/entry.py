@@ -8,6 +8,8 @@ from spinney.scheduler.evaluation.constraints import unhonoured
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.results import NOT_READY, FitError
 from spinney.scheduler.framework.session import Session
+from spinney.scheduler.victims.rule import VictimRule
+from spinney.scheduler.victims.searching import search_victims
 
 
 def pending_jobs(session: Session, *, recorded: bool = True) -> Iterator[PodGroupInfo]:
@@ -21,6 +23,12 @@ def pending_jobs(session: Session, *, recorded: bool = True) -> Iterator[PodGrou
             ready = _ready(session, key, recorded=recorded)
         if ready is not None:
             yield ready
+
+
+def search_for_pending(session: Session, *, rule: VictimRule) -> None:
+    """Search victims for the jobs that have pods to place, unless nobody may be disturbed."""
+    if rule.most_jobs(session) != 0:
+        search_victims(session, rule, list(pending_jobs(session, recorded=False)))
 
 
 def _ready(session: Session, key: GangKey, *, recorded: bool) -> PodGroupInfo | None:

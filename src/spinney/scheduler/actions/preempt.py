@@ -5,13 +5,11 @@ A job that cannot be preempted itself must stay within the quota of its queue an
 
 from collections.abc import Iterable
 
-from spinney.scheduler.actions.entry import pending_jobs
 from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.victims.pool import VictimPool
 from spinney.scheduler.victims.rule import VictimRule
-from spinney.scheduler.victims.searching import search_victims
 
 
 class Preempt(VictimRule):
@@ -19,10 +17,6 @@ class Preempt(VictimRule):
 
     name = "preempt"
     reported_as = "preempt"
-
-    def execute(self, session: Session) -> None:
-        """Preempt for every job that may."""
-        search_victims(session, self, list(pending_jobs(session, recorded=False)))
 
     def may_search(self, session: Session, job: PodGroupInfo) -> bool:
         """A job that cannot be preempted must stay within quota."""

@@ -6,14 +6,12 @@ Whether the job's queue may take, whose queue may give, and whether the outcome 
 
 from collections.abc import Iterable
 
-from spinney.scheduler.actions.entry import pending_jobs
 from spinney.scheduler.fairshare.amounts import Amounts
 from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.victims.pool import VictimPool
 from spinney.scheduler.victims.rule import VictimRule
-from spinney.scheduler.victims.searching import search_victims
 
 
 class Reclaim(VictimRule):
@@ -21,10 +19,6 @@ class Reclaim(VictimRule):
 
     name = "reclaim"
     reported_as = "reclaim"
-
-    def execute(self, session: Session) -> None:
-        """Reclaim for every job that may."""
-        search_victims(session, self, list(pending_jobs(session, recorded=False)))
 
     def may_search(self, session: Session, job: PodGroupInfo) -> bool:
         """The job's queue must be entitled to what the job asks for."""

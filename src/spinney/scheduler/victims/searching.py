@@ -74,7 +74,7 @@ def search_victims(session: Session, rule: VictimRule, pending: Sequence[PodGrou
     search = Search(session, rule, pending)
     shared = session.config.use_scheduling_signatures and session.hooks.find_victims_alike
     failed = FailedSearches(session.nodes, within_queue=rule.within_queue) if shared else None
-    for job in JobTurns(session, rule.name, jobs, lambda: search.budget.spent):
+    for job in JobTurns(session, rule.name, jobs, lambda: search.spent):
         with session.bulkhead(job.key, "searching victims for"):
             _search(session, search, failed, job)
 
@@ -98,43 +98,16 @@ def _search(session: Session, search: "Search", failed: FailedSearches | None, j
         failed.add(job)
 
 
-class SearchBudget:
-    """How long an action may search, and each job a part of what is left of it. Mutable: jobs begin in turn.
+class Search:
+    """Searches of one action. Mutable: the pool of victims and the time that is left go from one job to the next.
 
     A job never gets more than half of what is left, so a hard one cannot keep those behind it from their turn. Time is
     only looked at between scenarios; on a clock that stands still nothing ever runs out.
     """
 
-    def __init__(self, monotonic: Callable[[], float], *, action_seconds: float, job_seconds: float) -> None:
-        self._monotonic = monotonic
-        self._job_seconds = job_seconds
-        self._end = monotonic() + action_seconds
-        self._job_end = self._end
-
-    @property
-    def spent(self) -> bool:
-        """Tell whether the action's time is over."""
-        return self._monotonic() > self._end
-
-    @property
-    def job_spent(self) -> bool:
-        """Tell whether the time of the job that began last is over."""
-        return self._monotonic() > self._job_end
-
-    def begin_job(self) -> None:
-        """Give a job its time."""
-        now = self._monotonic()
-        self._job_end = now + min(self._job_seconds, max(self._end - now, 0.0) / 2)
-
-
-class Search:
-    """Searches of one action. Mutable: the pool of victims and the budget go from one job to the next."""
-
     def __init__(self, session: Session, rule: VictimRule, pending: Sequence[PodGroupInfo]) -> None:
-        settings = session.config.victim_search
-        self.budget = SearchBudget(
-            session.monotonic, action_seconds=settings.action_seconds, job_seconds=settings.job_seconds
-        )
+        self._end = session.monotonic() + session.config.victim_search.action_seconds
+        self._job_end = self._end
         self._session = session
         self.rule = rule
         self._pool = VictimPool(session)
@@ -142,10 +115,16 @@ class Search:
         self._rejected: Counter[str] = Counter()
         self._messages: dict[str, str] = {}
 
+    @property
+    def spent(self) -> bool:
+        """Tell whether the action's time is over."""
+        return self._session.monotonic() > self._end
+
     def solve(self, job: PodGroupInfo) -> bool:
         """Place ``job`` at the cost of victims, if that may be; return whether it was done."""
         session, rule = self._session, self.rule
-        self.budget.begin_job()
+        now = session.monotonic()
+        self._job_end = now + min(session.config.victim_search.job_seconds, max(self._end - now, 0.0) / 2)
         self._rejected.clear()
         self._messages.clear()
         tasks = list(job.tasks_to_allocate())
@@ -154,8 +133,7 @@ class Search:
         if blocker is not None:
             self._reject(blocker)
         if not tasks or blocker is not None:
-            self._report(job, 0)
-            return False
+            return self._report(job, 0)
         session.ask.job_solution_start()
         queues = list(rule.queues(job, self._pool))
 
@@ -163,18 +141,15 @@ class Search:
             return rule.admits(session, job, victim)
 
         if not self._pool.has_any(queues, lambda priority: rule.may_admit(session, job, priority), admits):
-            self._report(job, 0)
-            return False
+            return self._report(job, 0)
         room = FreedRoom.of(session)
         if rule.loses_nothing and not self._is_enough(tasks, room.total()):
             self._reject(TOO_LITTLE)
-            self._report(job, self._pool.pods(queues))
-            return False
+            return self._report(job, self._pool.pods(queues))
         demand = JobDemand(session, job, tasks)
         if not self._has_neighbours(queues, room, demand):
             self._reject(NO_ROOM)
-            self._report(job, 0)
-            return False
+            return self._report(job, 0)
         if self._may_hold(job, queues, room, demand):
             order = VictimOrder(session, self._pool, queues, admits)
             steps = Steps(order, most_jobs=rule.most_jobs(session))
@@ -183,10 +158,8 @@ class Search:
             if self._generate(job, tasks, queues, admits):
                 return True
             if steps.exhausted:
-                self._report(job, steps.pods)
-                return False
-        self._report(job, self._pool.pods(queues))
-        return False
+                return self._report(job, steps.pods)
+        return self._report(job, self._pool.pods(queues))
 
     # -- one job -----------------------------------------------------------------------------------------------------
 
@@ -306,7 +279,7 @@ class Search:
         return False
 
     def _has_time(self) -> bool:
-        if not self.budget.job_spent:
+        if self._session.monotonic() <= self._job_end:
             return True
         self._rejected[OUT_OF_TIME] = 1
         return False
@@ -352,7 +325,7 @@ class Search:
         self._rejected[reason] += 1
         return False
 
-    def _report(self, job: PodGroupInfo, candidates: int) -> None:
+    def _report(self, job: PodGroupInfo, candidates: int) -> bool:
         remark = self.rule.remark(self._session, job)
         if remark is not None:
             self._reject(remark)
@@ -361,6 +334,7 @@ class Search:
         )
         report = VictimReport(action=self.rule.reported_as, candidates=candidates, rejected=rejected)
         self._session.victim_reports.setdefault(job.key, []).append(report)
+        return False
 
 
 def _goes(task: PodInfo) -> bool:
