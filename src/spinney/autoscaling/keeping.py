@@ -1,17 +1,11 @@
 """Capacity that was provisioned for a gang is kept for it until it is bound."""
 
 from collections.abc import Collection, Iterator
-from typing import Final
 
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.jobs import PodGroupInfo
-from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.plugins.keeping import NodeKeeper
-from spinney.scheduler.process.own_plugins import with_plugin_first
-
-NAME: Final = "provisioned-capacity"
 
 
 class ProvisionedCapacity(NodeKeeper):
@@ -20,7 +14,7 @@ class ProvisionedCapacity(NodeKeeper):
     The nodes that need to empty least are the new ones.
     """
 
-    name = NAME
+    name = "provisioned-capacity"
 
     def __init__(self, gangs: Collection[GangKey]) -> None:
         self._gangs = frozenset(gangs)
@@ -39,10 +33,3 @@ class ProvisionedCapacity(NodeKeeper):
         for job in self._session.pending_jobs():
             if job.key in self._gangs and job.ready and not job.gang_satisfied:
                 yield job, "for which it was provisioned"
-
-
-def keeping_capacity(
-    config: SchedulerConfig, registry: PluginRegistry, provisioned: Collection[GangKey]
-) -> SchedulerConfig:
-    """Return the configuration with the plugin in front; ``provisioned`` is looked at whenever a session opens."""
-    return with_plugin_first(config, registry, NAME, lambda _: ProvisionedCapacity(provisioned))

@@ -31,7 +31,7 @@ from spinney.api.provisioning import (
     ProvisioningRequest,
 )
 from spinney.api.struct import JSON
-from spinney.autoscaling.keeping import keeping_capacity
+from spinney.autoscaling.keeping import ProvisionedCapacity
 from spinney.autoscaling.templates import MANAGER, SCHEDULER, SELECTOR, pod_template, provisioning_request
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
@@ -51,6 +51,7 @@ from spinney.scheduler.framework.results import Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.gang_references import gang_reference
 from spinney.scheduler.process.node_requests import ConditionText, NodeRequests
+from spinney.scheduler.process.own_plugins import with_plugin_first
 
 log = structlog.get_logger()
 
@@ -87,7 +88,9 @@ def provisioning_for(
         return None, config
     requests = ProvisioningRequests(manager, inventory, config.provisioning_requests, config.scheduler_names)
     manager.add_runnable("provisioning requests", requests.run)
-    return requests, keeping_capacity(config, registry, requests.provisioned)
+    # What is provisioned is looked at whenever a session opens.
+    name, provisioned = ProvisionedCapacity.name, requests.provisioned
+    return requests, with_plugin_first(config, registry, name, lambda _: ProvisionedCapacity(provisioned))
 
 
 class ProvisioningRequests(NodeRequests):
@@ -111,7 +114,7 @@ class ProvisioningRequests(NodeRequests):
         """The uids of requests that were deleted here, until the cache has heard of it."""
         self._under_way = BackgroundTasks()
         self._cache: WatchCache[ProvisioningRequest] | None = None
-        self._wake: Callable[[], None] = lambda: None
+        self.wake: Callable[[], None] = lambda: None
 
     async def run(self) -> None:
         """Follow the answers until cancelled; without the kind, pods ask for themselves."""
@@ -122,14 +125,10 @@ class ProvisioningRequests(NodeRequests):
             await self._manager.runtime.clock.sleep(_LOOK_AGAIN_SECONDS)
         cache = self._cache = self._manager.watch(PROVISIONING_REQUEST, ProvisioningRequest, SELECTOR)
         cache.subscribe(self._answered)
-        self._wake()
+        self.wake()
         await cache.run()
 
     # -- what the scheduler tells --------------------------------------------------------------------------------------
-
-    def begin(self, wake: Callable[[], None]) -> None:
-        """Be told how to ask for a cycle."""
-        self._wake = wake
 
     def lack_nodes(self, gangs: Sequence[Unschedulable]) -> Mapping[GangKey, ConditionText]:
         """Ask for the nodes of gangs that lack them, and take back what is no longer lacked."""
@@ -269,7 +268,7 @@ class ProvisioningRequests(NodeRequests):
             await self._delete(request.name, request.templates)
         finally:
             del self._requests[gang]
-            self._wake()
+            self.wake()
 
     async def _delete(self, name: Key, templates: Iterable[str]) -> None:
         found = self._cache.get(name) if self._cache is not None else None
@@ -325,13 +324,13 @@ class ProvisioningRequests(NodeRequests):
         if is_true(conditions, PROVISIONED) and gang not in self.provisioned:
             request.answer = "its capacity is provisioned and kept for the gang"
             self.provisioned.add(gang)
-            self._wake()
+            self.wake()
 
     def _lose(self, gang: GangKey, why: str) -> None:
         """Keep nothing for a gang any more, and ask again after a while."""
         self.provisioned.discard(gang)
         self._ask_again(gang, why)
-        self._wake()
+        self.wake()
 
 
 def _request_name(gang: GangKey) -> Key:

@@ -93,7 +93,7 @@ class SuspendedAdmission(VirtualGangs):
         """The pods that have come of workloads that were resumed, by namespace and name of their gang."""
         self._told: dict[WorkloadKey, str] = {}
         self._due = False
-        self._wake: Callable[[], None] = lambda: None
+        self.wake: Callable[[], None] = lambda: None
         self._metrics = QueueingMetrics(manager.metrics.registry)
 
     # -- watching ------------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ class SuspendedAdmission(VirtualGangs):
                 self._refresh_soon()  # the rest when others had their turn: a lease is renewed meanwhile
                 break
         self._metrics.wait(self._backlog.lengths())
-        self._wake()
+        self.wake()
 
     def _put_in(self, key: WorkloadKey) -> int:
         """Make up the gang of a workload; returns how many pods it has.
@@ -237,13 +237,9 @@ class SuspendedAdmission(VirtualGangs):
         for pod in queued.virtual.pods:
             self._inventory.delete(pod)
         self._inventory.delete(queued.virtual.gang)
-        self._wake()
+        self.wake()
 
     # -- what the scheduler decides ------------------------------------------------------------------------------------
-
-    def begin(self, wake: Callable[[], None]) -> None:
-        """Be told how to ask for a cycle."""
-        self._wake = wake
 
     def has(self, gang: GangKey) -> bool:
         """Tell whether a gang is a virtual one."""

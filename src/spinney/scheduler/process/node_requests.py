@@ -17,8 +17,8 @@ class ConditionText(NamedTuple):
 class NodeRequests:
     """What asks an autoscaler for nodes. This one asks nobody: pods ask for themselves."""
 
-    def begin(self, wake: Callable[[], None]) -> None:
-        """Be told how to ask for a cycle."""
+    wake: Callable[[], None]
+    """Asks for a cycle; the process that it is given to says how."""
 
     def lack_nodes(self, gangs: Sequence[Unschedulable]) -> Mapping[GangKey, ConditionText]:
         """Take in which gangs lack nodes after a cycle; return what the pods of those say whose nodes are asked for."""

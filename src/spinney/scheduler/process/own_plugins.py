@@ -5,7 +5,6 @@ from typing import Final
 
 import msgspec
 
-from spinney.binding.repair import PartGangs
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.framework.extension_points import with_jobs_first
@@ -47,11 +46,6 @@ class Completing(Plugin):
         return job.key in self._part_bound
 
 
-def completing_first(config: SchedulerConfig, registry: PluginRegistry, gangs: PartGangs) -> SchedulerConfig:
-    """Return the configuration with part-bound gangs put before whatever it orders by."""
-    return with_plugin_first(config, registry, Completing.name, lambda _: Completing(gangs.keys))
-
-
 class WholeDevices(Plugin):
     """Refuses pods that would share a device, where nothing on the cluster would give them a part.
 
@@ -66,13 +60,6 @@ class WholeDevices(Plugin):
         """Register the refusal, also as one that no eviction can lift."""
         session.add_pre_predicate_fn(_refuse_shares, per_job=False)
         session.add_victim_invariant_pre_predicate_fn(lambda task: _refuse_shares(task, task.job))
-
-
-def without_shares(config: SchedulerConfig, registry: PluginRegistry) -> SchedulerConfig:
-    """Return the configuration with pods that share devices refused, unless it says that the cluster can give them."""
-    if config.device_reservation:
-        return config
-    return with_plugin_first(config, registry, WholeDevices.name, lambda _: WholeDevices())
 
 
 def _refuse_shares(task: PodInfo, job: PodGroupInfo) -> str | None:

@@ -61,7 +61,7 @@ from spinney.scheduler.process.endpoint import SchedulerEndpoint
 from spinney.scheduler.process.gang_releaser import GangReleaser
 from spinney.scheduler.process.kept_places import KeptPlaces
 from spinney.scheduler.process.node_requests import NodeRequests
-from spinney.scheduler.process.own_plugins import completing_first, without_shares
+from spinney.scheduler.process.own_plugins import Completing, WholeDevices, with_plugin_first
 from spinney.scheduler.process.queue_books import live_books, queue_statuses
 from spinney.scheduler.process.queue_metrics import QueueMetrics
 from spinney.scheduler.process.reading import COMPONENT
@@ -189,8 +189,7 @@ class SchedulerProcess:
             events=events if self._writing else None,
         )
         virtual, node_requests = virtual or VirtualGangs(), node_requests or NodeRequests()
-        virtual.begin(self._woken.set)
-        node_requests.begin(self._woken.set)
+        virtual.wake = node_requests.wake = self._woken.set
         self._effects: Effects = effects or ClusterEffects(
             client,
             self.inventory,
@@ -209,9 +208,9 @@ class SchedulerProcess:
             tells_gangs=config.bind_events == "gangs",
             wake=self._woken.set,
         )
-        ordered = completing_first(config, registry, self._part_gangs)
-        if self._writing:
-            ordered = without_shares(ordered, registry)
+        ordered = with_plugin_first(config, registry, Completing.name, lambda _: Completing(self._part_gangs.keys))
+        if self._writing and not config.device_reservation:
+            ordered = with_plugin_first(ordered, registry, WholeDevices.name, WholeDevices)
         self._scheduler = Scheduler(
             ordered,
             self.inventory,

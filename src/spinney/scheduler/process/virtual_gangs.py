@@ -14,8 +14,8 @@ from spinney.scheduler.framework.results import Binding, Unschedulable
 class VirtualGangs:
     """The maker of the virtual gangs of an inventory. This one makes none; others say what they do instead."""
 
-    def begin(self, wake: Callable[[], None]) -> None:
-        """Be told how to ask for a cycle."""
+    wake: Callable[[], None]
+    """Asks for a cycle; the process that it is given to says how."""
 
     def has(self, gang: GangKey) -> bool:
         """Tell whether a gang is a virtual one."""
