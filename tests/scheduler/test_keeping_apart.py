@@ -75,7 +75,7 @@ def test_pods_apart_go_where_they_would_one_by_one(nodes: list[int], work: list[
     def always(self: Nodes, _: object) -> bool:
         return self.rule_carriers > 0
 
-    with patch.object(filling, "_are_only_apart", slowly), patch.object(Nodes, "has_rules_about", always):
+    with patch.object(filling, "_are_only_apart", slowly), patch.object(Nodes, "have_rules_about", always):
         assert outcome(nodes, work) == quick
 
 

@@ -8,44 +8,12 @@ import msgspec
 from spinney.api.documents import InvalidConfiguration
 from spinney.scheduler.framework.plugin import PluginRegistry
 
-KAI_PLUGINS: Final = (
-    "predicates",
-    "proportion",
-    "priority",
-    "elastic",
-    "kubeflow",
-    "ray",
-    "nodeavailability",
-    "gpusharingorder",
-    "gpupack",
-    "resourcetype",
-    "subgrouporder",
-    "taskorder",
-    "nominatednode",
-    "dynamicresources",
-    "nodeplacement",
-    "minruntime",
-    "topology",
-)
+_FIRST: Final = ("predicates", "proportion", "priority", "elastic", "kubeflow", "ray", "nodeavailability")
+_ORDERS: Final = ("subgrouporder", "taskorder", "nominatednode", "dynamicresources")
+_LAST: Final = ("minruntime", "topology")
+KAI_PLUGINS: Final = (*_FIRST, "gpusharingorder", "gpupack", "resourcetype", *_ORDERS, "nodeplacement", *_LAST)
 """The rules of the profile that decides as KAI does."""
-DEFAULT_PLUGINS: Final = (
-    "predicates",
-    "proportion",
-    "priority",
-    "elastic",
-    "kubeflow",
-    "ray",
-    "nodeavailability",
-    "packing",
-    "resourcetype",
-    "podaffinity",
-    "subgrouporder",
-    "taskorder",
-    "nominatednode",
-    "dynamicresources",
-    "minruntime",
-    "topology",
-)
+DEFAULT_PLUGINS: Final = (*_FIRST, "packing", "resourcetype", "podaffinity", *_ORDERS, *_LAST)
 KAI_ACTIONS: Final = ("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction")
 """The actions of the profile that decides as KAI does."""
 DEFAULT_ACTIONS: Final = ("allocate", "relocation", "consolidation", "reclaim", "preempt", "stalegangeviction")

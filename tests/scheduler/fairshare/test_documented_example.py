@@ -9,7 +9,7 @@ import yaml
 from spinney.api import kai
 from spinney.api.struct import convert
 from spinney.scheduler.fairshare import GPU, QueueBooks, QueueTree
-from spinney.scheduler.fairshare.sources import queues_from_objects
+from spinney.scheduler.fairshare.sources import queue_of
 from tests.scheduler.fairshare.strategies import gpus
 
 PAGE = Path(__file__).parents[3] / "docs" / "fairness.md"
@@ -20,7 +20,7 @@ def shares(requested: Mapping[str, float]) -> dict[str, float]:
     found = re.search(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert found is not None
     objects = [convert(kai.Queue, each) for each in yaml.safe_load_all(found[1])]
-    books = QueueBooks(QueueTree(queues_from_objects(objects)), gpus(12))
+    books = QueueBooks(QueueTree(map(queue_of, objects)), gpus(12))
     for name, count in requested.items():
         books.request(name, gpus(count))
     books.set_fair_shares()

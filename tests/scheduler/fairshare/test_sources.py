@@ -3,7 +3,7 @@
 from spinney.api import kai
 from spinney.api.struct import JSON, convert
 from spinney.scheduler.fairshare import GPU, NO_BOUND, ZERO, Amounts, Weights
-from spinney.scheduler.fairshare.sources import queues_from_objects
+from spinney.scheduler.fairshare.sources import queue_of
 
 
 def an_object(name: str, **spec: object) -> kai.Queue:
@@ -13,7 +13,7 @@ def an_object(name: str, **spec: object) -> kai.Queue:
 
 def test_silence_in_a_queue_object_means_nothing_may_run() -> None:
     """A Queue object that says nothing has quota, weight and limit 0, as KAI means it."""
-    (queue,) = queues_from_objects([an_object("team")])
+    queue = queue_of(an_object("team"))
     assert (queue.quota, queue.weight, queue.limit) == (ZERO, Weights(0, 0, 0), ZERO)
 
 
@@ -24,7 +24,7 @@ def test_queue_objects_count_in_kais_units() -> None:
         "cpu": {"quota": 1500, "limit": -1},
         "memory": {"quota": 2000, "limit": -1},
     }
-    (queue,) = queues_from_objects([an_object("team", parentQueue="top", resources=resources, reclaimMinRuntime="90s")])
+    queue = queue_of(an_object("team", parentQueue="top", resources=resources, reclaimMinRuntime="90s"))
     assert queue.quota == Amounts(cpu=1500, memory=2_000_000_000, gpu=GPU * 3 // 2)
     assert queue.limit == NO_BOUND
     assert (queue.parent, queue.weight.gpu) == ("top", 2.0)

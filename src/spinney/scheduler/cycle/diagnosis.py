@@ -266,7 +266,7 @@ class Diagnosis:
         """Ask every filter and every plugin about every node."""
         nodes = self._session.nodes
         candidate = Candidate(task.pod, task.request.requests)
-        if task.request.looks_around or nodes.has_rules_about(task.pod):
+        if task.request.looks_around or nodes.have_rules_about((task.pod,)):
             result = _ALL_FILTERS.diagnose(nodes.view, candidate)
         else:
             # Where no pod has rules about others, what was placed in this session need not be counted first.

@@ -35,7 +35,8 @@ from spinney.scheduler.framework.nodes import NodeInfo, NodeSet
 from spinney.scheduler.framework.plain_jobs import TaskRun
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
-from spinney.scheduler.knowledge.steadiness import View, job_view, task_view
+from spinney.scheduler.knowledge.recording import JobView
+from spinney.scheduler.knowledge.steadiness import View, task_view
 
 T = TypeVar("T")
 log = structlog.get_logger()
@@ -99,7 +100,7 @@ class Questions:
 
     @cached_property
     def _job_order(self) -> Ordering[PodGroupInfo]:
-        return self._ordering(self.hooks.job_order, "job_order", job_view)
+        return self._ordering(self.hooks.job_order, "job_order", JobView)
 
     @cached_property
     def _job_key(self) -> Callable[[PodGroupInfo], Any]:

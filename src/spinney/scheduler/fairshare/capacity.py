@@ -35,19 +35,11 @@ class OverCapacity(msgspec.Struct, frozen=True, kw_only=True):
 
 def over_capacity(books: QueueBooks, queue: str, request: Amounts, *, preemptible: bool) -> OverCapacity | None:
     """Return why ``request`` may not be placed in ``queue``, or ``None`` if it may."""
-    refusal = over_limit(books, queue, request, preemptible=preemptible)
-    if refusal is None and not preemptible:
-        refusal = non_preemptible_over_quota(books, queue, request)
-    return refusal
-
-
-def over_limit(books: QueueBooks, queue: str, request: Amounts, *, preemptible: bool) -> OverCapacity | None:
-    """Return the refusal of the lowest queue whose limit ``request`` would break."""
     for position in books.tree.path(queue):
         book = books.pages[position]
         if not (book.allocated + request).within(book.queue.limit):
             return _refusal(CapacityReason.OVER_LIMIT, book, request, preemptible=preemptible)
-    return None
+    return None if preemptible else non_preemptible_over_quota(books, queue, request)
 
 
 def non_preemptible_over_quota(books: QueueBooks, queue: str, request: Amounts) -> OverCapacity | None:

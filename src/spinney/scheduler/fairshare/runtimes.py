@@ -31,22 +31,16 @@ class MinRuntimes(msgspec.Struct, frozen=True, kw_only=True):
 
     def for_preempt(self, victim: str) -> timedelta:
         """Return the min-runtime that protects a job of queue ``victim`` from its own queue."""
-        for position in self.tree.path(victim):
-            found = self.tree.queues[position].preempt_min_runtime
-            if found is not None:
-                return found
-        return self.preempt
+        set_here = (self.tree.queues[position].preempt_min_runtime for position in self.tree.path(victim))
+        return next((found for found in set_here if found is not None), self.preempt)
 
     def for_reclaim(self, reclaimer: str, victim: str) -> timedelta:
         """Return the min-runtime that protects a job of queue ``victim`` from a job of queue ``reclaimer``."""
         start = self.tree.index[victim]
         if self.method is ReclaimMethod.LCA:
             _, start = self.tree.divergence(self.tree.index[reclaimer], start)
-        for position in self.tree.paths[start]:
-            found = self.tree.queues[position].reclaim_min_runtime
-            if found is not None:
-                return found
-        return self.reclaim
+        set_here = (self.tree.queues[position].reclaim_min_runtime for position in self.tree.paths[start])
+        return next((found for found in set_here if found is not None), self.reclaim)
 
 
 def is_protected(started: datetime | None, min_runtime: timedelta, now: datetime) -> bool:

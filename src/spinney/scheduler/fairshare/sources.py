@@ -4,7 +4,6 @@ One that says nothing about a resource has quota, weight and limit 0, so nothing
 kept.
 """
 
-from collections.abc import Iterable
 from datetime import timedelta
 
 from spinney.api import kai
@@ -15,12 +14,8 @@ from spinney.scheduler.fairshare.queues import DEFAULT_PRIORITY, QueueInfo, Weig
 _MEGABYTE = 10**6
 
 
-def queues_from_objects(objects: Iterable[kai.Queue]) -> tuple[QueueInfo, ...]:
-    """Return the queues of a cluster's Queue objects, with KAI's defaults and units."""
-    return tuple(_from_object(each) for each in objects)
-
-
-def _from_object(found: kai.Queue) -> QueueInfo:
+def queue_of(found: kai.Queue) -> QueueInfo:
+    """Return the queue of a Queue object, with KAI's defaults and units."""
     metadata, spec = found.metadata, found.spec
     resources = spec.resources or kai.QueueResources()
     cpu, memory, gpu = resources.cpu, resources.memory, resources.gpu

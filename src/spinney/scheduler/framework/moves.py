@@ -50,12 +50,11 @@ class Moves:
         """Forget what no longer counts."""
         since = now - self._remembered
         self._by_job = {pair: moment for pair, moment in self._by_job.items() if moment > since}
-        for moved, reasons in list(self._for.items()):
-            kept = {gaining: moment for gaining, moment in reasons.items() if moment > since}
-            if kept:
-                self._for[moved] = kept
-            else:
-                del self._for[moved]
+        lately = {
+            moved: {gaining: moment for gaining, moment in reasons.items() if moment > since}
+            for moved, reasons in self._for.items()
+        }
+        self._for = {moved: reasons for moved, reasons in lately.items() if reasons}
 
     def bar(self, job: str, gaining: str, moved: str) -> datetime | None:
         """Return until when ``moved`` is not moved for a job of the workload ``gaining``; ``None`` if it may be."""

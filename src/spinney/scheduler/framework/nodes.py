@@ -89,10 +89,6 @@ class Nodes:
         self._follow(self._moves)
         return self._view
 
-    def has_rules_about(self, pod: Pod) -> bool:
-        """Tell whether a placed pod has rules about where ``pod`` goes."""
-        return self.have_rules_about((pod,))
-
     def have_rules_about(self, pods: Iterable[Pod]) -> bool:
         """Tell whether placed pods have rules about where any of ``pods`` goes."""
         if not self.rule_carriers:
@@ -145,22 +141,16 @@ class Nodes:
 
     def put(self, record: PodRecord, row: int) -> bool:
         """Note that a pod is on a row; return whether it was not there before."""
-        new = self.pods.add(row, record)
-        if not record.request.carries_rules:
-            self._moves.append((record, row))
-            return new
-        self._carrier_moves.append((record, row))
-        self.rule_carriers += new
+        new, carries = self.pods.add(row, record), record.request.carries_rules
+        (self._carrier_moves if carries else self._moves).append((record, row))
+        self.rule_carriers += new and carries
         return new
 
     def take(self, record: PodRecord, row: int) -> None:
         """Note that a pod is no longer on a row."""
-        there = self.pods.remove(row, record.key)
-        if not record.request.carries_rules:
-            self._moves.append((record, -1))
-            return
-        self._carrier_moves.append((record, -1))
-        self.rule_carriers -= there
+        there, carries = self.pods.remove(row, record.key), record.request.carries_rules
+        (self._carrier_moves if carries else self._moves).append((record, -1))
+        self.rule_carriers -= there and carries
 
     def _follow(self, moves: list[tuple[PodRecord, int]]) -> None:
         for record, row in moves:

@@ -28,6 +28,7 @@ from spinney.reporting.verdicts import GangVerdict
 
 if TYPE_CHECKING:
     from spinney.scheduler.framework.jobs import PodGroupInfo
+    from spinney.scheduler.framework.tasks import PodInfo
 
 POD_SCHEDULING_ERRORS: Final = "PodSchedulingErrors"
 """The pods of the job find no nodes, each by itself or together."""
@@ -79,6 +80,12 @@ class Eviction(msgspec.Struct, frozen=True, gc=False):
     """The action that decided it."""
     moves_to: str = ""
     """The node a pod made in its place was promised, if there is one."""
+
+    @classmethod
+    def of(cls, task: "PodInfo", node: str, beneficiary: GangKey | None, **said: str) -> "Eviction":
+        """Return the eviction of a task; ``said`` are message, action and where it moves to."""
+        job = task.job
+        return cls(task.key, task.uid, node, job.key, beneficiary=beneficiary, queue=job.queue, **said)
 
 
 class Pipeline(msgspec.Struct, frozen=True, gc=False):

@@ -300,18 +300,9 @@ class Session(Registration):
 
     def record_eviction(self, task: PodInfo, node: str, message: str, beneficiary: GangKey | None) -> None:
         """Make a virtual eviction part of the result."""
+        moves_to = task.node_name if task.status is PodStatus.PIPELINED else ""
         self.evictions.append(
-            Eviction(
-                pod=task.key,
-                uid=task.uid,
-                node=node,
-                gang=task.job.key,
-                message=message,
-                beneficiary=beneficiary,
-                queue=task.job.queue,
-                action=self.action,
-                moves_to=task.node_name if task.status is PodStatus.PIPELINED else "",
-            )
+            Eviction.of(task, node, beneficiary, message=message, action=self.action, moves_to=moves_to)
         )
 
     def withdraw_pipelined(self, task: PodInfo) -> None:

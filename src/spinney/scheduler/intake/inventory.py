@@ -29,7 +29,7 @@ from spinney.kube.keys import Key
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.fairshare import GPU, NO_BOUND, Amounts, QueueInfo, QueueTree
 from spinney.scheduler.fairshare.foreign import ForeignUse
-from spinney.scheduler.fairshare.sources import queues_from_objects
+from spinney.scheduler.fairshare.sources import queue_of
 from spinney.scheduler.fairshare.totals import cluster_total
 from spinney.scheduler.framework.snapshot import Snapshot
 from spinney.scheduler.topology.domains import DomainTrees
@@ -107,8 +107,7 @@ class Inventory:
         """Take in an object that appeared or changed; raises ``TypeError`` for a kind nobody here reads."""
         match found:
             case kai.Queue():
-                for queue in queues_from_objects([found]):
-                    self.put_queue(queue)
+                self.put_queue(queue_of(found))
             case kai.Topology() | ClusterTopologyBinding():
                 self.put_topology(topology_of(found))
             case _:

@@ -7,7 +7,6 @@ the data it reaches is the same, and what it reads of them never changes. Any ot
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.knowledge.facts import PodFact
 from spinney.scheduler.knowledge.reaching import reach_of
@@ -27,11 +26,6 @@ class Watch:
 
 
 View = Callable[[Any, Watch], Any]
-
-
-def job_view(job: PodGroupInfo, watch: Watch) -> JobView:
-    """Return a view of a job."""
-    return JobView(job, watch)
 
 
 def task_view(task: PodInfo, watch: Watch) -> TaskView:

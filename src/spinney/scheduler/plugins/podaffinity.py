@@ -33,6 +33,6 @@ class PodAffinity(Plugin):
             return found[candidates.rows].astype(np.float64) * scores.POD_AFFINITY
 
         def concerns(task: PodInfo) -> bool:
-            return task.request.carries_rules or nodes.has_rules_about(task.pod)
+            return task.request.carries_rules or nodes.have_rules_about((task.pod,))
 
         session.add_node_order_columns(score, stateful=True, only_pod_rules=True, applies_to=concerns)

@@ -105,7 +105,7 @@ class Predicates(Plugin):
         return self._passes(LIVE_FILTERS, task, nodes)
 
     def _looks_at_pods(self, task: PodInfo) -> bool:
-        return task.request.looks_around or self._session.nodes.has_rules_about(task.pod)
+        return task.request.looks_around or self._session.nodes.have_rules_about((task.pod,))
 
     def _view(self, filters: Sequence[FilterRule]) -> ClusterView:
         nodes = self._session.nodes

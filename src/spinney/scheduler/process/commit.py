@@ -160,7 +160,5 @@ def _refused(rules: FilterFramework, cluster: ClusterState, record: PodRecord, r
 
 
 def _claimed(claims: ClaimBook, bind: Binding) -> str | None:
-    for key, devices in bind.claims.items():
-        if not claims.may_hold(key, devices):
-            return f"claim {key.name} or the devices chosen for it went elsewhere"
-    return None
+    lost = next((key for key, devices in bind.claims.items() if not claims.may_hold(key, devices)), None)
+    return f"claim {lost.name} or the devices chosen for it went elsewhere" if lost is not None else None

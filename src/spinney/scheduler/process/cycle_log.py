@@ -9,6 +9,7 @@ from spinney.api.struct import Struct
 from spinney.explain.amounts import counted
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.results import CycleResult
+from spinney.scheduler.process.commit import by_gang
 
 KEPT: Final = 200
 SHOWN: Final = 50
@@ -88,11 +89,9 @@ class CycleLog:
 
 
 def _decisions(result: CycleResult) -> Iterator[GangDecision]:
-    placed: dict[GangKey, list[str]] = {}
-    for bind in result.binds:
-        placed.setdefault(bind.gang, []).append(bind.node)
-    for gang, nodes in placed.items():
-        yield _about("placed", gang, len(nodes), f"on {counted(len(set(nodes)), 'node')}")
+    for gang, binds in by_gang(result.binds).items():
+        nodes = {bind.node for bind in binds}
+        yield _about("placed", gang, len(binds), f"on {counted(len(nodes), 'node')}")
     for gang, pods in Counter(each.gang for each in result.pipelines).items():
         yield _about("promised", gang, pods, "where pods are terminating")
     victims = Counter((each.gang, each.beneficiary, each.message) for each in result.evictions)

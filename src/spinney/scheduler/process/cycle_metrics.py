@@ -1,6 +1,7 @@
 """What the session scheduler tells Prometheus: cycles, their parts, and what became of decisions."""
 
 import collections
+from functools import partial
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -18,41 +19,32 @@ class CycleMetrics:
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         registry = self.registry = registry if registry is not None else CollectorRegistry()
+        counter = partial(Counter, registry=registry)
         self.cycle_seconds = Histogram(
             "spinney_scheduling_cycle_seconds", "How long a cycle took to decide.", buckets=_SECONDS, registry=registry
         )
-        self.hook_seconds = Counter(
+        self.hook_seconds = counter(
             "spinney_scheduling_hook_seconds",
             "Time spent in cycles, by plugin and extension point; actions count as plugin `action`.",
             ["plugin", "hook"],
-            registry=registry,
         )
-        self.failures = Counter(
+        self.failures = counter(
             "spinney_scheduling_plugin_failures",
             "How often plugins raised or gave no proper answer, so that they were taken to say no.",
             ["plugin", "hook"],
-            registry=registry,
         )
-        self.errors = Counter(
+        self.errors = counter(
             "spinney_scheduling_gang_errors",
             "How often looking at a gang failed, so that it was set back, by what was being done.",
             ["doing"],
-            registry=registry,
         )
-        self.decisions = Counter(
-            "spinney_scheduling_decisions",
-            "Pods by what a cycle decided (bind, evict, pipeline).",
-            ["decision"],
-            registry=registry,
+        self.decisions = counter(
+            "spinney_scheduling_decisions", "Pods by what a cycle decided (bind, evict, pipeline).", ["decision"]
         )
-        self.outdated = Counter(
-            "spinney_scheduling_outdated_gangs",
-            "Gangs whose decision no longer held when the cycle ended.",
-            registry=registry,
+        self.outdated = counter(
+            "spinney_scheduling_outdated_gangs", "Gangs whose decision no longer held when the cycle ended."
         )
-        binds = Counter(
-            "spinney_scheduling_binds", "Pods by outcome of their bind (bound, failed).", ["outcome"], registry=registry
-        )
+        binds = counter("spinney_scheduling_binds", "Pods by outcome of their bind (bound, failed).", ["outcome"])
         self.bound = binds.labels("bound")
         self.refused = binds.labels("failed")
         self._unschedulable = Gauge(
@@ -65,10 +57,9 @@ class CycleMetrics:
         )
         self._causes = LabelValues(MOST_CAUSES, other="Other")
         self.gangs = GangMetrics(registry)
-        self.released = Counter(
+        self.released = counter(
             "spinney_scheduling_released_gangs",
             "Gangs that stayed part-bound and were released by evicting what was bound.",
-            registry=registry,
         )
 
     def cycle(self, result: CycleResult, seconds: float) -> None:

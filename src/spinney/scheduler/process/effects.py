@@ -120,7 +120,7 @@ class ClusterEffects:
         pod = change.new
         if pod is not None:
             self.virtual.pod_coming(pod)
-        if pod is None:
+        else:
             self.pod_status.forget(change.key)
             self._refusals.pop(change.key, None)
         if pod is None or pod.terminal or pod.metadata.deletion_timestamp is not None:

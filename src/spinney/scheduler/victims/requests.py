@@ -74,7 +74,9 @@ def settle_requests(session: Session, *, asks: bool) -> Settlement:
         if why is not None:
             withdrawn += [Withdrawn(Asked(task.key, task.uid, task.job.key, found), why) for task, found in staying]
         elif _is_tried(session, beneficiary) and all(_may_go(session, task, found) for task, found in staying):
-            evictions += [_eviction(task, found) for task, found in staying]
+            for task, found in staying:
+                said = {"message": found.message, "action": found.action, "moves_to": found.moves_to}
+                evictions.append(Eviction.of(task, task.record.node, found.beneficiary, **said))
     return Settlement(evictions, asked, withdrawn)
 
 
@@ -182,17 +184,3 @@ def _may_go(session: Session, task: PodInfo, found: EvictionRequest) -> bool:
         return True
     session.wake_at(end_of(found, now=session.now, most=most))
     return False
-
-
-def _eviction(task: PodInfo, found: EvictionRequest) -> Eviction:
-    return Eviction(
-        pod=task.key,
-        uid=task.uid,
-        node=task.record.node,
-        gang=task.job.key,
-        message=found.message,
-        beneficiary=found.beneficiary,
-        queue=task.job.queue,
-        action=found.action,
-        moves_to=found.moves_to,
-    )
