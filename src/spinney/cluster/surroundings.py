@@ -31,10 +31,7 @@ class Volumes(Mapping[str, PersistentVolume]):
 
     def put(self, name: str, volume: PersistentVolume | None) -> None:
         """Take in a volume as the API server shows it, ``None`` if it is gone; what it says of its claim counts."""
-        if volume is None:
-            self._seen.pop(name, None)
-        else:
-            self._seen[name] = volume
+        keep(self._seen, name, volume)
         if volume is None or volume.spec.claim_ref is not None:
             self._assumed.pop(name, None)
 
@@ -91,11 +88,11 @@ class Surroundings:
         if kind is PersistentVolume:
             self.volumes.put(key.name, found)
         elif kind is PersistentVolumeClaim:
-            _keep(self._claims, (key.namespace, key.name), found)
+            keep(self._claims, (key.namespace, key.name), found)
         elif kind is StorageClass:
-            _keep(self._classes, key.name, found)
+            keep(self._classes, key.name, found)
         else:
-            _keep(self.namespaces, key.name, found and found.metadata.labels)
+            keep(self.namespaces, key.name, found and found.metadata.labels)
 
     def copies(self) -> tuple[Mapping[str, Mapping[str, str]], Storage]:
         """Return namespaces and storage as they are now, not to change any more."""
@@ -108,8 +105,10 @@ class Surroundings:
         self._copies = None
 
 
-def _keep(book: dict[Any, Any], key: object, value: object) -> None:
+def keep(book: dict[Any, Any], key: object, value: object) -> bool:
+    """Keep a value in a book, or none; tell whether that is news."""
     if value is None:
-        book.pop(key, None)
-    else:
-        book[key] = value
+        return book.pop(key, None) is not None
+    before = book.get(key)
+    book[key] = value
+    return before is not value

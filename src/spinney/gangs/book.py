@@ -14,6 +14,7 @@ import msgspec
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import ACTIVE_USED, PodStatus
+from spinney.cluster.surroundings import keep
 from spinney.gangs.definitions import GangDefinitions
 from spinney.gangs.holdings import Holdings, QueueHoldings
 from spinney.gangs.sources import bare, native, ungrouped
@@ -114,9 +115,9 @@ class GangBook:
         self._named: Counter[str] = Counter()
         """How many gangs of the last snapshot name each queue."""
         self._dirty: dict[GangKey, None] = {}
-        self._pending: dict[GangKey, None] = {}
+        self._pending: dict[GangKey, int] = {}
         self._started: dict[str, dict[GangKey, Gang]] = {}
-        self._broken: dict[GangKey, None] = {}
+        self._broken: dict[GangKey, bool] = {}
         self._holdings = QueueHoldings()
         self._orphans: dict[PodKey, str] = {}
 
@@ -263,19 +264,13 @@ class GangBook:
 
     def _list(self, key: GangKey, entry: GangEntry, gang: Gang) -> None:
         """Put a gang into the lists that it belongs to, and take it out of the others."""
-        if entry.pending:
-            self._pending[key] = None
-        else:
-            self._pending.pop(key, None)
+        keep(self._pending, key, entry.pending or None)
         has_started = len(entry.pods) > entry.pending
         if has_started:
             self._started.setdefault(gang.queue, {})[key] = gang
         else:
             self._not_started(gang.queue, key)
-        if has_started and _is_broken(gang, entry.counts):
-            self._broken[key] = None
-        else:
-            self._broken.pop(key, None)
+        keep(self._broken, key, (has_started and _is_broken(gang, entry.counts)) or None)
 
     def _leaves(self, queue: str, key: GangKey) -> None:
         self._named[queue] -= 1

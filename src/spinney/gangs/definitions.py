@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
 from spinney.api.podgang import PodGang
 from spinney.api.scheduling import PriorityClass
+from spinney.cluster.surroundings import keep
 from spinney.gangs.composites import NativeGroups
 from spinney.gangs.declarations import NEVER, with_declarations
 from spinney.gangs.sources import coscheduling as coscheduling_source
@@ -86,10 +87,10 @@ class GangDefinitions:
         elif kind is workload_v1beta1.CompositePodGroup:
             self._native.put_composite(key, found)
         elif kind is workload_v1alpha1.Workload:
-            if _kept(self._workloads, key, found):
+            if keep(self._workloads, key, found):
                 for listener in self._listeners:
                     listener.derive_again(key)
-        elif _kept(self._priority_classes, key.name, found):
+        elif keep(self._priority_classes, key.name, found):
             self._priorities_changed()
 
     def object_of(self, key: GangKey) -> object | None:
@@ -138,7 +139,7 @@ class GangDefinitions:
         before = self.home(part)
         if before == home:
             return
-        _kept(self.homes, part, home if home != part else None)
+        keep(self.homes, part, home if home != part else None)
         for listener in self._listeners:
             listener.attach(part, before, home)
 
@@ -155,12 +156,3 @@ class GangDefinitions:
             for _, make in self._made_by.values():
                 listener.put_gang(make(self.context))
             listener.derive_again(None)
-
-
-def _kept(book: dict[Any, Any], key: object, value: object) -> bool:
-    """Keep a value, or none; tell whether that is news."""
-    if value is None:
-        return book.pop(key, None) is not None
-    before = book.get(key)
-    book[key] = value
-    return before is not value

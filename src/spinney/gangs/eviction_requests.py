@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from spinney.cluster.pods import PodKey, PodRecord
+from spinney.cluster.surroundings import keep
 from spinney.gangs.checkpoints import EvictionRequest, request_of
 
 
@@ -24,10 +25,7 @@ class EvictionRequests:
     def pod_changed(self, key: PodKey, new: PodRecord | None) -> None:
         """Take in what a pod says by now."""
         said = request_of(new.annotations) if new is not None else None
-        if said is None or not self._ours(said):
-            self._said.pop(key, None)
-        else:
-            self._said[key] = said
+        keep(self._said, key, said if said is not None and self._ours(said) else None)
         assumed = self._assumed.get(key)
         if assumed is not None and (new is None or new.uid != assumed[0] or said == assumed[1]):
             del self._assumed[key]

@@ -13,6 +13,7 @@ from spinney.api.core import Pod
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PLACED, PodStatus
+from spinney.cluster.surroundings import keep
 from spinney.coscheduling.groups.group import Group, GroupOrder, GroupTerms, terms_of
 from spinney.gangs import composites
 from spinney.gangs.book import GangBook, GangMembers, Membership
@@ -245,10 +246,8 @@ class Groups:
 
     def _after_change(self, was: "_Before") -> None:
         group = was.group
-        if group.assigned and not group.satisfied and group.gang is not None:
-            self._holding[group.key] = group
-        else:
-            self._holding.pop(group.key, None)
+        holds = group.assigned and not group.satisfied and group.gang is not None
+        keep(self._holding, group.key, group if holds else None)
         if not group.assigned:
             group.domains.clear()
         complete = group.complete

@@ -7,6 +7,7 @@ import msgspec
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.resources import CPU, MEMORY
 from spinney.cluster.statuses import ACTIVE_USED
+from spinney.cluster.surroundings import keep
 from spinney.scheduler.fairshare.amounts import GPU, ZERO, Amounts
 
 
@@ -25,30 +26,19 @@ class ForeignUse:
         self._by_node: dict[str, Amounts] = {}
         self._copy: ForeignHoldings | None = None
 
-    def add(self, record: PodRecord) -> None:
-        """Count what a pod holds on its node."""
+    def count(self, record: PodRecord, times: int) -> None:
+        """Count what a pod holds on its node so many times more; once less when it goes."""
         if holds(record):
-            self._book(record.node, held(record))
-
-    def remove(self, record: PodRecord) -> None:
-        """Take back what :meth:`add` has counted."""
-        if holds(record):
-            self._book(record.node, ZERO - held(record))
+            self._copy = None
+            amounts = held(record).times(times)
+            self._total += amounts
+            keep(self._by_node, record.node, self._by_node.get(record.node, ZERO) + amounts or None)
 
     def holdings(self) -> ForeignHoldings:
         """Return the sums as they are now; the same value until something changes."""
         if self._copy is None:
             self._copy = ForeignHoldings(self._total, dict(self._by_node))
         return self._copy
-
-    def _book(self, node: str, amounts: Amounts) -> None:
-        self._copy = None
-        self._total += amounts
-        now = self._by_node.get(node, ZERO) + amounts
-        if now:
-            self._by_node[node] = now
-        else:
-            self._by_node.pop(node, None)
 
 
 def holds(record: PodRecord) -> bool:

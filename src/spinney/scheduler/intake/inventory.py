@@ -214,9 +214,9 @@ class Inventory:
         if was_ours or is_ours:
             self.gangs.pod_changed(PodChange(old if was_ours else None, new if is_ours else None))
         if old is not None and not was_ours:
-            self._foreign.remove(old)
+            self._foreign.count(old, -1)
         if new is not None and not is_ours:
-            self._foreign.add(new)
+            self._foreign.count(new, 1)
 
     def _serves(self, record: PodRecord) -> bool:
         if record.pod.spec.scheduler_name not in self.scheduler_names:
