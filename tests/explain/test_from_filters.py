@@ -46,7 +46,7 @@ def view() -> ClusterView:
 def explained(view: ClusterView, pod: Pod) -> PodReport:
     """Return the whole report on a pod."""
     candidate = Candidate.of(pod, view.table.axis)
-    result = FilterFramework().diagnose(view, candidate)
+    result = FilterFramework().feasible(view, candidate, thorough=True)
     nodes = NodeNames(view.table.names, view.table.rows())
     room = Room(view.table.idle, candidate.requests, list(view.table.axis))
     return pod_report("default/big", nodes, result.refusals, pre_filter=result.pre_filter, room=room)

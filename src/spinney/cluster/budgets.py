@@ -5,6 +5,7 @@ only worth evicting as a whole has to be counted before the first one goes. Pree
 instead: they are avoided where possible and never a reason not to preempt.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from spinney.api.policy import PodDisruptionBudget
@@ -17,7 +18,7 @@ class Budgets:
 
     def __init__(self) -> None:
         self._budgets: dict[str, dict[Key, PodDisruptionBudget]] = {}
-        self._spent: dict[Key, int] = {}
+        self._spent: Counter[Key] = Counter()
 
     def __bool__(self) -> bool:
         return any(self._budgets.values())
@@ -35,7 +36,7 @@ class Budgets:
         """Return an independent copy."""
         copy = Budgets()
         copy._budgets = dict(self._budgets)
-        copy._spent = dict(self._spent)
+        copy._spent = self._spent.copy()
         return copy
 
     def refusal(self, victims: Iterable[PodRecord]) -> str | None:
@@ -60,16 +61,11 @@ class Budgets:
 
     def spend(self, victims: Iterable[PodRecord]) -> None:
         """Count ``victims`` as gone."""
-        for key, count in self._counted(victims).items():
-            self._spent[key] = self._spent.get(key, 0) + count
+        self._spent.update(self._counted(victims))
 
-    def _counted(self, victims: Iterable[PodRecord]) -> dict[Key, int]:
+    def _counted(self, victims: Iterable[PodRecord]) -> Counter[Key]:
         """Return how many of ``victims`` each budget protects; those that are on their way out count already."""
-        counts: dict[Key, int] = {}
-        for victim in victims:
-            for key in self._protecting(victim):
-                counts[key] = counts.get(key, 0) + 1
-        return counts
+        return Counter(key for victim in victims for key in self._protecting(victim))
 
     def _protecting(self, victim: PodRecord) -> Iterator[Key]:
         """Yield the budgets that count the disruption of a pod."""
@@ -82,4 +78,4 @@ class Budgets:
 
     def _allowed(self, key: Key) -> int:
         """Return how many more disruptions a budget allows."""
-        return self._budgets[key.namespace][key].status.disruptions_allowed - self._spent.get(key, 0)
+        return self._budgets[key.namespace][key].status.disruptions_allowed - self._spent[key]

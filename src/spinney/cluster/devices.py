@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -21,29 +20,21 @@ _MOST: Final = 1 << 30
 _DIGITS: Final = 10
 
 
-class DeviceFacts(msgspec.Struct, frozen=True):
-    """What a node says about its GPUs."""
+def device_columns(labels: Mapping[str, str]) -> dict[str, int]:
+    """Return what columns of a node table say of the GPUs of a node; a label that is not a number counts as absent.
 
-    memory: int
-    """MiB of one device, floored to a multiple of 100."""
-    memory_known: bool
-    count: int | None
-    mig_strategy: str
-    mig_enabled: bool
-    """Its devices are divided into MIG instances, so none can be shared otherwise."""
-
-
-def device_facts(labels: Mapping[str, str]) -> DeviceFacts:
-    """Read the device labels of a node; a label that is not a number counts as absent."""
-    memory = whole_number(labels.get(GPU_MEMORY_LABEL))
-    floored = memory - memory % 100 if memory is not None else 0
-    return DeviceFacts(
-        memory=floored or _DEFAULT_MEMORY,
-        memory_known=floored > 0,
-        count=whole_number(labels.get(GPU_COUNT_LABEL)),
-        mig_strategy=labels.get(MIG_STRATEGY_LABEL, ""),
-        mig_enabled=labels.get(MIG_ENABLED_LABEL) == "true",
-    )
+    Memory is that of one device in MiB, floored to a multiple of 100. Devices that are divided into MIG instances
+    cannot be shared otherwise.
+    """
+    memory = whole_number(labels.get(GPU_MEMORY_LABEL)) or 0
+    floored, strategy = memory - memory % 100, labels.get(MIG_STRATEGY_LABEL)
+    return {
+        "gpu_memory": floored or _DEFAULT_MEMORY,
+        "gpu_memory_known": floored > 0,
+        "mig_enabled": labels.get(MIG_ENABLED_LABEL) == "true",
+        "mig_single": strategy == "single",
+        "mig_mixed": strategy == "mixed",
+    }
 
 
 def share_of_memory(mebibytes: int, device_memory: int) -> int:

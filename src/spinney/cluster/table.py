@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from spinney.api.core import Node
 from spinney.api.pod_requests import amounts_of
-from spinney.cluster.devices import device_facts
+from spinney.cluster.devices import GPU_COUNT_LABEL, device_columns, whole_number
 from spinney.cluster.journal import RowJournal, Rows
 from spinney.cluster.labels import LabelColumns, TaintLists
 from spinney.cluster.resources import GPU, ResourceAxis, Vector, padded
@@ -40,20 +40,6 @@ Mask = npt.NDArray[np.bool_]
 _FIRST_CAPACITY: Final = 64
 
 _MATRICES: Final = ("allocatable", "used", "idle", "releasing")
-_FLAGS: Final = (
-    "alive",
-    "unschedulable",
-    "ready",
-    "memory_pressure",
-    "disk_pressure",
-    "pid_pressure",
-    "network_unavailable",
-    "gpu_memory_known",
-    "mig_enabled",
-    "mig_single",
-    "mig_mixed",
-)
-_NUMBERS: Final = ("generation", "gpu_memory", "gpu_count", "_rank")
 
 
 class Holding(Enum):
@@ -81,6 +67,22 @@ class NodeTable:
     Public arrays cover ``capacity`` rows; rows that are not ``alive`` hold no node and never match anything.
     """
 
+    alive: Mask
+    unschedulable: Mask
+    ready: Mask
+    memory_pressure: Mask
+    disk_pressure: Mask
+    pid_pressure: Mask
+    network_unavailable: Mask
+    gpu_memory_known: Mask
+    mig_enabled: Mask
+    mig_single: Mask
+    mig_mixed: Mask
+    generation: Vector
+    gpu_memory: Vector
+    gpu_count: Vector
+    _rank: Vector
+
     def __init__(self, axis: ResourceAxis | None = None) -> None:
         self.axis = axis if axis is not None else ResourceAxis()
         self.static = RowJournal()
@@ -89,21 +91,10 @@ class NodeTable:
         self.taints = TaintLists(_FIRST_CAPACITY)
         self.names: list[str] = [""] * _FIRST_CAPACITY
         self.nodes: list[Node | None] = [None] * _FIRST_CAPACITY
-        self.alive: Mask = np.zeros(_FIRST_CAPACITY, dtype=np.bool_)
-        self.unschedulable: Mask = self.alive.copy()
-        self.ready: Mask = self.alive.copy()
-        self.memory_pressure: Mask = self.alive.copy()
-        self.disk_pressure: Mask = self.alive.copy()
-        self.pid_pressure: Mask = self.alive.copy()
-        self.network_unavailable: Mask = self.alive.copy()
-        self.gpu_memory_known: Mask = self.alive.copy()
-        self.mig_enabled: Mask = self.alive.copy()
-        self.mig_single: Mask = self.alive.copy()
-        self.mig_mixed: Mask = self.alive.copy()
-        self.generation: Vector = np.zeros(_FIRST_CAPACITY, dtype=np.int64)
-        self.gpu_memory: Vector = self.generation.copy()
-        self.gpu_count: Vector = self.generation.copy()
-        self._rank: Vector = self.generation.copy()
+        for flag in _FLAGS:
+            setattr(self, flag, np.zeros(_FIRST_CAPACITY, dtype=np.bool_))
+        for number in _NUMBERS:
+            setattr(self, number, np.zeros(_FIRST_CAPACITY, dtype=np.int64))
         self.allocatable = _matrix(_FIRST_CAPACITY, self.axis.width)
         self.used = self.allocatable.copy(order="F")
         self.idle = self.allocatable.copy(order="F")
@@ -202,13 +193,10 @@ class NodeTable:
         self.disk_pressure[row] = conditions.get("DiskPressure") == "True"
         self.pid_pressure[row] = conditions.get("PIDPressure") == "True"
         self.network_unavailable[row] = conditions.get("NetworkUnavailable") == "True"
-        devices = device_facts(node.metadata.labels)
-        self.gpu_memory[row] = devices.memory
-        self.gpu_memory_known[row] = devices.memory_known
-        self.gpu_count[row] = devices.count if devices.count is not None else offered[GPU]
-        self.mig_enabled[row] = devices.mig_enabled
-        self.mig_single[row] = devices.mig_strategy == "single"
-        self.mig_mixed[row] = devices.mig_strategy == "mixed"
+        for column, value in device_columns(node.metadata.labels).items():
+            getattr(self, column)[row] = value
+        count = whole_number(node.metadata.labels.get(GPU_COUNT_LABEL))
+        self.gpu_count[row] = count if count is not None else offered[GPU]
         self._dirty(row)
         return row
 
@@ -353,6 +341,10 @@ class NodeTable:
         if self.used.shape[1] < self.axis.width:
             for matrix in _MATRICES:
                 setattr(self, matrix, _enlarged(getattr(self, matrix), self.capacity, self.axis.width))
+
+
+_FLAGS: Final = tuple(name for name, kind in NodeTable.__annotations__.items() if kind == Mask)
+_NUMBERS: Final = tuple(name for name, kind in NodeTable.__annotations__.items() if kind == Vector)
 
 
 def _matrix(rows: int, columns: int) -> Matrix:

@@ -60,7 +60,8 @@ def _usable(board: Board, record: PodRecord) -> Mask:
     """Return the nodes where nothing but room can be in the way, ``[node]``."""
     cluster = board.inventory.cluster
     usable: Mask = cluster.table.alive.copy()
-    for refusal in _FILTERS.diagnose(cluster.view, Candidate(record.pod, record.request.requests)).refusals:
+    candidate = Candidate(record.pod, record.request.requests)
+    for refusal in _FILTERS.feasible(cluster.view, candidate, thorough=True).refusals:
         usable &= ~refusal.nodes
     return usable
 

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.cluster.filters.verdict import Refusal
+from spinney.cluster.filters.verdict import Refusal, by_filter
 from spinney.cluster.table import Mask
 from spinney.explain.amounts import amount, listed
 from spinney.explain.reasons import FilterReport, Obstacle, PodReport, ReasonCount, Shortage
@@ -94,7 +94,7 @@ def pod_report(
     for refusal in refusals:
         hopeless |= refusal.nodes & refusal.unresolvable
     reports = []
-    for name, group in _by_filter(refusals):
+    for name, group in by_filter(refusals).items():
         refused = np.logical_or.reduce([refusal.nodes for refusal in group]) & remaining
         remaining &= ~refused
         if refused.any():
@@ -128,7 +128,7 @@ def _obstacles(
         missing = pre_filter.removesuffix(_NOT_FOUND)
         absent = Obstacle(filter="", text=f"{missing} does not exist", nodes=len(nodes.ordered), node="")
         return (absent,) if missing != pre_filter else ()
-    grouped = [(name, np.logical_or.reduce([r.nodes for r in group])) for name, group in _by_filter(refusals)]
+    grouped = [(name, np.logical_or.reduce([r.nodes for r in group])) for name, group in by_filter(refusals).items()]
     if room is None or not grouped:
         return ()
     in_the_way = np.sum([mask for _, mask in grouped], axis=0)
@@ -160,14 +160,6 @@ def _words(name: str, node: str, lacking: Sequence[Shortage]) -> str:
     if name == RESOURCES_FILTER:
         return f"{node} lacks {listed([amount(short.resource, short.amount) for short in lacking])}"
     return _WORDS.get(name, name.replace("{", "{{").replace("}", "}}") + " refuses {node}").format(node=node)
-
-
-def _by_filter(refusals: Sequence[Refusal]) -> list[tuple[str, list[Refusal]]]:
-    """Group by filter, keeping the order in which filters first appear."""
-    groups: dict[str, list[Refusal]] = {}
-    for refusal in refusals:
-        groups.setdefault(refusal.filter, []).append(refusal)
-    return list(groups.items())
 
 
 def _count(nodes: NodeNames, refusal: Refusal, refused: Mask, hopeless: Mask) -> ReasonCount:

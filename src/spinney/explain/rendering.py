@@ -8,6 +8,7 @@
 All of them are pure and depend on nothing but their argument, so equal explanations render equally.
 """
 
+from collections import Counter
 from typing import Final
 
 from spinney.explain.amounts import amount, counted, listed
@@ -47,10 +48,9 @@ def kube_message(report: PodReport) -> str:
     if report.pre_filter is not None:
         message += f" {report.pre_filter}."
     else:
-        counts: dict[str, int] = {}
-        for found in report.filters:
-            for reason in found.reasons:
-                counts[reason.reason] = counts.get(reason.reason, 0) + reason.nodes
+        counts: Counter[str] = Counter()
+        for reason in (each for found in report.filters for each in found.reasons):
+            counts[reason.reason] += reason.nodes
         if counts:
             message += f" {', '.join(sorted(f'{count} {reason}' for reason, count in counts.items()))}."
     return message

@@ -53,8 +53,7 @@ def is_within_counters(
     """Tell whether the counters of a node still hold what ``devices`` draw beside those that are taken."""
     left = _left(catalogue, node, taken)
     for device in devices:
-        for key, amount in catalogue.drawing.get(device, {}).items():
-            left[key] = left.get(key, 0) - amount
+        _draw(left, catalogue, device)
     return all(amount >= 0 for amount in left.values())
 
 
@@ -112,28 +111,20 @@ class _Search:
             self._steps -= 1
             self.given.append((course.claim, GivenDevice(course.option.request, *device, admin=admin)))
             if not admin:
-                self._take(device)
+                self._mine.add(device)
+                _draw(self._left, self._catalogue, device)
             if self._holds(course.claim) and self._give(course, missing - 1, position + 1):
                 return True
             self.given.pop()
             if not admin:
-                self._give_back(device)
+                self._mine.discard(device)
+                _draw(self._left, self._catalogue, device, -1)
         return False
 
     def _is_free(self, device: PublishedDevice) -> bool:
         """Tell whether this search has not given a device away yet, and its counters still hold what it draws."""
         drawn = self._catalogue.drawing.get(device, {})
         return device not in self._mine and all(self._left[key] >= amount for key, amount in drawn.items())
-
-    def _take(self, device: PublishedDevice) -> None:
-        self._mine.add(device)
-        for key, amount in self._catalogue.drawing.get(device, {}).items():
-            self._left[key] -= amount
-
-    def _give_back(self, device: PublishedDevice) -> None:
-        self._mine.discard(device)
-        for key, amount in self._catalogue.drawing.get(device, {}).items():
-            self._left[key] += amount
 
     def _holds(self, claim: int) -> bool:
         """Tell whether the device given last agrees with those before it."""
@@ -167,9 +158,14 @@ def _left(catalogue: DeviceCatalogue, node: str, taken: Container[PublishedDevic
     left = dict(catalogue.counters)
     for device in catalogue.by_node.get(node, ()):
         if device in taken:
-            for key, amount in catalogue.drawing.get(device, {}).items():
-                left[key] = left.get(key, 0) - amount
+            _draw(left, catalogue, device)
     return left
+
+
+def _draw(left: dict[CounterKey, int], catalogue: DeviceCatalogue, device: PublishedDevice, times: int = 1) -> None:
+    """Count what a device draws from counters."""
+    for key, amount in catalogue.drawing.get(device, {}).items():
+        left[key] = left.get(key, 0) - times * amount
 
 
 def _concerns(constraint: DeviceConstraint, request: str) -> bool:

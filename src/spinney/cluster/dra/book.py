@@ -7,7 +7,7 @@ written yet is assumed, so that no device is given out twice while its claim is 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from spinney.api.core import Pod
 from spinney.api.resource_claims import Allocation, DeviceClass, ResourceClaim, ResourceSlice
@@ -15,7 +15,7 @@ from spinney.api.struct import JSON
 from spinney.cluster.dra.allocating import GivenDevice, is_within_counters
 from spinney.cluster.dra.catalogue import DeviceCatalogue, PublishedDevice
 from spinney.cluster.dra.requests import ClaimDemand, ask_of
-from spinney.kube.keys import Key
+from spinney.kube.keys import Key, key_of
 
 MAX_CONSUMERS: Final = 256
 """Kubernetes reserves a claim for at most that many pods."""
@@ -82,31 +82,25 @@ class ClaimBook:
 
     def apply(self, found: ResourceClaim | ResourceSlice | DeviceClass) -> None:
         """Take in an object that appeared or changed."""
-        name = found.metadata.name
-        if isinstance(found, ResourceSlice):
-            self._slices[name] = found
-            self._catalogue = None
-        elif isinstance(found, DeviceClass):
-            self._classes[name] = found
-            self._catalogue = None
-        else:
+        if isinstance(found, ResourceClaim):
             state = self._state(found)
             self._seen[state.key] = state
             self._merge(state.key)
+        else:
+            self._published(found)[found.metadata.name] = found
 
     def delete(self, found: ResourceClaim | ResourceSlice | DeviceClass) -> None:
         """Take out an object that is gone."""
-        name = found.metadata.name
-        if isinstance(found, ResourceSlice):
-            self._slices.pop(name, None)
-            self._catalogue = None
-        elif isinstance(found, DeviceClass):
-            self._classes.pop(name, None)
-            self._catalogue = None
-        else:
-            key = ClaimKey(found.metadata.namespace or "", name)
+        if isinstance(found, ResourceClaim):
             for book in (self.claims, self._seen, self._assumed):
-                book.pop(key, None)
+                book.pop(key_of(found), None)
+        else:
+            self._published(found).pop(found.metadata.name, None)
+
+    def _published(self, found: ResourceSlice | DeviceClass) -> dict[str, Any]:
+        """Return the book of slices or that of classes, to be changed: the catalogue is made anew then."""
+        self._catalogue = None
+        return self._slices if isinstance(found, ResourceSlice) else self._classes
 
     # -- decided, not yet written ------------------------------------------------------------------------------------
 
@@ -207,7 +201,7 @@ class ClaimBook:
             for each in results
         )
         return ClaimState(
-            key=ClaimKey(metadata.namespace or "", metadata.name),
+            key=key_of(found),
             ask=ask_of(found.spec),
             queue=metadata.labels.get(QUEUE_LABEL, ""),
             node=self._node(allocation, devices),

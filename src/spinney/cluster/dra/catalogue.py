@@ -6,6 +6,7 @@ that need something that is not kept here (conditions to wait for at bind, count
 claim. The catalogue never changes; a new one is made when a slice or class does, so what matched is worked out once.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -135,11 +136,10 @@ def _current(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
 
 def _drawn(published: PublishedDevice, device: Device) -> dict[CounterKey, int]:
     """Return what a device draws from each counter of its pool."""
-    drawn: dict[CounterKey, int] = {}
+    drawn: Counter[CounterKey] = Counter()
     for each in device.consumes_counters:
         for name, counter in each.counters.items():
-            key = CounterKey(published.driver, published.pool, each.counter_set, name)
-            drawn[key] = drawn.get(key, 0) + milli(counter.value)
+            drawn[CounterKey(published.driver, published.pool, each.counter_set, name)] += milli(counter.value)
     return drawn
 
 

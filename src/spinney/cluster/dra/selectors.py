@@ -7,6 +7,7 @@ attribute the device does not have) does not match it. CEL is an optional depend
 is allocated, and it is told so.
 """
 
+import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -123,6 +124,11 @@ def _environment() -> Any:
         return cel.FunctionDecl(name, made)
 
     amounts, versions = (kinds.INT, kinds.INT), (kinds.LIST, kinds.LIST)
+
+    def comparison(name: str, result: Any, by: Callable[[Any, Any], Any]) -> Any:
+        of_versions = (result, versions, lambda one, other: by(_precedence(one), _precedence(other)))
+        return function(name, (result, amounts, by), of_versions)
+
     functions = [
         function("quantity", (kinds.INT, (kinds.STRING,), milli), member=False),
         function("isQuantity", (kinds.BOOL, (kinds.STRING,), _is_quantity), member=False),
@@ -130,23 +136,11 @@ def _environment() -> Any:
         function(
             "isSemver", (kinds.BOOL, (kinds.STRING,), lambda text: _VERSION.fullmatch(text) is not None), member=False
         ),
-        function(
-            "compareTo",
-            (kinds.INT, amounts, _compare),
-            (kinds.INT, versions, lambda one, other: _compare(_precedence(one), _precedence(other))),
-        ),
-        function(
-            "isGreaterThan",
-            (kinds.BOOL, amounts, lambda one, other: one > other),
-            (kinds.BOOL, versions, lambda one, other: _precedence(one) > _precedence(other)),
-        ),
-        function(
-            "isLessThan",
-            (kinds.BOOL, amounts, lambda one, other: one < other),
-            (kinds.BOOL, versions, lambda one, other: _precedence(one) < _precedence(other)),
-        ),
-        function("add", (kinds.INT, amounts, lambda one, other: one + other)),
-        function("sub", (kinds.INT, amounts, lambda one, other: one - other)),
+        comparison("compareTo", kinds.INT, _compare),
+        comparison("isGreaterThan", kinds.BOOL, operator.gt),
+        comparison("isLessThan", kinds.BOOL, operator.lt),
+        function("add", (kinds.INT, amounts, operator.add)),
+        function("sub", (kinds.INT, amounts, operator.sub)),
         function("sign", (kinds.INT, (kinds.INT,), lambda one: _compare(one, 0))),
         function("isInteger", (kinds.BOOL, (kinds.INT,), lambda one: one % 1000 == 0)),
         function("asInteger", (kinds.INT, (kinds.INT,), lambda one: one // 1000)),

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from spinney.api.affinity import Affinity, NodeSelector, PodAffinityTerm, Toleration
+from spinney.api.affinity import Affinity, NodeSelector, PodAffinity, PodAffinityTerm, Toleration
 from spinney.api.core import ContainerPort, Pod, ResourceList
 from spinney.api.pod_requests import amount_of
 from spinney.cluster.classes import host_ports
@@ -75,32 +75,32 @@ class Candidate:
     @cached_property
     def required_affinity(self) -> tuple[AffinityRule, ...]:
         """Return the pods this one must be with."""
-        terms = self.affinity.pod_affinity
-        return self._rules(terms.required_during_scheduling_ignored_during_execution if terms else ())
+        return self._required(self.affinity.pod_affinity)
 
     @cached_property
     def required_anti_affinity(self) -> tuple[AffinityRule, ...]:
         """Return the pods this one must be away from."""
-        terms = self.affinity.pod_anti_affinity
-        return self._rules(terms.required_during_scheduling_ignored_during_execution if terms else ())
+        return self._required(self.affinity.pod_anti_affinity)
 
     @cached_property
     def preferred_affinity(self) -> tuple[tuple[int, AffinityRule], ...]:
         """Return weighted rules about pods to be with (positive) and away from (negative)."""
-        found: list[tuple[int, AffinityRule]] = []
-        for sign, terms in ((1, self.affinity.pod_affinity), (-1, self.affinity.pod_anti_affinity)):
-            for weighted in terms.preferred_during_scheduling_ignored_during_execution if terms else ():
-                (rule,) = self._rules((weighted.pod_affinity_term,))
-                found.append((sign * weighted.weight, rule))
-        return tuple(found)
+        return tuple(
+            (sign * weighted.weight, self._rule(weighted.pod_affinity_term))
+            for sign, terms in ((1, self.affinity.pod_affinity), (-1, self.affinity.pod_anti_affinity))
+            for weighted in (terms.preferred_during_scheduling_ignored_during_execution if terms else ())
+        )
 
     @cached_property
     def nonzero_requests(self) -> tuple[int, int]:
         """Return cpu and memory for scoring, where a container that asks for nothing counts as small, not as zero."""
         return nonzero_requests(self.pod)
 
-    def _rules(self, terms: tuple[PodAffinityTerm, ...]) -> tuple[AffinityRule, ...]:
-        return tuple(AffinityRule.of(term, self.namespace, self.labels) for term in terms)
+    def _required(self, terms: PodAffinity | None) -> tuple[AffinityRule, ...]:
+        return tuple(map(self._rule, terms.required_during_scheduling_ignored_during_execution if terms else ()))
+
+    def _rule(self, term: PodAffinityTerm) -> AffinityRule:
+        return AffinityRule.of(term, self.namespace, self.labels)
 
 
 _NO_AFFINITY: Final = Affinity()

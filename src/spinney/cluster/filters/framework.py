@@ -55,18 +55,14 @@ class FilterFramework:
     def __init__(self, filters: Sequence[FilterRule] = KUBE_FILTERS) -> None:
         self.filters = tuple(filters)
 
-    def feasible(self, view: ClusterView, pod: Pod | Candidate, within: Mask | None = None) -> FilterResult:
+    def feasible(
+        self, view: ClusterView, pod: Pod | Candidate, within: Mask | None = None, *, thorough: bool = False
+    ) -> FilterResult:
         """Return the nodes that pass every filter; stops asking when none is left.
 
-        ``within`` confines the question to some nodes ``[node]``; refusals are only counted there.
+        ``within`` confines the question to some nodes ``[node]``; refusals are only counted there. ``thorough`` has
+        every filter asked about every node: what remedies are read off.
         """
-        return self._run(view, pod, within, thorough=False)
-
-    def diagnose(self, view: ClusterView, pod: Pod | Candidate) -> FilterResult:
-        """Return the same as :meth:`feasible`, with every filter asked about every node: what remedies are read off."""
-        return self._run(view, pod, None, thorough=True)
-
-    def _run(self, view: ClusterView, pod: Pod | Candidate, within: Mask | None, *, thorough: bool) -> FilterResult:
         candidate = pod if isinstance(pod, Candidate) else Candidate.of(pod, view.table.axis)
         nodes = view.table.alive.copy() if within is None else view.table.alive & within
         mask = nodes.copy()

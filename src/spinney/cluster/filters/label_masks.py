@@ -21,11 +21,11 @@ def matches_labels(table: NodeTable, rows: Rows, wanted: Mapping[str, str]) -> M
     return mask
 
 
-def matches_selector(table: NodeTable, rows: Rows, selector: NodeSelector) -> Mask:
+def matches_selector(table: NodeTable, rows: Rows, selector: NodeSelector, *, with_fields: bool = True) -> Mask:
     """Return which of ``rows`` match one of the terms; without terms, none."""
     mask = np.zeros(len(rows), dtype=np.bool_)
     for term in selector.node_selector_terms:
-        mask |= matches_term(table, rows, term)
+        mask |= matches_term(table, rows, term, with_fields=with_fields)
     return mask
 
 

@@ -14,7 +14,7 @@ All of it is integer arithmetic, so removing what was placed restores every coun
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from spinney.cluster.filters.pod_kinds import PodKind, PodKinds
 from spinney.cluster.filters.pod_selectors import AffinityRule, Labels, PodSelector, SelectorIndex
 from spinney.cluster.layered import LayeredDict
 
+K = TypeVar("K")
 Counts = npt.NDArray[np.int64]
 """Pods per node, ``[node]``."""
 PodKey = tuple[str, str]
@@ -261,25 +262,26 @@ class PlacedPods:
                 del self._claims[claim]
 
     def _book_rule(self, carried: CarriedRule, row: int, sign: int) -> None:
-        counts = self._carried.get(carried)
-        if counts is None:
-            counts = self._carried[carried] = np.zeros(self._capacity, dtype=np.int64)
+        if carried not in self._carried:
             self._rules.add(carried)
-        counts[row] += sign
-        if sign < 0 and not counts[row] and not counts.any():
-            del self._carried[carried]
+        if self._is_last(self._carried, carried, row, sign):
             self._rules.discard(carried)
 
     def _book_port(self, address: str, port: tuple[str, int], row: int, sign: int) -> None:
         addresses = self._ports.setdefault(port, {})
-        counts = addresses.get(address)
+        if self._is_last(addresses, address, row, sign) and not addresses:
+            del self._ports[port]
+
+    def _is_last(self, book: dict[K, Counts], key: K, row: int, sign: int) -> bool:
+        """Count a pod on a row; tell whether it was the last with this key, which is then forgotten."""
+        counts = book.get(key)
         if counts is None:
-            counts = addresses[address] = np.zeros(self._capacity, dtype=np.int64)
+            counts = book[key] = np.zeros(self._capacity, dtype=np.int64)
         counts[row] += sign
-        if sign < 0 and not counts[row] and not counts.any():
-            del addresses[address]
-            if not addresses:
-                del self._ports[port]
+        if sign > 0 or counts[row] or counts.any():
+            return False
+        del book[key]
+        return True
 
     def _longer(self, counts: Counts) -> Counts:
         return np.pad(counts, (0, self._capacity - len(counts)))

@@ -4,6 +4,7 @@ Two meanings of room: kube-scheduler counts what terminating pods hold as taken;
 what is being released counts it as available.
 """
 
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -21,17 +22,8 @@ _NAMED: Final = 8
 TOO_MANY_PODS: Final = "Too many pods"
 
 
-def refuse_now(view: ClusterView, pod: Candidate) -> tuple[Refusal, ...]:
-    """Refuse nodes where some request is above what is idle."""
-    return _refuse(view, pod, after_release=False)
-
-
-def refuse_after_release(view: ClusterView, pod: Candidate) -> tuple[Refusal, ...]:
-    """Refuse nodes where some request is above what is idle or being released."""
-    return _refuse(view, pod, after_release=True)
-
-
-def _refuse(view: ClusterView, pod: Candidate, *, after_release: bool) -> tuple[Refusal, ...]:
+def refuse(view: ClusterView, pod: Candidate, *, after_release: bool) -> tuple[Refusal, ...]:
+    """Refuse nodes where some request is above what is idle, or idle or being released."""
     table = view.table
     refusals = []
     for column in np.flatnonzero(pod.requests > 0).tolist():
@@ -55,5 +47,5 @@ def _refuse(view: ClusterView, pod: Candidate, *, after_release: bool) -> tuple[
     return tuple(refusals)
 
 
-NOW: Final = FilterRule(NAME, refuse_now)
-AFTER_RELEASE: Final = FilterRule(NAME, refuse_after_release)
+NOW: Final = FilterRule(NAME, partial(refuse, after_release=False))
+AFTER_RELEASE: Final = FilterRule(NAME, partial(refuse, after_release=True))

@@ -1,6 +1,6 @@
 """What filters answer: the nodes they refuse, why, and whether evicting pods could change it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -74,11 +74,16 @@ class FilterResult:
             return np.ones_like(self.mask)
         decided = np.zeros_like(self.mask)
         hopeless = np.zeros_like(self.mask)
-        groups: dict[str, list[Refusal]] = {}
-        for refusal in self.refusals:
-            groups.setdefault(refusal.filter, []).append(refusal)
-        for group in groups.values():
+        for group in by_filter(self.refusals).values():
             first = np.logical_or.reduce([refusal.nodes for refusal in group]) & ~decided
             hopeless |= first & np.logical_or.reduce([refusal.nodes & refusal.unresolvable for refusal in group])
             decided |= first
         return hopeless
+
+
+def by_filter(refusals: Iterable[Refusal]) -> dict[str, list[Refusal]]:
+    """Return refusals by filter, in the order in which filters first appear."""
+    groups: dict[str, list[Refusal]] = {}
+    for refusal in refusals:
+        groups.setdefault(refusal.filter, []).append(refusal)
+    return groups

@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 
 from spinney.api.affinity import NodeSelectorRequirement
-from spinney.api.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim, StorageClass
+from spinney.api.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
 from spinney.cluster.filters.candidate import Candidate
-from spinney.cluster.filters.label_masks import matches_expression, matches_term
+from spinney.cluster.filters.label_masks import matches_expression, matches_selector
 from spinney.cluster.filters.storage import claim_size, claim_uses, class_name, is_kept_for, volume_size
 from spinney.cluster.filters.verdict import FilterRule, Refusal, Restriction
 from spinney.cluster.filters.view import ClusterView
@@ -103,12 +103,8 @@ def _reaches(view: ClusterView, volume: PersistentVolume) -> Mask:
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return view.table.alive
-    rows = np.arange(view.table.capacity)
-    mask = np.zeros(view.table.capacity, dtype=np.bool_)
-    for term in affinity.required.node_selector_terms:
-        # Volumes are matched against the labels of a node only.
-        mask |= matches_term(view.table, rows, term, with_fields=False)
-    return mask
+    # Volumes are matched against the labels of a node only.
+    return matches_selector(view.table, np.arange(view.table.capacity), affinity.required, with_fields=False)
 
 
 def _bindable(view: ClusterView, claims: list[PersistentVolumeClaim]) -> Mask:
@@ -166,10 +162,6 @@ def _provisionable(view: ClusterView, claim: PersistentVolumeClaim) -> Mask:
     storage_class = view.storage.class_of(claim)
     if storage_class is None or storage_class.provisioner in {"", _NO_PROVISIONER}:
         return np.zeros(view.table.capacity, dtype=np.bool_)
-    return _allowed(view, storage_class)
-
-
-def _allowed(view: ClusterView, storage_class: StorageClass) -> Mask:
     if not storage_class.allowed_topologies:
         return view.table.alive
     rows = np.arange(view.table.capacity)

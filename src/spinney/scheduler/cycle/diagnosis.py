@@ -267,10 +267,10 @@ class Diagnosis:
         nodes = self._session.nodes
         candidate = Candidate(task.pod, task.request.requests)
         if task.request.looks_around or nodes.have_rules_about((task.pod,)):
-            result = _ALL_FILTERS.diagnose(nodes.view, candidate)
+            result = _ALL_FILTERS.feasible(nodes.view, candidate, thorough=True)
         else:
             # Where no pod has rules about others, what was placed in this session need not be counted first.
-            result = _NODE_FILTERS.diagnose(nodes.surroundings, candidate)
+            result = _NODE_FILTERS.feasible(nodes.surroundings, candidate, thorough=True)
         refusals = [*result.refusals, *self._unshared(task), *self._refused_by_plugins(kind, task)]
         return FilterResult(result.mask, tuple(refusals), result.pre_filter)
 
