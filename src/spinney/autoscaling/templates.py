@@ -1,7 +1,7 @@
 """What a ProvisioningRequest of a gang consists of: the pods that wait, by template, as the autoscaler sees them."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from spinney.api.labels import MANAGED_BY
 from spinney.api.provisioning import PROVISIONING_REQUEST
@@ -19,9 +19,10 @@ _TOKENS: Final = "kube-api-access-"
 def pod_template(name: str, pod: JSON, metadata: JSON) -> JSON:
     """Return the template of pods like ``pod``: what decides where they can go."""
     spec = {key: value for key, value in pod["spec"].items() if key not in _OF_THE_POD}
-    spec["volumes"] = [each for each in spec.get("volumes") or () if not each["name"].startswith(_TOKENS)]
+    spec["volumes"] = _without_tokens(spec.get("volumes"))
     for kind in ("containers", "initContainers"):
-        spec[kind] = [_without_tokens(each) for each in spec.get(kind) or ()]
+        containers = spec.get(kind) or ()
+        spec[kind] = [{**each, "volumeMounts": _without_tokens(each.get("volumeMounts"))} for each in containers]
     own = {"labels": dict(pod["metadata"].get("labels") or {})}
     return {"metadata": {**metadata, "name": name}, "template": {"metadata": own, "spec": spec}}
 
@@ -39,6 +40,5 @@ def provisioning_request(
     }
 
 
-def _without_tokens(container: Mapping[str, Any]) -> JSON:
-    mounts = [each for each in container.get("volumeMounts") or () if not each["name"].startswith(_TOKENS)]
-    return {**container, "volumeMounts": mounts}
+def _without_tokens(named: Iterable[JSON] | None) -> list[JSON]:
+    return [each for each in named or () if not each["name"].startswith(_TOKENS)]

@@ -116,7 +116,7 @@ class _Tree:
     def _template(self, group: PodGroup) -> v1beta1.PodGroupTemplate:
         return v1beta1.PodGroupTemplate(
             name=group.name,
-            scheduling_policy=_minimum(group),
+            scheduling_policy=v1alpha2.SchedulingPolicy(gang=v1alpha1.GangPolicy(min_count=max(1, group.min_replicas))),
             scheduling_constraints=self._constraints(group.topology_constraint),
             priority_class_name=self._priority,
         )
@@ -137,7 +137,3 @@ class _Tree:
 
 def _all_of(children: int) -> v1beta1.CompositeSchedulingPolicy:
     return v1beta1.CompositeSchedulingPolicy(gang=v1beta1.CompositeGangPolicy(min_group_count=max(1, children)))
-
-
-def _minimum(group: PodGroup) -> v1alpha2.SchedulingPolicy:
-    return v1alpha2.SchedulingPolicy(gang=v1alpha1.GangPolicy(min_count=max(1, group.min_replicas)))

@@ -74,7 +74,8 @@ class _Trial:
         for control in ("control-0", "control-1"):
             await self._create(control, member=False)
             await self._until_tried(control)
-        if await self._is_tried("member-0"):
+        member = f"{self._group}-member-0"
+        if _was_tried(await self._client.get(POD, member, self._gang.metadata.namespace, type=Pod)):
             text = (
                 "kube-scheduler tried a pod whose gang was not complete: it places the pods of a gang one by one; "
                 f"start it with --feature-gates={self._native.gates}"
@@ -115,9 +116,6 @@ class _Trial:
             "ownerReferences": [to_json(owner_reference(POD_GANG, self._gang.metadata))],
         }
         await self._client.create(POD, {"metadata": metadata, "spec": spec})
-
-    async def _is_tried(self, name: str) -> bool:
-        return _was_tried(await self._client.get(POD, f"{self._group}-{name}", self._gang.metadata.namespace, type=Pod))
 
     async def _until_tried(self, name: str) -> None:
         namespace, selector = self._gang.metadata.namespace, f"metadata.name={self._group}-{name}"

@@ -80,27 +80,13 @@ class Withdrawn(msgspec.Struct, frozen=True, gc=False):
     why: str
 
 
-def request(
-    beneficiary: GangKey,
-    *,
-    now: datetime,
-    grace: timedelta,
-    message: str,
-    action: str,
-    moves_to: str = "",
-    scheduler: str = "",
-) -> EvictionRequest:
-    """Return a request that ends ``grace`` from now; whole seconds, because that is what survives being stored."""
+def request(beneficiary: GangKey, *, now: datetime, grace: timedelta, **said: str) -> EvictionRequest:
+    """Return a request that ends ``grace`` from now; whole seconds, because that is what survives being stored.
+
+    ``said`` are the fields of the request that are text.
+    """
     asked = to_seconds(now)
-    return EvictionRequest(
-        beneficiary=beneficiary,
-        asked=asked,
-        by=asked + grace,
-        message=message,
-        action=action,
-        moves_to=moves_to,
-        scheduler=scheduler,
-    )
+    return EvictionRequest(beneficiary=beneficiary, asked=asked, by=asked + grace, **said)
 
 
 def annotations_of(found: EvictionRequest | None) -> Mapping[str, str | None]:

@@ -7,9 +7,8 @@ pods of all groups below it wait for it.
 Topology keys stay where they are in the tree: what is below lies in one domain.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from spinney.api import workload_v1alpha2, workload_v1beta1
 from spinney.gangs.sources import native
@@ -17,29 +16,19 @@ from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import Gang, GangKey, GroupSet, PodSet
 from spinney.kube.keys import Key
 
+if TYPE_CHECKING:
+    from spinney.gangs.definitions import GangDefinitions
+
 SOURCE: Final = "composite"
 
 NativeGroup = workload_v1alpha2.PodGroup | workload_v1beta1.PodGroup
 Composite = workload_v1beta1.CompositePodGroup
 
 
-class Defined(Protocol):
-    """Who is told which gangs pod groups and composites define."""
-
-    def define(self, key: GangKey, found: object, make: Callable[[SourceContext], Gang]) -> None:
-        """Take in a gang, the object that defines it, and how it is made."""
-
-    def remove(self, key: GangKey) -> None:
-        """Take out a gang."""
-
-    def attach(self, part: GangKey, home: GangKey) -> None:
-        """Have pods that name ``part`` belong to the gang ``home``, which may be itself."""
-
-
 class NativeGroups:
     """The pod groups and composites there are. Mutable; fed by watch events."""
 
-    def __init__(self, groups: Defined) -> None:
+    def __init__(self, groups: "GangDefinitions") -> None:
         self._groups = groups
         self._leaves: dict[Key, NativeGroup] = {}
         self._composites: dict[Key, Composite] = {}

@@ -22,8 +22,8 @@ from spinney.kube.keys import Key, key_of
 class ClusterIntake:
     """What schedulers know of a cluster. Mutable; one writer, the event loop."""
 
-    def __init__(self, cluster: ClusterState | None = None) -> None:
-        self.cluster = cluster if cluster is not None else ClusterState()
+    def __init__(self) -> None:
+        self.cluster = ClusterState()
         self.claims = ClaimBook()
         self.budgets = Budgets()
         self.gangs = GangDefinitions()

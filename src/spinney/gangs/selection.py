@@ -69,11 +69,8 @@ def _surplus_pod(member: Member, population: Population[T]) -> list[T]:
     if isinstance(member, PodSet):
         placed = population.placed(member)
         return [placed[-1]] if len(placed) > member.min_member else []
-    for child in reversed(population.ordered(member)):
-        chosen = _surplus_pod(child, population)
-        if chosen:
-            return chosen
-    return []
+    chosen = (_surplus_pod(child, population) for child in reversed(population.ordered(member)))
+    return next(filter(None, chosen), [])
 
 
 def _surplus_member(member: Member, population: Population[T]) -> list[T]:
@@ -82,11 +79,7 @@ def _surplus_member(member: Member, population: Population[T]) -> list[T]:
     inhabited = [child for child in population.ordered(member) if everything(child, population)]
     if len(inhabited) > member.minimum:
         return everything(inhabited[-1], population)
-    for child in reversed(inhabited):
-        chosen = _surplus_member(child, population)
-        if chosen:
-            return chosen
-    return []
+    return next(filter(None, (_surplus_member(child, population) for child in reversed(inhabited))), [])
 
 
 def everything(member: Member, population: Population[T]) -> list[T]:

@@ -72,7 +72,8 @@ def grouped(
 
 def pods_made(manifest: JSON, rule: Rule) -> list[JSON]:
     """Return the manifests of a workload's pods; raises :class:`RuleRefused` if the rule does not say what they are."""
-    scope = TermInput({"spec": manifest.get("spec") or {}, "status": {}}, annotation=_annotations(manifest).get)
+    annotations = manifest["metadata"].get("annotations") or {}
+    scope = TermInput({"spec": manifest.get("spec") or {}, "status": {}}, annotation=annotations.get)
     copies = 1 if rule.copies is None else needed(term(rule.copies.count), scope)
     found: list[JSON] = []
     for number in range(copies):
@@ -142,7 +143,3 @@ def _pod(manifest: JSON, suffix: str, template: Mapping[str, JSON], labels: Mapp
         "ownerReferences": [owner],
     }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": own, "spec": copy.deepcopy(template.get("spec") or {})}
-
-
-def _annotations(manifest: JSON) -> Mapping[str, str]:
-    return manifest["metadata"].get("annotations") or {}

@@ -211,7 +211,7 @@ class SuspendedAdmission(VirtualGangs):
         context = self._inventory.shared.gangs.context
         try:
             virtual = virtual_gang(
-                {**workload.manifest(), "apiVersion": resource.api_version, "kind": resource.kind},
+                workload.manifest(resource),
                 self._runtimes.values(),
                 names=self._inventory.scheduler_names,
                 priorities=context.priorities,
@@ -337,10 +337,8 @@ class SuspendedAdmission(VirtualGangs):
 
 def _differs(before: SuspendedWorkload, after: SuspendedWorkload) -> bool:
     """Tell whether something changed that may change the gang."""
-    was, now = before.metadata, after.metadata
-    return (was.uid, was.labels, was.annotations, bytes(before.spec)) != (
-        now.uid,
-        now.labels,
-        now.annotations,
-        bytes(after.spec),
+    was, now = (
+        (each.metadata.uid, each.metadata.labels, each.metadata.annotations, bytes(each.spec))
+        for each in (before, after)
     )
+    return was != now

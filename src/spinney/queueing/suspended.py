@@ -1,11 +1,12 @@
 """What is read of a suspended workload, and where it stands. Its spec stays as it came until it is looked at."""
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from spinney.api.labels import ADMISSION, KAI_NODE_POOL, KAI_QUEUE, KUEUE_QUEUE, QUEUED
 from spinney.api.meta import Metadata
+from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct
 from spinney.gangs.sources.context import DEFAULT_QUEUE, PRIORITY_CLASS_LABEL, SourceContext
 from spinney.grouping.attributes import PROJECT
@@ -63,8 +64,6 @@ class _Status(Struct, frozen=True, kw_only=True):
 class SuspendedWorkload(Struct, frozen=True, kw_only=True):
     """A workload that can be suspended."""
 
-    api_version: str = ""
-    kind: str = ""
     metadata: Metadata = Metadata()
     spec: msgspec.Raw = msgspec.Raw(b"{}")
     status: _Status = _Status()
@@ -85,11 +84,10 @@ class SuspendedWorkload(Struct, frozen=True, kw_only=True):
         queue = labels.get(KAI_QUEUE) or _of_project(labels.get(PROJECT), pool)
         return QueuePlace(queue, priority, self.metadata.creation_timestamp)
 
-    def manifest(self) -> JSON:
-        """Return the whole object."""
-        found: Any = msgspec.to_builtins(self.metadata)
-        spec = msgspec.json.decode(self.spec)
-        return {"apiVersion": self.api_version, "kind": self.kind, "metadata": found, "spec": spec}
+    def manifest(self, resource: Resource) -> JSON:
+        """Return the whole object, of a kind that is served as ``resource``."""
+        metadata, spec = msgspec.to_builtins(self.metadata), msgspec.json.decode(self.spec)
+        return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
 
 
 def _of_project(project: str | None, pool: str | None) -> str:

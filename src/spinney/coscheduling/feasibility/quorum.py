@@ -25,7 +25,7 @@ from spinney.coscheduling.feasibility.room import demands, fitting
 from spinney.coscheduling.feasibility.trial import TrialState
 from spinney.coscheduling.feasibility.victims import VictimSearch, priority_of
 from spinney.coscheduling.framework import CycleState, Services
-from spinney.coscheduling.groups.domains import confined, domain, value_on, values_in
+from spinney.coscheduling.groups.domains import confined, domain, values_in, values_on
 from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.groups.needs import DomainScope
 from spinney.kube.keys import Key
@@ -200,7 +200,7 @@ class QuorumSearch:
             for each in self._group.members_of(scope.parts)
             if each.status in ACTIVE_ALLOCATED and each.key not in self._holders
         )
-        return {value for node in staying if (value := value_on(self._table, scope.key, node)) is not None}
+        return values_on(self._table, scope.key, staying)
 
     def _gained(self) -> Matrix:
         """Return what each node would have more if all went who may have to, ``[node, resource]``."""

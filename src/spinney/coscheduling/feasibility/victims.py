@@ -305,12 +305,7 @@ class _Rules:
         self._state = state
         self._record = record
         self._index = row
-
-    def evict(self, record: PodRecord) -> None:
-        self._trial.evict(record)
-
-    def restore(self, record: PodRecord) -> None:
-        self._trial.restore(record)
+        self.evict, self.restore = trial.evict, trial.restore
 
     def fits(self) -> bool:
         return self._ranking.fits_on(self._state, self._record, self._trial.view, self._index)

@@ -1,5 +1,7 @@
 """Topology domains as masks over nodes: those of a label, and those a group is confined to."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from spinney.cluster.table import Mask, NodeTable
@@ -21,11 +23,11 @@ def values_in(table: NodeTable, key: str, within: Mask) -> list[str]:
     return [values[number] for number in numbers.tolist()]
 
 
-def value_on(table: NodeTable, key: str, node: str) -> str | None:
-    """Return the value of a label on a node; ``None`` if it has none, or there is no such node."""
-    row = table.find(node) if node else None
-    number = table.labels.column(key)[row] if row is not None else -1
-    return table.labels.values(key)[number] if number >= 0 else None
+def values_on(table: NodeTable, key: str, nodes: Iterable[str]) -> set[str]:
+    """Return the values of a label on some nodes; one that has none, or is not there, has no say."""
+    column, values = table.labels.column(key), table.labels.values(key)
+    rows = (row for node in nodes if (row := table.find(node)) is not None)
+    return {values[column[row]] for row in rows if column[row] >= 0}
 
 
 def confined(table: NodeTable, group: Group, scopes: list[DomainScope]) -> Mask:

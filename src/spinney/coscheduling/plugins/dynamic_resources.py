@@ -50,25 +50,23 @@ class DynamicResources(PreFilter, Filter, Reserve, PreBind):
 
     def pre_filter(self, state: CycleState, pod: Pod) -> Status:
         """Refuse a pod whose claims are not there, or can be allocated nowhere."""
-        if not pod.spec.resource_claims:
-            return SUCCESS
+        problem = self._problem(pod) if pod.spec.resource_claims else ""
+        return Status.unresolvable(problem, waits=INADMISSIBLE) if problem else SUCCESS
+
+    def _problem(self, pod: Pod) -> str:
         keys = claims_of(pod)
         if len(keys) < len(pod.spec.resource_claims):
-            return Status.unresolvable("waiting for a resource claim to be made from its template", waits=INADMISSIBLE)
+            return "waiting for a resource claim to be made from its template"
         for key in keys:
             claim = self._book.claims.get(key)
             if claim is None:
-                return Status.unresolvable(f'resourceclaim "{key.name}" not found', waits=INADMISSIBLE)
+                return f'resourceclaim "{key.name}" not found'
             problem = "" if claim.allocated else self._book.problem(claim)
             if problem:
-                return Status.unresolvable(
-                    f'resourceclaim "{key.name}" cannot be allocated: {problem}', waits=INADMISSIBLE
-                )
+                return f'resourceclaim "{key.name}" cannot be allocated: {problem}'
             if pod.metadata.uid not in claim.consumers and len(claim.consumers) >= MAX_CONSUMERS:
-                return Status.unresolvable(
-                    f'resourceclaim "{key.name}" is reserved for {MAX_CONSUMERS} pods already', waits=INADMISSIBLE
-                )
-        return SUCCESS
+                return f'resourceclaim "{key.name}" is reserved for {MAX_CONSUMERS} pods already'
+        return ""
 
     def concerns(self, state: CycleState, pod: Pod) -> bool:
         """Tell whether the pod uses claims."""

@@ -9,8 +9,6 @@ all, the next one is tried at once, first the smallest such part of the group, t
 is left is the group given up.
 """
 
-from collections.abc import Iterable
-
 from spinney.api.core import NODE, POD, Pod
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
@@ -19,7 +17,7 @@ from spinney.coscheduling.feasibility.room import demands, fitting, left_over
 from spinney.coscheduling.framework.events import Action, EventHint
 from spinney.coscheduling.framework.points import CycleState, Filter, PostFilter, PostFilterResult, PreFilter
 from spinney.coscheduling.framework.status import SUCCESS, Status
-from spinney.coscheduling.groups.domains import confined, domain, value_on, values_in
+from spinney.coscheduling.groups.domains import confined, domain, values_in, values_on
 from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.groups.needs import DomainScope
 from spinney.coscheduling.plugins.in_flight import preempting
@@ -120,17 +118,13 @@ class GroupTopology(PreFilter, Filter, PostFilter):
         return any(each.status in ACTIVE_ALLOCATED and each.key not in group.waiting for each in members)
 
     def _occupied(self, group: Group, scope: DomainScope) -> set[str]:
-        return self._domains_of(
-            scope, (each.node for each in group.members_of(scope.parts) if each.status in ACTIVE_ALLOCATED)
-        )
+        nodes = (each.node for each in group.members_of(scope.parts) if each.status in ACTIVE_ALLOCATED)
+        return values_on(self._services.cluster.table, scope.key, nodes)
 
     def _promised(self, group: Group, scope: DomainScope) -> set[str]:
         node_of = self._services.nominations.node_of
-        return self._domains_of(scope, (node_of(each.key) for each in group.members_of(scope.parts)))
-
-    def _domains_of(self, scope: DomainScope, nodes: Iterable[str]) -> set[str]:
-        table = self._services.cluster.table
-        return {value for node in nodes if (value := value_on(table, scope.key, node)) is not None}
+        nodes = (node_of(each.key) for each in group.members_of(scope.parts))
+        return values_on(self._services.cluster.table, scope.key, nodes)
 
     def _best(self, group: Group, scope: DomainScope, within: Mask) -> str | None:
         """Return the domain to try next: it holds most of the pods, leaves least over, comes first by name."""

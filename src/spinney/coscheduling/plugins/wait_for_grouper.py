@@ -1,8 +1,9 @@
 """WaitForGrouper: a pod of a workload does not enter the queue before the grouper has named its gang."""
 
 from spinney.api.core import POD, Pod
-from spinney.api.labels import COSCHEDULING_GROUP, GANG, GROUPED, KAI_SKIP_POD_GROUPER
+from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.coscheduling.framework import SUCCESS, Action, EventHint, PreEnqueue, Status
+from spinney.gangs.sources.ungrouped import is_ungrouped
 from spinney.reporting.pods import WAITING_FOR_TURN
 
 
@@ -25,9 +26,5 @@ class WaitForGrouper(PreEnqueue):
 
 
 def _waits(pod: Pod) -> bool:
-    metadata = pod.metadata
-    if not metadata.owner_references and GANG not in metadata.labels:
-        return False
-    grouped = GROUPED in metadata.labels or COSCHEDULING_GROUP in metadata.labels
     named = pod.spec.scheduling_group is not None or pod.spec.workload_ref is not None
-    return not (grouped or named or metadata.annotations.get(KAI_SKIP_POD_GROUPER) == "true")
+    return is_ungrouped(pod) and COSCHEDULING_GROUP not in pod.metadata.labels and not named

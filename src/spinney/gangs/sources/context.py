@@ -1,15 +1,17 @@
 """What a source needs to know beside the object itself: priorities by class, and what holds where nothing is said."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
-from spinney.api.durations import InvalidDuration, parse_duration
+from spinney.api.durations import parse_duration
 from spinney.api.meta import ObjectMeta
 from spinney.api.time import parse_timestamp
 from spinney.gangs.tree import NON_PREEMPTIBLE_PRIORITY, Gang, GangKey, GroupSet
+
+T = TypeVar("T")
 
 DEFAULT_QUEUE: Final = "default-queue"
 QUEUE_LABEL: Final = "kai.scheduler/queue"
@@ -73,21 +75,17 @@ def is_preemptible(word: str | None, priority: int) -> bool:
 
 def duration_of(annotations: Mapping[str, str], key: str) -> timedelta | None:
     """Return the duration an annotation carries; ``None`` if it is absent or not a duration."""
-    text = annotations.get(key)
-    if not text:
-        return None
-    try:
-        return parse_duration(text)
-    except InvalidDuration:
-        return None
+    return _read(annotations, key, parse_duration)
 
 
 def timestamp_of(annotations: Mapping[str, str], key: str) -> datetime | None:
     """Return the time an annotation carries; ``None`` if it is absent or not a time."""
+    return _read(annotations, key, parse_timestamp)
+
+
+def _read(annotations: Mapping[str, str], key: str, parse: Callable[[str], T]) -> T | None:
     text = annotations.get(key)
-    if not text:
-        return None
     try:
-        return parse_timestamp(text)
+        return parse(text) if text else None
     except (ValueError, OverflowError):
         return None

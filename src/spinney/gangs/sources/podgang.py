@@ -24,7 +24,6 @@ from spinney.api.labels import (
     WAITING_SINCE,
 )
 from spinney.api.podgang import GangTopologyConstraint, PodGang
-from spinney.api.time import parse_timestamp
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.cluster.pods import PodRecord
 from spinney.gangs.sources.context import (
@@ -32,6 +31,7 @@ from spinney.gangs.sources.context import (
     STALENESS_GRACE_ANNOTATION,
     SourceContext,
     duration_of,
+    timestamp_of,
 )
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, Member, PodSet, TopologyConstraintInfo
 
@@ -106,13 +106,9 @@ def _named_topology(annotations: Mapping[str, str]) -> TopologyConstraintInfo:
 
 def _waiting_since(pod_gang: PodGang) -> datetime | None:
     """Return since when a gang has waited: before it there may have been a workload that was suspended."""
-    created, before = pod_gang.metadata.creation_timestamp, pod_gang.metadata.annotations.get(WAITING_SINCE)
-    if before is None:
-        return created
-    try:
-        return min(moment := parse_timestamp(before), created or moment)
-    except ValueError:
-        return created  # that was not written by the grouper
+    created = pod_gang.metadata.creation_timestamp
+    before = timestamp_of(pod_gang.metadata.annotations, WAITING_SINCE)
+    return created if before is None else min(before, created or before)
 
 
 def _min_groups(pod_gang: PodGang) -> int | None:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from spinney.api.core import Pod
 from spinney.api.labels import GANG, GROUPED, KAI_SKIP_POD_GROUPER
 from spinney.cluster.pods import PodRecord
 from spinney.gangs.tree import DEFAULT_POD_SET, GangKey
@@ -11,9 +12,12 @@ SOURCE: Final = "ungrouped"
 
 def membership(record: PodRecord) -> tuple[GangKey, str] | None:
     """Return the gang that does not exist, for a pod that belongs to a workload and that nobody has looked at yet."""
-    metadata = record.pod.metadata
-    if not metadata.owner_references and GANG not in metadata.labels:
-        return None
-    if GROUPED in metadata.labels or metadata.annotations.get(KAI_SKIP_POD_GROUPER) == "true":
-        return None
-    return GangKey(SOURCE, record.namespace, record.name), DEFAULT_POD_SET
+    return (GangKey(SOURCE, record.namespace, record.name), DEFAULT_POD_SET) if is_ungrouped(record.pod) else None
+
+
+def is_ungrouped(pod: Pod) -> bool:
+    """Tell whether a pod belongs to a workload, and the grouper, which is to look at it, has not done so."""
+    labels, annotations = pod.metadata.labels, pod.metadata.annotations
+    if not pod.metadata.owner_references and GANG not in labels:
+        return False
+    return GROUPED not in labels and annotations.get(KAI_SKIP_POD_GROUPER) != "true"
