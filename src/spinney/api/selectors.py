@@ -121,7 +121,7 @@ class FieldSelector(msgspec.Struct, frozen=True):
     @classmethod
     def parse(cls, text: str) -> "FieldSelector":
         """Return the field selector that ``text`` denotes; a backslash escapes ``,``, ``=`` and itself in values."""
-        return cls(tuple(_field_requirement(text, part) for part in _split_fields(text) if part))
+        return cls(tuple(_field_requirement(text, part) for part in re.findall(r"(?:\\.|[^,\\]|\\$)+", text)))
 
     def matches(self, fields: Mapping[str, str]) -> bool:
         """Tell whether ``fields`` (path to value; an absent path counts as empty) meet every comparison."""
@@ -214,10 +214,6 @@ def _requirement(text: str, match: re.Match[str]) -> Requirement:
 
 def _integer(text: str | None) -> int | None:
     return int(text) if text is not None and _SIGNED.fullmatch(text) else None
-
-
-def _split_fields(text: str) -> list[str]:
-    return re.findall(r"(?:\\.|[^,\\]|\\$)+", text)
 
 
 def _field_requirement(text: str, part: str) -> FieldRequirement:

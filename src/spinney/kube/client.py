@@ -491,9 +491,8 @@ class Client:
         try:
             return msgspec.json.decode(response.body, type=type)
         except msgspec.DecodeError as problem:
-            raise UndecodableResponse(
-                f"{method} {path} did not answer with a {_type_name(type)}: {problem}; got {response.body[:200]!r}"
-            ) from problem
+            told = f"a {getattr(type, '__name__', type)}: {problem}; got {response.body[:200]!r}"
+            raise UndecodableResponse(f"{method} {path} did not answer with {told}") from problem
 
     def _writing(self, dry_run: bool, field_manager: str | None = None) -> dict[str, str]:
         return query_of(
@@ -501,7 +500,3 @@ class Client:
             dryRun="All" if dry_run else None,
             fieldValidation=self._field_validation,
         )
-
-
-def _type_name(type: Any) -> str:
-    return getattr(type, "__name__", str(type))

@@ -196,11 +196,8 @@ def error_from_response(code: int, body: bytes, headers: Mapping[str, str], *, r
         text = body[:200].decode("utf-8", "replace").strip()
         status = Status(message=f"{request} answered {code}" + (f": {text}" if text else ""))
     details = status.details or StatusDetails()
-    if not details.retry_after_seconds and (seconds := _seconds(headers.get("retry-after"))):
-        details = msgspec.structs.replace(details, retry_after_seconds=seconds)
+    after = headers.get("retry-after", "")
+    if not details.retry_after_seconds and after.isdecimal():
+        details = msgspec.structs.replace(details, retry_after_seconds=int(after))
     message = status.message or f"{request} answered {code}"
     return error_from(Status(code=code, reason=status.reason, message=message, details=details))
-
-
-def _seconds(value: str | None) -> int:
-    return int(value) if value is not None and value.isdecimal() else 0

@@ -66,7 +66,8 @@ class ExecPlugin:
     async def credential(self) -> Credential:
         """Return the plugin's last answer, or a new one if that has expired."""
         async with self._running:
-            if self._credential is None or self._has_expired():
+            expired = self._expires is not None and self._expires <= self._runtime.clock.now()
+            if self._credential is None or expired:
                 status = _status(self._config, await self._run())
                 self._credential = _credential(self._config, status, self._base)
                 self._expires = status.expiration_timestamp
@@ -77,9 +78,6 @@ class ExecPlugin:
         if self._credential is credential:
             self._credential = None
         return True
-
-    def _has_expired(self) -> bool:
-        return self._expires is not None and self._expires <= self._runtime.clock.now()
 
     async def _run(self) -> bytes:
         config = self._config

@@ -23,23 +23,11 @@ _GPU: Final = "nvidia.com/gpu"
 _CHANNEL: Final = f"device.driver == '{DRIVER}' && device.attributes['{DRIVER}'].type == 'channel'"
 
 
-class _TemplateName(Struct, frozen=True, kw_only=True):
-    name: str = ""
-
-
-class _Channel(Struct, frozen=True, kw_only=True):
-    resource_claim_template: _TemplateName = _TemplateName()
-
-
-class _DomainSpec(Struct, frozen=True, kw_only=True):
-    channel: _Channel = _Channel()
-
-
 class _Domain(Struct, frozen=True, kw_only=True):
     """What is read of a ComputeDomain."""
 
     metadata: ObjectMeta
-    spec: _DomainSpec = _DomainSpec()
+    spec: JSON
 
 
 class ComputeDomains:
@@ -62,18 +50,14 @@ class ComputeDomains:
         await self._client.apply(DEVICE_CLASS, {"metadata": {"name": CHANNEL_CLASS}, "spec": {"selectors": selectors}})
 
     async def run(self) -> None:
-        """Serve until :meth:`stop`."""
+        """Serve until the manager is stopped."""
         await self.manager.run()
-
-    def stop(self) -> None:
-        """Ask for a graceful stop."""
-        self.manager.stop()
 
     async def _serve(self, key: Key) -> Requeue | None:
         domain = self._domains.get(key)
         if domain is None or domain.metadata.deletion_timestamp is not None:
             return None  # its template goes with it
-        template = domain.spec.channel.resource_claim_template.name
+        template = ((domain.spec.get("channel") or {}).get("resourceClaimTemplate") or {}).get("name")
         if template:
             request = {"name": "channel", "exactly": {"deviceClassName": CHANNEL_CLASS}}
             owner = to_json(owner_reference(COMPUTE_DOMAIN, domain.metadata, block=False))

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import structlog
 
 from spinney.api.coordination import LEASE
-from spinney.api.core import NODE, POD
+from spinney.api.core import NODE
 from spinney.api.struct import JSON
 from spinney.kube.client import Client, PatchKind
 from spinney.kube.errors import AlreadyExists, Conflict, TooManyRequests
@@ -115,7 +115,7 @@ class Fleet:
         self._kubelets.vacate(node)
         await unless_gone(self._client.delete(NODE, node.name))
         await unless_gone(self._client.delete(LEASE, node.name, LEASE_NAMESPACE))
-        await write_each(pods, self._delete_at_once, at_once=_CONCURRENCY)
+        await write_each(pods, self._kubelets.delete_at_once, at_once=_CONCURRENCY)
         log.info("node removed", node=name, pods=len(pods))
 
     async def _join(self, specs: list[NodeSpec]) -> None:
@@ -234,11 +234,6 @@ class Fleet:
                 await self._runtime.clock.sleep(pauses.next())
             else:
                 return
-
-    async def _delete_at_once(self, pod: BoundPod) -> None:
-        key = key_of(pod)
-        deletion = self._client.delete(POD, key.name, key.namespace, grace_period_seconds=0, uid=pod.metadata.uid)
-        await unless_gone(deletion)
 
     def _node(self, name: str) -> SimulatedNode:
         if name not in self._nodes:

@@ -14,8 +14,8 @@ from spinney.api.core import NAMESPACE, NODE
 from spinney.api.struct import encode
 from spinney.api.time import micro_timestamp
 from spinney.kube.client import Client, PatchKind
-from spinney.kube.errors import AlreadyExists, KubeError, NotFound
-from spinney.kube.reconciling import write_each
+from spinney.kube.errors import KubeError, NotFound
+from spinney.kube.reconciling import create_once, write_each
 from spinney.nodes.node import Health, SimulatedNode, node_conditions
 from spinney.nodes.spec import Heartbeats
 from spinney.runtime import Runtime
@@ -50,7 +50,7 @@ class Heart:
         now = self._runtime.clock.now()
         self._status_written[node.name] = now
         lease = {
-            "metadata": {"name": node.name},
+            "metadata": {"name": node.name, "namespace": LEASE_NAMESPACE},
             "spec": {
                 "holderIdentity": node.name,
                 "leaseDurationSeconds": max(1, round(self._interval * _LEASE_LIVES)),
@@ -58,12 +58,10 @@ class Heart:
             },
         }
         try:
-            await self._client.create(LEASE, lease, LEASE_NAMESPACE)
-        except AlreadyExists:
-            return
+            await create_once(self._client, LEASE, lease)
         except NotFound:
-            await self._create_namespace()
-            await self._client.create(LEASE, lease, LEASE_NAMESPACE)
+            await create_once(self._client, NAMESPACE, {"metadata": {"name": LEASE_NAMESPACE}})
+            await create_once(self._client, LEASE, lease)
 
     async def run(self) -> None:
         """Beat until cancelled; with an interval of 0, never."""
@@ -113,9 +111,3 @@ class Heart:
         self._status_written[node.name] = now
         patch = {"status": {"conditions": node_conditions(node, now=now)}}
         await self._client.patch(NODE, node.name, patch, kind=PatchKind.STRATEGIC, subresource="status")
-
-    async def _create_namespace(self) -> None:
-        try:
-            await self._client.create(NAMESPACE, {"metadata": {"name": LEASE_NAMESPACE}})
-        except AlreadyExists:
-            return

@@ -84,6 +84,10 @@ class Kubelets:
         self._scrapped.add(node.name)
         self.look_again(node.name)
 
+    async def delete_at_once(self, pod: BoundPod) -> None:
+        """Delete a pod without giving it time."""
+        await self._delete(pod, grace_period_seconds=0)
+
     # -- what events change -------------------------------------------------------------------------------------------
 
     def _observe(self, change: Change[BoundPod]) -> None:
@@ -114,7 +118,7 @@ class Kubelets:
         node = self._nodes.get(pod.spec.node_name) if pod is not None else None
         if pod is not None and node is None and pod.spec.node_name in self._scrapped:
             # A scheduler that did not know yet has bound it; a cluster's pod garbage collection takes it away.
-            await self._delete(pod, grace_period_seconds=0)
+            await self.delete_at_once(pod)
             return None
         if pod is None or node is None:
             return None
@@ -221,7 +225,7 @@ class Kubelets:
             await self._write(key, stopped_patch(pod, now=self._runtime.clock.now()))
         if pod.metadata.finalizers and pod.metadata.deletion_grace_period_seconds == 0:
             return  # all that is left is the finalizers' owners' to do
-        await self._delete(pod, grace_period_seconds=0)
+        await self.delete_at_once(pod)
 
     async def _delete(self, pod: BoundPod, *, grace_period_seconds: int | None = None) -> None:
         metadata = pod.metadata

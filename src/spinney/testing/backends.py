@@ -264,7 +264,8 @@ class BackendContract:
         client = Client(transports.InProcessTransport(server), runtime)
         async with server.running():
             await client.create(NAMESPACE, {"metadata": {"name": "test"}})
-            await install_crds(client, _own_crds())
+            own = [crd for crd in manifests() if crd["spec"]["group"] in ("grove.io", "scheduler.grove.io")]
+            await install_crds(client, own)
             if installed:
                 await install_crds(client, list(self.crds))
                 for resource, manifest in self.objects:
@@ -309,7 +310,3 @@ async def _put(client: Client, resource: Any, manifest: JSON) -> None:
         patch = {"status": manifest["status"]}
         metadata = created["metadata"]
         await client.patch(resource, metadata["name"], patch, metadata.get("namespace"), subresource="status")
-
-
-def _own_crds() -> list[JSON]:
-    return [crd for crd in manifests() if crd["spec"]["group"] in ("grove.io", "scheduler.grove.io")]

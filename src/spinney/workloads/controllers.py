@@ -12,7 +12,7 @@ from spinney.kube.manager import Manager
 from spinney.kube.reconciling import a_controller
 from spinney.workloads.deployment import Deployments
 from spinney.workloads.job import Jobs
-from spinney.workloads.objects import BY_OWNER, DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET, WorkloadObject, owner
+from spinney.workloads.objects import BY_OWNER, DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET, WorkloadObject, owner_uid
 from spinney.workloads.replica_set import ReplicaSets
 from spinney.workloads.stateful_set import StatefulSets
 from spinney.workloads.upkeep import Upkeep
@@ -25,8 +25,8 @@ class WorkloadControllers:
 
     def __init__(self, client: Client) -> None:
         self.manager = Manager(client, client.runtime)
-        pods = self.manager.cache(POD, Pod, indexes={BY_OWNER: owner})
-        sets = self.manager.cache(REPLICA_SET, WorkloadObject, indexes={BY_OWNER: owner})
+        pods = self.manager.cache(POD, Pod, indexes={BY_OWNER: owner_uid})
+        sets = self.manager.cache(REPLICA_SET, WorkloadObject, indexes={BY_OWNER: owner_uid})
         deployments = self.manager.cache(DEPLOYMENT, WorkloadObject)
 
         def upkeep(resource: Resource, workloads: WatchCache[WorkloadObject]) -> Upkeep:
@@ -51,9 +51,5 @@ class WorkloadControllers:
         controller.watch(sets, to_controller_of(DEPLOYMENT))
 
     async def run(self) -> None:
-        """Keep workloads until :meth:`stop`."""
+        """Keep workloads until the manager is stopped."""
         await self.manager.run()
-
-    def stop(self) -> None:
-        """Ask for a graceful stop."""
-        self.manager.stop()

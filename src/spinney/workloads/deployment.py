@@ -2,19 +2,18 @@
 
 from dataclasses import dataclass
 
-from spinney.api.struct import JSON
+from spinney.api.meta import owner_reference
+from spinney.api.struct import JSON, to_json
 from spinney.kube.cache import WatchCache
 from spinney.kube.controller import Requeue
-from spinney.kube.errors import AlreadyExists
 from spinney.kube.keys import Key
-from spinney.kube.reconciling import Unread, delete_exactly
+from spinney.kube.reconciling import Unread, create_once, delete_exactly
 from spinney.workloads.objects import (
     BY_OWNER,
     DEPLOYMENT,
     REPLICA_SET,
     WorkloadObject,
     condition,
-    owner_reference,
     resolved,
     template_hash,
 )
@@ -63,7 +62,7 @@ class Deployments:
                 "name": f"{found.metadata.name}-{label[HASH]}",
                 "namespace": found.metadata.namespace,
                 "labels": labels,
-                "ownerReferences": [owner_reference(DEPLOYMENT, found)],
+                "ownerReferences": [to_json(owner_reference(DEPLOYMENT, found.metadata))],
             },
             "spec": {
                 "replicas": 0,
@@ -71,10 +70,7 @@ class Deployments:
                 "template": {**template, "metadata": {**metadata, "labels": labels}},
             },
         }
-        try:
-            await self.upkeep.client.create(REPLICA_SET, manifest, found.metadata.namespace, type=Unread)
-        except AlreadyExists:
-            return  # the cache is about to show it
+        await create_once(self.upkeep.client, REPLICA_SET, manifest)  # one that is there the cache is about to show
 
     async def _forget(self, found: WorkloadObject, others: list[WorkloadObject]) -> None:
         """Delete the oldest ReplicaSets without pods, beyond those that are kept for a way back."""

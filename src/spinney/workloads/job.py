@@ -113,9 +113,9 @@ def due(found: WorkloadObject, active: Sequence[Pod], succeeded: Sequence[Pod]) 
     """Return the pods to start, each with its index where the Job has indexes, and the pods that are too many."""
     parallelism, completions = int(found.spec.get("parallelism", 1)), found.spec.get("completions")
     if completions is None:
-        wanted = 0 if succeeded else parallelism  # a work queue: no new pod once one has succeeded
         if succeeded:
-            return [], []
+            return [], []  # a work queue: no new pod once one has succeeded
+        wanted = parallelism
     else:
         wanted = min(parallelism, max(int(completions) - len(set(_done(found, succeeded))), 0))
     surplus = dispensable_first(active)[: max(len(active) - wanted, 0)]
@@ -147,10 +147,8 @@ def _ending(
 ) -> tuple[str, str, str] | None:
     """Return condition, reason and message of a Job that is over; ``None`` if it goes on."""
     completions = found.spec.get("completions")
-    if completions is None:
-        if succeeded and not active:
-            return "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
-    elif len(set(_done(found, succeeded))) >= int(completions):
+    enough = succeeded and not active if completions is None else len(set(_done(found, succeeded))) >= int(completions)
+    if enough:
         return "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
     if failed > int(found.spec.get("backoffLimit", _BACKOFF_LIMIT)):
         return "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"

@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 
 from spinney.api.core import Pod
-from spinney.api.meta import Metadata
+from spinney.api.meta import Metadata, owner_reference
 from spinney.api.resource import Resource
-from spinney.api.struct import JSON, Struct
+from spinney.api.struct import JSON, Struct, to_json
 
 REPLICA_SET: Final = Resource("apps", "v1", "ReplicaSet", "replicasets")
 DEPLOYMENT: Final = Resource("apps", "v1", "Deployment", "deployments")
@@ -40,22 +40,10 @@ class WorkloadObject(Struct, frozen=True, kw_only=True):
         return int(self.spec.get("replicas", 1))
 
 
-def owner(found: Pod | WorkloadObject) -> Iterable[str]:
+def owner_uid(found: Pod | WorkloadObject) -> Iterable[str]:
     """Return the uid of what controls an object."""
     controller = found.metadata.controller
     return (controller.uid,) if controller is not None else ()
-
-
-def owner_reference(resource: Resource, found: WorkloadObject) -> JSON:
-    """Return the reference by which ``found`` controls what is made for it."""
-    return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "name": found.metadata.name,
-        "uid": found.metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
 
 
 def pod_of(resource: Resource, found: WorkloadObject, **metadata: Any) -> JSON:
@@ -65,7 +53,8 @@ def pod_of(resource: Resource, found: WorkloadObject, **metadata: Any) -> JSON:
     for field in ("labels", "annotations"):
         if more := metadata.pop(field, None):
             own[field] = {**(own.get(field) or {}), **more}
-    own |= {"namespace": found.metadata.namespace, "ownerReferences": [owner_reference(resource, found)], **metadata}
+    owner = to_json(owner_reference(resource, found.metadata))
+    own |= {"namespace": found.metadata.namespace, "ownerReferences": [owner], **metadata}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": own, "spec": template.get("spec") or {}}
 
 

@@ -140,12 +140,8 @@ _MILLI: Final = 10**6  # in the units of quantities
 _A_QUANTITY: Final = "a quantity such as 1500m or 2Gi"
 
 
-def _is_time(value: object) -> bool:
-    return isinstance(value, str) and _TIME.fullmatch(value) is not None
-
-
-def _is_micro_time(value: object) -> bool:
-    return isinstance(value, str) and _MICRO_TIME.fullmatch(value) is not None
+def _written_as(pattern: re.Pattern[str]) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
 def _is_quantity(value: object) -> bool:
@@ -207,8 +203,8 @@ _ANY: _Scalar = (lambda _: True, "anything")
 _SCALARS: Mapping[str, _Scalar] = {
     "string": _TEXT,
     "bytes": (_is_base64, "base64"),
-    "time": (_is_time, "a time such as 2026-01-02T03:04:05Z"),
-    "microTime": (_is_micro_time, "a time in microseconds, such as 2026-01-02T03:04:05.000006Z"),
+    "time": (_written_as(_TIME), "a time such as 2026-01-02T03:04:05Z"),
+    "microTime": (_written_as(_MICRO_TIME), "a time in microseconds, such as 2026-01-02T03:04:05.000006Z"),
     "duration": _TEXT,
     "intOrString": (
         lambda value: isinstance(value, int | str) and not isinstance(value, bool),

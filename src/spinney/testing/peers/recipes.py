@@ -138,28 +138,20 @@ def _volcano_scheduler(ground: Ground) -> list[str]:
         "actions": "enqueue, allocate, preempt, reclaim, backfill",
         "tiers": [{"plugins": [{"name": name} for name in tier]} for tier in _VOLCANO_PLUGINS],
     }
-    return [
-        f"--kubeconfig={ground.kubeconfig}",
-        "--leader-elect=false",
-        f"--kube-api-qps={QPS}",
-        f"--kube-api-burst={BURST}",
-        f"--schedule-period={PERIOD}",
-        f"--listen-address={ground.address()}",
-        f"--healthz-address={ground.address()}",
-        "--cache-dumper=false",
-        "--logtostderr",
-        "-v=1",
-        f"--scheduler-conf={ground.write('scheduler.conf', yaml.safe_dump(configuration))}",
-    ]
+    path = ground.write("scheduler.conf", yaml.safe_dump(configuration))
+    return [*_volcano(ground), f"--schedule-period={PERIOD}", "--cache-dumper=false", f"--scheduler-conf={path}"]
 
 
 def _volcano_controllers(ground: Ground) -> list[str]:
+    return [*_volcano(ground), "--controllers=queue-controller,pg-controller"]
+
+
+def _volcano(ground: Ground) -> list[str]:
     return [
         f"--kubeconfig={ground.kubeconfig}",
         "--leader-elect=false",
         f"--kube-api-qps={QPS}",
         f"--kube-api-burst={BURST}",
-        "--controllers=queue-controller,pg-controller",
         f"--listen-address={ground.address()}",
         f"--healthz-address={ground.address()}",
         "--logtostderr",
