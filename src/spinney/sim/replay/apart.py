@@ -7,7 +7,7 @@ import pickle
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 
@@ -27,9 +27,7 @@ class PartFailed(RuntimeError):
 def replay_apart(
     parts: Sequence[Trace],
     config: SchedulerConfig,
-    *,
-    seed: int,
-    every: float,
+    options: Mapping[str, float],
     processes: int,
     tell: Callable[[Progress], None],
 ) -> list[History]:
@@ -40,7 +38,7 @@ def replay_apart(
     largest_first = sorted(range(len(parts)), key=lambda place: -len(parts[place].jobs))
     with ThreadPoolExecutor(processes) as pool:
         for place in largest_first:
-            pool.submit(_run_process, place, (parts[place], config, seed, every), told)
+            pool.submit(_run_process, place, (parts[place], config, options), told)
         while len(found) < len(parts):
             place, what = told.get()
             if isinstance(what, Exception):
@@ -88,7 +86,7 @@ def main() -> None:
     settle_garbage_collector()
     output = sys.stdout.buffer
     sys.stdout = sys.stderr  # whatever a plugin prints is not for who started us
-    trace, config, seed, every = pickle.load(sys.stdin.buffer)  # noqa: S301 - who started us wrote it
+    trace, config, options = pickle.load(sys.stdin.buffer)  # noqa: S301 - who started us wrote it
     percent = -1
 
     def tell(progress: Progress) -> None:
@@ -99,6 +97,6 @@ def main() -> None:
             pickle.dump(progress, output)
             output.flush()
 
-    history = PartReplay(trace, config, stopwatch=time.process_time, seed=seed, every=every, progress=tell).run()
+    history = PartReplay(trace, config, stopwatch=time.process_time, progress=tell, **options).run()
     pickle.dump(history, output)
     output.flush()

@@ -5,6 +5,7 @@ CPU, memory, pods and further resources within the machine, shares within each G
 accepted models and pools, all pods of a job or none, one rack where one was asked for, and nobody before submission.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -21,10 +22,10 @@ class _Load:
 
     cpu: int = 0
     memory: int = 0
-    others: dict[str, int] = field(default_factory=dict)
-    gpus: dict[int, int] = field(default_factory=dict)
+    others: Counter[str] = field(default_factory=Counter)
+    gpus: Counter[int] = field(default_factory=Counter)
     """Thousandths in use by device."""
-    applications: dict[str, int] = field(default_factory=dict)
+    applications: Counter[str] = field(default_factory=Counter)
 
 
 def problems_of(trace: Trace, history: History) -> list[str]:
@@ -71,11 +72,11 @@ def _put(load: _Load, job: Job, devices: Sequence[int], sign: int) -> None:
     load.cpu += sign * ask.cpu
     load.memory += sign * ask.memory
     for name, amount in ask.others:
-        load.others[name] = load.others.get(name, 0) + sign * amount
+        load.others[name] += sign * amount
     for device in devices:
-        load.gpus[device] = load.gpus.get(device, 0) + sign * ask.milli
+        load.gpus[device] += sign * ask.milli
     if job.application:
-        load.applications[job.application] = load.applications.get(job.application, 0) + sign
+        load.applications[job.application] += sign
 
 
 def _wrong(machine: Machine, load: _Load, job: Job, devices: Sequence[int]) -> Iterator[str]:
@@ -98,7 +99,7 @@ def _wrong(machine: Machine, load: _Load, job: Job, devices: Sequence[int]) -> I
         yield f"is on a {machine.model} but accepts only {', '.join(sorted(ask.models))}"
     if ask.pool and machine.pool != ask.pool:
         yield f"is in pool {machine.pool!r} but belongs in {ask.pool!r}"
-    if ask.most_per_node and load.applications.get(job.application, 0) > ask.most_per_node:
+    if ask.most_per_node and load.applications[job.application] > ask.most_per_node:
         yield f"{machine.name} has more than {ask.most_per_node} of application {job.application}"
 
 

@@ -94,7 +94,7 @@ class PartReplay:
         registry: PluginRegistry | None = None,
         seed: int = 0,
         every: float = 0.0,
-        progress: Callable[[Progress], None] | None = None,
+        progress: Callable[[Progress], None] = lambda progress: None,
     ) -> None:
         self.trace = trace
         self.history = History()

@@ -1,6 +1,6 @@
 """At most so many instances of an application on a node: a rule of some traces, as a plugin of the replay."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import Final
 
 import numpy as np
@@ -19,19 +19,19 @@ MOST_PER_NODE: Final = "replay.spinney.dev/most-per-node"
 
 
 class ApplicationBook:
-    """How many pods of each application every node holds. Mutable; the replay keeps it."""
+    """How many pods of each application every node holds. Mutable."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, Counter[str]] = {}
+        self._counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
     def put(self, application: str, node: str, step: int = 1) -> None:
         """Note that a pod came to a node, or with ``step`` -1 that one went."""
         if application:
-            self._counts.setdefault(application, Counter())[node] += step
+            self._counts[application][node] += step
 
     def of(self, application: str) -> Counter[str]:
         """Return the pods of an application by node; not to be written to."""
-        return self._counts.get(application, Counter())
+        return self._counts[application]
 
 
 class MostPerNode(Plugin):
@@ -47,7 +47,7 @@ class MostPerNode(Plugin):
     def on_session_open(self, session: Session) -> None:
         """Register the rule, and follow what this session places."""
         self._session = session
-        self._placed: dict[str, Counter[str]] = {}
+        self._placed = ApplicationBook()
         session.add_predicate_columns(
             self._has_room, applies_to=lambda task: MOST_PER_NODE in task.pod.metadata.annotations
         )
@@ -60,14 +60,12 @@ class MostPerNode(Plugin):
 
     def _follow(self, event: BatchEvent, step: int) -> None:
         for task in event.tasks:
-            application = task.pod.metadata.labels.get(APPLICATION)
-            if application:
-                self._placed.setdefault(application, Counter())[task.node_name] += step
+            self._placed.put(task.pod.metadata.labels.get(APPLICATION, ""), task.node_name, step)
 
     def _has_room(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
         application = task.pod.metadata.labels[APPLICATION]
         most = int(task.pod.metadata.annotations[MOST_PER_NODE])
-        counts = self._book.of(application) + self._placed.get(application, Counter())
+        counts = self._book.of(application) + self._placed.of(application)
         table = self._session.nodes.table
         full = [table.find(node) for node, count in counts.items() if count >= most]
         taken = np.zeros(table.capacity, dtype=np.bool_)

@@ -1,11 +1,11 @@
 """The report as one HTML page that needs nothing else: tables, and plots drawn as SVG."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Final
 
 from spinney.sim.replay.comparing import GROUP_COLUMNS, GroupLine, Line, ReplayRun, figure_lines, group_lines
-from spinney.sim.replay.figures import Figures, Point
+from spinney.sim.replay.figures import Point
 
 _COLOURS: Final = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2")
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 760, 260, 56, 34
@@ -28,10 +28,10 @@ def page_of(title: str, notes: Sequence[str], runs: Sequence[ReplayRun]) -> str:
         f"<title>{escape(title)}</title><style>{_STYLE}</style><h1>{escape(title)}</h1>",
         *(f"<p>{escape(note)}</p>" for note in notes),
         _legend(configs),
-        _plot("GPUs given out against GPUs asked for", "% asked for", "% given out", _curves(runs, _arrived)),
-        _plot("GPUs given out over time", "hours", "%", _curves(runs, _occupancy)),
-        _plot("Jobs that wait over time", "hours", "jobs", _curves(runs, _waiting)),
-        _table("Figures", configs, figure_lines(runs)),
+        _plot("GPUs given out against GPUs asked for", "% asked for", "% given out", _curves(runs, "arrived")),
+        _plot("GPUs given out over time", "hours", "%", _curves(runs, "occupancy")),
+        _plot("Jobs that wait over time", "hours", "jobs", _curves(runs, "waiting")),
+        _figures(configs, figure_lines(runs)),
         _groups("By size", group_lines(runs, lambda each: each.by_size)),
         _groups("By queue", group_lines(runs, lambda each: each.by_queue)),
         _groups("By kind", group_lines(runs, lambda each: each.by_kind)),
@@ -40,23 +40,11 @@ def page_of(title: str, notes: Sequence[str], runs: Sequence[ReplayRun]) -> str:
     return "\n".join(parts)
 
 
-def _arrived(figures: Figures) -> list[Point]:
-    return figures.arrived
-
-
-def _occupancy(figures: Figures) -> list[Point]:
-    return figures.occupancy
-
-
-def _waiting(figures: Figures) -> list[Point]:
-    return figures.waiting
-
-
-def _curves(runs: Sequence[ReplayRun], read: Callable[[Figures], list[Point]]) -> dict[str, list[Point]]:
+def _curves(runs: Sequence[ReplayRun], figure: str) -> dict[str, list[Point]]:
     """Return one curve per configuration: that of its first seed."""
     found: dict[str, list[Point]] = {}
     for run in runs:
-        found.setdefault(run.config, read(run.figures))
+        found.setdefault(run.config, getattr(run.figures, figure))
     return found
 
 
@@ -99,23 +87,19 @@ def _plot(title: str, across: str, up: str, curves: Mapping[str, Sequence[Point]
     )
 
 
-def _table(title: str, configs: Sequence[str], lines: Iterable[Line]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in ("", *configs))
-    rows = "".join(
-        f"<tr><td>{escape(line.name)}</td>"
-        + "".join(f"<td>{line.estimates.get(config, '-')}</td>" for config in configs)
-        + "</tr>"
-        for line in lines
+def _figures(configs: Sequence[str], lines: Iterable[Line]) -> str:
+    return _table(
+        "Figures", configs, ((line.name, *(line.estimates.get(name, "-") for name in configs)) for line in lines)
     )
-    return f"<h2>{escape(title)}</h2><table><tr>{head}</tr>{rows}</table>"
 
 
 def _groups(title: str, lines: Iterable[GroupLine]) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in ("", "configuration", *GROUP_COLUMNS))
-    rows = "".join(
-        f"<tr><td>{escape(line.name)}</td><td>{escape(line.config)}</td>"
-        + "".join(f"<td>{each}</td>" for each in line.estimates)
-        + "</tr>"
-        for line in lines
+    return _table(
+        title, ("configuration", *GROUP_COLUMNS), ((each.name, each.config, *each.estimates) for each in lines)
     )
-    return f"<h2>{escape(title)}</h2><table><tr>{head}</tr>{rows}</table>"
+
+
+def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in ("", *columns))
+    body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<h2>{escape(title)}</h2><table><tr>{head}</tr>{body}</table>"

@@ -9,7 +9,7 @@ Parts may be replayed in several processes at once; what is decided is the same.
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
@@ -28,6 +28,7 @@ class TracePart:
     """The place of each of its jobs in the whole trace."""
 
 
+@dataclass(frozen=True)
 class Replay:
     """One replay of one trace under one configuration; run once.
 
@@ -35,77 +36,56 @@ class Replay:
     ``registry`` keeps all in this process: what was registered here is not known to others.
     """
 
-    def __init__(
-        self,
-        trace: Trace,
-        config: SchedulerConfig,
-        *,
-        stopwatch: Callable[[], float],
-        registry: PluginRegistry | None = None,
-        seed: int = 0,
-        every: float = 0.0,
-        progress: Callable[[Progress], None] | None = None,
-        processes: int = 1,
-    ) -> None:
-        self.trace = trace
-        self._config = config
-        self._stopwatch = stopwatch
-        self._registry = registry
-        self._seed = seed
-        self._every = every
-        self._progress = progress
-        self._processes = processes if registry is None else 1
+    trace: Trace
+    config: SchedulerConfig
+    _: KW_ONLY
+    stopwatch: Callable[[], float]
+    registry: PluginRegistry | None = None
+    seed: int = 0
+    every: float = 0.0
+    progress: Callable[[Progress], None] = lambda progress: None
+    processes: int = 1
 
     def run(self) -> History:
         """Replay every part to its end."""
         parts = parts_of(self.trace)
-        if min(self._processes, len(parts)) > 1:
+        if self.registry is None and min(self.processes, len(parts)) > 1:
             traces = [part.trace for part in parts]
-            tell = self._progress or (lambda _: None)
-            return _merged(
-                parts,
-                replay_apart(
-                    traces, self._config, seed=self._seed, every=self._every, processes=self._processes, tell=tell
-                ),
-            )
+            options = {"seed": self.seed, "every": self.every}
+            return _merged(parts, replay_apart(traces, self.config, options, self.processes, self.progress))
         found: list[History] = []
         done = 0
         for part in parts:
-            found.append(self._part(part.trace, self._after(done)).run())
+            found.append(self._part(part.trace, done))
             done += len(part.jobs)
         return found[0] if len(found) == 1 else _merged(parts, found)
 
-    def _part(self, trace: Trace, progress: Callable[[Progress], None] | None) -> PartReplay:
+    def _part(self, trace: Trace, done: int) -> History:
+        """Replay a part, when so many jobs were in the parts before it."""
+        jobs = len(self.trace.jobs)
         return PartReplay(
             trace,
-            self._config,
-            stopwatch=self._stopwatch,
-            registry=self._registry,
-            seed=self._seed,
-            every=self._every,
-            progress=progress,
-        )
-
-    def _after(self, done: int) -> Callable[[Progress], None] | None:
-        """Return who is told how far a part is, when so many jobs were in the parts before it."""
-        told = self._progress
-        if told is None:
-            return None
-        jobs = len(self.trace.jobs)
-        return lambda now: told(now._replace(submitted=now.submitted + done, jobs=jobs))
+            self.config,
+            stopwatch=self.stopwatch,
+            registry=self.registry,
+            seed=self.seed,
+            every=self.every,
+            progress=lambda now: self.progress(now._replace(submitted=now.submitted + done, jobs=jobs)),
+        ).run()
 
 
 def parts_of(trace: Trace) -> list[TracePart]:
     """Return the pools of a trace if they have nothing to do with each other, else the whole as one part."""
+    whole = [TracePart(trace, tuple(range(len(trace.jobs))))]
     numbers: dict[str, list[int]] = {}
     pool_of: dict[str, str] = {}
     for number, job in enumerate(trace.jobs):
         pool = job.ask.pool
         if not pool or pool_of.setdefault(job.queue, pool) != pool:
-            return [TracePart(trace, tuple(range(len(trace.jobs))))]
+            return whole
         numbers.setdefault(pool, []).append(number)
     if len(numbers) < 2:
-        return [TracePart(trace, tuple(range(len(trace.jobs))))]
+        return whole
     return [TracePart(_pool(trace, pool, jobs, pool_of), tuple(jobs)) for pool, jobs in numbers.items()]
 
 

@@ -17,7 +17,6 @@ from spinney.sim.replay.trace import Ask, Job, Machine, Trace
 
 GPUS_PER_NODE: Final = 8
 Layout = Literal["full", "half", "shared"]
-_FORM: Final = "%Y-%m-%d %H:%M:%S"
 # The trace says nothing of CPU and memory: nodes have plenty, pods ask for none.
 _CPU, _MEMORY = 96_000, 786_432
 
@@ -27,8 +26,8 @@ def read_philly(
 ) -> Trace:
     """Return the jobs submitted from ``begin`` to before ``until`` (days as YYYY-MM-DD) on one of the layouts."""
     sizes = _sizes(nodes if nodes is not None else jobs.with_name("philly_vcs.csv"))
-    earliest = _moment(f"{begin} 00:00:00", jobs) if begin else None
-    latest = _moment(f"{until} 00:00:00", jobs) if until else None
+    earliest = _moment(begin, jobs) if begin else None
+    latest = _moment(until, jobs) if until else None
     rows, unknown = [], 0
     for row in rows_of(jobs, "job", "timestamp", "duration", "num_gpus", "cluster"):
         moment = _moment(row["timestamp"], jobs)
@@ -93,6 +92,6 @@ def _quotas(sizes: Mapping[str, int], layout: Layout) -> dict[str, int]:
 
 def _moment(text: str, path: Path) -> datetime:
     try:
-        return datetime.strptime(text, _FORM)
+        return datetime.fromisoformat(text).replace(tzinfo=None)
     except ValueError:
         raise InvalidTrace(f"{path}: found the time {text!r}, expected one like 2017-10-01 00:00:00") from None
