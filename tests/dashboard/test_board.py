@@ -16,8 +16,8 @@ from spinney.gangs.tree import GangKey
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key
 from spinney.runtime import InlineExecutor, Runtime
+from spinney.sim.engine import SteppedClock
 from spinney.sim.overview.queue_table import QueueLine, Share
-from spinney.sim.whatif.stepping import SteppedClock
 
 KINDS: dict[Resource, type[Any]] = {NODE: Node, POD: Pod, POD_GANG: PodGang}
 GANG = "podgang/default/train"

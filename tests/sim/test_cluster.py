@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from spinney.scheduler import NodeInfo, Plugin, PodGroupInfo, PodInfo, Session
+from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.sim import Cluster
 from spinney.sim.advice.subjects import NoSuchSubject
+from spinney.sim.engine import EPOCH
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -120,6 +122,23 @@ def test_what_is_preempted_comes_back_pending() -> None:
     ]
 
 
+def test_a_minimum_run_time_protects_until_it_is_over() -> None:
+    """A cluster knows when its pods were bound, and asks again when their minimum run time is over."""
+    protection = PluginOption("minruntime", {"defaultPreemptMinRuntime": "600s"})
+    plugins = [each for each in SchedulerConfig().plugins if each.name != "minruntime"]
+    cluster = Cluster("1x8", config=SchedulerConfig(plugins=(*plugins, protection)))
+    cluster.gang("low", pods=1, gpus=8, priority_class="train")
+    cluster.run()
+    cluster.gang("high", pods=1, gpus=8, priority_class="build-preemptible")
+    cluster.run(seconds=599)
+    assert cluster.nodes_of("low") == ["gpu-000"]
+
+    cluster.run()
+    evicted = [each.at - EPOCH for each in cluster.history if each.what == "evicted"]
+    assert evicted == [timedelta(minutes=10)]
+    assert cluster.nodes_of("high") == ["gpu-000"]
+
+
 def test_a_deleted_gang_makes_room() -> None:
     """Deleting a gang frees what it held."""
     cluster = Cluster("1x8")
@@ -130,6 +149,45 @@ def test_a_deleted_gang_makes_room() -> None:
     cluster.step()
 
     assert cluster.nodes_of("new") == ["gpu-000"]
+
+
+def test_a_deleted_gang_does_not_end() -> None:
+    """Its time is over with it; one of the same name that comes later has its own."""
+    cluster = Cluster("1x8")
+    cluster.gang("job", pods=1, gpus=8, lasting=timedelta(hours=1))
+    cluster.step()
+    cluster.delete("job")
+    cluster.run()
+    assert [each.what for each in cluster.history] == ["placed"]
+
+    cluster.gang("job", pods=1, gpus=8)
+    cluster.run()
+    assert cluster.nodes_of("job") == ["gpu-000"]
+    assert cluster.clock.now() == EPOCH
+
+
+class NotBefore(Plugin):
+    """A policy that time alone changes: nothing is placed in the first ten minutes."""
+
+    name = "notbefore"
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the predicate, and say when it will answer differently."""
+        moment = EPOCH + timedelta(minutes=10)
+        if session.now < moment:
+            session.wake_at(moment)
+            session.add_predicate_fn(lambda task, job, node: "it is too early")
+
+
+def test_a_plugin_is_asked_again_when_it_said_it_would_change_its_mind() -> None:
+    """Nothing else happens at that moment."""
+    cluster = Cluster("1x8", plugins=[NotBefore])
+    cluster.gang("train", pods=1, gpus=8)
+    cluster.run(seconds=599)
+    assert cluster.pending
+    cluster.run()
+
+    assert [(each.what, each.at - EPOCH) for each in cluster.history] == [("placed", timedelta(minutes=10))]
 
 
 def test_the_picture_shows_gangs_on_nodes() -> None:

@@ -17,7 +17,9 @@ from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.plugins.minruntime import MinRuntimePlugin
 from spinney.sim.cases.format import Case
-from spinney.sim.cases.scheduling import StandingClock, inventory_of
+from spinney.sim.cases.objects import NOW
+from spinney.sim.cases.scheduling import inventory_of
+from spinney.sim.engine import SteppedClock
 from tests.sim.cases.builders import a_case, a_job, a_node, a_queue, a_task
 
 
@@ -33,7 +35,7 @@ def opened(
         jobs=[victim, a_job("rival", queue="queue1")],
     )
     settings = SchedulerConfig.kai_compat(plugins=(PluginOption("minruntime", arguments),), actions=())
-    runtime = Runtime(clock=StandingClock(), random=random.Random(0), executor=InlineExecutor())
+    runtime = Runtime(clock=SteppedClock(NOW), random=random.Random(0), executor=InlineExecutor())
     snapshot = inventory_of(msgspec.convert(case, Case)).snapshot()
     session = Session(snapshot, settings, PluginRegistry({"minruntime": MinRuntimePlugin}), runtime, ask=Questions)
     session.open()

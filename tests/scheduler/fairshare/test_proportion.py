@@ -25,8 +25,9 @@ from spinney.scheduler.framework.session import Session
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins.proportion import ProportionPlugin
 from spinney.sim.cases.format import Case
-from spinney.sim.cases.objects import gang_of
-from spinney.sim.cases.scheduling import StandingClock, inventory_of
+from spinney.sim.cases.objects import NOW, gang_of
+from spinney.sim.cases.scheduling import inventory_of
+from spinney.sim.engine import SteppedClock
 from tests.sim.cases.builders import a_case, a_job, a_node, a_queue, a_task
 
 CORE = Amounts(cpu=1000, memory=1_000_000_000)
@@ -51,7 +52,7 @@ def opened(
     if prepare is not None:
         prepare(inventory)
     options = (PluginOption("proportion", arguments or {}),)
-    runtime = Runtime(clock=StandingClock(), random=random.Random(0), executor=InlineExecutor())
+    runtime = Runtime(clock=SteppedClock(NOW), random=random.Random(0), executor=InlineExecutor())
     settings = SchedulerConfig.kai_compat(plugins=options, actions=(), **config)
     session = Session(inventory.snapshot(), settings, PluginRegistry({"proportion": build}), runtime, ask=Questions)
     session.open()

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.sim.replay import Ask, Job, Outage
 from spinney.sim.replay.checking import problems_of
 from tests.sim.replay.building import a_job, a_trace, machines, replayed, told
@@ -61,6 +62,19 @@ def test_a_job_that_was_evicted_begins_anew() -> None:
     assert (30, "started", evicted) in events
     assert (130, "ended", evicted) in events
     assert problems_of(trace, history) == []
+
+
+def test_a_minimum_run_time_holds_from_the_start_of_a_job() -> None:
+    """A queue takes its node back when what runs there has had its minimum run time, not before."""
+    greedy = [a_job(f"greedy-{number}", 0, gpus=8, duration=100, queue="greedy") for number in range(2)]
+    owner = a_job("owner", 10, gpus=8, duration=20, queue="owner")
+    trace = replace(a_trace(*greedy, owner), quotas={"greedy": 8, "owner": 8})
+    protection = PluginOption("minruntime", {"defaultReclaimMinRuntime": "60s"})
+    plugins = [each for each in SchedulerConfig().plugins if each.name != "minruntime"]
+
+    history = replayed(trace, SchedulerConfig(plugins=(*plugins, protection)))
+
+    assert (60, "started", "owner") in told(trace, history)
 
 
 def test_who_is_offered_once_is_forgotten() -> None:

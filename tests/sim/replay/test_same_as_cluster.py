@@ -7,7 +7,7 @@ import pytest
 
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim import Cluster
-from spinney.sim.whatif.stepping import EPOCH
+from spinney.sim.engine import EPOCH
 from tests.sim.replay.building import a_job, a_trace, machines, replayed, told
 
 NODES, GPUS = 3, 8

@@ -6,7 +6,6 @@ real cluster. Binds are counted, not carried out; a case may have all of them fa
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 
 import msgspec
 import structlog
@@ -17,7 +16,7 @@ from spinney.cluster.pods import PodKey
 from spinney.cluster.statuses import ACTIVE_USED, PodStatus
 from spinney.gangs.sources.kai import SOURCE
 from spinney.gangs.tree import GangKey
-from spinney.runtime import Clock, InlineExecutor, Runtime
+from spinney.runtime import InlineExecutor, Runtime
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework import results as fit
@@ -30,6 +29,7 @@ from spinney.sim.cases import format as cases
 from spinney.sim.cases import objects
 from spinney.sim.cases.comparing import JobOutcome, NodeOutcome, SessionOutcome, TaskOutcome
 from spinney.sim.cases.format import Case, Claim, DomainFit, Task
+from spinney.sim.engine import SteppedClock
 
 log = structlog.get_logger()
 
@@ -41,16 +41,6 @@ _NOTHING_TO_ACT_ON = frozenset(
 
 class UnknownProfile(ValueError):
     """A scheduler profile that does not exist."""
-
-
-class StandingClock(Clock):
-    """A clock that stands still at the moment all cases take place."""
-
-    def now(self) -> datetime:
-        return objects.NOW
-
-    def monotonic(self) -> float:
-        return 0.0
 
 
 class SessionScheduler:
@@ -65,7 +55,7 @@ class SessionScheduler:
 
     def run(self, case: Case, actions: Sequence[str]) -> SessionOutcome:
         """Open a session on the cluster of ``case``, run ``actions`` in order, and say what came of it."""
-        runtime = Runtime(clock=StandingClock(), random=random.Random(0), executor=InlineExecutor())
+        runtime = Runtime(clock=SteppedClock(objects.NOW), random=random.Random(0), executor=InlineExecutor())
         config = self._config(case, actions)
         scheduler = Scheduler(config, inventory_of(case), runtime=runtime, registry=self._registry)
         session = scheduler.open_session()

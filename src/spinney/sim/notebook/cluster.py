@@ -13,10 +13,11 @@ It is the production scheduler over an inventory filled by hand; there is no ser
 :meth:`Cluster.run`. Everything is deterministic: the same calls give the same decisions.
 """
 
-import random
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +34,6 @@ from spinney.explain.rendering import as_text
 from spinney.gangs.tree import GangKey
 from spinney.kube.keys import key_of
 from spinney.nodes import ClusterSpec
-from spinney.runtime import InlineExecutor, Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.config_files import load_config
 from spinney.scheduler.framework.plugin import Plugin
@@ -42,6 +42,7 @@ from spinney.sim.advice.answer import Answer
 from spinney.sim.advice.subjects import find
 from spinney.sim.embedded import shapes
 from spinney.sim.embedded.shapes import BLOCK, HOST, RACK, TOPOLOGY, gpu_cluster, parse_shape, topology_binding
+from spinney.sim.engine import EPOCH, Cycled, Engine
 from spinney.sim.notebook.drawing import GangPicture, NodePicture, html
 from spinney.sim.overview.queue_table import QueueLine, queue_lines
 from spinney.sim.policies.faults import PluginFailed, watching
@@ -50,8 +51,7 @@ from spinney.sim.snapshots.expanding import ExpansionContext, expand
 from spinney.sim.snapshots.files import read_manifests, read_snapshot
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 from spinney.sim.whatif.outcomes import CycleOutcome, Difference, Outcome, Waiting, differences
-from spinney.sim.whatif.simulation import MAX_CYCLES, Simulation, matching_profile
-from spinney.sim.whatif.stepping import EPOCH, SteppedClock
+from spinney.sim.whatif.simulation import Simulation, matching_profile
 
 _LEVELS: Final = {"rack": RACK, "block": BLOCK, "host": HOST}
 
@@ -86,14 +86,15 @@ class Cluster:
         snapshot = nodes if isinstance(nodes, ClusterSnapshot) else ClusterSnapshot(source="a cluster of our own")
         settings = load_config(Path(config)) if isinstance(config, str | Path) else config
         settings, registry = with_plugins(settings or matching_profile(snapshot), plugins)
-        self.clock = SteppedClock(snapshot.taken or EPOCH)
-        self.runtime = Runtime(self.clock, random.Random(seed), InlineExecutor())
+        self._engine = Engine(lambda: self._cycle()[1], start=snapshot.taken or EPOCH, seed=seed)
+        self.clock, self.runtime = self._engine.clock, self._engine.runtime
         self.history: list[Happening] = []
         """What has happened to pods, oldest first."""
         self._config = settings
         self._simulation = Simulation(snapshot, settings, runtime=self.runtime, registry=registry)
         self._lasting: dict[PodKey, timedelta] = {}
-        self._ends: dict[PodKey, datetime] = {}
+        self._ends: dict[PodKey, int] = {}
+        """The events that end pods."""
         self._last: CycleOutcome | None = None
         self._submitted = 0
         """How many objects were added: what is added later is younger, also while the clock stands."""
@@ -194,6 +195,9 @@ class Cluster:
             and (found.metadata.name == name or found.metadata.labels.get(GANG_LABEL) == name)
         ]
         self._simulation.remove(gone)
+        for pod in (PodKey(*key_of(found)) for found in gone if isinstance(found, Pod)):
+            self._lasting.pop(pod, None)
+            self._engine.cancel(self._ends.pop(pod, -1))
 
     # -- letting it run ----------------------------------------------------------------------------------------------
 
@@ -201,40 +205,39 @@ class Cluster:
         """Run one scheduling cycle and return what it decided; raises ``PluginFailed`` where a plugin did."""
         return self._cycle()[0]
 
-    def _cycle(self) -> tuple[CycleOutcome, list[PodKey]]:
-        """Run one scheduling cycle; return what it decided, and the pods whose gates were opened then."""
+    def _cycle(self) -> tuple[CycleOutcome, Cycled]:
+        """Run one scheduling cycle; return what it decided, and what follows: gates may have been opened."""
         with watching() as faults:
             outcome = self._last = self._simulation.cycle()
         if faults:
             raise PluginFailed(list(faults))
         now = self.clock.now()
         for eviction in outcome.evictions:
-            self._ends.pop(eviction.pod, None)
+            self._engine.cancel(self._ends.pop(eviction.pod, -1))
             self.history.append(Happening(now, eviction.pod, "evicted", eviction.node))
         for pod, node in outcome.placed.items():
             self.history.append(Happening(now, pod, "placed", node))
             if pod in self._lasting:
-                self._ends[pod] = now + self._lasting[pod]
-        return outcome, self._simulation.release_gates()
+                due = self.clock.monotonic() + self._lasting[pod].total_seconds()
+                self._engine.cancel(self._ends.pop(pod, -1))
+                self._ends[pod] = self._engine.at(due, partial(self._end, pod))
+        released = self._simulation.release_gates()
+        return outcome, Cycled(outcome.changed or bool(released), outcome.result.next_moment)
 
     def run(self, seconds: float | None = None) -> None:
         """Let time pass: cycles run while they change something, pods end when their time is up.
 
         Without ``seconds``, until nothing more would happen.
         """
-        deadline = self.clock.now() + timedelta(seconds=seconds) if seconds is not None else None
-        while True:
-            self._settle()
-            due = min(self._ends.values(), default=None)
-            if due is None or (deadline is not None and due > deadline):
-                break
-            self.clock.move_to(due)
-            for pod in [pod for pod, end in self._ends.items() if end <= due]:
-                del self._ends[pod]
-                self.history.append(Happening(due, pod, "ended", self.placements.get(pod, "")))
-                self._simulation.complete(pod)
-        if deadline is not None:
-            self.clock.move_to(deadline)
+        now = self.clock.monotonic()
+        self._engine.at(now, lambda: True)
+        self._engine.run(now + seconds if seconds is not None else math.inf)
+
+    def _end(self, pod: PodKey) -> bool:
+        del self._ends[pod]
+        self.history.append(Happening(self.clock.now(), pod, "ended", self.placements.get(pod, "")))
+        self._simulation.complete(pod)
+        return True
 
     # -- what came of it ---------------------------------------------------------------------------------------------
 
@@ -328,12 +331,6 @@ class Cluster:
             for name, placed in gangs.items()
         ]
         return html(nodes, pictures, caption=f"{len(nodes)} nodes at {self.clock.now():%Y-%m-%d %H:%M:%S}")
-
-    def _settle(self) -> None:
-        for _ in range(MAX_CYCLES):
-            outcome, released = self._cycle()
-            if not outcome.changed and not released:
-                return
 
     @property
     def _pods(self) -> Iterable[PodRecord]:

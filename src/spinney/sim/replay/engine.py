@@ -1,44 +1,34 @@
 """The replay of a trace by one scheduler: jobs arrive, run for their time and end; nodes fail and come back.
 
-The scheduler is the production one, with its sessions, plugins, queues and victims. Time is virtual and jumps from
-event to event; a cycle follows whatever may let a job start, and another whatever was evicted. A job that is
-evicted, or whose node fails, begins anew. The same trace, configuration and seed give the same history.
-
-Policies take part as plugins of the configuration; a plugin that says when time alone changes its mind
-(``session.wake_at``) is given a cycle then, as in production.
+The scheduler is the production one, with its sessions, plugins, queues and victims. A cycle follows whatever may let a
+job start, and another whatever was evicted. A job that is evicted, or whose node fails, begins anew. The same trace,
+configuration and seed give the same history. Policies take part as plugins of the configuration.
 """
 
-import gc
-import heapq
-import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
 from spinney.api.labels import HOSTNAME
 from spinney.cluster.pods import PodKey
-from spinney.runtime import InlineExecutor, Runtime, collection_held_off
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.plugin import PluginRegistry
-from spinney.scheduler.framework.results import Binding, CycleResult
+from spinney.scheduler.framework.results import Binding
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.topology.levels import TopologyLevels
+from spinney.sim.engine import EPOCH, Cycled, Engine
 from spinney.sim.replay.devices import DeviceBook
 from spinney.sim.replay.history import History, JobHappening, What
 from spinney.sim.replay.limits import ApplicationBook, MostPerNode
 from spinney.sim.replay.objects import TOPOLOGY, gang_key, gang_of, node_of, pod_key, pods_of, queues_of
-from spinney.sim.replay.trace import Job, Machine, Trace
-from spinney.sim.whatif.stepping import EPOCH, SteppedClock
-
-_MOST_CYCLES: Final = 50
-"""Cycles at one moment; what is evicted and placed in turns for longer waits for the next event."""
-_SESSIONS_KEPT: Final = 64
-"""Part of a session is garbage, in loops that only the collector finds: it is called after so many."""
+from spinney.sim.replay.trace import Trace
+from spinney.sim.whatif.running import running_as_bound
 
 
 def suited(config: SchedulerConfig, trace: Trace) -> SchedulerConfig:
@@ -76,10 +66,12 @@ class _State:
     attempt: int = 0
     places: dict[PodKey, _Place] = field(default_factory=dict)
     running: bool = False
+    end: int = -1
+    """The event that ends it, if it runs and will end."""
 
 
 # What is due at the same moment happens in this order: room is made before it is asked for.
-_END, _REPAIR, _FAIL, _ARRIVE, _CYCLE = range(5)
+_END, _REPAIR, _FAIL, _ARRIVE = range(4)
 
 
 class PartReplay:
@@ -98,100 +90,60 @@ class PartReplay:
     ) -> None:
         self.trace = trace
         self.history = History()
-        self._every = every
         self._stopwatch = stopwatch
         self._progress = progress
-        self._clock = SteppedClock(EPOCH)
+        self._engine = Engine(self._cycle, seed=seed, every=every)
         self._applications = ApplicationBook()
         registry = registry if registry is not None else default_registry()
         if any(job.ask.most_per_node for job in trace.jobs):
             registry.register(MostPerNode.name, lambda _: MostPerNode(self._applications))
             config = msgspec.structs.replace(config, plugins=(*config.plugins, PluginOption(MostPerNode.name)))
         self.inventory = Inventory.for_config(config)
-        self.scheduler = Scheduler(
-            config,
-            self.inventory,
-            runtime=Runtime(self._clock, random.Random(seed), InlineExecutor()),
-            registry=registry,
-        )
+        self.scheduler = Scheduler(config, self.inventory, runtime=self._engine.runtime, registry=registry)
         self._devices = DeviceBook(trace.machines)
         self._states: dict[int, _State] = {}
         """Jobs that wait or run."""
         self._waiting: dict[int, None] = {}
         self._job_of: dict[PodKey, int] = {}
-        self._due: list[tuple[float, int, int, int]] = []
-        """What happens next: when, what, to which job or outage, in which attempt."""
-        self._next_cycle: float | None = None
+        self._submitted = 0
 
     def run(self) -> History:
         """Replay the trace to its end: until nobody runs who will end, and nothing else is due."""
-        with collection_held_off():
-            return self._run()
-
-    def _run(self) -> History:
         began = self._stopwatch()
-        now = 0.0
         self._set_up()
-        while self._due:
-            now = self._due[0][0]
-            self._clock.move_to(EPOCH + timedelta(seconds=now))
-            wanted = self._pass(now)
-            if wanted and self._waiting:
-                self._ask_for_cycle(now)
-            if self._next_cycle is not None and self._next_cycle <= now:
-                self._next_cycle = None
-                self._cycles(now)
-            if self._progress is not None:
-                self._progress(Progress(now, self._submitted, len(self.trace.jobs), len(self._waiting)))
-        self.history.ended_at = now
+        self._engine.run(passed=self._tell)
+        self.history.ended_at = self._engine.now
         self.history.seconds = self._stopwatch() - began
         return self.history
+
+    def _tell(self) -> None:
+        self._progress(Progress(self._engine.now, self._submitted, len(self.trace.jobs), len(self._waiting)))
 
     # -- events ------------------------------------------------------------------------------------------------------
 
     def _set_up(self) -> None:
-        for machine in self.trace.machines:
+        trace, at = self.trace, self._engine.at
+        for machine in trace.machines:
             self.inventory.apply(node_of(machine))
-        for queue in queues_of(self.trace.quotas):
+        for queue in queues_of(trace.quotas):
             self.inventory.put_queue(queue)
-        levels = tuple(dict.fromkeys(job.topology for job in self.trace.jobs if job.topology))
-        if levels:
-            self.inventory.put_topology(TopologyLevels(TOPOLOGY, (*self.trace.levels, HOSTNAME)))
-        self._submitted = 0
-        self._due = [(job.submitted, _ARRIVE, number, 0) for number, job in enumerate(self.trace.jobs)]
-        for number, outage in enumerate(self.trace.outages):
-            self._due.append((outage.begins, _FAIL, number, 0))
+        if any(job.topology for job in trace.jobs):
+            self.inventory.put_topology(TopologyLevels(TOPOLOGY, (*trace.levels, HOSTNAME)))
+        for number, job in enumerate(trace.jobs):
+            at(job.submitted, partial(self._submit, number), (_ARRIVE, number))
+        for number, outage in enumerate(trace.outages):
+            at(outage.begins, partial(self._fail, outage.machine), (_FAIL, number))
             if outage.ends is not None:
-                self._due.append((outage.ends, _REPAIR, number, 0))
-        heapq.heapify(self._due)
+                at(outage.ends, partial(self._repair, outage.machine), (_REPAIR, number))
 
-    def _pass(self, now: float) -> bool:
-        """Let everything happen that is due; return whether a job may be able to start."""
-        wanted = False
-        while self._due and self._due[0][0] <= now:
-            _, what, number, attempt = heapq.heappop(self._due)
-            if what == _ARRIVE:
-                self._submit(number, now)
-                wanted = True
-            elif what == _END:
-                wanted |= self._end(number, attempt, now)
-            elif what == _FAIL:
-                self._fail(self.trace.outages[number].machine, now)
-                wanted = True
-            elif what == _REPAIR:
-                self.inventory.apply(node_of(self._machine(self.trace.outages[number].machine)))
-                wanted = True
-            else:
-                wanted = True
-        return wanted
-
-    def _submit(self, number: int, now: float) -> None:
+    def _submit(self, number: int) -> bool:
         self._submitted += 1
-        self.history.events.append(JobHappening(now, "submitted", number))
+        self.history.events.append(JobHappening(self._engine.now, "submitted", number))
         self._enter(number, _State())
-        job = self.trace.jobs[number]
-        if job.ends is not None:
-            heapq.heappush(self._due, (max(job.ends, now), _END, number, -1))
+        ends = self.trace.jobs[number].ends
+        if ends is not None:
+            self._engine.at(max(ends, self._engine.now), partial(self._end, number), (_END, number))
+        return True
 
     def _enter(self, number: int, state: _State) -> None:
         """Have a job wait, with pods of this attempt."""
@@ -207,21 +159,20 @@ class PartReplay:
         self._states[number] = state
         self._waiting[number] = None
 
-    def _end(self, number: int, attempt: int, now: float) -> bool:
-        """End a job; an end that an eviction made void does not count."""
-        state = self._states.get(number)
-        if state is None or attempt not in {state.attempt, -1}:
+    def _end(self, number: int) -> bool:
+        """End a job; return whether that makes room for one that waits."""
+        state = self._states.pop(number, None)
+        if state is None:
             return False
-        job = self.trace.jobs[number]
-        what: What = "ended" if state.running else "forgotten"
-        self._note(now, what, number, state)
-        self._leave(number, state, job)
-        del self._states[number]
-        return state.running
+        self._note("ended" if state.running else "forgotten", number, state)
+        self._leave(number, state)
+        return state.running and bool(self._waiting)
 
-    def _leave(self, number: int, state: _State, job: Job) -> None:
+    def _leave(self, number: int, state: _State) -> None:
         """Take the pods of a job out of the cluster."""
+        job = self.trace.jobs[number]
         self._waiting.pop(number, None)
+        self._engine.cancel(state.end)
         for index in range(job.pods):
             key = pod_key(job, index)
             self.inventory.cluster.delete_pod(key)
@@ -233,7 +184,7 @@ class PartReplay:
         if job.pods > 1:
             self.inventory.remove_gang(gang_key(job))
 
-    def _fail(self, machine: str, now: float) -> None:
+    def _fail(self, machine: str) -> bool:
         """Take a machine away; the jobs on it begin anew."""
         hit = [
             number
@@ -241,52 +192,44 @@ class PartReplay:
             if any(place.node == machine for place in state.places.values())
         ]
         for number in hit:
-            self._start_over(number, "failed", now)
+            self._start_over(number, "failed")
         self.inventory.cluster.delete_node(machine)
+        return bool(self._waiting)
 
-    def _start_over(self, number: int, what: What, now: float) -> None:
-        state, job = self._states[number], self.trace.jobs[number]
-        self._note(now, what, number, state)
-        self._leave(number, state, job)
+    def _repair(self, name: str) -> bool:
+        self.inventory.apply(node_of(next(machine for machine in self.trace.machines if machine.name == name)))
+        return bool(self._waiting)
+
+    def _start_over(self, number: int, what: What) -> None:
+        state = self._states[number]
+        self._note(what, number, state)
+        self._leave(number, state)
         self._enter(number, _State(attempt=state.attempt + 1))
 
     # -- scheduling --------------------------------------------------------------------------------------------------
 
-    def _ask_for_cycle(self, now: float) -> None:
-        """Have a cycle run: at once, or at the next full period if cycles are ``every`` so many seconds."""
-        moment = now if self._every <= 0 else -(-now // self._every) * self._every
-        if self._next_cycle is None or moment < self._next_cycle:
-            self._next_cycle = moment
-            if moment > now:
-                heapq.heappush(self._due, (moment, _CYCLE, 0, 0))
-
-    def _cycles(self, now: float) -> None:
-        """Run cycles until nothing more follows at this moment."""
-        for _ in range(_MOST_CYCLES):
-            began = self._stopwatch()
-            result = self.scheduler.run_cycle(release=True)
-            self.history.cycle_seconds.append(self._stopwatch() - began)
-            if len(self.history.cycle_seconds) % _SESSIONS_KEPT == 0:
-                gc.collect(1)
-            self._carry_out(result, now)
-            if not result.evictions or not self._waiting:
-                break
+    def _cycle(self) -> Cycled:
+        """Run a cycle and carry out what it decides, if a job waits."""
+        if not self._waiting:
+            return Cycled(again=False)
+        began = self._stopwatch()
+        result = self.scheduler.run_cycle(release=True)
+        self.history.cycle_seconds.append(self._stopwatch() - began)
+        for number in dict.fromkeys(self._job_of[eviction.pod] for eviction in result.evictions):
+            self._start_over(number, "evicted")
+        for bind in result.binds:
+            self._bind(bind)
         if self.trace.offered_once:
             for number in list(self._waiting):
-                self._end(number, -1, now)
-        elif result.next_moment is not None:
-            heapq.heappush(self._due, ((result.next_moment - EPOCH).total_seconds(), _CYCLE, 0, 0))
+                self._end(number)
+        return Cycled(bool(result.evictions), result.next_moment)
 
-    def _carry_out(self, result: CycleResult, now: float) -> None:
-        for number in dict.fromkeys(self._job_of[eviction.pod] for eviction in result.evictions):
-            self._start_over(number, "evicted", now)
-        for bind in result.binds:
-            self._bind(bind, now)
-
-    def _bind(self, bind: Binding, now: float) -> None:
+    def _bind(self, bind: Binding) -> None:
         number = self._job_of[bind.pod]
         state, job = self._states[number], self.trace.jobs[number]
-        self.inventory.cluster.assume(bind.pod, bind.node, bind.gpu_groups)
+        record = self.inventory.cluster.pod(bind.pod)
+        assert record is not None, "only known pods are bound"
+        self.inventory.apply(running_as_bound(record.pod, bind, self._engine.runtime.clock.now()))
         devices = self._devices.take(bind.node, job.ask, bind.gpu_groups)
         self._applications.put(job.application, bind.node)
         state.places[bind.pod] = _Place(bind.node, bind.gpu_groups, devices)
@@ -294,17 +237,13 @@ class PartReplay:
         if len(state.places) == job.pods:
             state.running = True
             del self._waiting[number]
-            self._note(now, "started", number, state)
+            self._note("started", number, state)
             if job.duration is not None:
-                heapq.heappush(self._due, (now + job.duration, _END, number, state.attempt))
+                state.end = self._engine.at(self._engine.now + job.duration, partial(self._end, number), (_END, number))
 
-    def _note(self, now: float, what: What, number: int, state: _State) -> None:
+    def _note(self, what: What, number: int, state: _State) -> None:
         job = self.trace.jobs[number]
         keys = [pod_key(job, index) for index in range(job.pods)]
         places = [state.places[key] for key in keys if key in state.places]
-        self.history.events.append(
-            JobHappening(now, what, number, tuple(each.node for each in places), tuple(each.devices for each in places))
-        )
-
-    def _machine(self, name: str) -> Machine:
-        return next(machine for machine in self.trace.machines if machine.name == name)
+        nodes, devices = tuple(each.node for each in places), tuple(each.devices for each in places)
+        self.history.events.append(JobHappening(self._engine.now, what, number, nodes, devices))

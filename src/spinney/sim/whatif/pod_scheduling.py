@@ -41,6 +41,7 @@ from spinney.kube.keys import Key, key_of
 from spinney.runtime import Runtime, VirtualClock, run_virtual_within
 from spinney.sim.whatif.outcomes import Waiting
 from spinney.sim.whatif.pod_refusals import Refusals
+from spinney.sim.whatif.running import running_on
 
 _IN_MEMORY: Final = "InMemory"
 _LONGEST_SECONDS: Final = 300.0
@@ -67,17 +68,12 @@ class PodsScheduled:
     refused: list[Waiting]
 
 
-def schedule_pods(
-    shared: ClusterIntake, serves: Callable[[PodRecord], bool], running: Callable[[Pod, str], Pod], *, now: datetime
-) -> PodsScheduled:
-    """Place the pending pods that ``serves`` names on the cluster as it is ``now``, which changes accordingly.
-
-    ``running`` returns a pod as it is once it runs on a node.
-    """
+def schedule_pods(shared: ClusterIntake, serves: Callable[[PodRecord], bool], *, now: datetime) -> PodsScheduled:
+    """Place the pending pods that ``serves`` names on the cluster as it is ``now``, which changes accordingly."""
     pending = [record for record in shared.cluster.pods() if record.status is PodStatus.PENDING and serves(record)]
     if not pending:
         return PodsScheduled({}, [], [])
-    return run_virtual_within(lambda: _Run(shared, pending, running, now).run())
+    return run_virtual_within(lambda: _Run(shared, pending, now).run())
 
 
 class _Run:
@@ -87,13 +83,12 @@ class _Run:
         self,
         shared: ClusterIntake,
         pending: Sequence[PodRecord],
-        running: Callable[[Pod, str], Pod],
         now: datetime,
     ) -> None:
         self._shared = shared
         self._cluster = shared.cluster
         self._pending = pending
-        self._running = running
+        self._now = now
         self._placed: dict[PodKey, str] = {}
         self._preempted: list[Preempted] = []
         self._groups = Groups(shared.gangs)
@@ -182,7 +177,7 @@ class _Run:
 
     def _bind(self, pod: Pod, node: str) -> None:
         self._placed[PodKey(*key_of(pod))] = node
-        self._intake.pod(Change(key_of(pod), pod, self._running(pod, node), ""))
+        self._intake.pod(Change(key_of(pod), pod, running_on(pod, node, self._now), ""))
 
     def _preempt(self, victims: Sequence[PodRecord], beneficiary: PodRecord, node: str) -> None:
         for victim in victims:

@@ -18,11 +18,9 @@ import msgspec
 from spinney.api.core import NODE, POD, Pod
 from spinney.api.labels import BASE_POD_GANG, POD_CLIQUE, POD_GANG_GATE
 from spinney.api.labels import POD_GANG as GANG_LABEL
-from spinney.api.meta import Condition
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.resource_claims import RESOURCE_CLAIM
-from spinney.binding.shared_devices import group_labels
 from spinney.cluster.pods import GPU_GROUP_LABEL, PodKey, PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, WAITING, PodStatus
 from spinney.gangs.checkpoints import grace_within
@@ -40,13 +38,11 @@ from spinney.sim.whatif.loading import SESSION_NAMES, KueueQueues, inventory_of
 from spinney.sim.whatif.outcomes import CycleOutcome, Outcome, Waiting
 from spinney.sim.whatif.pod_refusals import group_of
 from spinney.sim.whatif.pod_scheduling import Preempted, schedule_pods
+from spinney.sim.whatif.running import changed, running_as_bound
 
 MAX_CYCLES: Final = 20
 _INVENTORIED: Final = frozenset({NODE, POD, *OPTIONAL_KINDS})
 """The kinds that schedulers get through the inventory."""
-
-_READY: Final = (Condition(type="Ready", status="True"),)
-"""What a pod that runs says of itself; in a simulation pods run as soon as they are bound."""
 
 T = TypeVar("T")
 
@@ -157,7 +153,6 @@ class Simulation:
         others = schedule_pods(
             self.inventory.shared,
             lambda record: not self.serves(record),
-            self._running,
             now=self.runtime.clock.now(),
         )
         graces |= {each.victim.key: each.grace for each in others.preempted if each.grace}
@@ -176,7 +171,7 @@ class Simulation:
         """Have a pod end well, and give up what it holds."""
         record = self.inventory.cluster.pod(key)
         if record is not None:
-            self.inventory.apply(_changed(_as_it_is(record), status={"phase": "Succeeded"}))
+            self.inventory.apply(changed(_as_it_is(record), status={"phase": "Succeeded"}))
 
     def release_gates(self) -> list[PodKey]:
         """Open the gates the operator would open now: of complete gangs, scaled ones after their base gang."""
@@ -202,7 +197,7 @@ class Simulation:
             if gang is None or not was_initialized(gang):
                 continue
             if base is None or is_scheduled(gangs.get((record.namespace, base))):
-                self.inventory.apply(_changed(record.pod, spec={"scheduling_gates": ()}))
+                self.inventory.apply(changed(record.pod, spec={"scheduling_gates": ()}))
                 released.append(record.key)
         return released
 
@@ -243,18 +238,11 @@ class Simulation:
     def _bind(self, bind: Binding) -> None:
         record = self.inventory.cluster.pod(bind.pod)
         assert record is not None, "only known pods are bound"
-        labels = {**record.labels, **group_labels(bind.gpu_groups)}
-        metadata = msgspec.structs.replace(record.pod.metadata, labels=labels)
-        self.inventory.apply(self._running(msgspec.structs.replace(record.pod, metadata=metadata), bind.node))
+        self.inventory.apply(running_as_bound(record.pod, bind, self.runtime.clock.now()))
         claims = self.inventory.claims.claims
         for key, devices in bind.claims.items():
             state = claims[key]
             claims[key] = replace(state, node=bind.node, devices=devices, consumers=state.consumers | {bind.uid})
-
-    def _running(self, pod: Pod, node: str) -> Pod:
-        """Return a pod as it is once it runs on a node."""
-        status = {"phase": "Running", "start_time": self.runtime.clock.now(), "conditions": _READY}
-        return _changed(pod, spec={"node_name": node}, status=status)
 
     def _graces(self, evictions: Iterable[Eviction]) -> dict[PodKey, timedelta]:
         """Return how long victims that go for others would be given to checkpoint first."""
@@ -321,7 +309,7 @@ class Simulation:
 
 def made_anew(pod: Pod, runtime: Runtime) -> Pod:
     """Return the pod that a controller makes in the place of ``pod``: pending, and on no node."""
-    return _changed(
+    return changed(
         pod,
         metadata={
             "labels": {k: text for k, text in pod.metadata.labels.items() if not k.startswith(GPU_GROUP_LABEL)},
@@ -334,18 +322,11 @@ def made_anew(pod: Pod, runtime: Runtime) -> Pod:
     )
 
 
-def _changed(pod: Pod, **parts: Mapping[str, object]) -> Pod:
-    """Return a pod with fields of its metadata, spec or status changed."""
-    return msgspec.structs.replace(
-        pod, **{part: msgspec.structs.replace(getattr(pod, part), **fields) for part, fields in parts.items()}
-    )
-
-
 def _as_it_is(record: PodRecord) -> Pod:
     """Return a pod's object; one that is being bound counts as running where it goes."""
     if record.status is not PodStatus.BINDING:
         return record.pod
-    return _changed(record.pod, spec={"node_name": record.node}, status={"phase": "Running"})
+    return changed(record.pod, spec={"node_name": record.node}, status={"phase": "Running"})
 
 
 def _is_held_by_gang(record: PodRecord) -> bool:

@@ -1,0 +1,35 @@
+"""What a pod looks like once it runs: in a simulation, as soon as it is bound."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from spinney.api.core import Pod
+from spinney.api.meta import Condition
+from spinney.binding.shared_devices import group_labels
+from spinney.scheduler.framework.results import Binding
+
+_READY: Final = Condition(type="Ready", status="True")
+
+
+def running_as_bound(pod: Pod, bind: Binding, now: datetime) -> Pod:
+    """Return a pod that runs where it was bound, with the groups of the devices it shares."""
+    if bind.gpu_groups:
+        pod = changed(pod, metadata={"labels": {**pod.metadata.labels, **group_labels(bind.gpu_groups)}})
+    return running_on(pod, bind.node, now)
+
+
+def running_on(pod: Pod, node: str, now: datetime) -> Pod:
+    """Return a pod that runs on a node since ``now``."""
+    bound = Condition(type="PodScheduled", status="True", last_transition_time=now)
+    status = {"phase": "Running", "start_time": now, "conditions": (_READY, bound)}
+    return changed(pod, spec={"node_name": node}, status=status)
+
+
+def changed(pod: Pod, **parts: Mapping[str, object]) -> Pod:
+    """Return a pod with fields of its metadata, spec or status changed."""
+    return msgspec.structs.replace(
+        pod, **{part: msgspec.structs.replace(getattr(pod, part), **fields) for part, fields in parts.items()}
+    )
