@@ -65,7 +65,7 @@ async def running(client: Client, name: str) -> AsyncIterator[str]:
         assert manager.endpoint is not None
         yield "http://{}:{}/metrics".format(*manager.endpoint)
     finally:
-        process.stop()
+        process.manager.stop()
         await task
 
 

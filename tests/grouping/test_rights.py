@@ -87,7 +87,7 @@ async def gang_made(without: str = "") -> tuple[PodGang, list[str]]:
                 await changed.wait()
         await asyncio.sleep(10)  # of virtual time: everything that was read has been thought about
         gangs = await client.list(POD_GANG, "test", type=PodGang)
-        grouper.stop()
+        grouper.manager.stop()
         watching.cancel()
         await asyncio.gather(running, watching, return_exceptions=True)
         (gang,) = gangs.items

@@ -84,7 +84,7 @@ async def grouping(client: Client, written: GrouperConfiguration) -> AsyncIterat
         await grouper.manager.wait_until_ready()
         yield grouper
     finally:
-        grouper.stop()
+        grouper.manager.stop()
         await running
 
 

@@ -1,7 +1,6 @@
 """Running a process against a cluster: its lease, its metrics, and an end that lets begun work finish."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,14 +90,3 @@ def managed(
         host, port = endpoint
         health = HealthServer(metrics.registry, host=host, port=port)
     return Manager(client, runtime, election=election, health=health, metrics=metrics, linger_seconds=linger_seconds)
-
-
-async def until_cancelled(run: Coroutine[None, None, None], stop: Callable[[], None]) -> None:
-    """Run a process; on cancellation let it finish what it has begun before passing the cancellation on."""
-    running = asyncio.create_task(run)
-    try:
-        await asyncio.shield(running)
-    except asyncio.CancelledError:
-        stop()
-        await running
-        raise

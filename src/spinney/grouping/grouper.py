@@ -112,13 +112,9 @@ class Grouper:
         return self._intake.scheduler_names
 
     async def run(self) -> None:
-        """Prepare, then run until stopped."""
+        """Prepare, then run until the manager is stopped."""
         await self.prepare()
         await self.manager.run()
-
-    def stop(self) -> None:
-        """Ask for a graceful stop."""
-        self.manager.stop()
 
     def _compose(self, backends: Mapping[str, SchedulerBackend]) -> tuple[Controller, ...]:
         manager, workers = self.manager, self._configuration.written.workers

@@ -6,7 +6,7 @@ from pathlib import Path
 from spinney.api.documents import InvalidConfiguration
 from spinney.cli.manifests.offline_backends import Unreachable
 from spinney.cli.options import ProcessOptions
-from spinney.cli.processes import print_checked, run_process, until_cancelled
+from spinney.cli.processes import print_checked, run_process
 from spinney.cli.running import in_one_line
 from spinney.cli.settings.session import PluginText, policies_of
 from spinney.cli.terminal.logs import log_to_stderr
@@ -44,7 +44,8 @@ def coscheduler(
         scheduler = CoschedulerProcess(
             manager.client, configuration, manager=manager, registry=registry, with_controller=controller
         )
-        await until_cancelled(scheduler.run(), scheduler.stop)
+        manager.stop_on_signals()
+        await scheduler.run()
 
     run_process(process, COMPONENT, run, InvalidConfiguration)
 

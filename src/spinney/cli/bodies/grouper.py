@@ -13,7 +13,7 @@ from spinney.backends import every_backend
 from spinney.backends.registry import InitializationFailed
 from spinney.cli.installing.rights import grouper_rights, rules
 from spinney.cli.options import ProcessOptions
-from spinney.cli.processes import print_checked, run_process, until_cancelled
+from spinney.cli.processes import print_checked, run_process
 from spinney.cli.running import in_one_line
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.grouping.configuration import GrouperConfiguration, LoadedGrouperConfiguration, check, load
@@ -48,7 +48,8 @@ def grouper(*, config: Path | None, check_only: bool, rights: bool, process: Pro
     async def run(manager: Manager) -> None:
         running = Grouper(manager.client, configuration, manager=manager)
         await _tell_at_creation(running, manager, configuration.written)
-        await until_cancelled(running.run(), running.stop)
+        manager.stop_on_signals()
+        await running.run()
 
     run_process(process, COMPONENT, run, InitializationFailed)
 
