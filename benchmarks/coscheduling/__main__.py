@@ -24,15 +24,13 @@ from rich.console import Console
 
 from benchmarks.coscheduling.waiting import idleness_table, measure_waiting
 from benchmarks.load import cluster
-from benchmarks.load.contenders import OUR_USER, STOCK, Contender, compile_ours
+from benchmarks.load.contenders import COSCHEDULER, OUR_USER, STOCK, Contender, compile_ours
 from benchmarks.load.measuring import LIMIT, Bench, Figures, Load, compared, measure, of_median_rate, rested, table
 from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
 from spinney.runtime import Runtime
 from spinney.testing.controlplane import ControlPlane
 
-_COMMAND = "from spinney.cli.commands.processes import coscheduler; coscheduler()"
-OURS = Contender("coscheduler", STOCK.scheduler, (sys.executable, "-c", _COMMAND, "--kubeconfig"))
 PLAIN_TARGET, GANGS_TARGET = 1.3, 3.0
 WAITING = "waiting"
 _CLEARING = 600.0
@@ -97,8 +95,8 @@ async def compare(nodes: int, load: Load, options: argparse.Namespace, console: 
     shown = {name: of_median_rate(found) for name, found in runs.items()}
     console.print(f"{nodes} nodes")
     console.print(table(load, shown, STOCK.name))
-    if len(shown) == len((STOCK, OURS)):
-        console.print(f"{compared(shown[OURS.name], shown[STOCK.name], STOCK.name)}; target {load.target}x\n")
+    if len(shown) == len((STOCK, COSCHEDULER)):
+        console.print(f"{compared(shown[COSCHEDULER.name], shown[STOCK.name], STOCK.name)}; target {load.target}x\n")
 
 
 async def compare_waiting(options: argparse.Namespace, console: Console) -> None:
@@ -115,7 +113,7 @@ async def compare_waiting(options: argparse.Namespace, console: Console) -> None
 
 def chosen(options: argparse.Namespace) -> list[Contender]:
     """Return the contenders to measure."""
-    return [each for each in (STOCK, OURS) if not options.only or each.name in options.only]
+    return [each for each in (STOCK, COSCHEDULER) if not options.only or each.name in options.only]
 
 
 async def run(options: argparse.Namespace) -> None:

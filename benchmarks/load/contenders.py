@@ -45,6 +45,7 @@ class Contender:
 _SPINNEY = "from spinney.cli import main; main()"
 STOCK = Contender("kube-scheduler", "default-scheduler")
 OURS = Contender("spinney", "spinney-scheduler", (sys.executable, "-c", _SPINNEY, "scheduler", "--kubeconfig"))
+COSCHEDULER = Contender("coscheduler", STOCK.scheduler, (sys.executable, "-c", _SPINNEY, "coscheduler", "--kubeconfig"))
 BARE = Contender("bare client", "nobody", (sys.executable, "-m", "benchmarks.load.bare"))
 BARE_SILENT = Contender("bare, no events", "nobody", (sys.executable, "-m", "benchmarks.load.bare", "--no-events"))
 
@@ -54,6 +55,7 @@ _IMPORTED = (
     "spinney.cli.bodies.scheduler",
     "spinney.cli.settings.session_process",
     "spinney.cli.bodies.coscheduler",
+    "spinney.cli.settings.coscheduler_process",
     "spinney.cli.bodies.operator",
     "spinney.kube.wire.proxied",
     "benchmarks.load.bare",

@@ -1,4 +1,4 @@
-"""From the start of a scheduler's process to its first bind, beside the stock kube-scheduler and a bare client.
+"""From the start of our schedulers' processes to the first bind, beside the stock kube-scheduler and a bare client.
 
     python -m benchmarks.scheduler.start [--nodes 200] [--pods 400] [--repeat 5]
 
@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.load import cluster
-from benchmarks.load.contenders import BARE, OUR_USER, OURS, STOCK, Contender, compile_ours
+from benchmarks.load.contenders import BARE, COSCHEDULER, OUR_USER, OURS, STOCK, Contender, compile_ours
 from benchmarks.load.measuring import Bench, progress, rested
 from benchmarks.load.processes import cpu_seconds
 from spinney.api.core import POD
@@ -84,7 +84,7 @@ async def run(options: argparse.Namespace) -> None:
             await cluster.prepare(client, nodes=options.nodes, administrators=(OUR_USER,))
             bench = await rested(Bench(plane, client, plane.kubeconfig_for(OUR_USER), at_rest=0.0))
             for turn in range(options.repeat):
-                for contender in (STOCK, OURS, BARE):
+                for contender in (STOCK, OURS, COSCHEDULER, BARE):
                     progress(f"{contender.name}: start {turn + 1} of {options.repeat}")
                     found.setdefault(contender.name, []).append(await measure(bench, contender, options.pods))
         finally:

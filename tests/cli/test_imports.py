@@ -24,10 +24,18 @@ def test_a_scheduler_starts_without_what_only_some_configurations_need() -> None
     assert loaded_of(heavy, ("spinney.cli.bodies.scheduler", "spinney.cli.settings.session_process")) == []
 
 
-def test_a_scheduler_reads_its_cluster_before_it_is_loaded() -> None:
+def test_a_coscheduler_starts_without_the_other_scheduler() -> None:
+    """Files with plugins may hold some of either scheduler; without such files only one of the two is loaded."""
+    heavy = ("aiohttp", "rich", "spinney.sim", "spinney.scheduler", "spinney.backends", "spinney.kube.serving")
+    assert loaded_of(heavy, ("spinney.cli.bodies.coscheduler", "spinney.cli.settings.coscheduler_process")) == []
+
+
+@pytest.mark.parametrize("scheduler", ["scheduler", "coscheduler"])
+def test_a_scheduler_reads_its_cluster_before_it_is_loaded(scheduler: str) -> None:
     """Lists are asked for without waiting for numpy, plugins and actions, which are loaded while they come."""
-    heavy = ("numpy", "spinney.scheduler.plugins", "spinney.scheduler.actions", "spinney.scheduler.process.process")
-    assert loaded_of(heavy, ("spinney.cli.bodies.scheduler", "spinney.kube.http")) == []
+    parts = ("scheduler.plugins", "scheduler.actions", "scheduler.process.process", "coscheduling.framework", "gangs")
+    heavy = ("numpy", *(f"spinney.{part}" for part in parts))
+    assert loaded_of(heavy, (f"spinney.cli.bodies.{scheduler}", "spinney.kube.http")) == []
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted as Linux shows them")

@@ -16,6 +16,7 @@ from spinney.coscheduling.framework import PluginRegistry
 from spinney.coscheduling.plugins import BUILT_IN
 from spinney.coscheduling.process.configuration import load_configuration
 from spinney.runtime import VirtualClock
+from spinney.testing.kube_api import KubeApi
 
 from .bench import Bench, a_node, a_pod
 
@@ -91,10 +92,10 @@ def test_a_name_that_is_taken_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
         PluginRegistry.installed(BUILT_IN)
 
 
-def test_the_command_names_what_is_wrong(tmp_path: Path) -> None:
+def test_the_command_names_what_is_wrong(tmp_path: Path, kube_api: KubeApi) -> None:
     """A configuration that cannot be used ends the command with one line that names the file and the field."""
     path = tmp_path / "wrong.yaml"
     path.write_text("profilse: []\n")
-    result = CliRunner().invoke(coscheduler, ["--config", str(path)])
+    result = CliRunner().invoke(coscheduler, ["--config", str(path), "--kubeconfig", str(kube_api.kubeconfig)])
     assert result.exit_code == 1
     assert "wrong.yaml: profilse: no such field; did you mean 'profiles'?" in result.output

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from spinney.api import coscheduling
 from spinney.api.core import PERSISTENT_VOLUME_CLAIM
+from spinney.api.resource import Resource
 from spinney.api.storage import PersistentVolumeClaim
 from spinney.binding.asking import Asking
 from spinney.binding.binder import Binder
@@ -40,6 +41,7 @@ from spinney.coscheduling.process.following import follow_cluster
 from spinney.coscheduling.process.group_status import GroupConditions
 from spinney.coscheduling.process.intake import CoschedulingIntake
 from spinney.coscheduling.process.pod_group_controller import PodGroupController
+from spinney.coscheduling.process.reading import ABOUT_GROUPS, COMPONENT, CONSTRAINTS
 from spinney.coscheduling.process.reporting import Reports
 from spinney.gangs.eviction_requests import EvictionRequests
 from spinney.gangs.intake import ClusterIntake
@@ -47,6 +49,7 @@ from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
+from spinney.kube.discovery import served
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.rounds import Rounds
@@ -55,7 +58,6 @@ from spinney.reporting.schedule_start import ScheduleStart
 from spinney.reporting.unreadable import UnreadableObjects
 from spinney.runtime.tasks import BackgroundTasks
 
-COMPONENT: Final = "spinney-coscheduler"
 CYCLES: Final = "pod scheduling cycles"
 PREEMPTING: Final = "Preempting"
 _HELD_SECONDS: Final = 5.0
@@ -69,7 +71,8 @@ class CoschedulerProcess:
     """The coscheduler on a cluster. Mutable; runs until :meth:`stop`.
 
     What is known of the cluster may be ``shared`` with another scheduler of the process: both then see what the other
-    has decided, and neither gives away what the other took.
+    has decided, and neither gives away what the other took. ``served`` are the kinds that the API server serves, where
+    that was asked before.
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class CoschedulerProcess:
         shared: ClusterIntake | None = None,
         registry: PluginRegistry | None = None,
         with_controller: bool = True,
+        served: frozenset[Resource] | None = None,
     ) -> None:
         configuration = configuration or CoschedulerConfiguration()
         self.manager = manager or Manager(client, client.runtime)
@@ -91,6 +95,7 @@ class CoschedulerProcess:
         self._runtime = client.runtime
         self._configuration = configuration
         self._with_controller = with_controller
+        self._served = served
         self._woken = asyncio.Event()
         self._events = events = self.manager.recorder(COMPONENT)
         self._pod_status = PodStatusWriter(client, events, event_reason=FAILED_SCHEDULING)
@@ -188,7 +193,10 @@ class CoschedulerProcess:
         self.groups.reordered = lambda group: self.queue.reorder(each.key for each in group.pending())
         self.groups.incomplete = self._watch_held
         self.shared.gangs.subscribe(self.groups)
-        await follow_cluster(self.manager, intake, self._unreadable, group_kind=self._group_kind_followed)
+        found = self._served
+        if found is None:
+            found = await served(self._client, (*ABOUT_GROUPS, *CONSTRAINTS))
+        follow_cluster(self.manager, found, intake, self._unreadable, group_kind=self._group_kind_followed)
         self.services.late_volumes.follow(self.manager.cache(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim))
         self.manager.add_runnable(CYCLES, self._schedule_for_ever)
         self.manager.add_runnable("safety flush", self._flush_for_ever)
