@@ -322,3 +322,38 @@ def test_pods_whose_keys_do_not_compare_are_all_tried(clock: HandClock) -> None:
         clock.time += 1
 
     assert popped(queue) == ["a", "c", "d", "b"]
+
+
+class Waiting(Gates):
+    """Keeps pods out until it is told to let them in, and counts how often it was asked."""
+
+    name = "Waiting"
+
+    def __init__(self) -> None:
+        self.ready = False
+        self.asked = 0
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        self.asked += 1
+        return SUCCESS if self.ready else Status.unresolvable("not yet")
+
+
+def test_what_happens_before_the_first_pod_is_asked_for_is_looked_at_together(clock: HandClock) -> None:
+    """A thousand nodes, read beside pods that are kept out, cost one question for each pod, and none is missed."""
+    waiting, woken = Waiting(), []
+    queue = SchedulingQueue(
+        clock,
+        ByPriority(),
+        pre_enqueue=lambda _: [waiting],
+        hints={"Waiting": (EventHint(NODE, Action.ADD),)},
+        wake=lambda: woken.append(True),
+    )
+    for name in "ab":
+        queue.add(a_pod(name))
+    waiting.ready = True
+    for _ in range(1000):
+        queue.notify(NODE_ADDED)
+
+    assert woken
+    assert popped(queue) == ["a", "b"]
+    assert waiting.asked == 4

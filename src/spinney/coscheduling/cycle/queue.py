@@ -72,6 +72,8 @@ class SchedulingQueue:
         self._in_flight = InFlight()
         self.moment = 0
         """Grows with every pod that is returned from flight."""
+        self._begun = False
+        """Whether a pod was asked for: until then all that wait were kept out, and are looked at again together."""
 
     # -- pods coming, changing and going -----------------------------------------------------------------------------
 
@@ -112,6 +114,9 @@ class SchedulingQueue:
 
     def pop(self) -> QueuedPod | None:
         """Take the first active pod into flight, or return None if none is ready."""
+        if not self._begun:
+            self._begun = True
+            self.flush(0)
         self._release_rested()
         queued = self._active.pop()
         if queued is not None:
@@ -155,8 +160,12 @@ class SchedulingQueue:
     ) -> None:
         """Wake every rejected pod that ``event`` may help.
 
-        An event that undoes what was done a moment ago is news only to the pods that were returned in between.
+        An event that undoes what was done a moment ago is news only to the pods that were returned in between. While a
+        cluster is first read, nodes come by the thousand, and so do pods whose group has not come yet.
         """
+        if not self._begun:
+            self._wake()
+            return
         self._in_flight.happened(event)
         for queued in self._helped_by(event):
             if queued.key in but_not or (between is not None and not between[0] < queued.returned <= between[1]):
