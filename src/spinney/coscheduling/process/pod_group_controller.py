@@ -10,7 +10,8 @@ Scheduling  enough members exist, fewer than the minimum run or have succeeded
 Running     at least the minimum run or have succeeded
 ==========  ==========================================================================================================
 
-``scheduleStartTime`` is the scheduler's to write. The controller runs in the scheduler's process or alone.
+``scheduleStartTime`` is the scheduler's to write. The controller runs in the scheduler's process or alone. Beside a
+scheduler its writes give way to binds: while thousands of groups start, each is written once, and not before its pods.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -30,6 +31,7 @@ from spinney.kube.errors import NotFound
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
+from spinney.reporting.controller import GIVING_WAY_SECONDS
 
 log = structlog.get_logger()
 
@@ -58,6 +60,7 @@ class PodGroupController:
         self.controller.enqueue(group)
 
     async def _reconcile(self, key: Key) -> Requeue | None:
+        await self._events.when_calm(GIVING_WAY_SECONDS)
         group = self._groups.get(key)
         if group is None:
             self._contested.pop(key, None)

@@ -54,7 +54,6 @@ from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.rounds import Rounds
 from spinney.reporting.pods import FAILED_SCHEDULING, PodStatusWriter
-from spinney.reporting.schedule_start import ScheduleStart
 from spinney.reporting.unreadable import UnreadableObjects
 from spinney.runtime.tasks import BackgroundTasks
 
@@ -107,6 +106,7 @@ class CoschedulerProcess:
         waiting = WaitingPods()
         leaving: dict[Key, None] = {}
         self._background = BackgroundTasks()
+        self._conditions = GroupConditions(self.manager, self.groups, events)
         self._disruption = GroupEvictions(
             client, events, waiting, leaving, self._background, ask=self._ask, reckon=self._loss
         )
@@ -125,7 +125,7 @@ class CoschedulerProcess:
             activate=self._activate,
             preempt=self._preempt,
             nominate=self._nominate,
-            reached_permit=self._reached_permit,
+            reached_permit=self._conditions.began,
             bound=self._member_bound,
             refused=self._group_refused,
             background=self._background.begin,
@@ -163,8 +163,6 @@ class CoschedulerProcess:
             about_to_bind=self._pod_status.about_to_bind,
             metrics=self._metrics,
         )
-        self._start: ScheduleStart | None = None
-        self._conditions = GroupConditions(self.manager, self.groups, events)
         self._controller: PodGroupController | None = None
         self._held: dict[GangKey, asyncio.TimerHandle] = {}
 
@@ -207,9 +205,8 @@ class CoschedulerProcess:
 
     def _group_kind_followed(self, cache: WatchCache[Any]) -> None:
         self._conditions.follow(cache)
-        if cache.resource == coscheduling.POD_GROUP:
-            self._start = ScheduleStart(self.manager, cache, self._background)
-            self._controller = PodGroupController(self.manager) if self._with_controller else None
+        if cache.resource == coscheduling.POD_GROUP and self._with_controller:
+            self._controller = PodGroupController(self.manager)
 
     async def _schedule_for_ever(self) -> None:
         try:
@@ -323,10 +320,6 @@ class CoschedulerProcess:
     def _completed(self, group: Group) -> None:
         self.queue.activate(record.key for record in group.pending())
         self._woken.set()
-
-    def _reached_permit(self, group: Group) -> None:
-        if self._start is not None:
-            self._start.began(group.key)
 
     def _member_bound(self, group: Group) -> None:
         self._conditions.bound(group)
