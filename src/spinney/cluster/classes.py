@@ -8,7 +8,7 @@ every pod has a claim of its own, every pod is a class of its own. So classes th
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -113,6 +113,11 @@ class RequestClass:
     def amounts(self) -> Vector:
         """Return the requested amounts at :attr:`columns`."""
         return self.requests[self.columns]
+
+    @cached_property
+    def asked(self) -> Sequence[tuple[int, int]]:
+        """Return the same as numbers: a column and an amount for each resource."""
+        return list(zip(self.columns.tolist(), self.amounts.tolist(), strict=True))
 
     def least(self, width: int) -> Vector:
         """Return what a node must have of each of ``width`` resources, ``[resource, 1]``: no bound where none is asked.

@@ -6,6 +6,7 @@ terminating have gone, reservations by empty nodes. Room is necessary, not suffi
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import and_
 from typing import Final
 
 import numpy as np
@@ -135,6 +136,15 @@ def fit_later_and_now(ledger: Ledger, request: RequestClass, rows: Rows) -> tupl
     return later, now & later
 
 
+def few_fit_later_and_now(ledger: Ledger, request: RequestClass, rows: Sequence[int]) -> tuple[list[bool], list[bool]]:
+    """Return the same for a few rows: there numbers are quicker than arrays."""
+    now = [_fits_row(ledger, request, row, now=True) for row in rows]
+    if not ledger.table.may_release:
+        return now, now
+    later = [_fits_row(ledger, request, row, now=False) for row in rows]
+    return later, list(map(and_, now, later))
+
+
 def sharing_pods_per_node(ledger: Ledger, share: DeviceShare, rows: Rows) -> Vector:
     """Return how many pods that share devices fit on each row once what is terminating is gone."""
     table = ledger.table
@@ -158,6 +168,30 @@ def _sharable_devices(ledger: Ledger, share: DeviceShare, rows: Rows, *, now: bo
     found += np.add.reduce(free >= parts)
     found *= parts <= DEVICE
     return found
+
+
+def _fits_row(ledger: Ledger, request: RequestClass, row: int, *, now: bool) -> bool:
+    table = ledger.table
+    for column, amount in request.asked:
+        if table.idle.item(row, column) + (0 if now else table.releasing.item(row, column)) < amount:
+            return False
+    return table.alive.item(row) and (request.share is None or _takes_share(ledger, request.share, row, now=now))
+
+
+def _takes_share(ledger: Ledger, share: DeviceShare, row: int, *, now: bool) -> bool:
+    """Tell whether enough devices of a row could take a share: now, or eventually."""
+    table = ledger.table
+    parts = share.parts or share.parts_on(table.gpu_memory.item(row))
+    if parts > DEVICE:
+        return False
+    whole = table.idle.item(row, GPU)
+    if not now:
+        whole += table.releasing.item(row, GPU)
+    missing = share.devices - max(whole, 0)
+    if missing <= 0:
+        return True
+    free = ledger.shared.free_now_on(row) if now else ledger.shared.kept_later_on(row)
+    return sum([each >= parts for each in free]) >= missing
 
 
 def in_usable_mode(table: NodeTable, rows: Rows, request: RequestClass) -> Mask:

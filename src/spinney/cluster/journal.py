@@ -4,7 +4,7 @@ A reader remembers the position up to which it has read and later asks for the r
 a reader that fell too far behind is told so and refreshes everything.
 """
 
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,8 @@ Rows = npt.NDArray[np.intp]
 
 N = TypeVar("N", bound=np.integer[Any])
 _KEEP: Final = 65_536
+_REPEATS: Final = 4
+"""How often rows are looked for to be repeated: a long list is not gone through to find that it has few."""
 
 
 class RowJournal:
@@ -57,6 +59,20 @@ class RowJournal:
         single = [entry for entry in entries if isinstance(entry, int)]
         several = [entry for entry in entries if not isinstance(entry, int)]
         return distinct(np.concatenate([np.array(single, dtype=np.intp), *several]))
+
+    def few_since(self, position: int, most: int) -> list[int] | None:
+        """Return the same as numbers, in any order, if they were recorded one by one and are at most so many.
+
+        ``None`` means also: not worth finding out.
+        """
+        start = position - self._base
+        if start < 0 or self.position - position > _REPEATS * most:
+            return None
+        try:
+            rows = {*self._entries[start:]}
+        except TypeError:  # several rows cannot be in a set
+            return None
+        return cast("list[int]", list(rows)) if len(rows) <= most else None
 
     def _forget(self) -> None:
         del self._entries[:_KEEP]

@@ -86,6 +86,18 @@ class SharedDevices(RowBooks[str, DeviceUse]):
         """Return what is free now, and promised to nobody, of the devices of ``rows`` that pods are on."""
         return self._at(2, rows)
 
+    def free_later_on(self, row: int) -> list[int]:
+        """Return :meth:`free_later` of one row."""
+        return self._on(0, row)
+
+    def kept_later_on(self, row: int) -> list[int]:
+        """Return :meth:`kept_later` of one row."""
+        return self._on(1, row)
+
+    def free_now_on(self, row: int) -> list[int]:
+        """Return :meth:`free_now` of one row."""
+        return self._on(2, row)
+
     def fork(self) -> Self:
         """Return a copy that shares each row's book until either side writes."""
         self._own.clear()
@@ -134,6 +146,10 @@ class SharedDevices(RowBooks[str, DeviceUse]):
         except IndexError:  # nothing was ever shared on some of them
             self._enlarge(self._columns.shape[1], 2 * int(rows.max()) + 1)
             found = self._columns[which].take(rows, axis=1)
+        return found
+
+    def _on(self, which: int, row: int) -> list[int]:
+        found: list[int] = self._columns[which, :, row].tolist() if row in self._by_row else []
         return found
 
     def _enlarge(self, devices: int, rows: int) -> None:

@@ -5,11 +5,14 @@ those before it have left.
 """
 
 from collections.abc import Callable, Sequence
-from math import isfinite
+from itertools import repeat
+from math import inf, isfinite
+from operator import add
 from typing import Any, Final, cast
 
 import numpy as np
 
+from spinney.cluster.classes import RequestClass
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Mask
 from spinney.extensions.answers import InvalidAnswer, shown
@@ -142,6 +145,38 @@ class NodeAnswers:
             fits = fits if had is None else _both(fits, had)
             score += checked
         return fits, score
+
+    def of_few(
+        self, rules: tuple[list[Predicate], list[Score]], request: RequestClass, rows: Sequence[int]
+    ) -> Sequence[float]:
+        """Ask rules about a few rows; return one score per row, minus infinity where one refuses."""
+        predicates, scores = rules
+        total: Sequence[float] = ()
+        for score in scores:
+            said = self._of_few(score, SCORE, request, rows)
+            total = list(map(add, total, said)) if total else said
+        if not isfinite(sum(total)):
+            total = [each if isfinite(each) else -inf for each in total]
+        for predicate in predicates:
+            lets = self._of_few(predicate, PREDICATE, request, rows)
+            if not all(lets):
+                total = [each if fits else -inf for each, fits in zip(total or repeat(0.0), lets, strict=False)]
+        return total or [0.0] * len(rows)
+
+    def _of_few(
+        self, rule: Predicate | Score, hook: str, request: RequestClass, rows: Sequence[int]
+    ) -> Sequence[float]:
+        """Return what a rule answers about a few rows; where it fails, or a score is not finite, what refuses them."""
+        assert rule.few is not None, "all rules that are asked answer so"
+        try:
+            with self._timings.measure(rule.plugin, hook):
+                said = rule.few(request, rows)
+            if not isfinite(sum(said)):
+                validation.must_be_finite(np.array(said), NodeSet(self._nodes, np.array(rows, dtype=np.intp)))
+        except Exception as error:  # noqa: BLE001 - a node without an answer is refused
+            self._failed(rule, hook, error)
+            return [0.0 if hook == PREDICATE else -inf] * len(rows)
+        return said
 
     def of_predicate(self, rule: Predicate, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
         """Return which of ``nodes`` a predicate lets a task go to."""

@@ -13,11 +13,15 @@ Resource fit is not a rule of any plugin: it is always checked.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from math import inf
+from operator import not_
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
 from spinney.cluster.classes import RequestClass
+from spinney.cluster.fitting import few_fit_later_and_now
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Mask
 from spinney.gangs.tree import GangKey
@@ -32,6 +36,8 @@ from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.framework.timing import Timings
 from spinney.scheduler.knowledge.learning import Learned
 
+_FEW: Final = 16
+"""Up to so many nodes, numbers are quicker than arrays."""
 _CELLS: Final = 1 << 23
 """How many verdicts are kept, of all kinds of pods about all nodes. With their scores they take up to 30 bytes each."""
 
@@ -294,14 +300,19 @@ class NodeRules:
                     asked[1].append(AskedRule(score, self._learned[id(score)]))
                 else:
                     sets[scope][1].append(score)
-        return TaskRules(sets[0], sets[1], sets[2], asked, tuple(signature))
+        few = all(rule.few is not None for rules in sets[1] for rule in rules)
+        return TaskRules(sets[0], sets[1], sets[2], asked, tuple(signature), few)
 
     def _class_verdicts(self, task: PodInfo, rules: TaskRules) -> Judged:
         known = self._class(task, rules)
         current, usage = known[1], self._nodes.table.usage
         if current.outdated or current.position != usage.position:
-            rows = usage.since(current.position)
-            self._refresh(known, rules, task, self._nodes.all.rows if rows is None else rows)
+            few = usage.few_since(current.position, _FEW) if rules.few and not current.outdated else None
+            if few is None:
+                rows = usage.since(current.position)
+                self._refresh(known, rules, task, self._nodes.all.rows if rows is None else rows)
+            else:
+                self._refresh_few(known, rules, task.request, few)
         return current
 
     def _class(self, task: PodInfo, rules: TaskRules) -> tuple[Judged, Judged]:
@@ -336,6 +347,31 @@ class NodeRules:
         current.position = self._nodes.table.usage.position
         if current.ranked is not None:
             current.ranked[self._nodes.table.rank[rows]] = current.score[rows]
+
+    def _refresh_few(
+        self, known: tuple[Judged, Judged], rules: TaskRules, request: RequestClass, rows: Sequence[int]
+    ) -> None:
+        """Do the same where few rows have changed: one number after the other is quicker than arrays."""
+        fixed, current = known
+        table, suited = self._nodes.table, fixed.roomy.item
+        current.position = table.usage.position
+        rows = [row for row in rows if suited(row)]
+        if not rows:
+            return
+        later, now = few_fit_later_and_now(self._nodes.ledger, request, rows)
+        if now is not later:
+            current.now[rows] = now
+        open_rows = list(compress(rows, later))
+        totals = self._answers.of_few(rules.usage, request, open_rows) if open_rows else ()
+        score, roomy, ranked, rank = current.score, current.roomy, current.ranked, table.rank.item
+        for row in compress(rows, map(not_, later)):
+            roomy[row], score[row] = False, -inf
+            if ranked is not None:
+                ranked[rank(row)] = -inf
+        for row, total in zip(open_rows, totals, strict=True):
+            roomy[row], score[row] = True, fixed.score.item(row) + total
+            if ranked is not None:
+                ranked[rank(row)] = score[row]
 
     def _pod_set_verdicts(self, task: PodInfo, job: PodGroupInfo, rules: TaskRules, rows: Rows) -> Judged:
         key = (job.key, task.pod_set.name, task.request.number, rules.signature)

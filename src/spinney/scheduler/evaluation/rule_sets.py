@@ -26,6 +26,8 @@ class TaskRules(NamedTuple):
     asked: tuple[list[AskedRule], list[AskedRule]]
     """Are asked in turn."""
     signature: tuple[int, ...]
+    few: bool
+    """Whether those that hold until something changes on the node can be asked about a few rows by numbers."""
 
     @property
     def learned(self) -> Iterator[Learned[Any]]:

@@ -45,6 +45,8 @@ PredicateFn = Callable[[PodInfo, PodGroupInfo, NodeInfo], Fit]
 PredicateColumns = Callable[[PodInfo, PodGroupInfo, NodeSet], npt.NDArray[np.bool_]]
 NodeOrderFn = Callable[[PodInfo, NodeInfo], float]
 NodeOrderColumns = Callable[[PodInfo, PodGroupInfo, NodeSet], npt.NDArray[np.float64]]
+FewRows = Callable[[RequestClass, Sequence[int]], Sequence[float]]
+"""Answers about a few rows of the node table that have room for the request, by numbers; predicates by truth values."""
 GpuOrderFn = Callable[[PodInfo, NodeInfo, str], float]
 SubsetNodesFn = Callable[[PodGroupInfo, Member, Sequence[PodInfo], NodeSet], Sequence[NodeSet] | None]
 NodePreOrderFn = Callable[[PodInfo, NodeSet], None]
@@ -132,6 +134,7 @@ class ColumnTraits(NodeTraits, total=False):
 
     per_job: bool
     reads_usage: bool
+    few: FewRows | None
 
 
 class NodeRule(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
@@ -144,7 +147,8 @@ class NodeRule(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
     rule that it depends on nothing but what pods say about each other (affinity, spreading, host ports, volumes): a
     placed task without such rules then changes nothing for others. ``monotone`` promises of a score that placing a task
     on a node never lowers the node's score. ``for_requests`` limits the rule to tasks that make some requests, and is
-    asked once about each; ``applies_to`` limits it to some tasks, and is asked about every one.
+    asked once about each; ``applies_to`` limits it to some tasks, and is asked about every one. ``few``, of a rule with
+    ``per_job=False``, says the same as its columns do, and is asked where few nodes have changed.
     """
 
     plugin: str
@@ -158,6 +162,7 @@ class NodeRule(msgspec.Struct, Generic[F], frozen=True, kw_only=True):
     monotone: bool = False
     for_requests: Callable[[RequestClass], bool] | None = None
     applies_to: Callable[[PodInfo], bool] | None = None
+    few: FewRows | None = None
     alike: bool = False
 
     @property

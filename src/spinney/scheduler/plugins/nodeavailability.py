@@ -1,7 +1,11 @@
 """nodeavailability: a node where the pod fits now is better than one where it must wait for something to end."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from spinney.cluster.classes import RequestClass
+from spinney.cluster.fitting import few_fit_later_and_now
 from spinney.extensions.arguments import NoArguments
 from spinney.scheduler import scores
 from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -25,5 +29,11 @@ class NodeAvailability(Plugin):
             _, now = nodes.resource_fit(task.request, candidates.rows)
             return np.multiply(now, scores.AVAILABILITY, dtype=np.float64)
 
+        def few(request: RequestClass, rows: Sequence[int]) -> list[float]:
+            if not nodes.table.may_release:
+                return [scores.AVAILABILITY] * len(rows)
+            _, now = few_fit_later_and_now(session.ledger, request, rows)
+            return [scores.AVAILABILITY if fits else 0.0 for fits in now]
+
         # Not lost while the node is a candidate for more: only what is being released makes it one without fitting now.
-        session.add_node_order_columns(score, per_job=False, monotone=True)
+        session.add_node_order_columns(score, per_job=False, monotone=True, few=few)

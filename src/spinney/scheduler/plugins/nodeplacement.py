@@ -5,13 +5,14 @@ once everything terminating is gone. Packing scores a node by how little of the 
 that placing a pod on one node leaves the scores of the others as they are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
 import msgspec
 import numpy as np
 
+from spinney.cluster.classes import RequestClass
 from spinney.cluster.resources import CPU, GPU
 from spinney.extensions.arguments import read_arguments
 from spinney.scheduler import scores
@@ -66,9 +67,18 @@ class NodePlacement(Plugin):
             emptiness: Scores = np.clip(free / np.maximum(capacity[nodes.rows], 1), 0.0, 1.0)
             return scores.SPREAD * emptiness
 
+        def few(request: RequestClass, rows: Sequence[int]) -> list[float]:
+            idle, releasing = table.idle.item, table.releasing.item
+            free = [idle(row, column) + releasing(row, column) for row in rows]
+            if strategy == "binpack":
+                return [scores.MAX_DENSITY * (1.0 - min(max(each / largest, 0.0), 1.0)) for each in free]
+            most = [max(capacity.item(row), 1) for row in rows]
+            return [scores.SPREAD * min(max(each / of, 0.0), 1.0) for each, of in zip(free, most, strict=True)]
+
         session.add_node_order_columns(
             packed if strategy == "binpack" else spread,
             per_job=False,
             monotone=strategy == "binpack",
             for_requests=lambda request: needs_no_gpu(request) != wants_gpu,
+            few=few,
         )

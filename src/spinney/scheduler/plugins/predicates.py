@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from spinney.cluster.classes import RequestClass
+from spinney.cluster.classes import DeviceShare, RequestClass
 from spinney.cluster.filters import Candidate, ClusterView, FilterRule
 from spinney.cluster.filters.framework import LIVE_FILTERS, NODE_FILTERS
 from spinney.cluster.fitting import in_usable_mode
@@ -39,7 +39,9 @@ class Predicates(Plugin):
         session.add_pre_predicate_fn(self._suits_pods_somewhere, applies_to=self._looks_at_pods)
         session.add_victim_invariant_pre_predicate_fn(lambda task: self._fits_some_node(task, task.job))
         session.add_predicate_columns(self._suits_node, per_job=False, reads_usage=False)
-        session.add_predicate_columns(self._suits_devices, per_job=False, for_requests=_is_particular_about_devices)
+        session.add_predicate_columns(
+            self._suits_devices, per_job=False, for_requests=_is_particular_about_devices, few=self._suit_devices
+        )
         session.add_predicate_columns(
             self._suits_pods, stateful=True, only_pod_rules=True, applies_to=self._looks_at_pods
         )
@@ -82,24 +84,44 @@ class Predicates(Plugin):
 
     def _suits_devices(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
         """Judge MIG nodes that host obsolete pods, and pods that would be the first to share a device."""
-        session = self._session
+        session, request = self._session, task.request
         mask = np.ones(len(nodes), dtype=np.bool_)
-        if task.request.mig_slices:
-            for position, node in enumerate(nodes):
-                mask[position] = not any(record.request.legacy_mig for record in node.pods)
-        share = task.request.share
+        if request.mig_slices:
+            mask[:] = [self._suits_instances(row) for row in nodes.rows.tolist()]
+        share = request.share
         if share is not None:
             table = session.nodes.table
             slots = table.idle[:, PODS][nodes.rows] + table.releasing[:, PODS][nodes.rows]
             for position in (slots < 1 + share.devices).nonzero()[0].tolist():
-                # Beginning to share a device takes a slot for the pod that reserves it.
-                node = nodes[position]
-                parts = share.parts_on(node.gpu_memory)
-                shared = sum(use.free_later >= parts for use in node.shared_gpus.values())
-                mask[position] = slots[position] >= 1 + max(share.devices - shared, 0)
+                mask[position] = self._has_slots(share, int(nodes.rows[position]), int(slots[position]))
             if session.devices.are_published:
                 mask &= ~session.devices.published(nodes)
         return mask
+
+    def _suit_devices(self, request: RequestClass, rows: Sequence[int]) -> Sequence[bool]:
+        """Judge a few nodes in the same way."""
+        session, share = self._session, request.share
+        found = [not request.mig_slices or self._suits_instances(row) for row in rows]
+        if share is not None:
+            idle, releasing = session.nodes.table.idle.item, session.nodes.table.releasing.item
+            for position, row in enumerate(rows):
+                slots = idle(row, PODS) + releasing(row, PODS)
+                if slots < 1 + share.devices and not self._has_slots(share, row, slots):
+                    found[position] = False
+            if session.devices.are_published:
+                published = session.devices.published(NodeSet(session.nodes, np.array(rows, dtype=np.intp)))
+                found = [fits and not there for fits, there in zip(found, published.tolist(), strict=True)]
+        return found
+
+    def _suits_instances(self, row: int) -> bool:
+        return not any(record.request.legacy_mig for record in self._session.nodes.info(row).pods)
+
+    def _has_slots(self, share: DeviceShare, row: int, slots: int) -> bool:
+        """Tell whether there are slots for a pod and those that reserve the devices it would be the first to share."""
+        node = self._session.nodes.info(row)
+        parts = share.parts_on(node.gpu_memory)
+        shared = sum(use.free_later >= parts for use in node.shared_gpus.values())
+        return slots >= 1 + max(share.devices - shared, 0)
 
     def _suits_pods(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
         return self._passes(LIVE_FILTERS, task, nodes)

@@ -42,11 +42,11 @@ def values_of_space(sizes: Mapping[int, int], free: npt.NDArray[np.int64]) -> Va
     expected = asked * (space / float(asked @ size))
     prices = np.zeros(len(size))
     left = np.arange(LEVELS + 1) - size[:, None]
-    possible = left >= 0
-    left[~possible] = 0
+    bars = np.where(left >= 0, 0.0, -np.inf)
+    left[left < 0] = 0
     total = np.zeros(LEVELS + 1)
     for number in range(_ROUNDS):
-        worth, choice = _best_use(size - prices, left, possible)
+        worth, choice = _best_use(size - prices, left, bars)
         taken = _demand(choice, size, supply)
         excess = (taken - expected) / (taken + expected + 1e-9)
         prices = np.clip(prices + _FIRST_STEP / (1 + _SLOWING * number) * excess * size, 0, size)
@@ -57,13 +57,14 @@ def values_of_space(sizes: Mapping[int, int], free: npt.NDArray[np.int64]) -> Va
 
 
 def _best_use(
-    profit: Values, left: npt.NDArray[np.int64], possible: npt.NDArray[np.bool_]
+    profit: Values, left: npt.NDArray[np.int64], bars: npt.NDArray[np.float64]
 ) -> tuple[Values, npt.NDArray[np.int64]]:
     """Return the most that each space brings, and the request to begin with; -1 for none.
 
-    ``left`` is what a request leaves of a space, where it is ``possible``: ``[request, space]``.
+    ``left`` is what a request leaves of a space; ``bars`` is minus infinity where there is too little for it, else 0:
+    ``[request, space]``.
     """
-    gain = np.where(possible, profit[:, None], -np.inf)
+    gain = profit[:, None] + bars
     worth = np.zeros(left.shape[1])
     for _ in range(_MOST_ON_DEVICE):
         use = worth.take(left)
@@ -74,8 +75,9 @@ def _best_use(
         worth = better
     else:
         use = gain + worth.take(left)
-    brings = np.maximum.reduce(use) > 1e-9
-    return worth, np.where(brings, use.argmax(axis=0), -1)
+    best = use.argmax(axis=0)
+    brings = use[best, np.arange(use.shape[1])] > 1e-9
+    return worth, np.where(brings, best, -1)
 
 
 def _demand(choice: npt.NDArray[np.int64], size: npt.NDArray[np.int64], supply: Values) -> Values:

@@ -11,8 +11,9 @@ filling one after the other packs better than going by the last thousandth. Pods
 fill the fullest first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from operator import sub
 from types import MappingProxyType
 from typing import Final
@@ -98,9 +99,15 @@ class Packing(Plugin):
         self._scale = scores.MAX_DENSITY / (2 * (largest * (1 + _FREE_GPU) + _SPACE + _OPENING))
         self._largest_cpu = float(max(offered[everything, CPU].max(initial=0), 1))
         self._recall()
-        session.add_node_order_columns(self._fullness, per_job=False, monotone=True, for_requests=_shares_nothing)
-        session.add_node_order_columns(self._leftover, per_job=False, for_requests=_shares_device)
-        session.add_node_order_columns(self._stranding, per_job=False, applies_to=self._may_strand)
+        session.add_node_order_columns(
+            self._fullness, per_job=False, monotone=True, for_requests=_shares_nothing, few=self._fullness_of_few
+        )
+        session.add_node_order_columns(
+            self._leftover, per_job=False, for_requests=_shares_device, few=self._leftover_of_few
+        )
+        session.add_node_order_columns(
+            self._stranding, per_job=False, applies_to=self._may_strand, few=self._stranding_of_few
+        )
         session.add_gpu_order_fn(self._device)
         session.add_event_handler(
             EventHandler(
@@ -129,6 +136,8 @@ class Packing(Plugin):
         self._needs: dict[int, Ratios] = {}
         self._columns: list[int] = known.workload.columns.tolist()
         self._free: Columns | None = None
+        self._facts: dict[int, Sequence[float]] = {}
+        """The same of some rows as numbers."""
         self._last: tuple[Rows, tuple[int, int], Columns] | None = None
         """Rows that were asked about last, when that was, and what was free there."""
         self._none_stranded = False
@@ -162,6 +171,20 @@ class Packing(Plugin):
             return found
         return self._score(lost)
 
+    def _fullness_of_few(self, request: RequestClass, rows: Sequence[int]) -> list[float]:
+        table, gpus, without_gpu = self._table, request.gpus, needs_no_gpu(request)
+        found: list[float] = []
+        for row, free in zip(rows, self._few_at(rows), strict=True):
+            lost = _FREE_GPU * (free[_GPUS] - gpus)
+            if not without_gpu:
+                found.append(self._score_of(lost))
+                continue
+            if table.allocatable.item(row, GPU) == 0:
+                cpu = table.idle.item(row, CPU) + table.releasing.item(row, CPU)
+                lost = min(max(cpu / self._largest_cpu, 0.0), 1.0)
+            found.append(-self._scale * lost)
+        return found
+
     def _leftover(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         """Judge by the device of each node that loses least."""
         share = task.request.share
@@ -186,20 +209,34 @@ class Packing(Plugin):
         found: Amounts = _SPACE * best + _FREE_GPU * (free[_GPUS] - parts * devices / DEVICE)
         return found
 
+    def _leftover_of_few(self, request: RequestClass, rows: Sequence[int]) -> list[float]:
+        share = request.share
+        assert share is not None, "only pods that share a device are asked about"
+        found: list[float] = []
+        for row, free in zip(rows, self._few_at(rows), strict=True):
+            parts = min(share.parts or share.parts_on(self._table.gpu_memory.item(row)), DEVICE)
+            losses = self._losses_of(parts).item
+            best = min([losses(max(space, 0)) for space in self._nodes.ledger.shared.kept_later_on(row)], default=inf)
+            if free[_WHOLE] > 0:
+                best = min(best, losses(DEVICE) + _OPENING)
+            lost = _SPACE * (1.0 if best == inf else best)
+            found.append(self._score_of(lost + _FREE_GPU * (free[_GPUS] - parts * share.devices / DEVICE)))
+        return found
+
     def _stranding(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
-        request, free, workload = task.request, self._free_at(nodes.rows), self._known.workload
-        asked, needs = self._gpus(request), self._needs_of(request)
+        request, workload = task.request, self._known.workload
         if len(nodes.rows) <= _FEW:
-            beside = needs.tolist()
-            after = np.array(
-                [
-                    stranded_on(workload, gpus - asked, list(map(sub, others, beside)))
-                    for gpus, _, _, *others in free.T.tolist()
-                ]
-            )
-        else:
-            after = stranded_gpus(workload, free[_GPUS] - asked, free[_OTHERS:] - needs[:, None])
+            return np.array(self._stranding_of_few(request, nodes.rows.tolist()))
+        free, asked, needs = self._free_at(nodes.rows), self._gpus(request), self._needs_of(request)
+        after = stranded_gpus(workload, free[_GPUS] - asked, free[_OTHERS:] - needs[:, None])
         return self._score(after - free[_STRANDED])
+
+    def _stranding_of_few(self, request: RequestClass, rows: Sequence[int]) -> list[float]:
+        workload, asked, beside = self._known.workload, self._gpus(request), self._needs_of(request).tolist()
+        return [
+            self._score_of(stranded_on(workload, gpus - asked, list(map(sub, others, beside))) - stranded)
+            for gpus, _, stranded, *others in self._few_at(rows)
+        ]
 
     def _device(self, task: PodInfo, node: NodeInfo, gpu: str) -> float:
         share = task.request.share
@@ -245,6 +282,17 @@ class Packing(Plugin):
             known = self._last = (rows, moment, free)
         return known[2]
 
+    def _few_at(self, rows: Sequence[int]) -> Sequence[Sequence[float]]:
+        """Return the same of a few rows as numbers, ``[node][what]``."""
+        if self._nodes.visitors is not None:
+            found: list[list[float]] = self._look_at(np.array(rows, dtype=np.intp)).T.tolist()
+            return found
+        free, facts = self._follow(), self._facts
+        for row in rows:
+            if row not in facts:
+                facts[row] = free[:, row].tolist()
+        return [facts[row] for row in rows]
+
     def _follow(self) -> Columns:
         """Return what is free and stranded by node, brought up to date where something changed."""
         usage = self._table.usage
@@ -262,6 +310,7 @@ class Packing(Plugin):
     def _write(self, free: Columns, rows: Rows) -> None:
         """Look at some nodes again."""
         free[:, rows] = self._look_at(rows)
+        self._facts.clear()
         self._position = self._table.usage.position
 
     def _look_at(self, rows: Rows) -> Columns:
@@ -287,7 +336,7 @@ class Packing(Plugin):
         if workload.needs_company:
             others = [table.idle.item(row, each) + table.releasing.item(row, each) for each in self._columns]
             stranded = stranded_on(workload, gpus, others)
-        free[:, row] = (gpus, whole, stranded, *others)
+        free[:, row] = self._facts[row] = (gpus, whole, stranded, *others)
         self._position = table.usage.position
 
     def _losses_of(self, parts: int) -> Amounts:
@@ -306,6 +355,9 @@ class Packing(Plugin):
 
     def _gpus(self, request: RequestClass) -> float:
         return gpus_of(request, self._memory)
+
+    def _score_of(self, lost: float) -> float:
+        return round(lost / _EQUAL) * (-self._scale * _EQUAL)
 
     def _score(self, lost: Amounts) -> Scores:
         found: Scores = np.rint(lost / _EQUAL)
