@@ -81,6 +81,13 @@ ARGUMENTS: Final = (
     ),
     Argument("reservation", "afterSeconds", "300", "How long a gang waits before nodes are kept for it."),
     Argument("reservation", "minPods", "2", "Gangs of fewer pods have nothing kept for them."),
+    Argument(
+        "topology",
+        "planAhead",
+        "0",
+        "For how many waiting gangs room is planned before one is placed, at most 256; 0: for none, a gang takes the "
+        "tightest domain. The default list of plugins says 64.",
+    ),
 )
 
 

@@ -14,6 +14,8 @@ _LAST: Final = ("minruntime", "topology")
 KAI_PLUGINS: Final = (*_FIRST, "gpusharingorder", "gpupack", "resourcetype", *_ORDERS, "nodeplacement", *_LAST)
 """The rules of the profile that decides as KAI does."""
 DEFAULT_PLUGINS: Final = (*_FIRST, "packing", "resourcetype", "podaffinity", *_ORDERS, *_LAST)
+_DEFAULT_ARGUMENTS: Final = {"topology": {"planAhead": "64"}}
+"""What the default list gives its plugins, by name: where the default of a plugin itself is what KAI does."""
 KAI_ACTIONS: Final = ("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction")
 """The actions of the profile that decides as KAI does."""
 DEFAULT_ACTIONS: Final = ("allocate", "relocation", "consolidation", "reclaim", "preempt", "stalegangeviction")
@@ -81,7 +83,9 @@ class NodeProvisioning(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """What a scheduler is configured with."""
 
-    plugins: tuple[PluginOption, ...] = tuple(PluginOption(name) for name in DEFAULT_PLUGINS)
+    plugins: tuple[PluginOption, ...] = tuple(
+        PluginOption(name, _DEFAULT_ARGUMENTS.get(name, {})) for name in DEFAULT_PLUGINS
+    )
     """The rules, in the order in which they are asked. A list replaces the default one; see `extraPlugins`."""
     extra_plugins: tuple[PluginOption, ...] = ()
     """Added to `plugins`, at the end; one that is in there already is given its arguments, or disabled, where it is."""

@@ -6,12 +6,14 @@ over several domains of its preferred level starts in the one with most room.
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Annotated
 
+import msgspec
 import numpy as np
 
 from spinney.cluster.journal import Rows
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
-from spinney.extensions.arguments import NoArguments
+from spinney.extensions.arguments import read_arguments
 from spinney.gangs.tree import GroupSet, Member, TopologyConstraintInfo
 from spinney.scheduler import scores
 from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -20,6 +22,7 @@ from spinney.scheduler.framework.plugin import Constraint, Plugin
 from spinney.scheduler.framework.results import TOPOLOGY_CONSTRAINT, FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
+from spinney.scheduler.plugins.topology.ahead import Lookahead
 from spinney.scheduler.plugins.topology.demand import GroupDemand
 from spinney.scheduler.plugins.topology.subsetting import (
     DomainSets,
@@ -31,11 +34,18 @@ from spinney.scheduler.plugins.topology.subsetting import (
 from spinney.scheduler.topology.domains import Domains
 
 
+class Foresight(msgspec.Struct, frozen=True, rename="camel"):
+    """How far to look ahead."""
+
+    plan_ahead: Annotated[int, msgspec.Meta(ge=0, le=256)] = 0
+    """For how many waiting gangs room is planned before one is placed; 0: none, a gang takes the tightest domain."""
+
+
 class TopologyPlugin(Plugin):
     """Divides and scores nodes by topology."""
 
     name = "topology"
-    arguments_type = NoArguments
+    arguments_type = Foresight
     honours = frozenset({Constraint.TOPOLOGY})
     treats_alike = True
 
@@ -43,6 +53,8 @@ class TopologyPlugin(Plugin):
         self._session = session
         self._domains: dict[tuple[str, str, tuple[str, ...]], Domains] = {}
         self._demands: dict[tuple[tuple[int, int], ...], GroupDemand] = {}
+        most = read_arguments(Foresight, self.arguments).plan_ahead
+        self._ahead = Lookahead(session, most, self._required) if most else None
         self._job: PodGroupInfo | None = None
         """The job that is being placed; what is below is about it."""
         self._steps: dict[str, LevelScores | None] = {}
@@ -77,14 +89,19 @@ class TopologyPlugin(Plugin):
         except InvalidConstraint as error:
             session.record_fit_error(job, FitError("InvalidTopologyConstraint", str(error)))
             return ()
-        division = subsetting.divide(self._occupied(job, group, constraint))
+        occupied = self._occupied(job, group, constraint)
+        division = subsetting.divide(occupied)
         if division.refusal is not None:
             refusal = division.refusal
             for line, message in enumerate(refusal.messages(job.name)):
                 rewrite = partial(_line, refusal, line)
                 session.record_fit_error(job, FitError(TOPOLOGY_CONSTRAINT, message, refusal, rewrite))
+        if not isinstance(division.sets, DomainSets):
+            return division.sets
+        if self._ahead is not None and group is job.root and len(occupied) == 0:
+            division.sets.planned = subsetting.chosen_by(self._ahead, job.key)
         label, level_scores = _label(group), division.level_scores
-        if level_scores is not None and isinstance(division.sets, DomainSets):
+        if level_scores is not None:
             preferred = subsetting.preferred
 
             def try_level(depth: int) -> None:
@@ -131,6 +148,12 @@ class TopologyPlugin(Plugin):
             table = self._session.nodes.table
             found = self._domains[key] = Domains(self._session.snapshot.domain_trees.tree(topology, table), table)
         return found
+
+    def _required(self, constraint: TopologyConstraintInfo) -> tuple[Domains, int] | None:
+        """Return the domains and the depth of the level that a constraint requires, where it prefers none."""
+        domains = self._find(constraint) if constraint.required and not constraint.preferred else None
+        depth = domains.topology.depth(constraint.required) if domains is not None else None
+        return (domains, depth) if domains is not None and depth is not None else None
 
     def _occupied(self, job: PodGroupInfo, group: Member, constraint: TopologyConstraintInfo) -> Rows:
         """Return the rows of placed pods that the group must stay with."""

@@ -16,10 +16,12 @@ import numpy.typing as npt
 from spinney.cluster.journal import Rows, distinct
 from spinney.cluster.resources import Vector
 from spinney.cluster.table import Mask
-from spinney.gangs.tree import TopologyConstraintInfo
+from spinney.gangs.tree import GangKey, TopologyConstraintInfo
 from spinney.scheduler.framework.nodes import FirstChoice, Nodes, NodeSet
+from spinney.scheduler.plugins.topology.ahead import Lookahead
 from spinney.scheduler.plugins.topology.demand import GroupDemand
 from spinney.scheduler.topology.domains import Domains, Numbers, Sums, sum_by
+from spinney.scheduler.topology.planning import GangSize
 
 _NOTHING_FREE = 1000.0
 """What a domain without any of a needed resource counts as."""
@@ -139,6 +141,13 @@ class Subsetting:
         lasting = self._room is not None and allowed is None
         found = DomainSets(self._nodes, self._domains, self._rows, sets, whole=self._whole, lasting=lasting)
         return NodeSubsets(found, partial(self._scores, order) if bounds.preferred >= 0 else None)
+
+    def chosen_by(self, plans: Lookahead, gang: GangKey) -> Rows | None:
+        """Return the nodes to try first as plans have it, where the whole gang goes to the level it requires."""
+        request, bounds = self._demand.single, self._bounds
+        if bounds.required < 0 or bounds.preferred >= 0 or request is None or self._room is None:
+            return None
+        return plans.choose(gang, self._domains, request, GangSize(bounds.required, self._demand.count), self._room)
 
     # -- judging domains ---------------------------------------------------------------------------------------------
 
@@ -277,12 +286,16 @@ class DomainSets(Sequence[NodeSet]):
         self._lasting = lasting
         self.try_level: Callable[[int], None] | None = None
         """Is told the level of each set, -1 for one that is no domain, before the set is tried."""
+        self.planned: Rows | None = None
+        """Nodes to try before all others, which need not be a whole domain."""
 
     def __len__(self) -> int:
-        return sum(len(domains) for _, domains in self._sets)
+        return sum(len(domains) for _, domains in self._sets) + (self.planned is not None)
 
     def __iter__(self) -> Iterator[NodeSet]:
-        lasting = self._lasting
+        lasting = self._lasting and self.planned is None
+        if self.planned is not None:
+            yield NodeSet(self._nodes, self.planned)
         for depth, domains in self._sets:
             for domain in domains:
                 if self.try_level is not None:
@@ -299,6 +312,10 @@ class DomainSets(Sequence[NodeSet]):
         if isinstance(index, slice):
             return list(self)[index]
         place = index if index >= 0 else len(self) + index
+        if self.planned is not None:
+            if place == 0:
+                return NodeSet(self._nodes, self.planned)
+            place -= 1
         for depth, domains in self._sets:
             if 0 <= place < len(domains):
                 return self._make(depth, int(domains[place]))
