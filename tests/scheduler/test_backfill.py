@@ -174,15 +174,15 @@ def test_a_job_without_a_place_is_told_when_such_jobs_start() -> None:
     assert "no place is kept for it; 80 % of such jobs start between 2026-01-01T01:0" in message
 
 
-def test_those_behind_are_expected_later_than_those_before_them() -> None:
-    """Of jobs that ask for the same, the forecast of the second counts with the first."""
+def test_those_behind_are_expected_when_those_before_them_have_room_or_have_ended() -> None:
+    """Of jobs that ask for the same, the second starts where the first ended if no other room is there before."""
     inventory = an_inventory(a_node("left"), a_node("right"))
     for name, lasts in (("left", "1h"), ("right", "3h")):
         pod = a_pod(f"{name}-0", gang=name, gpus=8, node=name, annotations={EXPECTED_DURATION: lasts})
         put_gang(inventory, a_gang(name), [pod])
-    a_job(inventory, "first", 1, 8, A_MINUTE_AGO)
-    a_job(inventory, "second", 1, 8, JUST_NOW)
-    a_job(inventory, "third", 1, 8, NOW)
+    a_job(inventory, "first", 1, 8, A_MINUTE_AGO, lasts="90m")
+    a_job(inventory, "second", 1, 8, JUST_NOW, lasts="90m")
+    a_job(inventory, "third", 1, 8, NOW, lasts="90m")
     scheduler = a_scheduler(inventory, config=backfilling(minPods="2"))
     session = scheduler.open_session()
     memory = session.memory["backfill"]
@@ -190,7 +190,7 @@ def test_those_behind_are_expected_later_than_those_before_them() -> None:
     scheduler.run_cycle()
     assert isinstance(memory, Memory)
     forecasts = [memory.forecasts.of(GangKey("kai", NAMESPACE, name), name) for name in ("first", "second", "third")]
-    assert [each and each.expected for each in forecasts] == [3600.0, 3 * 3600.0, 3 * 3600.0]
+    assert [each and each.expected for each in forecasts] == [3600.0, 2.5 * 3600.0, 3 * 3600.0]
 
 
 def test_nodes_are_not_kept_where_that_would_leave_more_idle_than_the_gang_has_waited_for() -> None:

@@ -75,6 +75,21 @@ def test_a_job_that_still_waits_after_its_interval_is_learned_from_at_once() -> 
     assert (forecasts.judged, forecasts.inside) == (so_far[0] + 5, so_far[1])
 
 
+def test_each_end_of_the_interval_learns_by_itself() -> None:
+    """Where jobs start earlier than they were told, intervals begin earlier; they do not end later."""
+    forecasts = Forecasts()
+    for number in range(200):
+        told(forecasts, number, 3600.0, 3600.0 + 10 * (37 * number % 100))
+    before = forecasts.interval("team", 3600.0)
+    for number in range(200, 210):
+        told(forecasts, number, 3600.0, 600.0)
+    after = forecasts.interval("team", 3600.0)
+    assert before is not None
+    assert after is not None
+    assert after.low < before.low
+    assert after.high <= before.high
+
+
 def test_intervals_grow_beyond_what_was_seen_while_waits_grow() -> None:
     """While each wait is longer than all before it, four of five still lie inside after a while."""
     forecasts = Forecasts()

@@ -1,9 +1,9 @@
 """When a job will start, as an interval that holds for 80 % of jobs, learned from how forecasts before it came out.
 
 The expected start comes from the outlook. How far it was off is remembered for each job that was forecast once it has
-started, and the interval is as wide as 80 % of the newest of these need. If more or fewer than 80 % start inside, the
-intervals after are made wider or narrower (adaptive conformal prediction), beyond all that was seen if need be, so that
-they hold while the load changes.
+started, and the interval is as wide as 80 % of the newest of these need. Both its ends learn by themselves: if more or
+fewer than 10 % start before it begins, later ones begin earlier or later, and so with those that start after it has
+ended (adaptive conformal prediction), beyond all that was seen if need be. So they hold while the load changes.
 
 Jobs that are submitted together are early or late together: they count as one occasion. Before enough forecasts of
 enough occasions have come out nothing is claimed.
@@ -26,13 +26,13 @@ _TOGETHER: Final = 600.0
 _KEPT: Final = 1000
 _OF_QUEUE: Final = 50
 """From so many on, of enough occasions, a queue is judged by its own."""
-_STEP: Final = 0.02
+_STEP: Final = 0.01
 _SAME: Final = 1.0
 """Seconds within which two moments are the same."""
-_NARROWEST, _FEWEST_OUTSIDE = 0.6, 0.02
-"""How many of the newest starts may lie outside an interval, at most and at least."""
-_WIDEST, _WIDER = -1.0, 5.0
-"""Where that is not wide enough, still fewer may: each start that is missing makes the interval so much wider, in
+_MOST, _FEWEST_BEYOND = 0.3, 0.01
+"""How many of the newest starts may lie beyond one end of an interval, at most and at least."""
+_FURTHEST, _FURTHER = -1.0, 5.0
+"""Where that is not far enough, still fewer may: each start that is missing moves the end so much further, in
 logarithms, and all together no more than a hundred times."""
 _LATEST: Final = 10 * 365 * 86_400.0
 _BASE: Final = 60.0
@@ -65,6 +65,23 @@ class _Error(NamedTuple):
     off: float
 
 
+class _End:
+    """One end of the intervals: how many starts may lie beyond it. Mutable."""
+
+    def __init__(self) -> None:
+        self._beyond = (1.0 - WANTED) / 2
+
+    def learn(self, *, beyond: bool) -> None:
+        """Take in whether a start lay beyond this end."""
+        changed = self._beyond + _STEP * ((1.0 - WANTED) / 2 - beyond)
+        self._beyond = min(max(changed, _FURTHEST), _MOST)
+
+    def among(self, errors: Sequence[float]) -> float:
+        """Return where this end is, given how far off others were, from its side on: negative ones lie beyond it."""
+        share = max(self._beyond, _FEWEST_BEYOND)
+        return _quantile(errors, share) - _FURTHER * (share - self._beyond)
+
+
 class Forecasts:
     """Forecasts that were made, and how they came out. Mutable. ``moment`` is in seconds of any one clock."""
 
@@ -73,7 +90,7 @@ class Forecasts:
         self._errors: deque[_Error] = deque(maxlen=_KEPT)
         self._occasions: dict[str, tuple[int, float]] = {}
         """The newest of each queue, and when a job of it was told its start last."""
-        self._outside = 1.0 - WANTED
+        self._begin, self._end = _End(), _End()
         self._latest: list[tuple[float, str]] = []
         """When each interval ends that was claimed, a heap, and whose it is."""
         self._claimed: set[str] = set()
@@ -92,9 +109,7 @@ class Forecasts:
         if not _are_enough(known, FEWEST):
             return None
         errors = sorted(error.off for error in known)
-        outside = max(self._outside, _FEWEST_OUTSIDE)
-        beyond = _WIDER * (outside - self._outside)
-        low, high = _quantile(errors, outside / 2) - beyond, _quantile(errors, 1 - outside / 2) + beyond
+        low, high = self._begin.among(errors), -self._end.among([-off for off in reversed(errors)])
         base = expected + _BASE
         begins, ends = (min(max(base * math.exp(each) - _BASE, 0.0), _LATEST) for each in (low, high))
         return Interval(begins, ends)
@@ -131,11 +146,12 @@ class Forecasts:
         off = math.log((waited + _BASE) / (forecast.expected + _BASE))
         self._errors.append(_Error(forecast.queue, forecast.occasion, off))
         if forecast.interval is not None:
-            inside = forecast.interval.low - _SAME <= waited <= forecast.interval.high + _SAME
+            early, late = waited < forecast.interval.low - _SAME, waited > forecast.interval.high + _SAME
             self.judged += 1
-            self.inside += inside
+            self.inside += not early and not late
+            self._begin.learn(beyond=early)
             if forecast.uid not in self._late:
-                self._learn(inside=inside)
+                self._end.learn(beyond=late)
             self._settled(forecast.uid)
 
     def at(self, moment: float) -> None:
@@ -144,11 +160,7 @@ class Forecasts:
             _, uid = heapq.heappop(self._latest)
             if uid in self._claimed and uid not in self._late:
                 self._late.add(uid)
-                self._learn(inside=False)
-
-    def _learn(self, *, inside: bool) -> None:
-        changed = self._outside + _STEP * ((1.0 - WANTED) - (not inside))
-        self._outside = min(max(changed, _WIDEST), _NARROWEST)
+                self._end.learn(beyond=True)
 
     def _settled(self, uid: str) -> None:
         self._claimed.discard(uid)

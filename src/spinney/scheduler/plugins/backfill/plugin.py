@@ -19,12 +19,13 @@ of a node have such a bound too, against smaller ones.
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Final
 
 import msgspec
 import numpy as np
 
+from spinney.cluster.fitting import Demand
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import GPU
 from spinney.cluster.table import Mask, Matrix
@@ -48,6 +49,7 @@ from spinney.scheduler.plugins.backfill.reservations import (
     kept_alone,
     slots_of,
 )
+from spinney.scheduler.plugins.backfill.slots import Slots
 from spinney.scheduler.plugins.backfill.sweeps import kind_of
 from spinney.scheduler.plugins.backfill.turns import Turns
 from spinney.scheduler.plugins.keeping import demands_of, needing_least, regions, scarce
@@ -102,8 +104,8 @@ class Backfill(Plugin):
         self._placed: dict[int, tuple[PodInfo, Release]] = {}
         self._started: set[GangKey] = set()
         """Jobs that have been placed since a place was kept for them."""
-        self._refused: dict[object, int] = {}
-        """How many jobs of each kind were refused and have no place."""
+        self._slots: dict[object, Slots] = {}
+        """When jobs of each kind that were refused and have no place will find room."""
         self._lacking_room = 0
         self._begun = False
         session.add_pre_job_allocation_fn(self._begin)
@@ -262,9 +264,10 @@ class Backfill(Plugin):
                 self._give_place(job)
             elif self._is_starved(job):
                 self._keep_empty(job)
-        self._lacking_room += self._lacks_room(job, job.tasks_to_allocate())
-        if job.key not in self._memory.promises:
-            self._foresee(job)
+        if self._lacks_room(job, job.tasks_to_allocate()):
+            self._lacking_room += 1
+            if job.key not in self._memory.promises:
+                self._foresee(job)
         if self._session.config.explain:
             self._explain(job)
 
@@ -279,28 +282,24 @@ class Backfill(Plugin):
             self._keep(job, place)
 
     def _foresee(self, job: PodGroupInfo) -> None:
-        """Forecast the start of a job for which no place is kept, once: when it and those like it have room."""
+        """Forecast the start of a job for which no place is kept, once: when its turn comes after those like it."""
         requests = frozenset(record.request.number for _, record in job.members.pods.values())
         kind = (job.queue, requests, len(job.members.pods), self._passes(job))
-        before = self._refused[kind] = self._refused.get(kind, 0) + 1
-        forecasts = self._memory.forecasts
+        slots = self._slots.get(kind)
+        if slots is None:
+            demands = demands_of(self._session, job.tasks_to_allocate())
+            slots = self._slots[kind] = Slots(partial(self._room_for, demands, job))
+        lasts, forecasts = self._turns.lasts(job), self._memory.forecasts
         if forecasts.of(job.key, job.uid) is not None:
-            return
-        tasks = job.tasks_to_allocate()
-        expected = self._room_for(job, tasks, before) if self._lacks_room(job, tasks) else None
-        if expected is not None:
+            slots.skip(lasts)
+        elif (expected := slots.next(lasts)) is not None:
             forecasts.made(job.key, job.uid, job.queue, self._session.now.timestamp(), expected)
 
-    def _room_for(self, job: PodGroupInfo, tasks: Sequence[PodInfo], count: int) -> float | None:
+    def _room_for(self, demands: Sequence[Demand], job: PodGroupInfo, count: int) -> float | None:
         """Return in how many seconds there is room for so many jobs like this one; ``None``: nobody knows."""
-        demands, outlook, tried = demands_of(self._session, tasks), self._outlook(), count
-        while tried:
-            many = [replace(demand, count=demand.count * tried) for demand in demands]
-            place = outlook.earliest(many, regions(self._session, job))
-            if place is not None:
-                return place.at * count / tried
-            tried //= 2
-        return None
+        many = [replace(demand, count=demand.count * count) for demand in demands]
+        place = self._outlook().earliest(many, regions(self._session, job))
+        return place.at if place is not None else None
 
     def _outlook(self) -> Outlook:
         """Return what will be free beside the places that are kept, and after those that they are kept for."""

@@ -31,10 +31,12 @@ class Turns:
             return (True, math.inf)
         if self.goes_first(job):
             return (False, 0.0)
-        runs = self._memory.stated(job.members)
-        if runs is None:
-            runs = self._usual_of(kind_of(job.members))
-        return (True, -(self.waited(job).total_seconds() + _NEW) / max(runs, _SHORTEST))
+        return (True, -(self.waited(job).total_seconds() + _NEW) / max(self.lasts(job), _SHORTEST))
+
+    def lasts(self, job: PodGroupInfo) -> float:
+        """Return the seconds that a job that waits will run: as it states, as is usual, or an hour."""
+        stated = self._memory.stated(job.members)
+        return stated if stated is not None else self._usual_of(kind_of(job.members))
 
     def goes_first(self, job: PodGroupInfo) -> bool:
         """Tell whether a job gives way to no shorter one."""
