@@ -209,6 +209,35 @@ def test_nodes_are_not_kept_where_that_would_leave_more_idle_than_the_gang_has_w
     assert set(beside(timedelta(days=3))) == {"small-0"}
 
 
+def beside_long_jobs(submitted: timedelta) -> Inventory:
+    """Two nodes whose jobs, submitted so long ago, have run for two days, a gang that waits longer, and a small job."""
+    inventory = an_inventory(a_node("left"), a_node("right"))
+    for name in (QUEUE, "other"):
+        inventory.put_queue(QueueInfo(name=name, quota=NO_BOUND))
+    for name in ("left", "right"):
+        gang = dataclasses.replace(a_gang(name, created=NOW - submitted), last_start=NOW - timedelta(days=2))
+        put_gang(inventory, gang, [a_pod(f"{name}-0", gang=name, gpus=1, node=name)])
+    a_job(inventory, "large", 2, 8, NOW - timedelta(hours=60))
+    a_job(inventory, "small", 1, 4, JUST_NOW)
+    return inventory
+
+
+def test_a_gang_that_would_run_by_now_in_strict_order_is_passed_no_more() -> None:
+    """Whatever it costs others, nodes are kept for a gang once only jobs that came after it keep it from running."""
+    before, after = timedelta(hours=61), timedelta(hours=59)
+    assert set(placed(beside_long_jobs(before))) == {"small-0"}, "they came before it, and may run on"
+    assert placed(beside_long_jobs(after)) == {}
+
+
+def test_in_strict_order_older_jobs_that_wait_go_first() -> None:
+    """While an older job waits for the same room a gang would not run yet in strict order either."""
+    inventory = beside_long_jobs(timedelta(hours=59))
+    opted_in = backfilling(queues=QUEUE)
+    assert placed(inventory, opted_in) == {}
+    a_job(inventory, "older", 1, 8, NOW - timedelta(hours=70), queue="other")
+    assert set(placed(inventory, opted_in)) == {"small-0"}
+
+
 def test_only_the_first_of_a_queue_is_given_a_place_unless_told_otherwise() -> None:
     """EASY: a job may delay the second that waits; with more depth it may not."""
     inventory = an_inventory(a_node("left"), a_node("right"))

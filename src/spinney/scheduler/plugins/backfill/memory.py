@@ -69,8 +69,17 @@ class Remaining(msgspec.Struct, frozen=True, eq=False):
     amounts: Matrix
     known: Mask
     """Where that rests on something; elsewhere a pod is expected to run as long again as it has run."""
+    submitted: npt.NDArray[np.float64]
+    """When the job of each pod was submitted, in seconds."""
     stated: bool
     """Whether all that is known was stated."""
+
+    def before(self, moment: float, room: Matrix) -> Matrix:
+        """Return what would be free beside ``room[node, resource]`` if nobody ran who was submitted after a moment."""
+        later = self.submitted > moment
+        freed = room.copy()
+        np.add.at(freed, self.rows[later], self.amounts[later])
+        return freed
 
     def ends(self) -> Ends:
         """Return what becomes free, as far as that is known."""
@@ -205,6 +214,7 @@ class Memory:
         rows: list[int] = []
         kinds: list[int] = []
         known: list[bool] = []
+        submitted: list[float] = []
         all_stated = True
         gangs = session.snapshot.gangs.gangs
         for key, running in self.running.items():
@@ -214,6 +224,7 @@ class Memory:
             left = self.left(key, session.now)
             age = (session.now - running.since).total_seconds()
             lasts = left.seconds if left is not None else max(age, _JUST_STARTED)
+            came = (members.gang.created or running.since).timestamp()
             for _, record in members.pods.values():
                 row = find(record.node) if record.status in ACTIVE_ALLOCATED else None
                 if row is None:
@@ -226,6 +237,7 @@ class Memory:
                 rows.append(row)
                 kinds.append(place)
                 known.append(left is not None)
+                submitted.append(came)
                 all_stated &= left is None or left.stated
         amounts = np.array(vectors)[kinds] if kinds else np.zeros((0, width), dtype=np.int64)
         return Remaining(
@@ -233,6 +245,7 @@ class Memory:
             np.array(rows, dtype=np.intp),
             amounts,
             np.array(known, dtype=np.bool_),
+            np.array(submitted, dtype=np.float64),
             all_stated,
         )
 

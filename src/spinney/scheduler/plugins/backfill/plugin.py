@@ -12,8 +12,9 @@ when their turn comes.
 
 Where ends are estimated, a place is kept only if others lose little by it beside what the job has waited. Once a gang
 has waited ``agingSeconds``, the nodes that will be empty soonest are kept for it alone, at the same price, before
-other jobs are placed: the longer it waits, and the fewer wait with it, the more may be idle. Single pods that need most
-of a node have such a bound too, against smaller ones.
+other jobs are placed: the longer it waits, and the fewer wait with it, the more may be idle. At any price they are kept
+once it would run by now in strict order (:mod:`~spinney.scheduler.plugins.backfill.overdue`): so nobody starves. Single
+pods that need most of a node are kept one from smaller ones, at the price.
 """
 
 from collections.abc import Sequence
@@ -42,6 +43,7 @@ from spinney.scheduler.plugins.backfill.forecasts import Interval
 from spinney.scheduler.plugins.backfill.giving_way import GivingWay
 from spinney.scheduler.plugins.backfill.memory import GivenPlace, Memory, Remaining
 from spinney.scheduler.plugins.backfill.outlook import Ends, Outlook, Place, Release
+from spinney.scheduler.plugins.backfill.overdue import is_overdue
 from spinney.scheduler.plugins.backfill.reservations import (
     Reservation,
     expected_start,
@@ -387,7 +389,7 @@ class Backfill(Plugin):
         )
 
     def _keep_empty(self, job: PodGroupInfo) -> bool:
-        """Keep the nodes that will be empty soonest, if that leaves little idle beside what the job has waited for."""
+        """Keep the nodes that will be empty soonest, if others lose little by it, or if a gang is overdue."""
         session, table = self._session, self._session.nodes.table
         self._memory.aged.pop(job.key, None)
         emptying = self._remaining.emptying(table.capacity)
@@ -397,7 +399,8 @@ class Backfill(Plugin):
         if found is None:
             return False
         rows = np.array(found, dtype=np.intp)
-        if not self._is_worth(job, rows, table.allocatable[rows], float(emptying[rows].max())):
+        worth = self._is_worth(job, rows, table.allocatable[rows], float(emptying[rows].max()))
+        if not worth and (smaller or not is_overdue(session, self._remaining, job, self._lacks_room)):
             return False
         self._memory.promises.pop(job.key, None)
         self._memory.aged[job.key] = None
