@@ -29,7 +29,7 @@ from spinney.sim.replay.formats.philly import Layout, read_philly
 from spinney.sim.replay.run_times import stating
 
 POLICIES: Final[tuple[Policy, ...]] = ("fifo", "skip", "easy")
-ARGUMENTS: Final = {"depth": "4", "shortestFirst": "true", "minPods": "2"}
+ARGUMENTS: Final = {"shortestFirst": "true", "minPods": "2"}
 _ALLOCATE: Final = ("allocate",)
 _LARGE: Final = 8
 
