@@ -1,5 +1,6 @@
 """Kueue's ClusterQueues and Cohorts are queues to ``queues``, ``why`` and ``simulate``."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -106,3 +107,13 @@ def test_why_speaks_of_a_cluster_queue(snapshot: Path) -> None:
 def test_why_speaks_of_a_cohort(snapshot: Path, asked: str) -> None:
     """A Cohort is asked about by the name that 'spinney queues' lists."""
     assert "quota 32, limit 32" in spinney("why", asked, "--from", snapshot)
+
+
+def test_a_quota_that_is_no_quantity_is_named(snapshot: Path) -> None:
+    """The error says which object of the file is wrong, in which field, and what would be right."""
+    written = gzip.decompress(snapshot.read_bytes())
+    snapshot.write_bytes(gzip.compress(written.replace(b'"nominalQuota":8', b'"nominalQuota":"many"')))
+    answer = CliRunner().invoke(main, ["queues", "--from", str(snapshot)])
+    assert answer.exit_code == 1
+    assert "ClusterQueue interns: nominalQuota: 'many' is not a quantity; expected a number" in answer.output
+    assert "$.spec.resourceGroups[0].flavors[0].resources[0]" in answer.output

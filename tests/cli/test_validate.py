@@ -201,6 +201,22 @@ def test_a_topology_in_the_same_files_is_checked_against(tmp_path: Path) -> None
     assert "whether the ClusterTopologyBinding" not in answer.output
 
 
+def test_a_topology_that_none_of_the_files_has_is_warned_of(tmp_path: Path) -> None:
+    """Beside other topologies a name that none of them has looks like a typo; the cluster has the last word."""
+    binding = (
+        "apiVersion: grove.io/v1alpha1\nkind: ClusterTopologyBinding\nmetadata: {name: cpus}\n"
+        "spec: {levels: [{domain: rack, key: example.com/rack}]}\n"
+    )
+    answer = validate(tmp_path, f"{binding}---\n{GOOD}")
+
+    assert answer.exit_code == 0
+    assert 'topologyName: Invalid value: "gpus": no such ClusterTopologyBinding in these files, which have cpus' in (
+        answer.output
+    )
+    assert "whether the ClusterTopologyBinding gpus exists" in answer.output
+    assert "warning" not in validate(tmp_path, GOOD).output
+
+
 def test_other_kinds_are_left_to_the_cluster(tmp_path: Path) -> None:
     """A Deployment is not ours to judge: it is listed as not checked."""
     answer = validate(tmp_path, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n")

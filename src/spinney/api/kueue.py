@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from spinney.api.meta import Condition, ProjectedObject
-from spinney.api.quantity import RawQuantity
+from spinney.api.quantity import InvalidQuantity, RawQuantity, milli
 from spinney.api.resource import Resource
 from spinney.api.struct import Struct
 
@@ -31,6 +31,13 @@ class ResourceQuota(Struct, frozen=True, kw_only=True):
     name: str = ""
     nominal_quota: RawQuantity = 0
     borrowing_limit: RawQuantity | None = None
+
+    def __post_init__(self) -> None:
+        for field, given in (("nominalQuota", self.nominal_quota), ("borrowingLimit", self.borrowing_limit or 0)):
+            try:
+                milli(given)
+            except InvalidQuantity as error:
+                raise ValueError(f"{field}: {error}") from error
 
 
 class FlavorQuotas(Struct, frozen=True, kw_only=True):

@@ -164,6 +164,9 @@ def _judged(pcs: PodCliqueSet, setting: Setting) -> Judgement:
     found = validate_pod_clique_set(pcs, policy)
     faults = [fault for fault in found if not fault.text.endswith(UNKNOWN_TOPOLOGY)]
     warnings = pod_clique_set_warnings(pcs, policy)
+    if policy.topologies:  # whoever gives a topology gives all there are; the cluster may have others yet
+        known = ", ".join(sorted(policy.topologies))
+        warnings += [f"{fault} in these files, which have {known}" for fault in found if fault not in faults]
     not_done = list(_needs_cluster(pcs, policy))
     name = scheduler_name(pcs) or policy.default_scheduler
     kind = every_backend().get(name) if not faults else None
