@@ -10,7 +10,7 @@ from spinney.cli import main
 from spinney.cli.clusters.coming_up import on_one_line
 from spinney.kube.client import Client
 from tests.cli.clusters import ServedCluster
-from tests.cli.workloads import a_training_job, as_yaml
+from tests.cli.workloads import a_training_job, as_yaml, until_refused
 
 
 def test_applying_twice_changes_nothing(served: ServedCluster, tmp_path: Path) -> None:
@@ -144,9 +144,11 @@ def test_waiting_ends_when_every_gang_is_ready(served: ServedCluster, tmp_path: 
 
 def test_waiting_says_what_for(served: ServedCluster, tmp_path: Path) -> None:
     """When the time is over the error names the gang, how far it has come, what it waits for, and whom to ask."""
+    never = a_training_job("never", workers=3)
     file = tmp_path / "set.yaml"
-    file.write_text(as_yaml(a_training_job("never", workers=3)))
-    answer = served.spinney("apply", "-f", str(file), "--wait", "--timeout", "3s")
+    file.write_text(as_yaml(never))
+    served.call(lambda client: until_refused(client, never))
+    answer = served.spinney("apply", "-f", str(file), "--wait", "--timeout", "1s", "--force-conflicts")
     served.spinney("delete", "-f", str(file))
 
     assert answer.exit_code == 1, answer.output
