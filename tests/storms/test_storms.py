@@ -12,7 +12,7 @@ import pytest
 from tests.storms.story import Outcome, storm
 
 SEEDS = (4, 5, 6, 7, 12, 17, 18, 22)
-"""A few short ones. Each thing that should happen does in two of them at least: any change shifts what a seed brings."""
+"""A few short ones. Each thing that should happen does in two of them at least: a change shifts what a seed brings."""
 
 _HAPPEN = (
     *("operator killed", "schedulers killed", "server killed", "leader killed", "jump", "fail_node", "replace_node"),
