@@ -1,14 +1,17 @@
 """Where few nodes have changed they are judged by numbers, and the decisions are those of judging by columns."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spinney.cluster.classes import RequestClass
+from spinney.cluster.table import Mask
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.evaluation import node_rules
 from spinney.scheduler.evaluation.node_rules import Judged, NodeRules
@@ -177,3 +180,68 @@ def test_a_plugin_that_fails_about_few_nodes_refuses_them() -> None:
         assert [bind.pod.name for bind in result.binds] == ["first"]
         assert result.failures[plugin.name, "node_order"]
         assert [refused.gang.name for refused in result.unschedulable] == ["second"]
+
+
+class OnePerNode(Plugin):
+    """Lets one pod onto each node; ``shape`` is the form in which it answers about a few."""
+
+    name = "one-per-node"
+    treats_alike = True
+    shape: Callable[[list[bool]], Any] = list
+
+    def on_session_open(self, session: Session) -> None:
+        """Register the rule."""
+        self._session = session
+        session.add_predicate_columns(self._columns, per_job=False, few=self._few)
+
+    def _columns(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
+        return np.array([not len(node.pods) for node in nodes])
+
+    def _few(self, request: RequestClass, rows: Sequence[int]) -> Any:
+        return type(self).shape([not len(self._session.nodes.info(row).pods) for row in rows])
+
+
+def bound_with(shape: Callable[[list[bool]], Any]) -> tuple[Counter[str], dict[tuple[str, str], int]]:
+    """Return how many of six small pods go to each of three nodes, and what failed."""
+    inventory = an_inventory(*(a_node(f"n{number}", gpus=1, cpu="8") for number in range(3)))
+    for name in map(str, range(6)):
+        put_gang(inventory, a_gang(name), [a_pod(name, gang=name, annotations={"gpu-fraction": "0.3"})])
+    plugin = type("Shaped", (OnePerNode,), {"shape": staticmethod(shape)})
+    result = a_scheduler(inventory, plugin, config=SchedulerConfig(device_reservation=True)).run_cycle()
+    return Counter(bind.node for bind in result.binds), dict(result.failures)
+
+
+@pytest.mark.parametrize("shape", [list, tuple, np.array])
+def test_answers_about_few_nodes_come_in_any_sequence(shape: Callable[[list[bool]], Any]) -> None:
+    """A list, a tuple and an array are answers."""
+    bound, failures = bound_with(shape)
+    assert bound == {"n0": 1, "n1": 1, "n2": 1}
+    assert not failures
+
+
+@pytest.mark.parametrize("shape", [iter, set, lambda said: said[:-1], lambda said: [], lambda said: [*said, True]])
+def test_wrong_answers_about_few_nodes_refuse_them(shape: Callable[[list[bool]], Any]) -> None:
+    """Too few values, too many, and what has no order let no pod pass, and the plugin is told of."""
+    bound, failures = bound_with(shape)
+    assert max(bound.values()) == 1
+    assert failures["one-per-node", "predicate"]
+
+
+class Meddling(Stumbling):
+    """Changes the rows that it is asked about."""
+
+    name = "meddling"
+
+    def _few(self, request: RequestClass, rows: Sequence[int]) -> Sequence[float]:
+        rows.clear()  # type: ignore[attr-defined]
+        return []
+
+
+def test_rows_that_a_plugin_is_asked_about_cannot_be_changed() -> None:
+    """Trying is a failure of the plugin, which harms no placement of others."""
+    inventory = an_inventory(a_node("n1", gpus=1), a_node("n2", gpus=1))
+    for name in ("first", "second", "third"):
+        put_gang(inventory, a_gang(name), [a_pod(name, gang=name, annotations={"gpu-fraction": "0.3"})])
+    result = a_scheduler(inventory, Meddling, config=SchedulerConfig(device_reservation=True)).run_cycle()
+    assert result.failures["meddling", "node_order"]
+    assert all("the scheduler failed" not in refused.message for refused in result.unschedulable)

@@ -149,8 +149,8 @@ class NodeAnswers:
     def of_few(
         self, rules: tuple[list[Predicate], list[Score]], request: RequestClass, rows: Sequence[int]
     ) -> Sequence[float]:
-        """Ask rules about a few rows; return one score per row, minus infinity where one refuses."""
-        predicates, scores = rules
+        """Ask rules about a few rows, one or more; return one score per row, minus infinity where one refuses."""
+        rows, (predicates, scores) = tuple(rows), rules
         total: Sequence[float] = ()
         for score in scores:
             said = self._of_few(score, SCORE, request, rows)
@@ -170,7 +170,7 @@ class NodeAnswers:
         assert rule.few is not None, "all rules that are asked answer so"
         try:
             with self._timings.measure(rule.plugin, hook):
-                said = rule.few(request, rows)
+                said = validation.few_of(rule.few(request, rows), len(rows))
             if not isfinite(sum(said)):
                 validation.must_be_finite(np.array(said), NodeSet(self._nodes, np.array(rows, dtype=np.intp)))
         except Exception as error:  # noqa: BLE001 - a node without an answer is refused

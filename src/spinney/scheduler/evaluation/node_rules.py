@@ -354,15 +354,16 @@ class NodeRules:
         """Do the same where few rows have changed: one number after the other is quicker than arrays."""
         fixed, current = known
         table, suited = self._nodes.table, fixed.roomy.item
-        current.position = table.usage.position
         rows = [row for row in rows if suited(row)]
         if not rows:
+            current.position = table.usage.position
             return
         later, now = few_fit_later_and_now(self._nodes.ledger, request, rows)
         if now is not later:
             current.now[rows] = now
         open_rows = list(compress(rows, later))
         totals = self._answers.of_few(rules.usage, request, open_rows) if open_rows else ()
+        current.position = table.usage.position
         score, roomy, ranked, rank = current.score, current.roomy, current.ranked, table.rank.item
         for row in compress(rows, map(not_, later)):
             roomy[row], score[row] = False, -inf

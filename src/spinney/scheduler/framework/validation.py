@@ -43,6 +43,16 @@ def scores_of(answer: Any, nodes: NodeSet) -> Scores:
     return found.astype(np.float64, copy=False)
 
 
+def few_of(answer: Any, nodes: int) -> Sequence[float]:
+    """Return one number or truth value per node of a few; whether all are finite is to be seen from their sum."""
+    found = answer.tolist() if isinstance(answer, np.ndarray) else answer
+    if not isinstance(found, list | tuple):
+        raise InvalidAnswer(shown(answer), "a list with one value per node")
+    if len(found) != nodes:
+        raise InvalidAnswer(f"{len(found)} values", f"{nodes}, one per node")
+    return found
+
+
 def all_numbers(answers: list[Any]) -> Scores | None:
     """Return scores that nodes were given one by one; ``None`` if one of them is no number."""
     try:
