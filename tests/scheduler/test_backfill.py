@@ -345,3 +345,14 @@ def test_who_gave_way_often_is_left_alone() -> None:
     _, scheduler = a_node_with_a_long_job(timedelta(hours=1, minutes=30))
     assert scheduler.run_cycle().evictions, "it still has 8.5 hours before it, more than four times what it loses"
     assert not scheduler.run_cycle().evictions, "as if it had come back: it would lose the same again"
+
+
+def test_only_the_job_that_has_a_place_is_told_so() -> None:
+    """Of jobs that are just alike the first is given a place; those refused like it are not told that they have it."""
+    inventory = an_inventory(a_node("only"))
+    a_running_job(inventory, "only", 8)
+    for name in ("first", "second", "third"):
+        a_job(inventory, name, 1, 8, A_MINUTE_AGO, lasts="1h")
+    refused = a_scheduler(inventory, config=backfilling()).run_cycle().unschedulable
+    assert [each.gang.name for each in refused if "a place is kept" in each.message] == ["first"]
+    assert all("found no room" in each.message for each in refused)

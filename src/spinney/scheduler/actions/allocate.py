@@ -38,11 +38,12 @@ def allocate_jobs(session: Session) -> None:
     for job in turns:
         known = failed.find(job) if failed is not None else None
         if known is not None:
-            for error in session.fit_errors.get(known, ()):
+            for error in known:
                 session.record_fit_error(job, error.about(job))
             session.ask.job_refused(job)
             continue
         placed: bool | None = None
+        why: Sequence[FitError] = ()
         failures = session.failures.total
         with session.bulkhead(job.key, "placing"):
             if together := plain.place(job):
@@ -52,6 +53,7 @@ def allocate_jobs(session: Session) -> None:
                 placed = _allocate(session, job)
             if not placed:
                 session.record_failures(job, failures)
+                why = tuple(session.fit_errors.get(job.key, ()))  # what plugins add is about this job alone
                 session.ask.job_refused(job)
         if placed and failed is not None:
             failed.decided()
@@ -59,7 +61,7 @@ def allocate_jobs(session: Session) -> None:
             turns.push(job)
         elif placed is False and failed is not None and session.failures.total == failures:
             # What failed may have failed about this job alone.
-            failed.add(job)
+            failed.add(job, why)
     for job in turns.missed:
         session.record_fit_error(job, FitError(OUT_OF_TIME, NOT_REACHED))
 

@@ -11,6 +11,7 @@ from spinney.cluster.statuses import PodStatus
 from spinney.gangs.tree import GangKey, Member, PodSet
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import Nodes
+from spinney.scheduler.framework.results import FitError
 from spinney.scheduler.framework.tasks import NUMBER, PodInfo
 
 Signature = tuple[object, ...]
@@ -25,26 +26,26 @@ class FailedSignatures:
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
-        self._for_good: dict[Signature, GangKey] = {}
-        self._for_now: dict[Signature, GangKey] = {}
+        self._for_good: dict[Signature, Sequence[FitError]] = {}
+        self._for_now: dict[Signature, Sequence[FitError]] = {}
 
-    def add(self, job: PodGroupInfo) -> None:
-        """Remember that a job was refused."""
+    def add(self, job: PodGroupInfo, why: Sequence[FitError]) -> None:
+        """Remember why a job was refused, which holds for those like it."""
         signature = signature_of(job)
         if signature is not None and not _is_avoided(job, self._nodes):
             only_room = signature[-1]
-            (self._for_good if only_room else self._for_now).setdefault(signature, job.key)
+            (self._for_good if only_room else self._for_now).setdefault(signature, why)
 
     def decided(self) -> None:
         """Forget what may be otherwise now that something was decided."""
         self._for_now.clear()
 
-    def find(self, job: PodGroupInfo) -> GangKey | None:
-        """Return a refused job that asked for the same, if there is one."""
+    def find(self, job: PodGroupInfo) -> Sequence[FitError] | None:
+        """Return why a job that asked for the same was refused, if there is one."""
         if not self._for_good and not self._for_now:
             return None
         signature = signature_of(job)
-        return None if signature is None else self._for_good.get(signature) or self._for_now.get(signature)
+        return None if signature is None else self._for_good.get(signature, self._for_now.get(signature))
 
 
 def signature_of(job: PodGroupInfo) -> Signature | None:
