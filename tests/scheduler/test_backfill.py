@@ -356,3 +356,15 @@ def test_only_the_job_that_has_a_place_is_told_so() -> None:
     refused = a_scheduler(inventory, config=backfilling()).run_cycle().unschedulable
     assert [each.gang.name for each in refused if "a place is kept" in each.message] == ["first"]
     assert all("found no room" in each.message for each in refused)
+
+
+def test_no_node_is_kept_that_pods_of_others_will_never_leave() -> None:
+    """A gang that fits beside no pod of another scheduler keeps nothing from those who could run there meanwhile."""
+    inventory = an_inventory(a_node("left"), a_node("right"))
+    foreign = a_pod("monitoring", cpu="8", node="left")
+    inventory.apply(replace(foreign, spec=replace(foreign.spec, scheduler_name="default-scheduler")))
+    a_job(inventory, "gang", 2, 8, TWO_HOURS_AGO, cpu="60")
+    a_job(inventory, "single", 1, 8, A_MINUTE_AGO)
+    assert set(placed(inventory, backfilling(shortestFirst="true", minPods="2"))) == {"single-0"}
+    reserving = replace(SchedulerConfig(), plugins=(*SchedulerConfig().plugins, PluginOption("reservation")))
+    assert set(placed(inventory, reserving)) == {"single-0"}

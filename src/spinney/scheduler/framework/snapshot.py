@@ -1,6 +1,6 @@
 """The cluster at one moment, as a session sees it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 import msgspec
@@ -38,6 +38,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     """Pods that are terminating."""
     foreign: ForeignHoldings
     """What pods of other schedulers hold."""
+    serves: Callable[[PodRecord], bool]
+    """Tells whether a pod is this scheduler's: all others stay where they are."""
     budgets: Budgets
     evicted: Mapping[GangKey, datetime]
     """When gangs that wait before they disturb others last lost pods, where their objects do not say so."""

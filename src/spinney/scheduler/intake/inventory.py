@@ -185,6 +185,7 @@ class Inventory:
             has_stranded_pods=cluster.has_stranded_pods or self.node_pool is not None,
             releasing=tuple(cluster.releasing()),
             foreign=self._foreign.holdings(),
+            serves=self._serves,
             budgets=self.budgets.fork(),
             evicted=dict(self._evicted),
             asked=self._asked(),

@@ -171,11 +171,11 @@ def regions(session: Session, job: PodGroupInfo) -> Iterator[Rows]:
 
 
 def _empty(session: Session, rows: Rows) -> npt.NDArray[np.int64]:
-    """Return what the rows offer beside the pods of daemon sets, ``[row, resource]``."""
-    nodes = session.nodes
+    """Return what the rows offer beside pods that stay, of daemon sets and other schedulers: ``[row, resource]``."""
+    nodes, serves = session.nodes, session.snapshot.serves
     room = nodes.table.allocatable[rows].copy()
     for position, row in enumerate(rows.tolist()):
         for record in nodes.pods.of_row(row).values():
-            if any(owner.kind == "DaemonSet" for owner in record.pod.metadata.owner_references):
+            if not serves(record) or any(owner.kind == "DaemonSet" for owner in record.pod.metadata.owner_references):
                 room[position, record.request.columns] -= record.request.amounts
     return room
