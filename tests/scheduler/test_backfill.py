@@ -368,3 +368,24 @@ def test_no_node_is_kept_that_pods_of_others_will_never_leave() -> None:
     assert set(placed(inventory, backfilling(shortestFirst="true", minPods="2"))) == {"single-0"}
     reserving = replace(SchedulerConfig(), plugins=(*SchedulerConfig().plugins, PluginOption("reservation")))
     assert set(placed(inventory, reserving)) == {"single-0"}
+
+
+def test_a_bounded_number_of_places_is_kept() -> None:
+    """With depth 0 all jobs that wait are given places, up to a number that a cycle has time for."""
+    inventory = an_inventory(a_node("only"))
+    a_running_job(inventory, "only", 8)
+    for number in range(150):
+        a_job(inventory, f"job-{number:03d}", 1, 8, A_MINUTE_AGO, lasts="1h")
+    refused = a_scheduler(inventory, config=backfilling(depth="0")).run_cycle().unschedulable
+    assert sum("a place is kept" in each.message for each in refused) == 128
+
+
+def test_run_times_beyond_all_dates_harm_nobody() -> None:
+    """Jobs that may run for 68 years follow each other into the far future, of which nothing is told."""
+    inventory = an_inventory(a_node("only"))
+    a_running_job(inventory, "only", 8)
+    for number in range(120):
+        a_job(inventory, f"job-{number:03d}", 1, 8, A_MINUTE_AGO, active_deadline_seconds=2**31 - 1)
+    result = a_scheduler(inventory, config=backfilling(depth="0")).run_cycle()
+    assert not result.failures
+    assert sum("a place is kept" in each.message for each in result.unschedulable) == 1

@@ -65,6 +65,10 @@ _SAME: Final = 1.0
 """Seconds within which two moments are the same."""
 _WORTH: Final = 0.5
 """Nodes are kept for a job if all others together wait no more than this share of its own wait for it."""
+_PLACES: Final = 128
+"""So many are kept at most in all: with each, the next takes longer to find."""
+_FORESEEN: Final = 10 * 365 * 24 * 3600.0
+"""Seconds: what lies further in the future is not worth telling, and may be beyond all dates."""
 _SINGLE: Final = 24.0
 """A single pod that is given no place waits so many times as long as a gang before a node is kept for it."""
 
@@ -226,7 +230,7 @@ class Backfill(Plugin):
         self._begun = True
         for key in list(self._memory.aged):
             waiting = self._session.job(key)
-            if self._may_reserve(waiting) or self._is_starved(waiting):
+            if self._has_aged(waiting) and (self._may_reserve(waiting) or self._is_starved(waiting)):
                 self._keep_empty(waiting)
         if not self._memory.promises or not self._remaining.stated:
             return
@@ -252,7 +256,9 @@ class Backfill(Plugin):
 
     def _earliest(self, job: PodGroupInfo, outlook: Outlook) -> Place | None:
         place = outlook.earliest(demands_of(self._session, job.tasks_to_allocate()), regions(self._session, job))
-        return place if place is not None and not self._is_for_another_alone(place.rows) else None
+        if place is None or place.at > _FORESEEN or self._is_for_another_alone(place.rows):
+            return None
+        return place
 
     def _is_for_another_alone(self, rows: Rows) -> bool:
         """Tell whether some rows are kept for a job alone: two that wait for each other's place would wait for ever."""
@@ -294,7 +300,7 @@ class Backfill(Plugin):
         lasts, forecasts = self._turns.lasts(job), self._memory.forecasts
         if forecasts.of(job.key, job.uid) is not None:
             slots.skip(lasts)
-        elif (expected := slots.next(lasts)) is not None:
+        elif (expected := slots.next(lasts)) is not None and expected <= _FORESEEN:
             forecasts.made(job.key, job.uid, job.queue, self._session.now.timestamp(), expected)
 
     def _room_for(self, demands: Sequence[Demand], job: PodGroupInfo, count: int) -> float | None:
@@ -336,7 +342,7 @@ class Backfill(Plugin):
         """Tell whether a job may be given a place: only room keeps it from running, and its queue has some to give."""
         if self._queues and job.queue not in self._queues:
             return False
-        if self._terms.depth and self._given(job.queue) >= self._terms.depth:
+        if len(self._reservations) >= _PLACES or 0 < self._terms.depth <= self._given(job.queue):
             return False
         tasks = job.tasks_to_allocate()
         return len(tasks) >= self._terms.min_pods and self._lacks_room(job, tasks)
