@@ -27,7 +27,7 @@ ARGUMENTS: Final = (
         "backfill",
         "giveWay",
         "0",
-        "A running job goes for a waiting one if it has so many times as long to run as that costs it; 0: never.",
+        "A running job goes for a waiting one if it has so many times as long to run as that costs all; 0: never.",
     ),
     Argument("backfill", "depth", "1", "How many jobs of each queue are given a place and a time; 0: all."),
     Argument("backfill", "minPods", "1", "Jobs of fewer pods are given no place."),

@@ -347,6 +347,24 @@ def test_who_gave_way_often_is_left_alone() -> None:
     assert not scheduler.run_cycle().evictions, "as if it had come back: it would lose the same again"
 
 
+def test_nobody_gives_way_to_a_job_that_will_soon_run_anyway() -> None:
+    """A job that finds room in four minutes saves less than the ten minutes of work that another would lose."""
+    inventory, scheduler = a_node_with_a_long_job(timedelta(minutes=10))
+    inventory.apply(a_node("other"))
+    ending = a_pod("ending-0", gang="ending", gpus=8, node="other", annotations={EXPECTED_DURATION: "4m"})
+    put_gang(inventory, dataclasses.replace(a_gang("ending"), last_start=NOW), [ending])
+    assert not scheduler.run_cycle().evictions
+
+
+def test_less_may_be_lost_the_more_jobs_wait() -> None:
+    """Work that is done again delays all who wait for room: with thirty of them half an hour of it is too much."""
+    inventory, scheduler = a_node_with_a_long_job(timedelta(minutes=30))
+    for number in range(30):
+        a_job(inventory, f"waiting-{number}", 1, 8, JUST_NOW, lasts="9h")
+    assert not scheduler.run_cycle().evictions
+    assert a_node_with_a_long_job(timedelta(minutes=30))[1].run_cycle().evictions
+
+
 def test_only_the_job_that_has_a_place_is_told_so() -> None:
     """Of jobs that are just alike the first is given a place; those refused like it are not told that they have it."""
     inventory = an_inventory(a_node("only"))

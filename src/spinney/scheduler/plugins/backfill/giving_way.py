@@ -1,46 +1,82 @@
-"""Jobs that run give way to much shorter ones that wait, if they lose little by it beside what they still have to run.
+"""Jobs that run give way to much shorter ones that wait, if that costs all together less than it saves.
 
-What giving way costs a job is what it has done since it started or last made a checkpoint, and the run time of the job
-it lets pass. Its run must have several times that before it, together with all that it has lost so before: so a job
-that is thrown out again and again is soon left alone. Only run times that are stated count, of both.
+It costs a job that gives way what it has done since it started or last made a checkpoint, and the run time of the job
+it lets pass; and it costs each job that waits for room the time in which all nodes together do again what was lost. The
+job that passes saves what it would wait otherwise, which must be no less. And whoever gives way must have several times
+the cost before it, together with all that it has lost so before: so a job that is thrown out again and again is soon
+left alone. Only run times that are stated count, of both.
 """
 
 import math
+from collections.abc import Callable, Sequence
 
+from spinney.cluster.resources import GPU
+from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.plugins.backfill.memory import Memory
 
-TOO_DEAR = "those who would give way lose too much beside what they still have to run"
+TOO_DEAR = "giving way would cost more than it saves, or much of what those who would go still have to run"
 
 
 class GivingWay:
-    """Who gives way in one session: whoever still has ``times`` as long to run as giving way costs."""
+    """Who gives way in one session: who still has ``times`` as long to run as that costs, to one who waits as long.
 
-    def __init__(self, session: Session, memory: Memory, times: float) -> None:
+    ``lacking_room`` tells how many jobs wait for room, ``wait_of`` the seconds until one finds it otherwise; ``None``:
+    nobody knows. Mutable: that is asked once of each.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        memory: Memory,
+        times: float,
+        lacking_room: Callable[[], int],
+        wait_of: Callable[[PodGroupInfo], float | None],
+    ) -> None:
         self._session, self._memory, self._times = session, memory, times
+        self._lacking_room, self._wait_of = lacking_room, wait_of
+        self._waits: dict[GangKey, float] = {}
 
     def register(self) -> None:
         """Have running jobs give way to equals."""
-        self._session.add_gives_way_fn(self._gives_way)
+        self._session.add_gives_way_fn(lambda job, victim: self._pays(job, [victim]))
         self._session.add_preempt_scenario_validator_fn(self._is_cheap)
         self._session.add_job_distinction_fn(lambda job: (self._length(job),))
-
-    def _gives_way(self, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
-        length, left = self._length(job), self._left(victim)
-        return length is not None and left is not None and left >= self._times * (length + self._lost(victim))
 
     def _is_cheap(self, scenario: Scenario) -> bool | str:
         """All who give way together may cost no more than the one who has least to run may alone."""
         job = scenario.preemptor
         equals = [victim for victim in scenario.victims if victim.priority == job.priority]
+        return True if not equals or self._length(job) is None or self._pays(job, equals) else TOO_DEAR
+
+    def _pays(self, job: PodGroupInfo, victims: Sequence[PodGroupInfo]) -> bool:
+        """Tell whether a job saves what it costs that victims give way, and each of them has long enough to run."""
         length = self._length(job)
-        if not equals or length is None:
-            return True
-        cost = sum(length + self._lost(victim) for victim in equals)
-        least = min(self._left(victim) or 0.0 for victim in equals)
-        return True if least >= self._times * cost else TOO_DEAR
+        least = min(self._left(victim) or 0.0 for victim in victims)
+        if length is None or least < self._times * length:
+            return False
+        cost = self._cost(length, victims)
+        return least >= self._times * cost and self._wait(job) >= cost
+
+    def _cost(self, length: float, victims: Sequence[PodGroupInfo]) -> float:
+        """Return the seconds by which victims, and others who wait for room, are later in all."""
+        nodes, now = self._session.nodes, self._session.now
+        own = again = 0.0
+        for victim in victims:
+            undone = self._memory.undone_by_eviction(victim, now)
+            own += length + undone + self._memory.undone_before(victim)
+            again += undone * sum(record.request.gpus for _, record in victim.members.pods.values())
+        gpus = float(nodes.table.allocatable[nodes.all.rows, GPU].sum())
+        return own + max(self._lacking_room() - 1, 0) * again / max(gpus, 1.0)
+
+    def _wait(self, job: PodGroupInfo) -> float:
+        known = self._waits.get(job.key)
+        if known is None:
+            found = self._wait_of(job)
+            known = self._waits[job.key] = math.inf if found is None else found
+        return known
 
     def _length(self, job: PodGroupInfo) -> float | None:
         """Return how long a job says it will run, up to the next power of two: jobs about as long are alike."""
@@ -53,7 +89,3 @@ class GivingWay:
             return None
         left = self._memory.left(victim.key, self._session.now)
         return left.seconds if left is not None and left.stated else None
-
-    def _lost(self, victim: PodGroupInfo) -> float:
-        """Return the seconds of work that a job has to do again if it goes now, with those it had to before."""
-        return self._memory.undone_by_eviction(victim, self._session.now) + self._memory.undone_before(victim)

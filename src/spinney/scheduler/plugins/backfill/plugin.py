@@ -84,8 +84,8 @@ class Terms(msgspec.Struct, frozen=True, rename="camel"):
     """Gangs of several pods come first, by age; then all others by how long they have waited beside their run time."""
     aging_seconds: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 3600.0
     give_way: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    """A running job is preempted for a waiting one if it still has so many times as long to run as that costs it: the
-    work it has to do again, and the other's run time; 0: never."""
+    """A running job is preempted for a waiting one if it still has so many times as long to run as that costs, and the
+    other would wait as long: work that is done again, which also others wait for, and the other's run; 0: never."""
 
 
 class Backfill(Plugin):
@@ -124,7 +124,8 @@ class Backfill(Plugin):
             )
         )
         if self._terms.give_way:
-            GivingWay(session, memory, self._terms.give_way).register()
+            times = self._terms.give_way
+            GivingWay(session, memory, times, lambda: self._lacking_room, self._wait_of).register()
         if self._terms.shortest_first or self._terms.give_way:
             session.add_job_order_key(self._turns.rank)
 
@@ -308,6 +309,10 @@ class Backfill(Plugin):
         many = [replace(demand, count=demand.count * count) for demand in demands]
         place = self._outlook().earliest(many, regions(self._session, job))
         return place.at if place is not None else None
+
+    def _wait_of(self, job: PodGroupInfo) -> float | None:
+        """Return in how many seconds there is room for a job if it is the next; ``None``: nobody knows."""
+        return self._room_for(demands_of(self._session, job.tasks_to_allocate()), job, 1)
 
     def _outlook(self) -> Outlook:
         """Return what will be free beside the places that are kept, and after those that they are kept for."""
