@@ -18,6 +18,18 @@ NODES: Final[Mapping[Role, int]] = {"HN": 485, "CN": 2100}
 _GIB: Final = 1024
 _SIZES: Final[Mapping[Role, tuple[int, int, int]]] = {"HN": (128_000, 1024 * _GIB, 8), "CN": (192_000, 1536 * _GIB, 0)}
 _RDMA: Final = 200
+_COLUMNS: Final = (
+    "instance_sn",
+    "role",
+    "app_name",
+    "cpu_request",
+    "gpu_request",
+    "rdma_request",
+    "memory_request",
+    "max_instance_per_node",
+    "creation_time",
+    "deletion_time",
+)
 _SHORTEST: Final = 0.001
 """What an instance lives that the trace lets live no time at all: it is placed, and ends."""
 
@@ -25,11 +37,7 @@ _SHORTEST: Final = 0.001
 def read_dlrm(path: Path, *, role: Role = "HN", count: int | None = None) -> Trace:
     """Return the instances of one role on ``count`` nodes."""
     cpu, memory, gpus = _SIZES[role]
-    jobs = [
-        _job(row, path)
-        for row in rows_of(path, "instance_sn", "role", "app_name", "cpu_request")
-        if row["role"] == role
-    ]
+    jobs = [_job(row, path) for row in rows_of(path, *_COLUMNS) if row["role"] == role]
     jobs.sort(key=lambda job: job.submitted)
     return Trace(
         name=f"dlrm-{role}",

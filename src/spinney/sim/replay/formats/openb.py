@@ -103,9 +103,14 @@ def _order(pods: Path, seed: int | None, count: int) -> list[int]:
             raise InvalidTrace(f"{path}: no seed {wanted}; there are {', '.join(seeds)}")
         column = seeds.index(wanted)
         cells = [line.rstrip("\r\n").split(",") for line in file]
-    found = [int(row[column]) for row in cells if len(row) > column and row[column]]
-    if any(row >= count for row in found):
-        raise InvalidTrace(f"{path}: names row {max(found)}, but {pods.name} has only {count}")
+    found = []
+    for line, row in enumerate(cells, start=2):
+        if len(row) > column and row[column]:
+            if not row[column].isdecimal() or int(row[column]) >= count:
+                raise InvalidTrace(
+                    f"{path}:{line}: found {row[column]!r}, expected a row from 0 to {count - 1} of {pods.name}"
+                )
+            found.append(int(row[column]))
     return found
 
 

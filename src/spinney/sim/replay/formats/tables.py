@@ -1,49 +1,75 @@
-"""Tables in CSV files, plain or gzip, read with errors that name file, line and column."""
+"""The files of traces, plain or gzip: one way to open them, and tables in CSV; errors name file, line and column."""
 
 import csv
 import gzip
 import io
+import math
+import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final, TextIO
+
+_GZIP: Final = b"\x1f\x8b"
+_LONGEST_HEADER: Final = 65_536
+"""Characters of a first line that are looked at; what is no table may have no second."""
 
 
 class InvalidTrace(ValueError):
     """A file that is no trace of the expected form; the text says where and why."""
 
 
+@contextmanager
+def opened(path: Path) -> Iterator[TextIO]:
+    """Open a text file, unpacking gzip; whatever cannot be read of it in the block is an :class:`InvalidTrace`."""
+    try:
+        with path.open("rb") as raw:
+            packed = raw.peek(len(_GZIP)).startswith(_GZIP) or path.suffix == ".gz"
+            with io.TextIOWrapper(gzip.GzipFile(fileobj=raw) if packed else raw, encoding="utf-8", newline="") as file:
+                yield file
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InvalidTrace(f"{path}: is damaged: {error}; fetch or copy it again") from error
+    except UnicodeDecodeError as error:
+        raise InvalidTrace(f"{path}: is no text: {error}; expected UTF-8, plain or packed with gzip") from error
+    except OSError as error:
+        raise InvalidTrace(f"{path}: cannot be read: {error.strerror}") from error
+
+
 def rows_of(path: Path, *columns: str) -> Iterator[Mapping[str, str]]:
     """Yield the rows of a table by column; raises :class:`InvalidTrace` if one of ``columns`` is missing."""
     with opened(path) as file:
         table = csv.DictReader(file)
-        missing = [name for name in columns if name not in (table.fieldnames or ())]
-        if missing:
-            found = ", ".join(table.fieldnames or ()) or "nothing"
-            raise InvalidTrace(f"{path}: no column {missing[0]!r}; found {found}")
         try:
-            yield from table
-        except (csv.Error, UnicodeDecodeError) as error:
+            missing = [name for name in columns if name not in (table.fieldnames or ())]
+            if missing:
+                found = ", ".join(table.fieldnames or ()) or "nothing"
+                raise InvalidTrace(f"{path}: no column {missing[0]!r}; found {found}")
+            for row in table:
+                absent = next((name for name in columns if row[name] is None), None)
+                if absent is not None:
+                    raise InvalidTrace(f"{path}:{table.line_num}: ends before column {absent!r}; is the file complete?")
+                yield row
+        except csv.Error as error:
             raise InvalidTrace(f"{path}:{table.line_num}: {error}") from error
 
 
 def header_of(path: Path) -> str:
-    """Return the first line of a text file; empty if it has none, or is no text."""
-    try:
-        with opened(path) as file:
-            return file.readline().strip()
-    except (OSError, UnicodeDecodeError, EOFError):
-        return ""
-
-
-def opened(path: Path) -> io.TextIOBase:
-    """Open a text file, unpacking gzip."""
-    if path.suffix == ".gz":
-        return gzip.open(path, "rt", newline="")
-    return path.open(newline="")
+    """Return the first line of a text file; empty if it has none. Raises :class:`InvalidTrace`."""
+    with opened(path) as file:
+        return file.readline(_LONGEST_HEADER).strip()
 
 
 def number(row: Mapping[str, str], column: str, path: Path) -> float:
     """Return a number of a row; raises :class:`InvalidTrace`."""
+    return finite(row.get(column), f"{path}: column {column!r}")
+
+
+def finite(text: str | None, where: str) -> float:
+    """Return the number that a text is; raises :class:`InvalidTrace`, which begins with ``where``, also for nan."""
     try:
-        return float(row[column])
-    except (KeyError, TypeError, ValueError):
-        raise InvalidTrace(f"{path}: column {column!r}: found {row.get(column)!r}, expected a number") from None
+        found = float(text or "")
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise InvalidTrace(f"{where}: found {text!r}, expected a number")
+    return found
