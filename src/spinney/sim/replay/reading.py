@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, get_args
 
+from spinney.sim.replay.formats.bounds import check_trace
 from spinney.sim.replay.formats.dlrm import Role, read_dlrm
 from spinney.sim.replay.formats.openb import read_openb
 from spinney.sim.replay.formats.philly import Layout, read_philly
@@ -50,7 +51,9 @@ READERS: Final[Mapping[str, Reader]] = {
 
 def read_trace(path: Path, wanted: Wanted, form: str | None = None) -> Trace:
     """Read a trace; its format is recognised unless ``form`` names it. Raises :class:`InvalidTrace`."""
-    return READERS[form or recognised(path)](path, wanted)
+    trace = READERS[form or recognised(path)](path, wanted)
+    check_trace(trace, path)
+    return trace
 
 
 def recognised(path: Path) -> str:

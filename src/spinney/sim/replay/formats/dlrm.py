@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
 
+from spinney.sim.replay.formats.bounds import check_size
 from spinney.sim.replay.formats.tables import number, rows_of
 from spinney.sim.replay.trace import Ask, Job, Machine, Trace
 
@@ -37,13 +38,14 @@ _SHORTEST: Final = 0.001
 def read_dlrm(path: Path, *, role: Role = "HN", count: int | None = None) -> Trace:
     """Return the instances of one role on ``count`` nodes."""
     cpu, memory, gpus = _SIZES[role]
+    nodes = count if count is not None else NODES[role]
+    check_size(nodes, nodes * gpus, "--node-count")
     jobs = [_job(row, path) for row in rows_of(path, *_COLUMNS) if row["role"] == role]
     jobs.sort(key=lambda job: job.submitted)
     return Trace(
         name=f"dlrm-{role}",
         machines=tuple(
-            Machine(f"{role.lower()}-{place:04d}", cpu, memory, gpus, others={RDMA: _RDMA})
-            for place in range(count if count is not None else NODES[role])
+            Machine(f"{role.lower()}-{place:04d}", cpu, memory, gpus, others={RDMA: _RDMA}) for place in range(nodes)
         ),
         jobs=tuple(jobs),
     )

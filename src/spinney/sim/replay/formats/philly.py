@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal
 
+from spinney.sim.replay.formats.bounds import check_size
 from spinney.sim.replay.formats.tables import InvalidTrace, number, rows_of
 from spinney.sim.replay.trace import Ask, Job, Machine, Trace
 
@@ -54,6 +55,8 @@ def read_philly(
 
 def _job(row: Mapping[str, str], path: Path, submitted: float, *, pooled: bool) -> Job:
     gpus = int(number(row, "num_gpus", path))
+    if gpus < 1:
+        raise InvalidTrace(f"{path}: job {row['job']}: column 'num_gpus': found {gpus}, expected at least 1")
     each = gpus if gpus <= GPUS_PER_NODE else math.gcd(gpus, GPUS_PER_NODE)
     return Job(
         name=f"job-{row['job']}",
@@ -71,7 +74,10 @@ def _sizes(path: Path) -> dict[str, int]:
         raise InvalidTrace(
             f"{path}: no such file; name the nodes of virtual clusters with --nodes (columns vc, node num)"
         )
-    return {row["vc"]: int(number(row, "node num", path)) for row in rows_of(path, "vc", "node num")}
+    sizes = {row["vc"]: int(number(row, "node num", path)) for row in rows_of(path, "vc", "node num")}
+    nodes = sum(sizes.values())
+    check_size(nodes, nodes * GPUS_PER_NODE, str(path))
+    return sizes
 
 
 def _nodes(size: int, layout: Layout) -> int:

@@ -1,27 +1,30 @@
 """The Standard Workload Format of the Parallel Workloads Archive: one job a line, eighteen numbers.
 
 A processor of the trace is one GPU here, as published GPU traces in this form have it, in nodes of ``MaxProcs`` over
-``MaxNodes`` (from the header), or of 8. A job takes whole nodes beyond one.
+``MaxNodes`` (from the header), or of 8. A job takes whole nodes beyond one. Where a log has a job's partial executions
+after its line, under the same number, the first line has the whole of it, and the others are left out.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from spinney.sim.replay.formats.tables import InvalidTrace, opened
+from spinney.sim.replay.formats.bounds import check_size
+from spinney.sim.replay.formats.tables import InvalidTrace, finite, opened
 from spinney.sim.replay.trace import Ask, Job, Machine, Trace
 
 _FIELDS: Final = 18
-_SUBMIT, _RUN, _USED, _ASKED, _STATED, _QUEUE = 1, 3, 4, 7, 8, 14
+_SUBMIT, _RUN, _USED, _ASKED, _STATED, _STATUS, _QUEUE = 1, 3, 4, 7, 8, 10, 14
+_PARTIAL: Final = (2, 3, 4)
+"""What the status of a line is that tells of a part of a job's run."""
 _PER_NODE: Final = 8
 
 
 def read_swf(path: Path) -> Trace:
     """Return the jobs of a file; those that never ran are left out."""
-    header: dict[str, str] = {}
-    jobs: list[Job] = []
-    left_out = 0
     with opened(path) as file:
         lines = list(file)
+    header: dict[str, str] = {}
     for line in lines:
         if line.startswith(";") and ":" in line:
             key, _, value = line[1:].partition(":")
@@ -29,16 +32,23 @@ def read_swf(path: Path) -> Trace:
     procs = _whole(header.get("MaxProcs") or header.get("MaxNodes") or "0", path)
     count = _whole(header.get("MaxNodes") or "0", path) or max(procs // _PER_NODE, 1)
     per_node = max(procs // count, 1) if procs else _PER_NODE
+    jobs: list[Job] = []
+    known: dict[str, int] = {}
+    left_out = parts = 0
     for place, line in enumerate(lines, start=1):
         if not line.strip() or line.startswith(";"):
             continue
         cells = line.split()
-        if len(cells) < _FIELDS:
-            raise InvalidTrace(f"{path}:{place}: found {len(cells)} fields, expected {_FIELDS}")
-        try:
-            values = [float(cell) for cell in cells]
-        except ValueError:
-            raise InvalidTrace(f"{path}:{place}: expected numbers, found {line.strip()!r}") from None
+        values = _numbers(cells, f"{path}:{place}")
+        first = known.setdefault(cells[0], place)
+        if first != place and values[_STATUS] in _PARTIAL:
+            parts += 1
+            continue
+        if first != place:
+            raise InvalidTrace(
+                f"{path}:{place}: job {cells[0]} is in line {first} too, and this line is no part of its run (field "
+                f"{_STATUS + 1} is {cells[_STATUS]}, expected 2, 3 or 4); number it anew, or leave it out"
+            )
         gpus = int(values[_ASKED] if values[_ASKED] > 0 else values[_USED])
         if values[_RUN] < 0 or gpus <= 0:
             left_out += 1
@@ -59,16 +69,25 @@ def read_swf(path: Path) -> Trace:
     jobs.sort(key=lambda job: job.submitted)
     if not procs:
         count = max((job.pods for job in jobs), default=1)
+    check_size(count, count * per_node, f"{path}: its {'header' if procs else 'largest job'}")
+    notes = {"jobs that never ran": left_out, "lines about parts of a job's run": parts}
     return Trace(
         name=path.name.split(".")[0],
         machines=tuple(Machine(f"node-{place:05d}", 96_000, 786_432, per_node) for place in range(count)),
         jobs=tuple(jobs),
-        notes=(f"{left_out} jobs that never ran were left out",) if left_out else (),
+        notes=tuple(f"{number} {what} were left out" for what, number in notes.items() if number),
     )
+
+
+def _numbers(cells: Sequence[str], where: str) -> list[float]:
+    """Return what is in the fields of a line."""
+    if len(cells) < _FIELDS:
+        raise InvalidTrace(f"{where}: found {len(cells)} fields, expected {_FIELDS}")
+    return [finite(cell, f"{where}: field {number}") for number, cell in enumerate(cells[:_FIELDS], start=1)]
 
 
 def _whole(text: str, path: Path) -> int:
     try:
-        return int(text.split(maxsplit=1)[0])
+        return max(int(text.split(maxsplit=1)[0]), 0)  # where it is not known, some write -1
     except (ValueError, IndexError):
         raise InvalidTrace(f"{path}: header says {text!r} where a number is expected") from None
