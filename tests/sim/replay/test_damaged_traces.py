@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from spinney.sim.replay.formats.tables import InvalidTrace
-from spinney.sim.replay.reading import READERS, Wanted, read_trace
+from spinney.sim.replay.reading import FORMATS, Wanted, read_trace
 from tests.sim.replay.test_readers import openb, philly
 
-TABLES = sorted({*READERS} - {"recorded"})
+TABLES = sorted({*FORMATS} - {"recorded"})
 
 
 def a_swf_line(job: object = 1, submitted: object = 0, run: object = 5, procs: object = 4, stated: object = 10) -> str:

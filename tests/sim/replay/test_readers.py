@@ -49,16 +49,25 @@ def test_openb_asks_for_shares_models_and_nothing(tmp_path: Path) -> None:
     assert by_name["p1"].gpu_milli == 2000
 
 
+def test_a_seed_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """The error says which seeds there are."""
+    with pytest.raises(InvalidTrace, match="there are 42, 43"):
+        read_trace(openb(tmp_path), Wanted(seed=7))
+
+
 @pytest.mark.parametrize(
-    ("wanted", "complaint"), [(Wanted(seed=7), "there are 42, 43"), (Wanted(experiment="none"), "")]
+    ("wanted", "complaint"),
+    [
+        (Wanted(experiment="none"), "--experiment is for traces of the format philly or dlrm, and this is openb"),
+        (Wanted(begin="2017-10-01"), "--begin is for traces of the format philly, and this is openb; leave it out"),
+        (Wanted(until="yesterday"), "--until is for traces of the format philly, "),
+        (Wanted(node_count=3), "--node-count is for traces of the format dlrm, "),
+    ],
 )
-def test_a_seed_that_is_not_there_is_named(tmp_path: Path, wanted: Wanted, complaint: str) -> None:
-    """The error says which seeds there are; what a format does not know of is no error."""
-    if complaint:
-        with pytest.raises(InvalidTrace, match=complaint):
-            read_trace(openb(tmp_path), wanted)
-    else:
-        assert read_trace(openb(tmp_path), wanted).jobs
+def test_what_a_format_does_not_take_is_refused(tmp_path: Path, wanted: Wanted, complaint: str) -> None:
+    """What would be ignored is named, with the formats that it is for."""
+    with pytest.raises(InvalidTrace, match=complaint):
+        read_trace(openb(tmp_path), wanted)
 
 
 def philly(directory: Path) -> Path:
@@ -92,6 +101,23 @@ def test_philly_makes_gangs_of_large_jobs(tmp_path: Path) -> None:
         ("job-3", 86400, 2, 8),
     ]
     assert trace.notes == ("1 jobs of virtual clusters without nodes were left out",)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "complaint"),
+    [
+        (Wanted(begin="yesterday"), "--begin: found 'yesterday', expected a day or time such as 2017-10-01"),
+        (Wanted(until=""), "--until: found '', expected a day"),
+        (Wanted(begin="2030-01-01", until="2020-01-01"), "--until: found '2020-01-01', expected a day after '2030-"),
+        (Wanted(begin="2017-10-01", until="2017-10-01"), "--until: found '2017-10-01', expected a day after '2017-"),
+        (Wanted(begin="2030-01-01"), "no job was submitted in that period; the trace has 2017-10-01 00:00:30 to 2017-"),
+        (Wanted(experiment="quarter"), "--experiment: found 'quarter', expected full or half or shared"),
+    ],
+)
+def test_a_period_without_jobs_is_refused(tmp_path: Path, wanted: Wanted, complaint: str) -> None:
+    """Days that are none, a period that ends before it begins, and one without jobs are said, not replayed."""
+    with pytest.raises(InvalidTrace, match=complaint):
+        read_trace(philly(tmp_path), wanted)
 
 
 def test_dlrm_instances_live_as_the_trace_says(tmp_path: Path) -> None:

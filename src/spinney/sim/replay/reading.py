@@ -1,7 +1,7 @@
 """Traces from files: which reader a file belongs to, told by its form or by the user."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final, get_args
 
@@ -27,31 +27,38 @@ class Wanted:
     node_count: int | None = None
 
 
-Reader = Callable[[Path, Wanted], Trace]
+@dataclass(frozen=True)
+class TraceFormat:
+    """How traces of one format are read, and what of :class:`Wanted` can be chosen of them."""
+
+    read: Callable[[Path, Wanted], Trace]
+    takes: tuple[str, ...] = ()
 
 
 def _philly(path: Path, wanted: Wanted) -> Trace:
-    layout = _chosen(wanted, get_args(Layout))
+    layout = _chosen(path, wanted, get_args(Layout))
     return read_philly(path, wanted.nodes, layout=layout, begin=wanted.begin, until=wanted.until)  # type: ignore[arg-type]
 
 
 def _dlrm(path: Path, wanted: Wanted) -> Trace:
-    return read_dlrm(path, role=_chosen(wanted, get_args(Role)), count=wanted.node_count)  # type: ignore[arg-type]
+    return read_dlrm(path, role=_chosen(path, wanted, get_args(Role)), count=wanted.node_count)  # type: ignore[arg-type]
 
 
-READERS: Final[Mapping[str, Reader]] = {
-    "openb": lambda path, wanted: read_openb(path, wanted.nodes, wanted.seed),
-    "philly": _philly,
-    "dlrm": _dlrm,
-    "swf": lambda path, wanted: read_swf(path),
-    "recorded": lambda path, wanted: read_recorded(path),
+FORMATS: Final[Mapping[str, TraceFormat]] = {
+    "openb": TraceFormat(lambda path, wanted: read_openb(path, wanted.nodes, wanted.seed), ("nodes",)),
+    "philly": TraceFormat(_philly, ("nodes", "experiment", "begin", "until")),
+    "dlrm": TraceFormat(_dlrm, ("experiment", "node_count")),
+    "swf": TraceFormat(lambda path, wanted: read_swf(path)),
+    "recorded": TraceFormat(lambda path, wanted: read_recorded(path)),
 }
-"""By the name of the format; another format is one more function here."""
+"""By name; another format is one more function here. All take a seed, which is of chance too."""
 
 
 def read_trace(path: Path, wanted: Wanted, form: str | None = None) -> Trace:
     """Read a trace; its format is recognised unless ``form`` names it. Raises :class:`InvalidTrace`."""
-    trace = READERS[form or recognised(path)](path, wanted)
+    name = form or recognised(path)
+    _refuse_ignored(path, wanted, name)
+    trace = FORMATS[name].read(path, wanted)
     check_trace(trace, path)
     return trace
 
@@ -70,12 +77,23 @@ def recognised(path: Path) -> str:
         return "dlrm"
     if header.startswith(";"):
         return "swf"
-    known = ", ".join(sorted(READERS))
+    known = ", ".join(sorted(FORMATS))
     raise InvalidTrace(f"{path}: is a trace of no known format; name one of {known} with --format")
 
 
-def _chosen(wanted: Wanted, known: tuple[str, ...]) -> str:
+def _refuse_ignored(path: Path, wanted: Wanted, name: str) -> None:
+    """Refuse what is wanted of a trace and its format does not let one choose."""
+    for field in fields(Wanted):
+        takers = [other for other, form in FORMATS.items() if field.name in form.takes]
+        if takers and name not in takers and getattr(wanted, field.name) is not None:
+            option = f"--{field.name.replace('_', '-')}"
+            raise InvalidTrace(
+                f"{path}: {option} is for traces of the format {' or '.join(takers)}, and this is {name}; leave it out"
+            )
+
+
+def _chosen(path: Path, wanted: Wanted, known: tuple[str, ...]) -> str:
     name = wanted.experiment or known[0]
     if name not in known:
-        raise InvalidTrace(f"there is no experiment {name!r} for this trace; there are {', '.join(known)}")
+        raise InvalidTrace(f"{path}: --experiment: found {name!r}, expected {' or '.join(known)}")
     return name

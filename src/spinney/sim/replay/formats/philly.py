@@ -27,17 +27,23 @@ def read_philly(
 ) -> Trace:
     """Return the jobs submitted from ``begin`` to before ``until`` (days as YYYY-MM-DD) on one of the layouts."""
     sizes = _sizes(nodes if nodes is not None else jobs.with_name("philly_vcs.csv"))
-    earliest = _moment(begin, jobs) if begin else None
-    latest = _moment(until, jobs) if until else None
+    earliest = _moment(begin, "--begin") if begin is not None else None
+    latest = _moment(until, "--until") if until is not None else None
+    if earliest is not None and latest is not None and earliest >= latest:
+        raise InvalidTrace(f"--until: found {until!r}, expected a day after {begin!r}, with which the period begins")
     rows, unknown = [], 0
+    first, last = datetime.max, datetime.min
     for row in rows_of(jobs, "job", "timestamp", "duration", "num_gpus", "cluster"):
-        moment = _moment(row["timestamp"], jobs)
+        moment = _moment(row["timestamp"], f"{jobs}: job {row['job']}")
+        first, last = min(first, moment), max(last, moment)
         if (earliest is not None and moment < earliest) or (latest is not None and moment >= latest):
             continue
         if row["cluster"] not in sizes:
             unknown += 1
         else:
             rows.append((moment, row))
+    if not rows and not unknown and first <= last:
+        raise InvalidTrace(f"{jobs}: no job was submitted in that period; the trace has {first} to {last}")
     rows.sort(key=lambda each: each[0])
     start = earliest or (rows[0][0] if rows else datetime.min)
     found = [_job(row, jobs, (moment - start).total_seconds(), pooled=layout != "shared") for moment, row in rows]
@@ -96,8 +102,8 @@ def _quotas(sizes: Mapping[str, int], layout: Layout) -> dict[str, int]:
     return {vc: GPUS_PER_NODE * _nodes(size, layout) for vc, size in sizes.items()}
 
 
-def _moment(text: str, path: Path) -> datetime:
+def _moment(text: str, where: str) -> datetime:
     try:
         return datetime.fromisoformat(text).replace(tzinfo=None)
     except ValueError:
-        raise InvalidTrace(f"{path}: found the time {text!r}, expected one like 2017-10-01 00:00:00") from None
+        raise InvalidTrace(f"{where}: found {text!r}, expected a day or time such as 2017-10-01 00:00:00") from None
