@@ -13,6 +13,7 @@ from spinney.sim.replay.reading import Wanted, read_trace, recognised
 from spinney.sim.snapshots.files import write_snapshot
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
+_BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 _NODES = "sn,cpu_milli,memory_mib,gpu,model\nnode-a,64000,262144,2,T4\nnode-b,32000,131072,8,V100\n"
 _PODS = """name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec
 p0,4000,1024,1,470,
@@ -152,31 +153,32 @@ def test_swf_is_read_with_its_header(tmp_path: Path) -> None:
     assert len(trace.notes) == 1
 
 
+def recorded(directory: Path, minute: int, nodes: list[str], *pods: Pod) -> Path:
+    """Write a snapshot of a recording, and return its file."""
+    snapshot = ClusterSnapshot(
+        objects={
+            NODE: tuple(
+                Node(
+                    metadata=Metadata(name=name),
+                    status=NodeStatus(allocatable={"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "4"}),
+                )
+                for name in nodes
+            ),
+            POD: pods,
+        },
+        taken=_BEGIN + timedelta(minutes=minute),
+    )
+    path = directory / f"{minute:03d}.json.gz"
+    write_snapshot(snapshot, path)
+    return path
+
+
 def test_a_recording_is_strung_together(tmp_path: Path) -> None:
     """A gang lasts from the snapshot that has its pods on nodes to the first that lacks them; nodes that go, fail."""
-    begin = datetime(2026, 3, 1, tzinfo=UTC)
-
-    def taken(minute: int, nodes: list[str], pods: dict[str, str]) -> None:
-        moment = begin + timedelta(minutes=minute)
-        snapshot = ClusterSnapshot(
-            objects={
-                NODE: tuple(
-                    Node(
-                        metadata=Metadata(name=name),
-                        status=NodeStatus(allocatable={"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "4"}),
-                    )
-                    for name in nodes
-                ),
-                POD: tuple(_pod(name, node, begin + timedelta(minutes=1)) for name, node in pods.items()),
-            },
-            taken=moment,
-        )
-        write_snapshot(snapshot, tmp_path / f"{minute:03d}.json.gz")
-
-    taken(0, ["a", "b"], {})
-    taken(2, ["a", "b"], {"p": ""})
-    taken(3, ["a", "b"], {"p": "a", "q": ""})
-    taken(9, ["a"], {"q": "a"})
+    recorded(tmp_path, 0, ["a", "b"])
+    recorded(tmp_path, 2, ["a", "b"], _pod("p", ""))
+    recorded(tmp_path, 3, ["a", "b"], _pod("p", "a"), _pod("q", ""))
+    recorded(tmp_path, 9, ["a"], _pod("q", "a"))
 
     trace = read_trace(tmp_path, Wanted())
 
@@ -185,12 +187,47 @@ def test_a_recording_is_strung_together(tmp_path: Path) -> None:
         ("default-q", 60, None, 2),
     ]
     assert [(each.machine, each.begins, each.ends) for each in trace.outages] == [("b", 540, None)]
+    assert trace.notes == ()
 
 
-def _pod(name: str, node: str, created: datetime) -> Pod:
+def test_a_recording_goes_on_without_a_snapshot_that_is_damaged(tmp_path: Path) -> None:
+    """What cannot be read of a recording is left out and named, since nobody can record last week again."""
+    recorded(tmp_path, 0, ["a"])
+    cut, undated = recorded(tmp_path, 2, ["a"], _pod("p", "a")), tmp_path / "003.json.gz"
+    cut.write_bytes(cut.read_bytes()[:-20])
+    write_snapshot(ClusterSnapshot(), undated)
+    recorded(tmp_path, 4, ["a"], _pod("p", "a"))
+
+    trace = read_trace(tmp_path, Wanted())
+
+    assert [job.name for job in trace.jobs] == ["default-p"]
+    first, second = trace.notes
+    assert "left out, so what changed by then is seen in the snapshot after it" in first
+    assert first.partition(f"{cut}: is damaged: ")[2]
+    assert "take the snapshot again" not in first
+    assert second.endswith(f"{undated}: does not say when it was taken")
+
+
+def test_a_recording_that_cannot_be_read_at_all_is_refused(tmp_path: Path) -> None:
+    """Without a single snapshot that can be read there is nothing to replay; the first fault is said."""
+    cut = recorded(tmp_path, 0, ["a"])
+    cut.write_bytes(cut.read_bytes()[:-20])
+    with pytest.raises(InvalidTrace, match=r"has no snapshots to replay, none of its 1 can be read: .*is damaged"):
+        read_trace(tmp_path, Wanted())
+
+
+def test_gangs_of_a_recording_are_told_apart(tmp_path: Path) -> None:
+    """Two gangs whose namespace and name come to the same are two jobs: one was lost."""
+    recorded(tmp_path, 2, ["a"], _pod("b-c", "a", namespace="a"), _pod("c", "a", namespace="a-b"))
+
+    assert [job.name for job in read_trace(tmp_path, Wanted()).jobs] == ["a-b-c", "a-b-c.2"]
+
+
+def _pod(name: str, node: str, namespace: str = "default") -> Pod:
     requests = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "2"}
+    created = _BEGIN + timedelta(minutes=1)
     return Pod(
-        metadata=Metadata(name=name, namespace="default", uid=name, creation_timestamp=created),
+        metadata=Metadata(name=name, namespace=namespace, uid=name, creation_timestamp=created),
         spec=PodSpec(
             node_name=node, containers=(Container(name="main", resources=ResourceRequirements(requests=requests)),)
         ),

@@ -62,7 +62,11 @@ _KAI_LISTS: Final[Mapping[str, Resource]] = {
 
 
 class UnreadableSnapshot(ValueError):
-    """A file that holds no cluster; the text names it and says what was expected."""
+    """A file that holds no cluster; the text names it and says what was expected, and at its end what to do."""
+
+    def __init__(self, fault: str, remedy: str = "") -> None:
+        super().__init__(f"{fault}; {remedy}" if remedy else fault)
+        self.fault = fault
 
 
 class _File(Struct, frozen=True, kw_only=True):
@@ -142,7 +146,7 @@ def read_snapshot(path: Path) -> ClusterSnapshot:
     except RecursionError as error:
         raise UnreadableSnapshot(f"{path}: is nested deeper than any cluster") from error
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile, UnicodeDecodeError) as error:
-        raise UnreadableSnapshot(f"{path}: is damaged: {error}; take the snapshot again") from error
+        raise UnreadableSnapshot(f"{path}: is damaged: {error}", "take the snapshot again") from error
 
 
 def read_manifests(path: Path) -> Iterator[JSON]:

@@ -6,8 +6,8 @@ a later snapshot lacks has failed until one has it again. Pods of one gang that 
 if all asked for the most of each.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -22,7 +22,7 @@ from spinney.cluster.resources import CPU, MEMORY, ResourceAxis
 from spinney.gangs.membership import membership
 from spinney.gangs.tree import GangKey
 from spinney.sim.replay.formats.tables import InvalidTrace
-from spinney.sim.replay.objects import MODEL
+from spinney.sim.replay.objects import MODEL, pod_name
 from spinney.sim.replay.trace import WHOLE, Ask, Job, Machine, Outage, Trace
 from spinney.sim.snapshots.files import UnreadableSnapshot, read_snapshot
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
@@ -39,29 +39,47 @@ def is_recorded(path: Path) -> bool:
 
 
 def read_recorded(path: Path) -> Trace:
-    """Return what a recording tells; raises :class:`InvalidTrace`."""
-    snapshots = sorted(_snapshots(path), key=lambda each: each[0])
-    if not snapshots:
-        raise InvalidTrace(f"{path}: holds no snapshot; 'spinney record {path}' writes some")
+    """Return what a recording tells; raises :class:`InvalidTrace`. Snapshots that cannot be read are left out."""
+    found: list[tuple[datetime, ClusterSnapshot]] = []
+    faults: list[str] = []
+    for file in sorted(path.glob("*.json.gz")):
+        try:
+            found.append(_dated(file))
+        except UnreadableSnapshot as error:
+            faults.append(error.fault)
+    if not found:
+        why = f"none of its {len(faults)} can be read: {faults[0]}" if faults else "it holds none"
+        raise InvalidTrace(f"{path}: has no snapshots to replay, {why}; 'spinney record DIRECTORY' writes some")
+    snapshots = sorted(found, key=lambda each: each[0])
     begin = snapshots[0][0]
     jobs = sorted(_jobs(snapshots, begin), key=lambda job: (job.submitted, job.name))
     return Trace(
         name=path.name,
         machines=tuple(_machines(snapshots)),
-        jobs=tuple(jobs),
+        jobs=tuple(_told_apart(jobs)),
         outages=tuple(_outages(snapshots, begin)),
+        notes=tuple(f"left out, so what changed by then is seen in the snapshot after it: {fault}" for fault in faults),
     )
 
 
-def _snapshots(path: Path) -> Iterator[tuple[datetime, ClusterSnapshot]]:
-    for file in sorted(path.glob("*.json.gz")):
-        try:
-            snapshot = read_snapshot(file)
-        except UnreadableSnapshot as error:
-            raise InvalidTrace(str(error)) from error
-        if snapshot.taken is None:
-            raise InvalidTrace(f"{file}: does not say when it was taken")
-        yield snapshot.taken, snapshot
+def _dated(file: Path) -> tuple[datetime, ClusterSnapshot]:
+    """Return a snapshot and when it was taken; raises :class:`UnreadableSnapshot`."""
+    snapshot = read_snapshot(file)
+    if snapshot.taken is None:
+        raise UnreadableSnapshot(f"{file}: does not say when it was taken")
+    return snapshot.taken, snapshot
+
+
+def _told_apart(jobs: Iterable[Job]) -> Iterator[Job]:
+    """Yield jobs whose pods all have names of their own: of two gangs with one name, the second has a number."""
+    taken: set[str] = set()
+    for job in jobs:
+        named, number = job, 1
+        while not taken.isdisjoint(names := [pod_name(named, place) for place in range(job.pods)] + [named.name]):
+            number += 1
+            named = replace(job, name=f"{job.name}.{number}")
+        taken.update(names)
+        yield named
 
 
 @dataclass
