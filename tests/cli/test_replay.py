@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from spinney.cli import main
@@ -98,3 +99,40 @@ def test_a_timeline_tells_who_was_where_when(tmp_path: Path) -> None:
         assert name
         assert all(timeline["machines"][machine][1] >= gpus for machine in machines)
     assert "only -o json" in run(philly(tmp_path), "--timeline", code=2)
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "complaint"),
+    [
+        *(("--run-times", text, "a factor from 1 to 1000") for text in ("nan", "inf", "1e308", "0.5", "guessed")),
+        *(("--every", text, "0 to 31536000" if text == "nan" else "0<=x<=31536000") for text in ("nan", "inf", "-1")),
+        *(("--speed", text, "expected max or a number above 0") for text in ("nan", "inf", "0")),
+        *(("--fail", f"node-a@{text}", "expected a node and hours") for text in ("nan", "inf", "-1", "1+nan", "1e99")),
+    ],
+)
+def test_numbers_that_are_none_are_refused(tmp_path: Path, option: str, text: str, complaint: str) -> None:
+    """What Python takes for a number and nobody can mean is refused, with what is expected."""
+    assert complaint in run(openb(tmp_path), option, text, code=2)
+
+
+def test_a_file_that_cannot_be_written_is_said_before_anything_runs(tmp_path: Path) -> None:
+    """Who names a directory that is not there is told at once, and not after a replay of an hour."""
+    nowhere = tmp_path / "nosuch" / "placements.json"
+    told = run(tmp_path, "--placements", nowhere, code=2)
+    assert f"cannot be written: there is no directory {nowhere.parent}" in " ".join(told.split())
+    assert "is a directory" in run(tmp_path, "--placements", tmp_path, code=2)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_a_disk_that_is_full_is_said(tmp_path: Path) -> None:
+    """A file that could be opened and not be written is one sentence, too."""
+    assert "/dev/full: cannot be written: No space left" in run(openb(tmp_path), "--placements", "/dev/full", code=1)
+
+
+def test_a_damaged_trace_is_no_fault_of_ours(tmp_path: Path) -> None:
+    """A download that was cut off is said to be damaged; options for another format are said to be that."""
+    path = philly(tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    assert "philly.csv.gz: is damaged: " in run(path, code=1)
+    assert "--begin is for traces of the format philly" in run(openb(tmp_path), "--begin", "yesterday", code=1)

@@ -4,6 +4,7 @@ A command is declared in :mod:`spinney.cli.commands` and done in :mod:`spinney.c
 command runs. So help and completion cost what click costs, and never wait for numpy or an HTTP stack.
 """
 
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +21,7 @@ import click
 from spinney.cli.clusters import completing
 from spinney.cli.clusters.choosing import ClusterChoice
 
+_YEAR: Final = 365 * 86_400
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
 
 
@@ -66,6 +68,34 @@ class PluginParameter(click.ParamType[tuple[Path, str, dict[str, str]]]):
         return Path(path) if Path(path).is_dir() else TEXT_FILE.convert(path, param, ctx), name, arguments
 
 
+class OutputFile(click.Path):
+    """A file that is going to be written: that it can be is known before the work whose outcome it takes."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, writable=True, path_type=Path)
+
+    def convert(self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if not path.parent.is_dir():
+            self.fail(f"{path} cannot be written: there is no directory {path.parent}", param, ctx)
+        if not path.exists() and not os.access(path.parent, os.W_OK):
+            self.fail(f"{path} cannot be written: no file may be made in {path.parent}", param, ctx)
+        return path
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds, from none to a year."""
+
+    def __init__(self) -> None:
+        super().__init__(0, _YEAR)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found = super().convert(value, param, ctx)
+        if math.isnan(found):
+            self.fail(f"{value} is no number of seconds; expected 0 to {_YEAR}", param, ctx)
+        return found
+
+
 class Duration(click.ParamType[timedelta | None]):
     """A duration as Go and Kubernetes write it; 0 is none."""
 
@@ -81,9 +111,11 @@ class Duration(click.ParamType[timedelta | None]):
 
 
 DURATION: Final = Duration()
+SECONDS: Final = Seconds()
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 """A file that must be there, of whatever form."""
 TEXT_FILE: Final = TextFile()
+OUTPUT_FILE: Final = OutputFile()
 
 
 class DescribedArgument(click.Argument):

@@ -1,5 +1,6 @@
 """``spinney replay``: a trace of a real cluster through the scheduler, on virtual time."""
 
+import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +20,9 @@ from spinney.sim.replay.checking import problems_of
 from spinney.sim.replay.comparing import GROUP_COLUMNS, ReplayRun, figure_lines, group_lines
 from spinney.sim.replay.engine import Progress, suited
 from spinney.sim.replay.figures import Figures, JobTimes, figures_of
+from spinney.sim.replay.formats.bounds import LONGEST
 from spinney.sim.replay.formats.tables import InvalidTrace
+from spinney.sim.replay.history import History
 from spinney.sim.replay.page import page_of
 from spinney.sim.replay.placements import write_placements
 from spinney.sim.replay.pools import Replay
@@ -27,6 +30,8 @@ from spinney.sim.replay.reading import Wanted, read_trace
 from spinney.sim.replay.run_times import stating, stating_nothing
 from spinney.sim.replay.timeline import Timeline, timeline_of
 from spinney.sim.replay.trace import Outage, Trace
+
+_LARGEST_FACTOR: Final = 1000
 
 
 def replay(
@@ -57,6 +62,7 @@ def replay(
             "one replay has placements; give one configuration and one seed", param_hint="--placements"
         )
     outages = tuple(_outage(text) for text in failures)
+    factor, pace = _factor(run_times), _pace(speed)
     alone = bool(plugins) or speed != "max"  # what is known to this process only stays in it
     if timeline and output != "json":
         raise click.BadParameter("only -o json has a timeline", param_hint="--timeline")
@@ -68,7 +74,11 @@ def replay(
             wanted = Wanted(
                 nodes=nodes, seed=seed, experiment=experiment, begin=begin, until=until, node_count=node_count
             )
-            read = _stating(_read(trace, wanted, form, outages), run_times, seed or 0)
+            read = _read(trace, wanted, form, outages)
+            if run_times == "none":
+                read = stating_nothing(read)
+            elif factor is not None:
+                read = stating(read, factor, seed or 0)
             for name, config, registry in running:
                 history = Replay(
                     read,
@@ -77,14 +87,14 @@ def replay(
                     seed=seed or 0,
                     every=every,
                     stopwatch=time.process_time,
-                    progress=_shown(say, name, speed),
+                    progress=_shown(say, name, pace),
                     processes=1 if alone else processes or len(os.sched_getaffinity(0)),
                 ).run()
                 runs.append(ReplayRun(name, seed, figures_of(read, history)))
                 timelines += [timeline_of(read, history)] if timeline else []
                 wrong += [f"{name}: {problem}" for problem in problems_of(read, history)]
                 if placements is not None:
-                    write_placements(placements, read, history)
+                    _write_placements(placements, read, history)
     _print(read, runs, output, timelines)
     if faults:
         raise click.ClickException(
@@ -104,26 +114,31 @@ def _read(path: Path, wanted: Wanted, form: str | None, outages: tuple[Outage, .
     return changed(read, outages=(*read.outages, *outages))
 
 
-def _stating(trace: Trace, run_times: str, seed: int) -> Trace:
-    """Return the trace with jobs that state their run times as it is wanted."""
-    if run_times == "traced":
-        return trace
-    if run_times == "none":
-        return stating_nothing(trace)
+def _write_placements(path: Path, trace: Trace, history: History) -> None:
+    try:
+        write_placements(path, trace, history)
+    except OSError as error:
+        raise click.ClickException(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _factor(run_times: str) -> float | None:
+    """Return by how much the run times that jobs state are off; ``None`` if they are not made of the truth."""
+    if run_times in ("traced", "none"):
+        return None
     try:
         factor = 1.0 if run_times == "known" else float(run_times)
     except ValueError:
         factor = 0.0
-    if factor < 1.0:
+    if not 1.0 <= factor <= _LARGEST_FACTOR:
         raise click.BadParameter(
-            f"found {run_times!r}, expected traced, none, known or a factor of at least 1", param_hint="--run-times"
+            f"found {run_times!r}, expected traced, none, known or a factor from 1 to {_LARGEST_FACTOR}",
+            param_hint="--run-times",
         )
-    return stating(trace, factor, seed)
+    return factor
 
 
-def _shown(say: Callable[[str], None], name: str, speed: str) -> Callable[[Progress], None]:
+def _shown(say: Callable[[str], None], name: str, pace: float | None) -> Callable[[Progress], None]:
     """Return what shows how far a replay is, and slows it down to a speed if one is wanted."""
-    pace = _pace(speed)
     step, began, first = -1, time.monotonic(), 0.0
 
     def show(progress: Progress) -> None:
@@ -149,7 +164,7 @@ def _pace(speed: str) -> float | None:
         pace = float(speed)
     except ValueError:
         pace = 0.0
-    if pace <= 0:
+    if not 0 < pace < math.inf:
         raise click.BadParameter(f"found {speed!r}, expected max or a number above 0", param_hint="--speed")
     return pace
 
@@ -159,11 +174,14 @@ def _outage(text: str) -> Outage:
     begins, _, lasting = when.partition("+")
     try:
         at = float(begins) * 3600
-        return Outage(machine, at, at + float(lasting) * 3600 if lasting else None)
+        outage = Outage(machine, at, at + float(lasting) * 3600 if lasting else None)
     except ValueError:
+        outage = Outage(machine, math.nan)
+    if not 0 <= outage.begins <= (outage.begins if outage.ends is None else outage.ends) <= LONGEST:
         raise click.BadParameter(
             f"found {text!r}, expected a node and hours, such as node-7@24 or node-7@24+6", param_hint="--fail"
-        ) from None
+        )
+    return outage
 
 
 _GROUPS: Final[Mapping[str, Callable[[Figures], Mapping[str, JobTimes]]]] = {

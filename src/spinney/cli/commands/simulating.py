@@ -7,6 +7,8 @@ import click
 from spinney.cli.clusters.choosing import KUBECONFIG
 from spinney.cli.options import (
     FILE,
+    OUTPUT_FILE,
+    SECONDS,
     TEXT_FILE,
     argument,
     cluster_options,
@@ -67,7 +69,7 @@ def demo() -> None:
 @click.option(
     "--nodes",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The nodes, where they are in a file of their own.",
+    help="The nodes, where they are in a file of their own (openb, Philly).",
 )
 @click.option(
     "--format",
@@ -82,7 +84,7 @@ def demo() -> None:
 )
 @click.option("--node-count", type=click.IntRange(1), help="How many nodes, for a trace that names none (DLRM).")
 @click.option("--begin", metavar="DAY", help="Jobs submitted from this day on (YYYY-MM-DD; Philly).")
-@click.option("--until", metavar="DAY", help="Jobs submitted before this day.")
+@click.option("--until", metavar="DAY", help="Jobs submitted before this day (Philly).")
 @click.option(
     "--config",
     "configs",
@@ -100,7 +102,7 @@ def demo() -> None:
 )
 @click.option(
     "--every",
-    type=click.FloatRange(0),
+    type=SECONDS,
     default=0.0,
     help="Seconds of virtual time between cycles; by default a cycle follows each event.",
 )
@@ -110,7 +112,7 @@ def demo() -> None:
     show_default=True,
     metavar="WHAT",
     help="What jobs state about their run time: traced (what the trace has), none, known (the truth), "
-    "or a factor such as 2: off by up to so much.",
+    "or a factor from 1 to 1000, such as 2: off by up to so much.",
 )
 @click.option(
     "--fail",
@@ -128,9 +130,7 @@ def demo() -> None:
     help="How many pools of nodes that have nothing to do with each other are replayed at once; by default as many as "
     "there are processors. With --plugin or --speed it is one.",
 )
-@click.option(
-    "--placements", type=click.Path(dir_okay=False, path_type=Path), help="Write who was placed where to this file."
-)
+@click.option("--placements", type=OUTPUT_FILE, help="Write who was placed where to this file.")
 @click.option(
     "--timeline",
     is_flag=True,
