@@ -131,6 +131,26 @@ def a_hostile_cluster(path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["simulate"],
+        ["get", "nodes", "--from"],
+        ["top", "--once", "--from"],
+        ["plan", "defrag", "--nodes", "1", "--from"],
+        ["why", "queue/q", "--from"],
+    ],
+    ids=" ".join,
+)
+def test_an_amount_that_is_none_is_said_with_its_place(tmp_path: Path, arguments: list[str]) -> None:
+    """Every command that reads a cluster of a file names file, object and field of what is no quantity."""
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({**a_node(), "status": {"capacity": {"cpu": "banana"}}}))
+    answer = CliRunner().invoke(main, [*arguments, str(path)])
+    assert answer.exit_code == 1
+    assert f"{path}: Node n1: status.capacity[cpu]: 'banana' is not a quantity" in answer.output
+
+
 def test_names_do_nothing_to_the_terminal(tmp_path: Path) -> None:
     """Escape sequences in names and messages are shown, not sent: in tables, pictures, answers and errors."""
     path, wrong = tmp_path / "cluster.json", tmp_path / f"wrong{ESCAPES}.json"

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from spinney.api.core import NODE, POD
+from spinney.api.core import NODE, POD, Node, NodeStatus
 from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.kai import QUEUE, Queue
 from spinney.api.kueue import CLUSTER_QUEUE, ClusterQueue
+from spinney.api.meta import Metadata
 from spinney.api.struct import JSON, to_json
 from spinney.kube.crds import install_crds
 from spinney.runtime import Runtime
@@ -165,6 +166,17 @@ def test_what_kai_is_binding_is_not_placed_again(tmp_path: Path) -> None:
         (b'{"format": "spinney.io/snapshot/v9", "objects": []}', "upgrade spinney"),
         (b"kind: Node\napiVersion: v1\nstatus: {allocatable: 3}\n", "Node without a name"),
         (b"\xff\xfe", "is damaged"),
+        (b"kind: List\napiVersion: v1\nitems: 5\n", "List: items: found '5', expected a list"),
+        (
+            b"kind: List\napiVersion: v1\nitems: [x]\n",
+            "expected Kubernetes objects with apiVersion and kind, found 'x'",
+        ),
+        (b"kind: Node\napiVersion: v1\nmetadata: [1]\n", "metadata: found .*, expected an object"),
+        (
+            b"kind: Node\napiVersion: v1\nmetadata: {name: n}\nstatus: [1]\n",
+            "Node n: status: found .*, expected an obj",
+        ),
+        (b"kind: Pod\napiVersion: v1\nmetadata: {name: p}\nstatus: 4\n", "Pod p: status: found '4', expected an obj"),
     ],
 )
 def test_a_file_that_is_no_snapshot_is_refused(tmp_path: Path, content: bytes, expected: str) -> None:
@@ -175,6 +187,60 @@ def test_a_file_that_is_no_snapshot_is_refused(tmp_path: Path, content: bytes, e
         read_snapshot(file)
 
     assert str(file) in str(refused.value)
+
+
+@pytest.mark.parametrize("listed", [[], {"nodes": 5}, {"pods": ["p"]}], ids=str)
+def test_a_zip_with_other_lists_is_refused(tmp_path: Path, listed: object) -> None:
+    """What is no list of objects in a zip of KAI's form is refused with the file; what is empty is none."""
+    with zipfile.ZipFile(tmp_path / "kai.zip", "w") as archive:
+        archive.writestr("snapshot.json", json.dumps({"rawObjects": listed}))
+    if listed:
+        with pytest.raises(UnreadableSnapshot, match=r"kai\.zip: its snapshot\.json has rawObjects that are no lists"):
+            read_snapshot(tmp_path / "kai.zip")
+    else:
+        assert not read_snapshot(tmp_path / "kai.zip").pods
+
+
+_BANANA = {"nvidia.com/gpu": "banana"}
+_CONTAINER = {"name": "main", "image": "i", "resources": {"limits": _BANANA}}
+
+
+@pytest.mark.parametrize(
+    ("found", "field"),
+    [
+        ({"kind": "Node", "status": {"capacity": _BANANA}}, "status.capacity[nvidia.com/gpu]"),
+        ({"kind": "Pod", "spec": {"containers": [_CONTAINER]}}, "spec.containers[0].resources.limits[nvidia.com/gpu]"),
+        (
+            {"kind": "Pod", "spec": {"containers": [], "overhead": {"cpu": "1x"}}, "status": None},
+            "spec.overhead[cpu]",
+        ),
+        (
+            {
+                "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+                "kind": "PodGroup",
+                "spec": {"minMember": 1, "minResources": _BANANA},
+            },
+            "spec.minResources[nvidia.com/gpu]",
+        ),
+    ],
+)
+def test_what_is_no_quantity_is_named(tmp_path: Path, found: JSON, field: str) -> None:
+    """An amount that is none is refused with file, object and field, before anything computes with it."""
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "metadata": {"name": "x"}, **found}))
+    with pytest.raises(UnreadableSnapshot) as refused:
+        read_snapshot(file)
+
+    assert str(refused.value).startswith(f"{file}: {found['kind']} x: {field}: ")
+    assert "is not a quantity; expected a number" in str(refused.value)
+
+
+def test_a_snapshot_of_ours_is_held_to_quantities_too(tmp_path: Path) -> None:
+    """A packed snapshot that somebody edited is refused like manifests."""
+    node = Node(metadata=Metadata(name="n"), status=NodeStatus(allocatable={"cpu": "banana", "memory": 5, "pods": 1.5}))
+    write_snapshot(ClusterSnapshot(objects={NODE: (node,)}), tmp_path / "cluster.gz")
+    with pytest.raises(UnreadableSnapshot, match=r"Node n: status\.allocatable\[cpu\]: 'banana' is not a quantity"):
+        read_snapshot(tmp_path / "cluster.gz")
 
 
 def test_a_zip_of_something_else_is_refused(tmp_path: Path) -> None:

@@ -33,6 +33,7 @@ from spinney.runtime.private_files import write_private
 from spinney.scheduler.actions import BUILT_IN_ACTIONS
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.plugins import default_registry
+from spinney.sim.snapshots.quantities import wrong_quantity
 from spinney.sim.snapshots.snapshot import BY_NAME, ClusterSnapshot, Unseen, projected
 
 FORMAT: Final = "spinney.io/snapshot/v1"
@@ -206,10 +207,19 @@ def _from_kai(raw: bytes, source: str) -> ClusterSnapshot:
     if not isinstance(content, dict):
         raise UnreadableSnapshot(f"{source}: its {_KAI_MEMBER} is no object, so not what KAI's /get-snapshot serves")
     listed = content.get("rawObjects") or {}
+    try:
+        by_key = msgspec.convert(
+            {key: found for key, found in listed.items() if key in _KAI_LISTS and found}, dict[str, list[JSON]]
+        )
+    except (AttributeError, msgspec.ValidationError) as error:
+        raise UnreadableSnapshot(
+            f"{source}: its {_KAI_MEMBER} has rawObjects that are no lists of objects, so not what KAI's /get-snapshot "
+            f"serves: {error}"
+        ) from error
     objects = (
         (resource, _without_nulls(found) | {"apiVersion": resource.api_version, "kind": resource.kind})
         for key, resource in _KAI_LISTS.items()
-        for found in listed.get(key) or ()
+        for found in by_key.get(key, ())
     )
     bare = ClusterSnapshot(source=source, scheduler=configuration_of(content.get("config") or {}))
     return _assembled(objects, bare, source, kinds=_KAI_LISTS.values())
@@ -226,12 +236,22 @@ def _assembled(
     by_kind: dict[Resource, list[Any]] = {resource: [] for resource in kinds}
     for resource, found in objects:
         try:
-            by_kind.setdefault(resource, []).append(projected(resource, completed(found) if by_hand else found))
+            held = _held(resource, found, by_hand=by_hand)
         except msgspec.ValidationError as error:
             metadata = found.get("metadata")
             name = metadata.get("name", "without a name") if isinstance(metadata, dict) else "without a name"
             raise UnreadableSnapshot(f"{source}: {resource.kind} {name}: {error}") from error
+        by_kind.setdefault(resource, []).append(held)
     return replace(bare, objects={resource: tuple(found) for resource, found in by_kind.items()})
+
+
+def _held(resource: Resource, found: JSON, *, by_hand: bool) -> Any:
+    """Return an object as snapshots hold it; raises :class:`msgspec.ValidationError`, also for what is no quantity."""
+    held = projected(resource, completed(found) if by_hand else found)
+    if (fault := wrong_quantity(held)) is not None:
+        written = projected(resource, _without_nulls(found))  # completing may have copied an amount to another field
+        raise msgspec.ValidationError(wrong_quantity(written) or fault)
+    return held
 
 
 def _manifests(text: str, source: str) -> Iterator[JSON]:
@@ -242,14 +262,22 @@ def _manifests(text: str, source: str) -> Iterator[JSON]:
     for document in documents:
         if document is None:
             continue
-        if not isinstance(document, dict) or not all(isinstance(document.get(key), str) for key in _NAMED):
-            raise UnreadableSnapshot(
-                f"{source}: expected Kubernetes objects with apiVersion and kind, found {_seen(document)}"
-            )
-        if document["kind"].endswith("List") and "items" in document:
-            yield from document["items"] or ()
+        whole = _object(document, source)
+        if whole["kind"].endswith("List") and "items" in whole:
+            items = whole["items"] or []
+            if not isinstance(items, list):
+                raise UnreadableSnapshot(f"{source}: {whole['kind']}: items: found {_seen(items)}, expected a list")
+            yield from (_object(each, source) for each in items)
         else:
-            yield document
+            yield whole
+
+
+def _object(found: Any, source: str) -> JSON:
+    if not isinstance(found, dict) or not all(isinstance(found.get(key), str) for key in _NAMED):
+        raise UnreadableSnapshot(
+            f"{source}: expected Kubernetes objects with apiVersion and kind, found {_seen(found)}"
+        )
+    return found
 
 
 def _documents(text: str) -> Iterator[Any]:
@@ -276,15 +304,15 @@ def _resource(found: JSON, source: str) -> Resource:
 def completed(found: JSON) -> JSON:
     """Fill in what people leave out when they write an object by hand and a cluster would have set.
 
-    Raises :class:`msgspec.ValidationError` for a pod spec that is none.
+    Raises :class:`msgspec.ValidationError` for a pod spec, metadata or a status that is none.
     """
     resource = BY_NAME[str(found["apiVersion"]), str(found["kind"])]
-    metadata = dict(found.get("metadata") or {})
+    metadata = _part(found, "metadata")
     if resource.namespaced:
         metadata.setdefault("namespace", "default")
     filled = found | {"metadata": metadata}
     if resource is NODE:
-        status = dict(found.get("status") or {})
+        status = _part(found, "status")
         status.setdefault("allocatable", status.get("capacity") or {})
         status.setdefault("conditions", [{"type": "Ready", "status": "True"}])
         return filled | {"status": status}
@@ -292,9 +320,16 @@ def completed(found: JSON) -> JSON:
         spec: JSON = copy.deepcopy(found.get("spec") or {})
         convert(PodSpec, spec)
         fill_pod_defaults(spec)
-        status = {"phase": "Running" if spec.get("nodeName") else "Pending", **(found.get("status") or {})}
+        status = {"phase": "Running" if spec.get("nodeName") else "Pending", **_part(found, "status")}
         return filled | {"spec": spec, "status": status}
     return filled
+
+
+def _part(found: JSON, field: str) -> JSON:
+    part = found.get(field) or {}
+    if not isinstance(part, dict):
+        raise msgspec.ValidationError(f"{field}: found {_seen(part)}, expected an object")
+    return dict(part)
 
 
 def _without_nulls(value: Any) -> Any:
