@@ -17,8 +17,8 @@ import structlog
 from spinney.runtime.collection import settle_garbage_collector
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.replay import Job, Replay
-from spinney.sim.replay.engine import suited
 from spinney.sim.replay.formats.openb import read_openb
+from spinney.sim.replay.part import suited
 
 WANTED = 20_000
 

@@ -10,9 +10,9 @@ from benchmarks.traces.tables import Table
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.replay import Replay
 from spinney.sim.replay.checking import problems_of
-from spinney.sim.replay.engine import suited
 from spinney.sim.replay.figures import figures_of
 from spinney.sim.replay.formats.dlrm import Role, read_dlrm
+from spinney.sim.replay.part import suited
 
 PUBLISHED: Final[dict[tuple[Role, int], tuple[object, ...]]] = {
     ("HN", 485): (0, 0, 449.6, 483),

@@ -9,10 +9,10 @@ from benchmarks.traces.tables import Table
 from spinney.scheduler.config import KAI_PLUGINS, PluginOption, SchedulerConfig
 from spinney.sim.replay import Replay
 from spinney.sim.replay.checking import problems_of
-from spinney.sim.replay.engine import suited
 from spinney.sim.replay.figures import Figures, figures_of
 from spinney.sim.replay.formats.openb import read_openb
 from spinney.sim.replay.formats.tables import rows_of
+from spinney.sim.replay.part import suited
 from spinney.sim.replay.trace import Job, Trace
 
 PACKING = SchedulerConfig()

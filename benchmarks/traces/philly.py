@@ -9,9 +9,9 @@ from benchmarks.traces.tables import Table
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.replay import Replay
 from spinney.sim.replay.checking import problems_of
-from spinney.sim.replay.engine import suited
 from spinney.sim.replay.figures import figures_of
 from spinney.sim.replay.formats.philly import read_philly
+from spinney.sim.replay.part import suited
 from spinney.sim.replay.pools import parts_of
 
 _PROCESSES: Final = 2

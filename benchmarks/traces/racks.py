@@ -15,8 +15,8 @@ from benchmarks.traces.tables import Table
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.sim.replay import Ask, Job, Replay, Trace
 from spinney.sim.replay.checking import violations
-from spinney.sim.replay.engine import suited
 from spinney.sim.replay.formats.openb import read_openb
+from spinney.sim.replay.part import suited
 
 RACK = "replay.spinney.dev/rack"
 PER_RACK, BETWEEN, SIZES = 16, 40, (8, 16, 32, 64)

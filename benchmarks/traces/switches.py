@@ -18,8 +18,8 @@ from benchmarks.traces.tables import Table
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.sim.replay import Ask, Job, Machine, Replay, Trace
 from spinney.sim.replay.checking import violations
-from spinney.sim.replay.engine import suited
 from spinney.sim.replay.formats.tables import rows_of
+from spinney.sim.replay.part import suited
 
 SWITCH, RACK = "replay.spinney.dev/switch", "replay.spinney.dev/rack"
 RACKS, ASKED, LARGEST_OF_RACK = 12, 1.2, 8

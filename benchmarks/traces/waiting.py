@@ -23,9 +23,9 @@ from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.plugins.backfill.memory import Memory
 from spinney.sim.replay import Replay, Trace
 from spinney.sim.replay.checking import problems_of
-from spinney.sim.replay.engine import suited
 from spinney.sim.replay.figures import figures_of
 from spinney.sim.replay.formats.philly import Layout, read_philly
+from spinney.sim.replay.part import suited
 from spinney.sim.replay.run_times import stating
 
 POLICIES: Final[tuple[Policy, ...]] = ("fifo", "skip", "easy")

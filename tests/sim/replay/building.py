@@ -4,7 +4,7 @@ import time
 
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.replay import Ask, History, Job, Machine, Outage, Replay, Trace
-from spinney.sim.replay.engine import suited
+from spinney.sim.replay.part import suited
 
 
 def machines(count: int, *, gpus: int = 8, cpu: int = 64_000, **others: object) -> tuple[Machine, ...]:

@@ -18,12 +18,12 @@ from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.policies.faults import watching
 from spinney.sim.replay.checking import problems_of
 from spinney.sim.replay.comparing import GROUP_COLUMNS, ReplayRun, figure_lines, group_lines
-from spinney.sim.replay.engine import Progress, suited
 from spinney.sim.replay.figures import Figures, JobTimes, figures_of
 from spinney.sim.replay.formats.bounds import LONGEST
 from spinney.sim.replay.formats.tables import InvalidTrace
 from spinney.sim.replay.history import History
 from spinney.sim.replay.page import page_of
+from spinney.sim.replay.part import Progress, suited
 from spinney.sim.replay.placements import write_placements
 from spinney.sim.replay.pools import Replay
 from spinney.sim.replay.reading import Wanted, read_trace

@@ -1,7 +1,7 @@
 """Replaying what a cluster was asked for: jobs arrive, run and end, through the production scheduler."""
 
-from spinney.sim.replay.engine import Progress
 from spinney.sim.replay.history import History
+from spinney.sim.replay.part import Progress
 from spinney.sim.replay.pools import Replay
 from spinney.sim.replay.trace import Ask, Job, Machine, Outage, Trace
 

@@ -15,8 +15,8 @@ import structlog
 
 from spinney.runtime.collection import settle_garbage_collector
 from spinney.scheduler.config import SchedulerConfig
-from spinney.sim.replay.engine import PartReplay, Progress
 from spinney.sim.replay.history import History
+from spinney.sim.replay.part import PartReplay, Progress
 from spinney.sim.replay.trace import Trace
 
 

@@ -14,8 +14,8 @@ from dataclasses import KW_ONLY, dataclass, replace
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.sim.replay.apart import replay_apart
-from spinney.sim.replay.engine import PartReplay, Progress
 from spinney.sim.replay.history import History, JobHappening
+from spinney.sim.replay.part import PartReplay, Progress
 from spinney.sim.replay.trace import Trace
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.replay.checking import problems_of
 from spinney.sim.replay.comparing import ReplayRun, figure_lines
-from spinney.sim.replay.engine import suited
 from spinney.sim.replay.figures import figures_of
 from spinney.sim.replay.page import page_of
+from spinney.sim.replay.part import suited
 from spinney.sim.replay.pools import Replay
 from spinney.sim.replay.trace import Trace
 
