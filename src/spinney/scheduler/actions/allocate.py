@@ -32,6 +32,17 @@ def allocate_jobs(session: Session) -> None:
     jobs = first_of_queues(pending_jobs(session), depth, session.ask.job_key)
     turns = JobTurns(session, ALLOCATE, jobs, lambda: session.monotonic() > end, at_least=FEWEST)
     end = session.monotonic() + session.config.allocate_seconds
+    session.waiting = turns
+    try:
+        _take_turns(session, turns)
+    finally:
+        session.waiting = None
+    for job in turns.missed:
+        session.record_fit_error(job, FitError(OUT_OF_TIME, NOT_REACHED))
+
+
+def _take_turns(session: Session, turns: JobTurns) -> None:
+    """Try each job when its turn comes."""
     shared = session.config.use_scheduling_signatures and session.hooks.place_alike
     failed = FailedSignatures(session.nodes) if shared else None
     plain = PlainJobs(session, turns)
@@ -62,8 +73,6 @@ def allocate_jobs(session: Session) -> None:
         elif placed is False and failed is not None and session.failures.total == failures:
             # What failed may have failed about this job alone.
             failed.add(job, why)
-    for job in turns.missed:
-        session.record_fit_error(job, FitError(OUT_OF_TIME, NOT_REACHED))
 
 
 def _serve_waiting(session: Session) -> None:

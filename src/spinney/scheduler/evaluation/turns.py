@@ -73,8 +73,8 @@ class JobTurns:
         self._current.push(job)
 
     @property
-    def missed(self) -> Iterable[PodGroupInfo]:
-        """Return the jobs whose turn did not come, after the last turn."""
+    def missed(self) -> Collection[PodGroupInfo]:
+        """Return the jobs whose turn has not come; after the last turn those for whom no time was left."""
         return self._waiting.values()
 
     def _leave(self) -> None:

@@ -40,6 +40,7 @@ from spinney.scheduler.framework.statement import Statement
 from spinney.scheduler.framework.task_lists import settle_stuck
 from spinney.scheduler.framework.tasks import STATUS, PodInfo
 from spinney.scheduler.framework.timing import Timings
+from spinney.scheduler.framework.waiting import WaitingJobs
 from spinney.scheduler.topology.resolving import Topologies
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class Session(Registration):
     """The action that runs now."""
     abandoned = False
     """Whether it is of no use any more; another thread may say so, and actions stop before the next job."""
+    waiting: WaitingJobs | None = None
+    """Whose turn is still to come while jobs are placed in order on what is free; ``None`` at all other times."""
     promised: frozenset[GangKey] = frozenset()
     """Gangs that were promised a place in an earlier cycle: others were evicted for them, or they were moved."""
 
