@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 from itertools import product
 
@@ -12,15 +13,27 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from spinney.api.affinity import Taint
-from spinney.api.core import NodeSpec
+from spinney.api.core import Node, NodeSpec
 from spinney.api.documents import InvalidConfiguration
 from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.scheduler import PluginOption, SchedulerConfig, parse_config
+from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.topology.domains import Level
 from spinney.scheduler.topology.levels import TopologyLevels
 from spinney.scheduler.topology.planning import DomainRoom, GangSize, SearchSteps, plan
-from tests.scheduler.building import RACK, ZONE, a_gang, a_node, a_pod, a_scheduler, an_inventory, placements, put_gang
+from tests.scheduler.building import (
+    QUEUE,
+    RACK,
+    ZONE,
+    a_gang,
+    a_node,
+    a_pod,
+    a_scheduler,
+    an_inventory,
+    placements,
+    put_gang,
+)
 
 Racks = Mapping[tuple[str, str], int]
 """Hosts by zone and rack."""
@@ -74,8 +87,8 @@ def test_the_first_comes_first() -> None:
     assert where({("z", "a"): 3}, [GangSize(IN_RACK, 2), GangSize(IN_RACK, 3)]) == {0: {"a"}}
 
 
-def test_a_plan_that_a_rule_forbids_keeps_nobody_from_running() -> None:
-    """Nothing may run on the rack that fits best, which the plan does not know; the gang goes to the other."""
+def test_a_rack_that_a_rule_forbids_keeps_nobody_from_running() -> None:
+    """Nothing may run on the rack that fits best; the gang goes to the other."""
     racks = {("z", "a"): 2, ("z", "b"): 3, ("z", "c"): 4}
 
     assert where(racks, [GangSize(IN_RACK, 2), GangSize(IN_RACK, 4)], closed="a") == {0: {"b"}, 1: {"c"}}
@@ -88,6 +101,162 @@ def test_a_number_that_makes_no_sense_is_named(number: str) -> None:
 
     with pytest.raises(InvalidConfiguration, match=r"planAhead.*a whole number of at least 0 and at most 256"):
         parse_config(raw, default_registry())
+
+
+# -- nobody is worse off ---------------------------------------------------------------------------------------------
+
+
+class HostState(Enum):
+    """What may run on a host."""
+
+    FREE = "free"
+    TAINTED = "tainted"
+    CORDONED = "cordoned"
+    ELSEWHERE = "elsewhere"
+    """It lacks a label that the gangs ask for."""
+    LEAVING = "leaving"
+    """A pod takes all of it, and is terminating."""
+
+
+@dataclass(frozen=True)
+class Asks:
+    """A gang: where it must be and how many pods it has, and what is particular about it."""
+
+    size: GangSize
+    cpu: int = 1
+    priority: int = 50
+    queue: str = QUEUE
+    anywhere: bool = False
+    """It requires no domain."""
+    minimum: int | None = None
+
+
+Hosts = Mapping[tuple[str, str], Sequence[HostState]]
+"""By zone and rack."""
+LIMITED = "limited"
+"""A queue that may hold three hosts."""
+FREE, LEAVING = HostState.FREE, HostState.LEAVING
+
+
+def turned_away(node: Node, state: HostState) -> Node:
+    """Return a node in that state."""
+    labels = {**node.metadata.labels, "pool": "other" if state is HostState.ELSEWHERE else "own"}
+    taints = (Taint(key="closed", effect="NoSchedule"),) if state is HostState.TAINTED else ()
+    spec = NodeSpec(taints=taints, unschedulable=state is HostState.CORDONED)
+    return replace(node, metadata=replace(node.metadata, labels=labels), spec=spec)
+
+
+def started(hosts: Hosts, gangs: Sequence[Asks], config: SchedulerConfig | None = None) -> list[str]:
+    """Return the gangs that start now, by turn."""
+    inventory = an_inventory()
+    inventory.put_topology(TopologyLevels("fabric", (ZONE, RACK)))
+    for queue in sorted({gang.queue for gang in gangs} - {QUEUE}):
+        limited = QueueInfo(name=queue, limit=Amounts(gpu=24 * GPU))
+        inventory.put_queue(limited if queue == LIMITED else QueueInfo(name=queue))
+    for (zone, rack), states in hosts.items():
+        for number, state in enumerate(states):
+            inventory.apply(turned_away(a_node(f"{rack}-{number}", labels={ZONE: zone, RACK: rack}), state))
+            if state is LEAVING:
+                inventory.apply(a_pod(f"old-{rack}-{number}", gpus=8, node=f"{rack}-{number}", terminating=True))
+    for number, gang in enumerate(gangs):
+        name, (depth, pods) = f"g{number}", gang.size
+        constraint = None if gang.anywhere else TopologyConstraintInfo("fabric", required=(ZONE, RACK)[depth])
+        put_gang(
+            inventory,
+            a_gang(
+                name,
+                minimum=pods if gang.minimum is None else min(gang.minimum, pods),
+                topology=constraint,
+                priority=gang.priority,
+                queue=gang.queue,
+            ),
+            [
+                a_pod(f"{name}-{each}", gang=name, gpus=8, cpu=str(gang.cpu), node_selector={"pool": "own"})
+                for each in range(pods)
+            ],
+        )
+    binds = a_scheduler(inventory, config=config).run_cycle().binds
+    by_turn = sorted(range(len(gangs)), key=lambda number: (-gangs[number].priority, number))
+    names = {bind.pod.name.partition("-")[0] for bind in binds}
+    return [f"g{number}" for number in by_turn if f"g{number}" in names]
+
+
+def test_the_first_does_not_wait_for_a_pod_that_ends_so_that_another_starts() -> None:
+    """Two hosts are free together, and one beside one that will be: the first gang takes the two."""
+    hosts = {("z", "a"): [FREE, FREE], ("z", "b"): [FREE], ("z", "c"): [LEAVING]}
+    gangs = [Asks(GangSize(IN_ZONE, 2), priority=125), Asks(GangSize(IN_RACK, 2))]
+
+    assert started(hosts, gangs, TIGHTEST) == ["g0"]
+    assert started(hosts, gangs) == ["g0"]
+
+
+def test_no_place_of_another_kind_of_gang_that_comes_before_is_planned_away() -> None:
+    """The last gang would find a rack if the first took one that the second, whose pods ask for more, needs."""
+    hosts = {("y", "a"): [FREE] * 3, ("z", "b"): [FREE] * 2, ("z", "c"): [FREE] * 2}
+    gangs = [Asks(GangSize(IN_RACK, 2)), Asks(GangSize(IN_ZONE, 4), cpu=2), Asks(GangSize(IN_RACK, 3))]
+
+    assert started(hosts, gangs, TIGHTEST) == ["g0", "g1"]
+    assert started(hosts, gangs) == ["g0", "g1"]
+
+
+def test_a_gang_of_another_kind_that_finds_no_room_keeps_nobody_from_planning() -> None:
+    """The second gang fits nowhere, so the first may leave the rack that the third needs."""
+    hosts = {("y", "a"): [FREE] * 3, ("z", "b"): [FREE] * 2, ("z", "c"): [FREE] * 2}
+    gangs = [Asks(GangSize(IN_RACK, 2)), Asks(GangSize(IN_ZONE, 5), cpu=2), Asks(GangSize(IN_RACK, 3))]
+
+    assert started(hosts, gangs, TIGHTEST) == ["g0"]
+    assert started(hosts, gangs) == ["g0", "g2"]
+
+
+@pytest.mark.parametrize("state", [HostState.TAINTED, HostState.CORDONED, HostState.ELSEWHERE])
+def test_nothing_is_planned_where_a_gang_may_not_run(state: HostState) -> None:
+    """The hosts that are closed to a gang look like room for it, and are none."""
+    hosts = {("z0", "a"): [FREE, FREE, FREE, state, state], ("z1", "b"): [FREE, FREE, state, state]}
+    gangs = [Asks(GangSize(IN_RACK, 2)), Asks(GangSize(IN_ZONE, 3)), Asks(GangSize(IN_RACK, 3))]
+
+    assert started(hosts, gangs, TIGHTEST) == ["g0", "g1"]
+    assert started(hosts, gangs) == ["g0", "g1"]
+
+
+def test_queues_that_take_turns_are_planned_for_if_all_find_room() -> None:
+    """Whoever comes first, everybody has a rack."""
+    hosts = {("y", "a"): [FREE] * 3, ("z", "b"): [FREE] * 2, ("z", "c"): [FREE] * 2}
+    small, large = GangSize(IN_RACK, 2), GangSize(IN_RACK, 3)
+    gangs = [Asks(small, queue="one"), Asks(large, queue="two"), Asks(small, queue="one")]
+
+    assert len(started(hosts, gangs, TIGHTEST)) == 2
+    assert started(hosts, gangs) == ["g0", "g1", "g2"]
+
+
+@st.composite
+def mixed_worlds(draw: st.DrawFn) -> tuple[Hosts, list[Asks]]:
+    """Return hosts of which some are closed or being left, and gangs of two kinds and more."""
+    states = st.sampled_from([FREE, FREE, FREE, *HostState])
+    racks = draw(st.lists(st.tuples(st.integers(0, 2), st.lists(states, min_size=1, max_size=4)), max_size=8))
+    hosts = {(f"z{zone}", f"r{number}"): rack for number, (zone, rack) in enumerate(racks)}
+    size = st.builds(GangSize, st.sampled_from([IN_ZONE, IN_RACK]), st.integers(1, 6))
+    asks = st.builds(
+        Asks,
+        size,
+        cpu=st.sampled_from([1, 1, 1, 2]),
+        priority=st.sampled_from([50, 50, 50, 60]),
+        anywhere=st.sampled_from([False] * 9 + [True]),
+        minimum=st.sampled_from([None] * 9 + [2]),
+        queue=st.just(draw(st.sampled_from([QUEUE, QUEUE, LIMITED]))),
+    )
+    return hosts, draw(st.lists(asks, min_size=2, max_size=8))
+
+
+@given(mixed_worlds())
+@settings(max_examples=100, deadline=None)
+def test_by_turn_the_first_who_fares_otherwise_than_without_plans_fares_better(world: tuple[Hosts, list[Asks]]) -> None:
+    """Gangs of other kinds, closed nodes, pods that end and queues with a limit change nothing about that."""
+    hosts, gangs = world
+    alone, planned = started(hosts, gangs, TIGHTEST), started(hosts, gangs)
+
+    by_turn = sorted(range(len(gangs)), key=lambda number: (-gangs[number].priority, number))
+    differs = next((each for each in by_turn if (f"g{each}" in alone) != (f"g{each}" in planned)), None)
+    assert differs is None or f"g{differs}" in planned
 
 
 # -- beside brute force ----------------------------------------------------------------------------------------------

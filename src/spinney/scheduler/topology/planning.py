@@ -43,6 +43,11 @@ class DomainRoom:
         self.left = [each.copy() for each in room]
         """By depth and domain."""
 
+    @property
+    def sound(self) -> bool:
+        """Tell whether no domain was asked for more than it has."""
+        return all(left.min(initial=0) >= 0 for left in self.left)
+
     def take(self, depth: int, domain: int, pods: int) -> None:
         """Take room from a domain and all above it, or with a negative number give it back."""
         for each in range(depth, -1, -1):

@@ -1,153 +1,245 @@
-"""Looking ahead: a gang is put where the gangs that wait beside it keep a domain as well.
+"""Looking ahead: a gang is put where the gangs that come after it keep a domain as well.
 
-A plan is made when the first of several gangs that ask for the same kind of pods has its turn, and is followed for as
-long as the books agree with it; then it is made anew, with the gang whose turn it is before all others. It says where
-to try first, no more: a gang that fails there is tried everywhere else, and nothing is refused to anybody because it is
-planned for others. Nothing is planned for gangs that would like to be closer together than they must.
+A gang goes where it would go if no others waited, unless a gang that comes after it would go without for that, and need
+not: then it goes where a plan has it. So, by turn, the first who fares otherwise than without plans fares better. What
+a plan says is followed for as long as the books agree with it; nobody is refused anything because it is planned for
+others, and a gang that fails where it was planned to go is tried everywhere else.
+
+Plans are made of what is free now, where the pods may go, for gangs whose turns are certain
+(:mod:`~spinney.scheduler.plugins.topology.company`), in the action that places gangs on what is free.
 """
 
-from collections.abc import Callable
-from itertools import islice
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from spinney.cluster.classes import RequestClass
+from spinney.cluster.fitting import first_of
 from spinney.cluster.journal import Rows, distinct
 from spinney.cluster.resources import Vector
-from spinney.gangs.book import GangMembers
-from spinney.gangs.tree import GangKey, TopologyConstraintInfo
+from spinney.gangs.tree import GangKey
+from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.nodes import NodeSet
 from spinney.scheduler.framework.session import Session
-from spinney.scheduler.topology.domains import Domains, Numbers, Sums
+from spinney.scheduler.framework.tasks import PodInfo
+from spinney.scheduler.placement.filling import may_fill
+from spinney.scheduler.plugins.topology.company import NOW, Company, Locate, PodKind, first_task
+from spinney.scheduler.topology.domains import Domains, Numbers, Sums, sum_by
 from spinney.scheduler.topology.planning import DomainRoom, GangSize, SearchSteps, plan
 
 _STEPS: Final = 10_000
 """How many choices all plans of a session look at when gangs have to make room for each other: a tenth of a second."""
 
-Locate = Callable[[TopologyConstraintInfo], tuple[Domains, int] | None]
-"""Finds the domains and the depth of the level that a gang requires; ``None`` if nothing is planned for it."""
+
+class Claim(NamedTuple):
+    """Room for so many pods in a domain of a level, which is given as a depth."""
+
+    depth: int
+    domain: int
+    pods: int
+
+
+class Turn(NamedTuple):
+    """A gang whose turn it is."""
+
+    gang: GangKey
+    wanted: GangSize
+    task: PodInfo
+    """The first of its pods; all are alike."""
+    usual: int
+    """The domain where it would be placed if no others waited."""
+    starts: bool
+    """Whether it would start there now; if not, it would be promised what is terminating."""
 
 
 class Lookahead:
-    """The plans of a session, by topology and request. Mutable: they are followed and made anew."""
+    """The plans of a session, by kind of pods. Mutable: they are followed and made anew."""
 
     def __init__(self, session: Session, most: int, locate: Locate) -> None:
         self._session = session
         self._most = most
-        self._locate = locate
+        self._company = Company(session, locate)
         self._steps = SearchSteps(_STEPS)
-        self._waiting: dict[tuple[Domains, int], dict[GangKey, GangSize]] | None = None
-        self._plans: dict[tuple[Domains, int], Plan] = {}
-        self._had_turn: set[GangKey] = set()
+        self._plans: dict[PodKind, Plan] = {}
         self._last: tuple[tuple[GangKey, int], Rows | None] | None = None
         """The gang that was asked about last and when that was, and the answer."""
 
     def choose(
-        self, gang: GangKey, domains: Domains, request: RequestClass, wanted: GangSize, pods: Sums
+        self, job: PodGroupInfo, domains: Domains, request: RequestClass, wanted: GangSize, usual: Sequence[int]
     ) -> Rows | None:
         """Return the nodes to try first for a gang whose turn it is; ``None``: as if no others waited.
 
-        That is so for a gang that comes a second time, too, after some were chosen to make room for it. ``pods`` has
-        how many of its pods each domain has room for, in its first column.
+        ``usual`` are the domains in which it is tried then, in order.
         """
-        moment = (gang, self._session.nodes.table.usage.position)
+        if self._session.waiting is None or not self._company.has_several_sizes(domains, request):
+            return None
+        moment = (job.key, self._session.nodes.table.usage.position)
         if self._last is None or self._last[0] != moment:
-            found = None if gang in self._had_turn else self._choose(gang, domains, request, wanted, pods)
-            self._had_turn.add(gang)
-            self._last = (moment, found)
+            self._last = (moment, self._choose(job, wanted, usual))
         return self._last[1]
 
-    def _choose(
-        self, gang: GangKey, domains: Domains, request: RequestClass, wanted: GangSize, pods: Sums
-    ) -> Rows | None:
-        if self._waiting is None:
-            self._waiting = self._find_waiting()
-        others = self._waiting.get((domains, request.number), {})
-        others.pop(gang, None)
-        if not others:
+    def _choose(self, job: PodGroupInfo, wanted: GangSize, usual: Sequence[int]) -> Rows | None:
+        found = self._company.kind_of(job)
+        if found is None or found[1] != wanted:
             return None
-        kept = self._plans.get((domains, request.number))
-        if kept is None or not kept.holds(gang, wanted, pods):
-            gangs = {gang: wanted, **dict(islice(others.items(), self._most))}
-            kept = self._plans[domains, request.number] = Plan(domains, gangs, pods, self._steps)
-        return kept.give(gang, pods)
+        kind, task = found[0], first_task(job)
+        room = self._company.room(kind, task)
+        now, later = room.of_level(wanted.depth).T
+        where = next((domain for domain in usual if later[domain] >= wanted.pods), None)
+        if where is None:
+            return None
+        turn = Turn(job.key, wanted, task, where, bool(now[where] >= wanted.pods))
+        kept = self._plans.get(kind)
+        if kept is None or not kept.covers(turn, room):
+            return self._plan_anew(kind, turn, room)
+        if not kept.has(turn.gang):
+            return None
+        if turn.starts and kept.lets(turn.gang, self._taken_as_usual(kind.domains, turn, kept.finest, room)):
+            return kind.domains.levels[wanted.depth].members(where)
+        return kept.give(turn.gang, room) if kept.proven else self._plan_anew(kind, turn, room)
 
-    def _find_waiting(self) -> dict[tuple[Domains, int], dict[GangKey, GangSize]]:
-        """Return the gangs of which all pods wait, and ask for the same, in the order of jobs.
+    def _plan_anew(self, kind: PodKind, turn: Turn, room: Sums) -> Rows | None:
+        """Plan with the gang where it would go anyway; or elsewhere, if others go without for that who need not."""
+        self._plans.pop(kind, None)
+        following = self._company.following(kind, turn.wanted, room, self._most)
+        if following is None:
+            return None
+        gangs = {turn.gang: turn.wanted, **following.gangs}
+        as_usual = Plan(kind.domains, gangs, room)
+        if turn.starts:
+            as_usual.put(turn.gang, self._taken_as_usual(kind.domains, turn, as_usual.finest, room))
+            as_usual.make(self._steps)
+        if not as_usual.whole and self._steps.number >= 0:
+            other = Plan(kind.domains, gangs, room)
+            other.make(self._steps)
+            if other.is_better(as_usual, room) if following.ordered else other.whole:
+                other.proven = True
+                self._plans[kind] = other
+                return other.give(turn.gang, room)
+        if turn.starts and (following.ordered or as_usual.whole):
+            as_usual.leave(turn.gang)
+            self._plans[kind] = as_usual
+            return kind.domains.levels[turn.wanted.depth].members(turn.usual)
+        return None
 
-        Those of one size are left out: they do not spoil each other's places.
-        """
-        session, found = self._session, dict[tuple[Domains, int], dict[GangKey, GangSize]]()
-        for key in session.snapshot.gangs.pending:
-            members = session.snapshot.gangs.gangs[key]
-            constraint = members.gang.root.topology
-            where = self._locate(constraint) if constraint is not None else None
-            request = _only_request(members) if where is not None else None
-            if where is not None and request is not None:
-                found.setdefault((where[0], request.number), {})[key] = GangSize(where[1], len(members.pods))
-        return {
-            kind: dict(sorted(gangs.items(), key=lambda each: session.ask.job_key(session.job(each[0]))))
-            for kind, gangs in found.items()
-            if len(set(gangs.values())) > 1
-        }
+    def _taken_as_usual(self, domains: Domains, turn: Turn, finest: int, room: Sums) -> Sequence[Claim]:
+        """Return what a gang takes in its usual domain, by domain of the finest level if that can be foretold."""
+        (depth, pods), node_rules = turn.wanted, self._session.ask.node_rules
+        anywhere = [Claim(depth, turn.usual, pods)]
+        rules = node_rules.rules(turn.task)
+        if depth == finest or not may_fill(rules):
+            return anywhere
+        members = NodeSet(self._session.nodes, domains.levels[depth].members(turn.usual))
+        rows, _, score = node_rules.candidates(turn.task, members, rules)
+        rows = rows[np.argsort(-score, kind="stable")]
+        taken = first_of(room.by_row[rows, NOW], pods)
+        if taken.sum() < pods:
+            return anywhere
+        inside = sum_by(domains.levels[finest].of_row[rows], taken[:, None], len(domains.levels[finest]))[:, 0]
+        return [Claim(finest, place, int(inside[place])) for place in inside.nonzero()[0].tolist()]
 
 
 class Plan:
-    """Where gangs are to go. Mutable: gangs leave it when they have their turn."""
+    """Where gangs are to go, in the order of their turns. Mutable: gangs leave it when they have had theirs."""
 
-    def __init__(self, domains: Domains, gangs: dict[GangKey, GangSize], pods: Sums, steps: SearchSteps) -> None:
+    def __init__(self, domains: Domains, gangs: Mapping[GangKey, GangSize], room: Sums) -> None:
         self._domains = domains
-        self._deepest = max(wanted.depth for wanted in gangs.values())
-        self._pods = _by_level(pods, self._deepest)
-        self._room = DomainRoom(domains.levels[: self._deepest + 1], self._pods)
-        order = list(gangs.items())
-        given = plan(self._room, [wanted for _, wanted in order], steps)
-        self._given = {order[number][0]: (order[number][1], domain) for number, domain in given.items()}
+        self._gangs = gangs
+        self.finest = max(wanted.depth for wanted in gangs.values())
+        """The deepest level that one of them requires."""
+        self.proven = False
+        """Whether somebody goes without if it is not followed."""
+        self._pods = _by_level(room, self.finest)
+        self._room = DomainRoom(domains.levels[: self.finest + 1], self._pods)
+        self._given: dict[GangKey, Sequence[Claim]] = {}
 
-    def holds(self, gang: GangKey, wanted: GangSize, pods: Sums) -> bool:
-        """Take in what changed; tell whether a place for the gang is planned, and all places are still free."""
-        known = self._given.get(gang)
-        if known is None or known[0] != wanted:
+    def put(self, gang: GangKey, claims: Sequence[Claim]) -> None:
+        """Give a gang certain places."""
+        self._given[gang] = claims
+        self._take(claims, 1)
+
+    def make(self, steps: SearchSteps) -> None:
+        """Give places to all who have none, as far as there is room."""
+        left = [(gang, wanted) for gang, wanted in self._gangs.items() if gang not in self._given]
+        for number, domain in plan(self._room, [wanted for _, wanted in left], steps).items():
+            gang, (depth, pods) = left[number]
+            self._given[gang] = [Claim(depth, domain, pods)]
+
+    @property
+    def whole(self) -> bool:
+        """Tell whether everybody has a place."""
+        return len(self._given) == len(self._gangs)
+
+    def is_better(self, other: "Plan", room: Sums) -> bool:
+        """Tell whether the first who fares otherwise than in another plan for the same gangs has a place in this one.
+
+        That is not certain if one before it has none in either, but may be promised what is terminating.
+        """
+        for gang, (depth, pods) in self._gangs.items():
+            if self.has(gang) is not other.has(gang):
+                return self.has(gang)
+            now, later = room.of_level(depth).T
+            if not self.has(gang) and later.max() >= pods and (later > now).any():
+                return False
+        return False
+
+    def has(self, gang: GangKey) -> bool:
+        """Tell whether a gang has a place."""
+        return gang in self._given
+
+    def covers(self, turn: Turn, room: Sums) -> bool:
+        """Take in what changed; tell whether the plan is about the gang, and all places are still free."""
+        if self._gangs.get(turn.gang) != turn.wanted:
             return False
-        now = _by_level(pods, self._deepest)
-        for depth, (at_last, here) in enumerate(zip(self._pods, now, strict=True)):
-            self._room.left[depth] += here - at_last
-        self._pods = now
-        return all(left.min() >= 0 for left in self._room.left)
+        pods = _by_level(room, self.finest)
+        for depth, (before, now) in enumerate(zip(self._pods, pods, strict=True)):
+            self._room.left[depth] += now - before
+        self._pods = pods
+        return self._room.sound
 
-    def give(self, gang: GangKey, pods: Sums) -> Rows | None:
-        """Return the nodes that a gang may take, which has its turn; ``None`` if it has no place."""
-        if gang not in self._given:
-            return None
-        (depth, count), domain = self._given.pop(gang)
-        self._room.take(depth, domain, -count)
-        members = self._domains.levels[depth].members(domain)
-        if all(wanted.depth <= depth for wanted, _ in self._given.values()):
+    def lets(self, gang: GangKey, claims: Sequence[Claim]) -> bool:
+        """Tell whether a gang may take other places than its own, so that all others keep theirs; then it leaves."""
+        own = self.leave(gang)
+        self._take(claims, 1)
+        fits = self._room.sound
+        self._take(claims, -1)
+        if not fits:
+            self.put(gang, own)
+        return fits
+
+    def leave(self, gang: GangKey) -> Sequence[Claim]:
+        """Forget a gang, which has its turn; return its places."""
+        claims = self._given.pop(gang)
+        self._take(claims, -1)
+        return claims
+
+    def give(self, gang: GangKey, room: Sums) -> Rows:
+        """Return the nodes that a gang may take, which has its turn: all have room now."""
+        ((depth, domain, count),) = self.leave(gang)
+        inside = self._domains.levels[depth].members(domain)
+        members: Rows = inside[room.by_row[inside, NOW] > 0]
+        if all(claim.depth <= depth for claims in self._given.values() for claim in claims):
             return members
-        rows = self._spare(depth, members, pods.by_row[:, 0])
-        return rows if pods.by_row[rows, 0].sum() >= count else members
+        rows = self._spare(depth, members, room.by_row[:, NOW])
+        return rows if room.by_row[rows, NOW].sum() >= count else members
+
+    def _take(self, claims: Sequence[Claim], sign: int) -> None:
+        for depth, domain, pods in claims:
+            self._room.take(depth, domain, sign * pods)
 
     def _spare(self, depth: int, members: Rows, pods: Vector) -> Rows:
         """Return those nodes of a domain that leave the domains inside it what is planned there."""
-        room = DomainRoom(self._domains.levels[: self._deepest + 1], self._room.left)
-        finest = self._domains.levels[self._deepest]
+        room = DomainRoom(self._domains.levels[: self.finest + 1], self._room.left)
+        finest = self._domains.levels[self.finest]
         spare = np.zeros(len(pods), dtype=np.bool_)
         for place in distinct(finest.of_row[members]).tolist():
             rows = finest.members(place)
-            taken = rows[np.cumsum(pods[rows]) <= room.within(self._deepest, depth + 1)[place]]
-            room.take(self._deepest, place, int(pods[taken].sum()))
+            taken = rows[np.cumsum(pods[rows]) <= room.within(self.finest, depth + 1)[place]]
+            room.take(self.finest, place, int(pods[taken].sum()))
             spare[taken] = True
         return members[spare[members]]
 
 
-def _by_level(pods: Sums, deepest: int) -> list[Numbers]:
-    return [pods.of_level(depth)[:, 0].copy() for depth in range(deepest + 1)]
-
-
-def _only_request(members: GangMembers) -> RequestClass | None:
-    """Return what all pods of a gang ask for, if all wait and have to start together; ``None`` if not."""
-    needed = sum(pod_set.min_member for pod_set in members.gang.root.pod_sets())
-    if members.pending != len(members.pods) or needed != len(members.pods) or members.gang.anchor is not None:
-        return None
-    asked = {record.request.number: record.request for _, record in members.pods.values()}
-    return next(iter(asked.values())) if len(asked) == 1 else None
+def _by_level(room: Sums, deepest: int) -> list[Numbers]:
+    return [room.of_level(depth)[:, NOW].copy() for depth in range(deepest + 1)]

@@ -99,7 +99,7 @@ class TopologyPlugin(Plugin):
         if not isinstance(division.sets, DomainSets):
             return division.sets
         if self._ahead is not None and group is job.root and len(occupied) == 0:
-            division.sets.planned = subsetting.chosen_by(self._ahead, job.key)
+            division.sets.planned = subsetting.chosen_by(self._ahead, job, division.sets)
         label, level_scores = _label(group), division.level_scores
         if level_scores is not None:
             preferred = subsetting.preferred
@@ -150,8 +150,8 @@ class TopologyPlugin(Plugin):
         return found
 
     def _required(self, constraint: TopologyConstraintInfo) -> tuple[Domains, int] | None:
-        """Return the domains and the depth of the level that a constraint requires, where it prefers none."""
-        domains = self._find(constraint) if constraint.required and not constraint.preferred else None
+        """Return the domains and the depth of the level that a constraint requires."""
+        domains = self._find(constraint) if constraint.required else None
         depth = domains.topology.depth(constraint.required) if domains is not None else None
         return (domains, depth) if domains is not None and depth is not None else None
 

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from spinney.cluster.journal import Rows, distinct
 from spinney.cluster.resources import Vector
 from spinney.cluster.table import Mask
-from spinney.gangs.tree import GangKey, TopologyConstraintInfo
+from spinney.gangs.tree import TopologyConstraintInfo
+from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import FirstChoice, Nodes, NodeSet
 from spinney.scheduler.plugins.topology.ahead import Lookahead
 from spinney.scheduler.plugins.topology.demand import GroupDemand
@@ -142,12 +143,13 @@ class Subsetting:
         found = DomainSets(self._nodes, self._domains, self._rows, sets, whole=self._whole, lasting=lasting)
         return NodeSubsets(found, partial(self._scores, order) if bounds.preferred >= 0 else None)
 
-    def chosen_by(self, plans: Lookahead, gang: GangKey) -> Rows | None:
+    def chosen_by(self, plans: Lookahead, job: PodGroupInfo, sets: "DomainSets") -> Rows | None:
         """Return the nodes to try first as plans have it, where the whole gang goes to the level it requires."""
         request, bounds = self._demand.single, self._bounds
         if bounds.required < 0 or bounds.preferred >= 0 or request is None or self._room is None:
             return None
-        return plans.choose(gang, self._domains, request, GangSize(bounds.required, self._demand.count), self._room)
+        wanted = GangSize(bounds.required, self._demand.count)
+        return plans.choose(job, self._domains, request, wanted, sets.domains(bounds.required))
 
     # -- judging domains ---------------------------------------------------------------------------------------------
 
@@ -288,6 +290,12 @@ class DomainSets(Sequence[NodeSet]):
         """Is told the level of each set, -1 for one that is no domain, before the set is tried."""
         self.planned: Rows | None = None
         """Nodes to try before all others, which need not be a whole domain."""
+
+    def domains(self, depth: int) -> Sequence[int]:
+        """Return the domains of a level that are tried, in order."""
+        if self._sets[-1][0] < 0 and len(self._sets) == 1:
+            return [int(self._domains.levels[depth].of_row[self._rows[0]])]
+        return [domain for each, domains in self._sets if each == depth for domain in domains.tolist()]
 
     def __len__(self) -> int:
         return sum(len(domains) for _, domains in self._sets) + (self.planned is not None)
