@@ -24,7 +24,7 @@ from spinney.scheduler.framework.nodes import NodeSet
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.placement.filling import may_fill
-from spinney.scheduler.plugins.topology.company import NOW, Company, Locate, PodKind, first_task
+from spinney.scheduler.plugins.topology.company import NOW, AlikePods, Company, Locate, first_task
 from spinney.scheduler.topology.domains import Domains, Numbers, Sums, sum_by
 from spinney.scheduler.topology.planning import DomainRoom, GangSize, SearchSteps, plan
 
@@ -32,7 +32,7 @@ _STEPS: Final = 10_000
 """How many choices all plans of a session look at when gangs have to make room for each other: a tenth of a second."""
 
 
-class Claim(NamedTuple):
+class PlaceTaken(NamedTuple):
     """Room for so many pods in a domain of a level, which is given as a depth."""
 
     depth: int
@@ -61,7 +61,7 @@ class Lookahead:
         self._most = most
         self._company = Company(session, locate)
         self._steps = SearchSteps(_STEPS)
-        self._plans: dict[PodKind, Plan] = {}
+        self._plans: dict[AlikePods, Plan] = {}
         self._last: tuple[tuple[GangKey, int], Rows | None] | None = None
         """The gang that was asked about last and when that was, and the answer."""
 
@@ -99,7 +99,7 @@ class Lookahead:
             return kind.domains.levels[wanted.depth].members(where)
         return kept.give(turn.gang, room) if kept.proven else self._plan_anew(kind, turn, room)
 
-    def _plan_anew(self, kind: PodKind, turn: Turn, room: Sums) -> Rows | None:
+    def _plan_anew(self, kind: AlikePods, turn: Turn, room: Sums) -> Rows | None:
         """Plan with the gang where it would go anyway; or elsewhere, if others go without for that who need not."""
         self._plans.pop(kind, None)
         following = self._company.following(kind, turn.wanted, room, self._most)
@@ -123,10 +123,10 @@ class Lookahead:
             return kind.domains.levels[turn.wanted.depth].members(turn.usual)
         return None
 
-    def _taken_as_usual(self, domains: Domains, turn: Turn, finest: int, room: Sums) -> Sequence[Claim]:
+    def _taken_as_usual(self, domains: Domains, turn: Turn, finest: int, room: Sums) -> Sequence[PlaceTaken]:
         """Return what a gang takes in its usual domain, by domain of the finest level if that can be foretold."""
         (depth, pods), node_rules = turn.wanted, self._session.ask.node_rules
-        anywhere = [Claim(depth, turn.usual, pods)]
+        anywhere = [PlaceTaken(depth, turn.usual, pods)]
         rules = node_rules.rules(turn.task)
         if depth == finest or not may_fill(rules):
             return anywhere
@@ -137,7 +137,7 @@ class Lookahead:
         if taken.sum() < pods:
             return anywhere
         inside = sum_by(domains.levels[finest].of_row[rows], taken[:, None], len(domains.levels[finest]))[:, 0]
-        return [Claim(finest, place, int(inside[place])) for place in inside.nonzero()[0].tolist()]
+        return [PlaceTaken(finest, place, int(inside[place])) for place in inside.nonzero()[0].tolist()]
 
 
 class Plan:
@@ -152,9 +152,9 @@ class Plan:
         """Whether somebody goes without if it is not followed."""
         self._pods = _by_level(room, self.finest)
         self._room = DomainRoom(domains.levels[: self.finest + 1], self._pods)
-        self._given: dict[GangKey, Sequence[Claim]] = {}
+        self._given: dict[GangKey, Sequence[PlaceTaken]] = {}
 
-    def put(self, gang: GangKey, claims: Sequence[Claim]) -> None:
+    def put(self, gang: GangKey, claims: Sequence[PlaceTaken]) -> None:
         """Give a gang certain places."""
         self._given[gang] = claims
         self._take(claims, 1)
@@ -164,7 +164,7 @@ class Plan:
         left = [(gang, wanted) for gang, wanted in self._gangs.items() if gang not in self._given]
         for number, domain in plan(self._room, [wanted for _, wanted in left], steps).items():
             gang, (depth, pods) = left[number]
-            self._given[gang] = [Claim(depth, domain, pods)]
+            self._given[gang] = [PlaceTaken(depth, domain, pods)]
 
     @property
     def whole(self) -> bool:
@@ -198,7 +198,7 @@ class Plan:
         self._pods = pods
         return self._room.sound
 
-    def lets(self, gang: GangKey, claims: Sequence[Claim]) -> bool:
+    def lets(self, gang: GangKey, claims: Sequence[PlaceTaken]) -> bool:
         """Tell whether a gang may take other places than its own, so that all others keep theirs; then it leaves."""
         own = self.leave(gang)
         self._take(claims, 1)
@@ -208,7 +208,7 @@ class Plan:
             self.put(gang, own)
         return fits
 
-    def leave(self, gang: GangKey) -> Sequence[Claim]:
+    def leave(self, gang: GangKey) -> Sequence[PlaceTaken]:
         """Forget a gang, which has its turn; return its places."""
         claims = self._given.pop(gang)
         self._take(claims, -1)
@@ -224,7 +224,7 @@ class Plan:
         rows = self._spare(depth, members, room.by_row[:, NOW])
         return rows if room.by_row[rows, NOW].sum() >= count else members
 
-    def _take(self, claims: Sequence[Claim], sign: int) -> None:
+    def _take(self, claims: Sequence[PlaceTaken], sign: int) -> None:
         for depth, domain, pods in claims:
             self._room.take(depth, domain, sign * pods)
 

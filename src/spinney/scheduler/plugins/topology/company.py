@@ -35,7 +35,7 @@ Locate = Callable[[TopologyConstraintInfo], tuple[Domains, int] | None]
 """Finds the domains and the depth of the level that a gang requires, if it requires one that exists."""
 
 
-class PodKind(NamedTuple):
+class AlikePods(NamedTuple):
     """What pods must have in common to be counted against each other."""
 
     domains: Domains
@@ -73,7 +73,7 @@ class Company:
                     self._sizes.setdefault((where, asked), set()).add(wanted)
         return len(self._sizes.get((domains, request), ())) > 1
 
-    def kind_of(self, job: PodGroupInfo) -> tuple[PodKind, GangSize] | None:
+    def kind_of(self, job: PodGroupInfo) -> tuple[AlikePods, GangSize] | None:
         """Return what a gang asks for, if nothing else decides where it may go; ``None`` if that cannot be told."""
         found = self._wanted(job.members)
         if found is None or self._session.nodes.have_rules_about(map(_POD, _records(job.members))):
@@ -85,9 +85,9 @@ class Company:
         if ask.pre_predicates.refusal_of_class(task) is not None:
             return None
         domains, request, wanted = found
-        return PodKind(domains, request, tuple(rules.fixed[0])), wanted
+        return AlikePods(domains, request, tuple(rules.fixed[0])), wanted
 
-    def room(self, kind: PodKind, task: PodInfo) -> Sums:
+    def room(self, kind: AlikePods, task: PodInfo) -> Sums:
         """Return how many pods of a kind fit where they may go, now and once what is terminating is gone."""
         table, request = self._session.nodes.table, kind.request
 
@@ -99,7 +99,7 @@ class Company:
         suited = self._session.ask.node_rules.suits(task)
         return kind.domains.sums(("exact", request.number, tuple(map(id, kind.rules))), count)
 
-    def following(self, kind: PodKind, wanted: GangSize, room: Sums, most: int) -> Following | None:
+    def following(self, kind: AlikePods, wanted: GangSize, room: Sums, most: int) -> Following | None:
         """Return up to ``most`` gangs to plan for beside one whose turn it is; ``None`` if nothing is certain."""
         waiting = self._session.waiting
         if waiting is None:
@@ -124,7 +124,7 @@ class Company:
             pods += asked[1].pods
         return Following(found, ordered)
 
-    def _finds_no_room(self, job: PodGroupInfo, kind: PodKind, room: Sums) -> bool:
+    def _finds_no_room(self, job: PodGroupInfo, kind: AlikePods, room: Sums) -> bool:
         """Tell whether a gang will certainly be refused in its turn."""
         if job.key in self._without_room:
             return True
