@@ -102,6 +102,8 @@ class Lookahead:
     def _plan_anew(self, kind: AlikePods, turn: Turn, room: Sums) -> Rows | None:
         """Plan with the gang where it would go anyway; or elsewhere, if others go without for that who need not."""
         self._plans.pop(kind, None)
+        if self._steps.number < 0:
+            return None  # nothing could be proven any more
         following = self._company.following(kind, turn.wanted, room, self._most)
         if following is None:
             return None
