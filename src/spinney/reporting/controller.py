@@ -1,7 +1,12 @@
 """The one controller that writes how gangs stand. What differs between kinds of objects is a :class:`StatusKind`."""
 
+import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+import structlog
 
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
@@ -10,18 +15,23 @@ from spinney.gangs.tree import GangKey
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.kube.controller import Controller, Requeue
-from spinney.kube.errors import Conflict, NotFound
+from spinney.kube.errors import Conflict, KubeError, NotFound
 from spinney.kube.event_series import EventType
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key, key_of
 from spinney.kube.manager import Manager
 from spinney.reporting.verdicts import GangStanding, Standings
 from spinney.runtime import Runtime
+from spinney.runtime.tasks import together
 
 T = TypeVar("T")
 
+log = structlog.get_logger()
+
 GIVING_WAY_SECONDS = 10.0
 """How long after binds have begun a status that gives way to them is written all the same."""
+_AT_ONCE = 4
+"""How many objects are written at the same time when a process stops."""
 
 
 class ObjectEvent(NamedTuple):
@@ -110,9 +120,27 @@ class StatusController(Generic[T]):
                 else:
                     self.controller.enqueue_after(key, self.kind.gathering_seconds(found) if gather else 0.0)
 
+    async def finish(self, seconds: float) -> None:
+        """Write what can be written in so many seconds before a process stops; what is left the next start finds."""
+        keys = iter(self._objects or ())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await together(*(self._write_each(keys) for _ in range(_AT_ONCE)))
+
+    async def _write_each(self, keys: Iterable[Key]) -> None:
+        for key in keys:
+            try:
+                await self._write(key)
+            except KubeError as error:
+                log.info("status not written before the stop", key=str(key), error=str(error))
+
     async def _reconcile(self, key: Key) -> Requeue | None:
         if self.kind.gives_way:
+            await asyncio.sleep(0)  # thousands of looks that find all well would let no bind begin
             await self._events.when_calm(GIVING_WAY_SECONDS)
+        return await self._write(key)
+
+    async def _write(self, key: Key) -> Requeue | None:
         found = self._objects.get(key) if self._objects is not None else None
         if found is None:
             self.kind.gone(key)

@@ -136,7 +136,7 @@ class Groups:
         self._move(old, left, new, joined)
         for each in was:
             self._after_change(each)
-        if joined is not None and joined.waiting and joined.satisfied and _is_news(change):
+        if joined is not None and joined.waiting and joined.satisfied and was_bound_by_another(change):
             self.fulfilled(joined)
 
     def forget_domains(self) -> None:
@@ -289,7 +289,7 @@ def _naming(group: Group, part: GangKey) -> list[PodRecord]:
     return [record for record in group.members if membership(record)[0] == part]
 
 
-def _is_news(change: PodChange) -> bool:
-    """Tell whether a pod was bound that did not have a node from us."""
+def was_bound_by_another(change: PodChange) -> bool:
+    """Tell whether a pod was bound that did not have a node from us, or was bound when we first saw it."""
     new, old = change.new, change.old
     return new is not None and new.status in PLACED and (old is None or old.status not in ACTIVE_ALLOCATED)

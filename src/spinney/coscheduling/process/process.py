@@ -106,7 +106,7 @@ class CoschedulerProcess:
         waiting = WaitingPods()
         leaving: dict[Key, None] = {}
         self._background = BackgroundTasks()
-        self._conditions = GroupConditions(self.manager, self.groups, events)
+        self._conditions = GroupConditions(self.manager, self.groups, events, configuration.scheduler_names)
         self._disruption = GroupEvictions(
             client, events, waiting, leaving, self._background, ask=self._ask, reckon=self._loss
         )
@@ -183,7 +183,7 @@ class CoschedulerProcess:
         intake = CoschedulingIntake(
             self.shared, self.services, self.queue, self._composed.rankings, gone=self._pod_status.forget
         )
-        for listener in (self.groups.pod_changed, self._asked.pod_changed):
+        for listener in (self.groups.pod_changed, self._conditions.pod_changed, self._asked.pod_changed):
             self.cluster.subscribe(listener)
             for record in self.cluster.pods():
                 listener(PodChange(None, record))
@@ -227,6 +227,7 @@ class CoschedulerProcess:
             self.services.late_volumes.interrupt()
             await self.scheduler.finish_binding()
             await self._background.finish()
+            await self._conditions.close()
             await self._pod_status.close()
 
     async def _burst_after_burst(self) -> None:
