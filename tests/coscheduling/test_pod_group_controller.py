@@ -117,6 +117,7 @@ async def test_the_controller_alone(cluster: Cluster) -> None:
     async with a_world(cluster) as world:
         manager = Manager(cluster.connect("podgroup-controller"), cluster.runtime)
         controller = PodGroupController(manager)
+        controller.follow(manager.cache(POD_GROUP, PodGroup))
         running = asyncio.create_task(manager.run())
         await manager.wait_until_ready()
         await world.group("owned", 2)

@@ -25,6 +25,7 @@ from spinney.kube.discovery import served
 from spinney.kube.events import EventRecorder, Urgency
 from spinney.kube.guarding import fenced
 from spinney.kube.indexes import IndexFunction
+from spinney.kube.late_kinds import Follow, LateKinds
 from spinney.kube.lease import LeaderElection, LeaseGivenAway
 from spinney.kube.metrics import KubeMetrics
 from spinney.runtime import Clock, Runtime
@@ -85,6 +86,7 @@ class Manager:
         self._runnables: list[Runnable] = []
         self._recorders: list[EventRecorder] = []
         self._urgency = Urgency()
+        self._late_kinds: LateKinds | None = None
         self._stopping = asyncio.Event()
         self._grace = GRACE_SECONDS
         self._ready = asyncio.Event()
@@ -128,6 +130,13 @@ class Manager:
             if resource in found:
                 self.begin(resource, kind)
         return found
+
+    def follow_later(self, kinds: Mapping[Resource, type[Any]], follow: Follow) -> None:
+        """Have ``follow`` called with the cache of each of ``kinds``, served by nobody yet, once it is while we run."""
+        if self._late_kinds is None:
+            self._late_kinds = LateKinds(self.client, self.watch)
+            self.add_runnable("discovery", self._late_kinds.run, needs_lease=False)
+        self._late_kinds.add(kinds, follow)
 
     async def abandon(self) -> None:
         """End what was begun and never run."""

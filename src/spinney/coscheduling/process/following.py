@@ -22,21 +22,26 @@ def follow_cluster(
     *,
     group_kind: Callable[[WatchCache[Any]], None],
 ) -> None:
-    """Have everything taken in that the API server has; ``group_kind`` is called for each kind of group there is."""
+    """Have all taken in that the API server serves, now or later; ``group_kind`` is called for each kind of group."""
 
-    def follow(resource: Resource, kind: type[Any], take_in: TakeIn) -> WatchCache[Any]:
-        cache: WatchCache[Any] = manager.cache(resource, kind)
-        cache.subscribe(unreadable.guarded(resource, take_in))
-        return cache
+    def follow(cache: WatchCache[Any]) -> None:
+        cache.subscribe(unreadable.guarded(cache.resource, _taking_in(intake, cache.resource)))
+        if cache.resource in GROUP_KINDS:
+            group_kind(cache)
 
     # Groups and what constraints refer to come first, so that pods meet them when they are taken in.
-    for resource, kind in ABOUT_GROUPS.items():
+    optional = {**ABOUT_GROUPS, **CONSTRAINTS}
+    for resource, kind in optional.items():
         if resource in served:
-            cache = follow(resource, kind, intake.take_in)
-            if resource in GROUP_KINDS:
-                group_kind(cache)
-    for resource, kind in CONSTRAINTS.items():
-        if resource in served:
-            follow(resource, kind, partial(intake.constraint, resource))
-    follow(NODE, Node, intake.node)
-    follow(POD, Pod, intake.pod)
+            follow(manager.cache(resource, kind))
+    follow(manager.cache(NODE, Node))
+    follow(manager.cache(POD, Pod))
+    manager.follow_later({resource: kind for resource, kind in optional.items() if resource not in served}, follow)
+
+
+def _taking_in(intake: CoschedulingIntake, resource: Resource) -> TakeIn:
+    """Return what takes in objects of a kind."""
+    if resource in CONSTRAINTS:
+        return partial(intake.constraint, resource)
+    own: dict[Resource, TakeIn] = {NODE: intake.node, POD: intake.pod}
+    return own.get(resource, intake.take_in)

@@ -40,20 +40,25 @@ CONTESTED: Final = "OccupiedByAnother"
 
 
 class PodGroupController:
-    """Keeps the status of PodGroups. Mutable: it remembers which conflicts it has reported."""
+    """Keeps the status of PodGroups once they are followed. Mutable: it remembers which conflicts it has reported."""
 
     def __init__(self, manager: Manager) -> None:
+        self._manager = manager
         self._client = manager.client
         self._events: EventRecorder = manager.recorder("podgroup-controller")
-        self._groups: WatchCache[PodGroup] = manager.cache(POD_GROUP, PodGroup)
-        self._pods: WatchCache[Pod] = manager.cache(POD, Pod, indexes={INDEX: _groups_of})
+        self._followed: tuple[WatchCache[PodGroup], WatchCache[Pod]] | None = None
         self._contested: dict[Key, frozenset[str]] = {}
         self.controller = Controller(
             "podgroup", self._reconcile, runtime=manager.runtime, metrics=manager.metrics, workers=4
         )
-        self.controller.watch(self._groups)
-        self.controller.watch(self._pods, to_label(COSCHEDULING_GROUP))
         manager.add(self.controller)
+
+    def follow(self, groups: WatchCache[PodGroup]) -> None:
+        """Begin to write, at the start or when the kind is installed later."""
+        pods = self._manager.cache(POD, Pod, indexes={INDEX: _groups_of})
+        self._followed = (groups, pods)
+        self.controller.watch(groups)
+        self.controller.watch(pods, to_label(COSCHEDULING_GROUP))
 
     def enqueue(self, group: Key) -> None:
         """Look at a group soon."""
@@ -61,11 +66,14 @@ class PodGroupController:
 
     async def _reconcile(self, key: Key) -> Requeue | None:
         await self._events.when_calm(GIVING_WAY_SECONDS)
-        group = self._groups.get(key)
+        if self._followed is None:
+            return None
+        groups, all_pods = self._followed
+        group = groups.get(key)
         if group is None:
             self._contested.pop(key, None)
             return None
-        pods = self._pods.index(INDEX, key)
+        pods = all_pods.index(INDEX, key)
         status = next_status(group, pods)
         self._report_conflict(key, group, pods, status)
         if status == group.status:

@@ -93,7 +93,6 @@ class CoschedulerProcess:
         self._client = client
         self._runtime = client.runtime
         self._configuration = configuration
-        self._with_controller = with_controller
         self._served = served
         self._woken = asyncio.Event()
         self._events = events = self.manager.recorder(COMPONENT)
@@ -163,7 +162,7 @@ class CoschedulerProcess:
             about_to_bind=self._pod_status.about_to_bind,
             metrics=self._metrics,
         )
-        self._controller: PodGroupController | None = None
+        self._controller = PodGroupController(self.manager) if with_controller else None
         self._held: dict[GangKey, asyncio.TimerHandle] = {}
 
     def _could_not_ask(self, queued: QueuedPod, error: FrameworkPluginFailed) -> None:
@@ -205,8 +204,8 @@ class CoschedulerProcess:
 
     def _group_kind_followed(self, cache: WatchCache[Any]) -> None:
         self._conditions.follow(cache)
-        if cache.resource == coscheduling.POD_GROUP and self._with_controller:
-            self._controller = PodGroupController(self.manager)
+        if cache.resource == coscheduling.POD_GROUP and self._controller is not None:
+            self._controller.follow(cache)
 
     async def _schedule_for_ever(self) -> None:
         try:

@@ -31,7 +31,6 @@ from spinney.gangs.sources import bare
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
-from spinney.kube.errors import KubeError
 from spinney.kube.manager import Manager
 from spinney.kube.rounds import Rounds
 from spinney.reporting.controller import StatusController, StatusKind
@@ -90,8 +89,6 @@ class CyclePace(msgspec.Struct, frozen=True):
     """After which a cycle is reported with what it is busy with."""
     stuck: float = 120.0
     """After which a cycle that has not ended costs the lease."""
-    rediscovery: float = 60.0
-    """Between looks for kinds that the API server did not serve before."""
 
     def gathering(self, last_cycle: float) -> float:
         """Return how long to gather after a cycle that took ``last_cycle``."""
@@ -227,7 +224,6 @@ class SchedulerProcess:
             **{status.kind.resource: status.follow for status in self._statuses},
         }
         """Kinds whose status is written, and who follows them for that."""
-        self._followed: set[Resource] = set()
 
     async def run(self) -> None:
         """Watch, schedule and bind until :meth:`stop`."""
@@ -251,7 +247,8 @@ class SchedulerProcess:
             self.manager.add_runnable("queue statuses", self._queue_statuses.run)
             self.manager.add_runnable("releases of part-bound gangs", self._releaser.run)
         self.manager.add_runnable(CYCLES, self._cycle_for_ever)
-        self.manager.add_runnable("discovery", self._discover_for_ever, needs_lease=False)
+        missing = {resource: kind for resource, kind in OPTIONAL_KINDS.items() if resource not in found}
+        self.manager.follow_later(missing, self._follow_late)
 
     def stop(self) -> None:
         """Ask for a graceful stop."""
@@ -259,8 +256,12 @@ class SchedulerProcess:
 
     # -- events ------------------------------------------------------------------------------------------------------
 
+    def _follow_late(self, cache: WatchCache[Any]) -> None:
+        self._follow(cache)
+        if cache.resource in self._reported and self._writing:
+            self._reported[cache.resource](cache)
+
     def _follow(self, cache: WatchCache[Any]) -> None:
-        self._followed.add(cache.resource)
         take_in = self._take_in_pod if cache.resource is POD else self._take_in
         cache.subscribe(self._unreadable.guarded(cache.resource, take_in))
         if cache.resource is PERSISTENT_VOLUME_CLAIM and self._writing:
@@ -295,27 +296,6 @@ class SchedulerProcess:
             self.inventory.delete(change.old)
             if isinstance(change.old, kai.Queue):
                 self._metrics.gangs.forget_queue(change.key.name)
-
-    async def _discover_for_ever(self) -> None:
-        """Follow optional kinds that the API server begins to serve, such as those of a CRD installed later."""
-        async with asyncio.TaskGroup() as tasks:
-            while len(self._followed) < len(OPTIONAL_KINDS) + 2:
-                await self._runtime.clock.sleep(self._pace.rediscovery)
-                missing = [resource for resource in OPTIONAL_KINDS if resource not in self._followed]
-                try:
-                    found = await served(self._client, missing)
-                except KubeError as error:
-                    log.warning("kinds not discovered", error=str(error))
-                    continue
-                for resource in missing:
-                    if resource in found:
-                        log.info("kind appeared", resource=str(resource))
-                        cache = self.manager.watch(resource, type_of(resource))
-                        self._follow(cache)
-                        if resource in self._reported and self._writing:
-                            self._reported[resource](cache)
-                        tasks.create_task(cache.run(), name=f"cache of {resource}")
-            await asyncio.get_running_loop().create_future()
 
     # -- cycles ------------------------------------------------------------------------------------------------------
 
