@@ -6,6 +6,7 @@ command runs. So help and completion cost what click costs, and never wait for n
 
 import math
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,9 @@ from spinney.cli.clusters.choosing import ClusterChoice
 
 _YEAR: Final = 365 * 86_400
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
+
+_ENDING_BY_THEMSELVES: Final = ("check_only", "rights")
+"""Flags with which a process does not run."""
 
 
 class TextFile(click.Path):
@@ -145,6 +149,27 @@ def with_body(declared: Callable[[], None]) -> Callable[..., None]:
         body(**parameters)
 
     return run
+
+
+def with_process_body(declared: Callable[[], None]) -> Callable[..., None]:
+    """Do the same for a process of a cluster: from here on, while it is being loaded, SIGTERM ends it with 0.
+
+    There is nothing to finish yet. Once it runs it has handlers of its own. A process that only checks is a command.
+    """
+    run = with_body(declared)
+
+    @wraps(declared)
+    def run_as_process(**parameters: Any) -> None:
+        if any(parameters.get(flag) for flag in _ENDING_BY_THEMSELVES):
+            run(**parameters)
+            return
+        before = signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+        try:
+            run(**parameters)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    return run_as_process
 
 
 def load_structlog() -> None:

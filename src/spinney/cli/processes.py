@@ -10,7 +10,7 @@ import yaml
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, connected
 from spinney.cli.options import ProcessOptions
-from spinney.cli.running import in_one_line, until_interrupted
+from spinney.cli.running import in_one_line, until_told_to_go
 from spinney.cli.terminal.output import echo
 from spinney.kube.client import Client
 from spinney.kube.guarding import ReadOnlyTransport
@@ -55,7 +55,7 @@ def run_process(
             await manager.abandon()
 
     with in_one_line(*expected):
-        until_interrupted(connected(ClusterChoice(options.kubeconfig), use, field_manager=component))
+        until_told_to_go(connected(ClusterChoice(options.kubeconfig), use, field_manager=component))
 
 
 def print_checked(config: Path | None, settings: object, *notes: str) -> None:

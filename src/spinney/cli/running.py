@@ -2,29 +2,43 @@
 
 import asyncio
 import signal
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 T = TypeVar("T")
 
+_INTERRUPTED: Final = {number: 128 + number for number in (signal.SIGINT, signal.SIGTERM)}
+"""The exit codes by which shells tell what ended a command."""
+
 
 def until_interrupted(main: Coroutine[Any, Any, T]) -> T:
-    """Run ``main`` until it ends or the process is told to."""
-    return asyncio.run(_cancelled_by_signal(main))
+    """Run ``main`` until it ends or is interrupted; the exit code then names the signal."""
+    return asyncio.run(_cancelled_by_signal(main, _INTERRUPTED))
 
 
-async def _cancelled_by_signal(main: Coroutine[Any, Any, T]) -> T:
+def until_told_to_go(main: Coroutine[Any, Any, T]) -> T:
+    """Run ``main`` as a process of a cluster, which has not failed when SIGTERM ends it: the exit code is then 0."""
+    return asyncio.run(_cancelled_by_signal(main, {**_INTERRUPTED, signal.SIGTERM: 0}))
+
+
+async def _cancelled_by_signal(main: Coroutine[Any, Any, T], codes: Mapping[signal.Signals, int]) -> T:
     task = asyncio.ensure_future(main)
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, task.cancel)
+    came: list[signal.Signals] = []
+
+    def cancel(number: signal.Signals) -> None:
+        came.append(number)
+        task.cancel()
+
+    for number in codes:
+        loop.add_signal_handler(number, cancel, number)
     try:
         return await task
     except asyncio.CancelledError:
-        raise SystemExit(128 + signal.SIGINT) from None
+        raise SystemExit(codes[came[0] if came else signal.SIGINT]) from None
 
 
 @contextmanager

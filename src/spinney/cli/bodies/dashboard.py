@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import advice, opened
-from spinney.cli.running import in_one_line, until_interrupted
+from spinney.cli.running import in_one_line, until_told_to_go
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo
 from spinney.dashboard.access import Access, Connect, Mode, RefusedExposure, is_loopback
@@ -78,7 +78,7 @@ def dashboard(
 
     try:
         with closing(worker), closing(runtime.executor):
-            until_interrupted(serve())
+            until_told_to_go(serve())
     except KubeError as error:
         raise click.ClickException(advice(error)) from error
     except OSError as error:

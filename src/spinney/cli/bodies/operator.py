@@ -17,6 +17,7 @@ from spinney.backends import InitializationFailed, every_backend
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import opened
 from spinney.cli.processes import ProcessLease, managed
+from spinney.cli.running import until_told_to_go
 from spinney.cli.terminal.logs import log_from
 from spinney.cli.terminal.output import echo
 from spinney.kube.client import Client
@@ -72,7 +73,7 @@ def operator(*, config: Path | None, check_only: bool, kubeconfig: Path | None) 
         log.warning("key of the configuration has no effect", key=key, why=why)
     settle_garbage_collector()
     try:
-        asyncio.run(_run(loaded, kubeconfig))
+        until_told_to_go(_run(loaded, kubeconfig))
     except InitializationFailed as error:
         echo(f"scheduler backend: {error}", err=True)
         sys.exit(BACKEND_FAILED)

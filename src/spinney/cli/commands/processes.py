@@ -14,6 +14,7 @@ from spinney.cli.options import (
     plugin_option,
     process_options,
     with_body,
+    with_process_body,
 )
 
 
@@ -22,7 +23,7 @@ from spinney.cli.options import (
 @plugin_option
 @click.option("--controller/--no-controller", default=True, show_default=True, help="Keep the status of PodGroups too.")
 @process_options(leading="Schedule")
-@with_body
+@with_process_body
 def coscheduler() -> None:
     """Run the coscheduler against a cluster."""
 
@@ -68,7 +69,7 @@ def coscheduler() -> None:
 )
 @metrics_options
 @click.option("-v", "--verbose", count=True, help="Say more; twice for everything.")
-@with_body
+@with_process_body
 def dashboard() -> None:
     """Serve a page that shows the cluster, live: map, gangs, queues, and what would happen if. It only reads.
 
@@ -81,7 +82,7 @@ def dashboard() -> None:
 @configuration_options(config=": rules of your own, scheduler names, fallback", check="and print the rules in force")
 @click.option("--rights", is_flag=True, help="Only print the ClusterRole that the enabled rules and profiles need.")
 @process_options(leading="Write")
-@with_body
+@with_process_body
 def grouper() -> None:
     """Make gangs of the pods of any workload: Jobs, JobSets, LeaderWorkerSets, Ray, Kubeflow, Spark and your own kinds.
 
@@ -127,7 +128,7 @@ def manifests() -> None:
 @click.command()
 @configuration_options(config="", check="and print it with every default")
 @click.option("--kubeconfig", type=TEXT_FILE, help="Cluster to run against.")
-@with_body
+@with_process_body
 def operator() -> None:
     """Run the operator against a cluster."""
 
@@ -144,7 +145,7 @@ def operator() -> None:
     help="Serve pods of this name, instead of those the configuration lists; may be repeated.",
 )
 @process_options(leading="Schedule")
-@with_body
+@with_process_body
 def scheduler() -> None:
     """Run the session scheduler against a cluster.
 
