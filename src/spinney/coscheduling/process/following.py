@@ -6,8 +6,9 @@ from typing import Any
 
 from spinney.api.core import NODE, POD, Node, Pod
 from spinney.api.resource import Resource
+from spinney.api.scheduling_kinds import CONSTRAINTS
 from spinney.coscheduling.process.intake import CoschedulingIntake
-from spinney.coscheduling.process.reading import ABOUT_GROUPS, CONSTRAINTS
+from spinney.coscheduling.process.reading import OPTIONAL_KINDS
 from spinney.kube.cache import WatchCache
 from spinney.kube.manager import Manager
 from spinney.reporting.pod_groups import GROUP_KINDS
@@ -30,13 +31,14 @@ def follow_cluster(
             group_kind(cache)
 
     # Groups and what constraints refer to come first, so that pods meet them when they are taken in.
-    optional = {**ABOUT_GROUPS, **CONSTRAINTS}
-    for resource, kind in optional.items():
+    for resource, kind in OPTIONAL_KINDS.items():
         if resource in served:
             follow(manager.cache(resource, kind))
     follow(manager.cache(NODE, Node))
     follow(manager.cache(POD, Pod))
-    manager.follow_later({resource: kind for resource, kind in optional.items() if resource not in served}, follow)
+    manager.follow_later(
+        {resource: kind for resource, kind in OPTIONAL_KINDS.items() if resource not in served}, follow
+    )
 
 
 def _taking_in(intake: CoschedulingIntake, resource: Resource) -> TakeIn:

@@ -41,7 +41,7 @@ from spinney.coscheduling.process.following import follow_cluster
 from spinney.coscheduling.process.group_status import GroupConditions
 from spinney.coscheduling.process.intake import CoschedulingIntake
 from spinney.coscheduling.process.pod_group_controller import PodGroupController
-from spinney.coscheduling.process.reading import ABOUT_GROUPS, COMPONENT, CONSTRAINTS
+from spinney.coscheduling.process.reading import COMPONENT, OPTIONAL_KINDS
 from spinney.coscheduling.process.reporting import Reports
 from spinney.gangs.eviction_requests import EvictionRequests
 from spinney.gangs.intake import ClusterIntake
@@ -192,7 +192,7 @@ class CoschedulerProcess:
         self.shared.gangs.subscribe(self.groups)
         found = self._served
         if found is None:
-            found = await served(self._client, (*ABOUT_GROUPS, *CONSTRAINTS))
+            found = await served(self._client, OPTIONAL_KINDS)
         follow_cluster(self.manager, found, intake, self._unreadable, group_kind=self._group_kind_followed)
         self.services.late_volumes.follow(self.manager.cache(PERSISTENT_VOLUME_CLAIM, PersistentVolumeClaim))
         self.manager.add_runnable(CYCLES, self._schedule_for_ever)
