@@ -136,7 +136,6 @@ class StatusController(Generic[T]):
 
     async def _reconcile(self, key: Key) -> Requeue | None:
         if self.kind.gives_way:
-            await asyncio.sleep(0)  # thousands of looks that find all well would let no bind begin
             await self._events.when_calm(GIVING_WAY_SECONDS)
         return await self._write(key)
 
@@ -148,6 +147,7 @@ class StatusController(Generic[T]):
         standing = self._standings.standing(self.kind.gang_of(found), self.kind.having_nodes)
         patch = self.kind.patch(found, standing, self._client.runtime)
         if not patch:
+            await asyncio.sleep(0)  # thousands of looks that find all well would let no bind begin
             return None
         event = self.kind.event_with(found, standing, patch)
         try:
