@@ -14,7 +14,7 @@ async def test_a_gang_that_fits_is_bound_whole(world: World) -> None:
 
     await world.until(lambda: len(world.bound("train")) == 4)
     await world.until(lambda: world.status("train").scheduled == 4)
-    assert world.status("train").schedule_start_time is not None
+    await world.until(lambda: world.status("train").schedule_start_time is not None)
     assert len(await world.events("Scheduled", least=4)) == 4
 
 
