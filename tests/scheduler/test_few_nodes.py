@@ -195,10 +195,10 @@ class OnePerNode(Plugin):
         session.add_predicate_columns(self._columns, per_job=False, few=self._few)
 
     def _columns(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
-        return np.array([not len(node.pods) for node in nodes])
+        return np.array([not any(node.pods) for node in nodes])
 
     def _few(self, request: RequestClass, rows: Sequence[int]) -> Any:
-        return type(self).shape([not len(self._session.nodes.info(row).pods) for row in rows])
+        return type(self).shape([not any(self._session.nodes.info(row).pods) for row in rows])
 
 
 def bound_with(shape: Callable[[list[bool]], Any]) -> tuple[Counter[str], dict[tuple[str, str], int]]:
