@@ -21,7 +21,7 @@ from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.topology.domains import Level
 from spinney.scheduler.topology.levels import TopologyLevels
-from spinney.scheduler.topology.planning import DomainRoom, GangSize, SearchSteps, plan
+from spinney.scheduler.topology.planning import DomainRoom, GangSize, Planned, SearchSteps, plan
 from tests.scheduler.building import (
     QUEUE,
     RACK,
@@ -325,7 +325,7 @@ def _room(racks: Racks) -> DomainRoom:
 def test_a_plan_holds_whom_brute_force_finds_room_for(world: World) -> None:
     """The same gangs, and no domain is promised more than it has."""
     room = _room(world.racks)
-    given_domains = plan(room, world.gangs, SearchSteps(100_000))
+    given_domains = plan(room, world.gangs, SearchSteps(100_000, 100_000)).given
 
     assert sorted(given_domains) == in_order(world.racks, world.gangs)
     left = _room(world.racks)
@@ -353,5 +353,6 @@ def test_a_search_without_steps_left_plans_as_if_it_had_found_nothing() -> None:
     racks = {("z", "a"): 4, ("z", "b"): 3}
     gangs = [GangSize(IN_RACK, 2), GangSize(IN_RACK, 2), GangSize(IN_RACK, 3)]
 
-    assert set(plan(_room(racks), gangs, SearchSteps(100))) == {0, 1, 2}
-    assert set(plan(_room(racks), gangs, SearchSteps(0))) == {0, 1}
+    assert set(plan(_room(racks), gangs, SearchSteps(100, 100)).given) == {0, 1, 2}
+    assert plan(_room(racks), gangs, SearchSteps(100, 0)) == Planned({0: 1, 1: 0}, frozenset({2}))
+    assert not plan(_room(racks), [*gangs, GangSize(IN_RACK, 5)], SearchSteps(100, 100)).open, "there is surely no room"

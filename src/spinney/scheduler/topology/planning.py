@@ -5,7 +5,8 @@ it are searched anew, largest gang first, and it goes without only if nothing wa
 and from all above it, from none below: its pods may be on any node there. So a level is enough by itself, whichever
 nodes are taken in the end, as long as each domain keeps what is planned inside it.
 
-A search that was not finished for want of steps counts as one that found nothing.
+A search that was not finished for want of steps counts as one that found nothing; whether there is nothing is then not
+known of that gang.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,15 +25,36 @@ class GangSize(NamedTuple):
 
 
 class SearchSteps:
-    """How many choices may still be looked at. Mutable: a purse."""
+    """How many choices may still be looked at, in all and by one search. Mutable: a purse."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, each: int) -> None:
         self.number = number
+        self._each = each
+        self._reserve = 0
+        """What the search that goes on may not take."""
+
+    def begin(self) -> None:
+        """Begin a search."""
+        self._reserve = max(self.number - self._each, 0)
+
+    @property
+    def spent(self) -> bool:
+        """Tell whether the search that goes on has none left."""
+        return self.number <= self._reserve
 
     def spend(self) -> bool:
         """Take one; tell whether there was one."""
+        if self.spent:
+            return False
         self.number -= 1
-        return self.number >= 0
+        return True
+
+
+class Planned(NamedTuple):
+    """The domain of each gang that gets one, and those of which it is not known whether they could have had one."""
+
+    given: dict[int, int]
+    open: frozenset[int]
 
 
 class DomainRoom:
@@ -76,9 +98,10 @@ class DomainRoom:
         return chosen
 
 
-def plan(room: DomainRoom, gangs: Sequence[GangSize], steps: SearchSteps) -> dict[int, int]:
-    """Return the domain of each gang that gets one, by its place in ``gangs``, and take the room."""
+def plan(room: DomainRoom, gangs: Sequence[GangSize], steps: SearchSteps) -> Planned:
+    """Return which gangs get a domain, by their place in ``gangs``, and take the room."""
     given: dict[int, int] = {}
+    unknown: set[int] = set()
     refused: dict[int, int] = {}
     """By level, the smallest gang that certainly has no room: then no larger one has, whoever else is given some."""
     for number, wanted in enumerate(gangs):
@@ -86,12 +109,15 @@ def plan(room: DomainRoom, gangs: Sequence[GangSize], steps: SearchSteps) -> dic
             given[number] = places[0]
             room.take(wanted.depth, places[0], wanted.pods)
         elif wanted.pods < refused.get(wanted.depth, wanted.pods + 1):
+            steps.begin()
             found = _rearranged(room, gangs, given, number, steps)
             if found is not None:
                 given = found
-            elif steps.number >= 0:
+            elif steps.spent:
+                unknown.add(number)
+            else:
                 refused[wanted.depth] = wanted.pods
-    return given
+    return Planned(given, frozenset(unknown))
 
 
 def _rearranged(

@@ -10,7 +10,7 @@ Plans are made of what is free now, where the pods may go, for gangs whose turns
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,8 @@ from spinney.scheduler.plugins.topology.company import NOW, AlikePods, Company, 
 from spinney.scheduler.topology.domains import Domains, Numbers, Sums, sum_by
 from spinney.scheduler.topology.planning import DomainRoom, GangSize, SearchSteps, plan
 
-_STEPS: Final = 10_000
-"""How many choices all plans of a session look at when gangs have to make room for each other: a tenth of a second."""
+_STEPS, _STEPS_EACH = 20_000, 5_000
+"""How many choices all plans of a session look at, and for one gang, where gangs have to make room for each other."""
 
 
 class PlaceTaken(NamedTuple):
@@ -60,7 +60,7 @@ class Lookahead:
         self._session = session
         self._most = most
         self._company = Company(session, locate)
-        self._steps = SearchSteps(_STEPS)
+        self._steps = SearchSteps(_STEPS, _STEPS_EACH)
         self._plans: dict[AlikePods, Plan] = {}
         self._last: tuple[tuple[GangKey, int], Rows | None] | None = None
         """The gang that was asked about last and when that was, and the answer."""
@@ -102,8 +102,8 @@ class Lookahead:
     def _plan_anew(self, kind: AlikePods, turn: Turn, room: Sums) -> Rows | None:
         """Plan with the gang where it would go anyway; or elsewhere, if others go without for that who need not."""
         self._plans.pop(kind, None)
-        if self._steps.number < 0:
-            return None  # nothing could be proven any more
+        if not self._steps.number:
+            return None  # nothing could be found any more
         following = self._company.following(kind, turn.wanted, room, self._most)
         if following is None:
             return None
@@ -112,7 +112,7 @@ class Lookahead:
         if turn.starts:
             as_usual.put(turn.gang, self._taken_as_usual(kind.domains, turn, as_usual.finest, room))
             as_usual.make(self._steps)
-        if not as_usual.whole and self._steps.number >= 0:
+        if not as_usual.whole:
             other = Plan(kind.domains, gangs, room)
             other.make(self._steps)
             if other.is_better(as_usual, room) if following.ordered else other.whole:
@@ -155,6 +155,8 @@ class Plan:
         self._pods = _by_level(room, self.finest)
         self._room = DomainRoom(domains.levels[: self.finest + 1], self._pods)
         self._given: dict[GangKey, Sequence[PlaceTaken]] = {}
+        self._open: frozenset[GangKey] = frozenset()
+        """Gangs without a place that may have had one: the search for it was not finished."""
 
     def put(self, gang: GangKey, claims: Sequence[PlaceTaken]) -> None:
         """Give a gang certain places."""
@@ -164,9 +166,11 @@ class Plan:
     def make(self, steps: SearchSteps) -> None:
         """Give places to all who have none, as far as there is room."""
         left = [(gang, wanted) for gang, wanted in self._gangs.items() if gang not in self._given]
-        for number, domain in plan(self._room, [wanted for _, wanted in left], steps).items():
+        planned = plan(self._room, [wanted for _, wanted in left], steps)
+        for number, domain in planned.given.items():
             gang, (depth, pods) = left[number]
             self._given[gang] = [PlaceTaken(depth, domain, pods)]
+        self._open = frozenset(left[number][0] for number in planned.open)
 
     @property
     def whole(self) -> bool:
@@ -176,11 +180,14 @@ class Plan:
     def is_better(self, other: "Plan", room: Sums) -> bool:
         """Tell whether the first who fares otherwise than in another plan for the same gangs has a place in this one.
 
-        That is not certain if one before it has none in either, but may be promised what is terminating.
+        That is not certain if one before it has none in either, but may have had one, or may be promised what is
+        terminating.
         """
         for gang, (depth, pods) in self._gangs.items():
             if self.has(gang) is not other.has(gang):
                 return self.has(gang)
+            if gang in self._open:
+                return False
             now, later = room.of_level(depth).T
             if not self.has(gang) and later.max() >= pods and (later > now).any():
                 return False
