@@ -77,6 +77,21 @@ async def test_a_stream_given_up_while_it_is_being_opened_leaves_nothing_open(tm
             await asyncio.to_thread(asyncio.run, command(server.url, steps))
 
 
+async def test_a_connection_refused_when_nobody_waits_for_it_is_not_a_word_in_the_log() -> None:
+    """A process that is told to go says nothing of connections it was making: Python 3.14 logs what a shield hides."""
+    said: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+    for steps in range(20):
+        transport = HttpTransport(Endpoint("http://127.0.0.1:9"))
+        request = asyncio.create_task(transport.request(Request("GET", "/x")))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        request.cancel()
+        await asyncio.wait((request,))
+        await transport.close()
+    assert said == []
+
+
 @pytest.mark.parametrize("given_up", [True, False])
 async def test_a_request_whose_connection_is_being_made_leaves_nothing_open(tmp_path: Path, *, given_up: bool) -> None:
     """A command that fails closes its transport while other requests are under way: no connection outlives its loop."""

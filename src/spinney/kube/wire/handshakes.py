@@ -31,12 +31,13 @@ class Handshakes(Generic[T]):
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         try:
-            return await asyncio.shield(task)
+            await asyncio.wait((task,))  # unlike a shield it logs nothing of what fails when nobody waits any more
         except asyncio.CancelledError:
-            if task.cancelled():
-                raise ConnectionRefused(CLOSED_HERE) from None
             task.add_done_callback(self._hand_over)
             raise
+        if task.cancelled():
+            raise ConnectionRefused(CLOSED_HERE)
+        return task.result()
 
     async def settle(self) -> None:
         """Give what is under way a moment to come about; what does not is cancelled."""
