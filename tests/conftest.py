@@ -7,6 +7,7 @@ A test that asks for ``cluster`` runs twice: on the embedded cluster, in process
 import asyncio
 import gc
 import os
+import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,8 +31,13 @@ from tests.logs import log_plainly
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have every test checked for what it leaves open."""
+    """Have every test checked for what it leaves open, and interrupts heard.
+
+    A shell has what it starts in the background ignore interrupts, and so would the commands that tests interrupt.
+    """
     config.pluginmanager.register(descriptors, "descriptors")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # No example is judged by how long it took: machines differ. A change is judged by the same examples each time; others
