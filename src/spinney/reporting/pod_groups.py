@@ -51,8 +51,12 @@ GROUP_KINDS: Final[Mapping[Resource, GroupKind]] = {
 
 
 class ScheduledCondition(StatusKind[Any]):
-    """The condition of one kind of group. ``tells`` has every turn of a group that is not native told in an event."""
+    """The condition of one kind of group. ``tells`` has every turn of a group that is not native told in an event.
 
+    Every group is looked at after a start, so what a process could not write before it went the next one writes.
+    """
+
+    follows_objects = True
     gives_way = True
 
     def __init__(self, resource: Resource, *, names: Collection[str] = (), tells: bool = False) -> None:

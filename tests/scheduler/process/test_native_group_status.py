@@ -87,3 +87,26 @@ async def test_groups_of_another_scheduler_are_left_alone(world: World) -> None:
             await world.add_pod(f"g-{number}", gang="g", schedulerName="default-scheduler")
         await world.settle(3)
         assert await said_of(world, workload_v1beta1.POD_GROUP, "g") is None
+
+
+@pytest.mark.parametrize("resource", TYPES, ids=["native", "scheduler-plugins"])
+@given_a_world
+async def test_what_a_scheduler_left_unsaid_the_next_one_says(world: World, resource: Resource) -> None:
+    """A group whose pods have nodes is told so by a scheduler that starts later; a group without pods is nobody's."""
+    await install_crds(world.client)
+    await world.add_node("n1", gpus=2)
+    if resource is workload_v1beta1.POD_GROUP:
+        await world.add_gang("g", 2)
+    else:
+        await add_labelled_gang(world, "g", 2)
+    spec = {"schedulingPolicy": {"basic": {}}} if resource is workload_v1beta1.POD_GROUP else {"minMember": 1}
+    await world.client.create(resource, {"metadata": {"name": "empty", "namespace": NS}, "spec": spec})
+    for number in range(2):
+        target = {"metadata": {"name": f"g-{number}"}, "target": {"kind": "Node", "name": "n1"}}
+        await world.client.create(POD, target, NS, name=f"g-{number}", subresource="binding")
+    async with world.scheduler():
+        await world.settle(3)
+        said = await said_of(world, resource, "g")
+        assert said is not None
+        assert (said.status, said.message) == ("True", "2 of 2 pods are placed")
+        assert await said_of(world, resource, "empty") is None

@@ -39,13 +39,7 @@ _CLOSING_SECONDS: Final = 1.0
 """How long groups are still written when the process stops."""
 
 
-class GroupCondition(ScheduledCondition):
-    """The condition of a kind of group, kept true whatever was missed."""
-
-    follows_objects = True
-
-
-class CoschedulingGroupStatus(GroupCondition):
+class CoschedulingGroupStatus(ScheduledCondition):
     """The condition of scheduler-plugins' groups, and the time at which each began to be scheduled, never changed.
 
     Where the kind has no conditions, its API server drops them. They are then written only with a turn of a group, for
@@ -122,7 +116,7 @@ class GroupConditions:
         self._names = names
         self._clock = manager.runtime.clock
         self._start = CoschedulingGroupStatus(self._bound_since)
-        kinds = [self._start, *(GroupCondition(each) for each in GROUP_KINDS if each != self._start.resource)]
+        kinds = [self._start, *(ScheduledCondition(each) for each in GROUP_KINDS if each != self._start.resource)]
         self._writers = {kind.resource: StatusController(kind, self, manager, events) for kind in kinds}
         self._followed: dict[Resource, tuple[AnyStatusController, WatchCache[Any]]] = {}
         for writer in self._writers.values():
