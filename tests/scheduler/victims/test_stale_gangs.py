@@ -73,6 +73,19 @@ def test_when_a_gang_was_first_seen_stale_is_remembered() -> None:
     assert len(scheduler.run_cycle().evictions) == 1
 
 
+def test_a_grace_that_is_over_does_not_hide_one_that_will_be() -> None:
+    """A scheduler at rest looks again when the grace of another gang ends, though that of the first has ended."""
+    inventory = an_inventory(a_node("n0"))
+    for name, seconds in (("over", 300), ("soon", 630)):
+        gang = replace(broken(staleness_grace=timedelta(seconds=seconds)), key=a_gang(name).key, uid=name)
+        put_gang(inventory, gang, [a_pod(f"{name}-0", gang=name, gpus=1, node="n0")])
+
+    result = run_on(inventory, "stalegangeviction")
+
+    assert set(evicted(result)) == {"over-0"}
+    assert result.next_moment == a_runtime().clock.now() + timedelta(seconds=30)
+
+
 class Standing(SystemClock):
     """A clock that moves only when told to."""
 

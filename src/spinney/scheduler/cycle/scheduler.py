@@ -185,10 +185,9 @@ def _next_moment(session: Session) -> datetime | None:
         grace = timedelta(seconds=session.config.stuck_in_releasing_seconds)
         for record in session.snapshot.releasing:
             since = record.pod.metadata.deletion_timestamp
-            if since is not None and since + grace > session.now:
+            if since is not None:
                 session.wake_at(since + grace)
-    moment = session.next_moment
-    return moment if moment is not None and moment > session.now else None
+    return session.next_moment
 
 
 def _action(name: str) -> tuple[str, Action]:

@@ -233,9 +233,10 @@ class Session(Registration):
     def wake_at(self, moment: datetime) -> None:
         """Say that at ``moment`` a decision may change though nothing happens in the cluster.
 
-        A scheduler at rest runs no sessions; it opens one at the earliest moment that the last session was told.
+        A scheduler at rest runs no sessions; it opens one at the earliest moment that the last session was told. What
+        is over already is no reason.
         """
-        if self.next_moment is None or moment < self.next_moment:
+        if moment > self.now and (self.next_moment is None or moment < self.next_moment):
             self.next_moment = moment
 
     def scores_changed(self) -> None:
