@@ -18,6 +18,8 @@ from spinney.api.documents import InvalidConfiguration
 from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.scheduler import PluginOption, SchedulerConfig, parse_config
 from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo
+from spinney.scheduler.framework.plugin import Plugin
+from spinney.scheduler.framework.session import Session
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.topology.domains import Level
 from spinney.scheduler.topology.levels import TopologyLevels
@@ -77,6 +79,15 @@ def test_a_large_gang_leaves_a_rack_whole_inside_its_zone() -> None:
     """Of the zone's five hosts it takes those that the gang after it cannot use."""
     racks = {("z", "a"): 3, ("z", "b"): 1, ("z", "c"): 1}
     gangs = [GangSize(IN_ZONE, 2), GangSize(IN_RACK, 3)]
+
+    assert where(racks, gangs) == {0: {"b", "c"}, 1: {"a"}}
+    assert where(racks, gangs, TIGHTEST) == {0: {"a"}}
+
+
+def test_zones_with_as_much_room_are_not_alike_if_their_racks_differ() -> None:
+    """Either zone holds the first gang; only in one of them it leaves a rack for the second."""
+    racks = {("z1", "a"): 4, ("z2", "b"): 2, ("z2", "c"): 2}
+    gangs = [GangSize(IN_ZONE, 4), GangSize(IN_RACK, 4)]
 
     assert where(racks, gangs) == {0: {"b", "c"}, 1: {"a"}}
     assert where(racks, gangs, TIGHTEST) == {0: {"a"}}
@@ -146,7 +157,9 @@ def turned_away(node: Node, state: HostState) -> Node:
     return replace(node, metadata=replace(node.metadata, labels=labels), spec=spec)
 
 
-def started(hosts: Hosts, gangs: Sequence[Asks], config: SchedulerConfig | None = None) -> list[str]:
+def started(
+    hosts: Hosts, gangs: Sequence[Asks], config: SchedulerConfig | None = None, *plugins: type[Plugin]
+) -> list[str]:
     """Return the gangs that start now, by turn."""
     inventory = an_inventory()
     inventory.put_topology(TopologyLevels("fabric", (ZONE, RACK)))
@@ -175,7 +188,7 @@ def started(hosts: Hosts, gangs: Sequence[Asks], config: SchedulerConfig | None 
                 for each in range(pods)
             ],
         )
-    binds = a_scheduler(inventory, config=config).run_cycle().binds
+    binds = a_scheduler(inventory, *plugins, config=config).run_cycle().binds
     by_turn = sorted(range(len(gangs)), key=lambda number: (-gangs[number].priority, number))
     names = {bind.pod.name.partition("-")[0] for bind in binds}
     return [f"g{number}" for number in by_turn if f"g{number}" in names]
@@ -206,6 +219,29 @@ def test_a_gang_of_another_kind_that_finds_no_room_keeps_nobody_from_planning() 
 
     assert started(hosts, gangs, TIGHTEST) == ["g0"]
     assert started(hosts, gangs) == ["g0", "g2"]
+
+
+class RackForTheSecond(Plugin):
+    """Lets only the second gang use rack d."""
+
+    name = "rack-for-the-second"
+
+    def on_session_open(self, session: Session) -> None:
+        session.add_predicate_columns(
+            lambda task, job, nodes: np.array([node.labels[RACK] != "d" for node in nodes]),
+            per_job=False,
+            reads_usage=False,
+            applies_to=lambda task: task.job.key.name != "g1",
+        )
+
+
+def test_a_gang_is_not_passed_over_because_others_may_not_use_its_room() -> None:
+    """The second gang has its zone if the first leaves it alone; the first would not find as much room there."""
+    hosts = {("y", "a"): [FREE] * 3, ("z", "b"): [FREE] * 2, ("z", "d"): [FREE] * 2}
+    gangs = [Asks(GangSize(IN_RACK, 2)), Asks(GangSize(IN_ZONE, 4)), Asks(GangSize(IN_RACK, 3))]
+
+    assert started(hosts, gangs, TIGHTEST, RackForTheSecond) == ["g0", "g1"]
+    assert started(hosts, gangs, None, RackForTheSecond) == ["g0", "g1"]
 
 
 @pytest.mark.parametrize("state", [HostState.TAINTED, HostState.CORDONED, HostState.ELSEWHERE])
@@ -302,8 +338,14 @@ class World:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
-    racks = {(f"z{draw(st.integers(0, 1))}", f"r{number}"): hosts for number, hosts in enumerate(sizes)}
+    """Zones are drawn rack by rack, or have as much room each in racks of other sizes."""
+    if draw(st.booleans()):
+        zones = draw(st.lists(st.sampled_from([(4,), (3, 1), (2, 2), (2, 1, 1)]), min_size=2, max_size=2))
+    else:
+        zones = [tuple(draw(st.lists(st.integers(1, 4), max_size=2))) or (1,) for _ in range(2)]
+    racks = {
+        (f"z{zone}", f"r{zone}{each}"): hosts for zone, racks in enumerate(zones) for each, hosts in enumerate(racks)
+    }
     gangs = st.builds(GangSize, st.sampled_from([IN_ZONE, IN_RACK]), st.integers(1, 5))
     return World(dict(sorted(racks.items())), draw(st.lists(gangs, min_size=1, max_size=5)))
 

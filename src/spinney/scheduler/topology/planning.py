@@ -10,11 +10,14 @@ known of that gang.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from spinney.scheduler.topology.domains import Level, Numbers
+
+_ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 class GangSize(NamedTuple):
@@ -89,13 +92,30 @@ class DomainRoom:
         found = np.flatnonzero(self.within(depth) >= pods)
         if len(found) == 0:
             return ()
-        left, parents = self.left[depth][found], self._parents[depth][found]
+        left, parents, inside = self.left[depth][found], self._parents[depth][found], self._inside(depth)[found]
         above = self.left[depth - 1][parents] if depth else parents
-        order = np.lexsort((parents, above, left))
-        left, parents = left[order], parents[order]
-        alike = np.concatenate(([False], (left[1:] == left[:-1]) & (parents[1:] == parents[:-1])))
-        chosen: list[int] = found[order[~alike]].tolist()
+        order = np.lexsort((inside, parents, above, left))
+        left, parents, inside = left[order], parents[order], inside[order]
+        alike = (left[1:] == left[:-1]) & (parents[1:] == parents[:-1]) & (inside[1:] == inside[:-1])
+        chosen: list[int] = found[order[np.concatenate(([True], ~alike))]].tolist()
         return chosen
+
+    def _inside(self, depth: int) -> npt.NDArray[np.uint64]:
+        """Return a number for each domain of a level that tells what is left inside it, in whatever order."""
+        found = np.zeros(len(self.left[-1]), dtype=np.uint64)
+        for each in range(len(self.left) - 1, depth, -1):
+            above = np.zeros(len(self.left[each - 1]), dtype=np.uint64)
+            np.add.at(above, self._parents[each], _scattered(self.left[each].astype(np.uint64) ^ _scattered(found)))
+            found = above
+        return found
+
+
+def _scattered(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return numbers far from each other for numbers close to each other: then equal sums have equal parts."""
+    spread = (numbers + _ODD) * _ODD
+    spread = (spread ^ (spread >> np.uint64(29))) * _ODD
+    found: npt.NDArray[np.uint64] = spread ^ (spread >> np.uint64(32))
+    return found
 
 
 def plan(room: DomainRoom, gangs: Sequence[GangSize], steps: SearchSteps) -> Planned:

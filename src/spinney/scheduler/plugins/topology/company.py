@@ -22,7 +22,7 @@ from spinney.scheduler.framework.extension_points import Predicate
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
-from spinney.scheduler.topology.domains import Domains, Sums
+from spinney.scheduler.topology.domains import Domains, Numbers, Sums
 from spinney.scheduler.topology.planning import GangSize
 
 _LOOKED_AT: Final = 256
@@ -113,9 +113,13 @@ class Company:
         found: dict[GangKey, GangSize] = {}
         pods = wanted.pods
         for job in jobs:
-            if self._finds_no_room(job, kind, room):
+            if job.key in self._without_room:
                 continue
             asked = self.kind_of(job)
+            counted = room.of_level(asked[1].depth) if asked is not None and asked[0] == kind else None
+            if self._finds_no_room(job, counted):
+                self._without_room.add(job.key)
+                continue
             if len(found) == most or asked is None or asked[0] != kind or not self._has_capacity(job, pods):
                 if ordered:
                     break
@@ -124,21 +128,13 @@ class Company:
             pods += asked[1].pods
         return Following(found, ordered)
 
-    def _finds_no_room(self, job: PodGroupInfo, kind: AlikePods, room: Sums) -> bool:
-        """Tell whether a gang will certainly be refused in its turn."""
-        if job.key in self._without_room:
-            return True
-        found = self._wanted(job.members)
-        if found is not None and found[:2] == kind[:2]:
-            depth, pods = found[2]
-            refused = room.of_level(depth)[:, LATER].max(initial=0) < pods or not self._may_hold(job)
+    def _finds_no_room(self, job: PodGroupInfo, counted: Numbers | None) -> bool:
+        """Tell whether a gang will certainly be refused in its turn; ``counted`` is the room of its kind, if known."""
+        if counted is not None:
+            lacks_room = counted[:, LATER].max(initial=0) < len(job.members.pods)
         else:
-            refused = not self._may_hold(job) or any(
-                self._lacks_room(job, request, count) for request, count in job.asked.items()
-            )
-        if refused:
-            self._without_room.add(job.key)
-        return bool(refused)
+            lacks_room = any(self._lacks_room(job, request, count) for request, count in job.asked.items())
+        return bool(lacks_room) or not self._may_hold(job)
 
     def _may_hold(self, job: PodGroupInfo) -> bool:
         """Tell whether the gang's queue may be given what it asks for, as things are."""
