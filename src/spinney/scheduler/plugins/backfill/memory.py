@@ -71,14 +71,16 @@ class Remaining(msgspec.Struct, frozen=True, eq=False):
     """Where that rests on something; elsewhere a pod is expected to run as long again as it has run."""
     submitted: npt.NDArray[np.float64]
     """When the job of each pod was submitted, in seconds."""
+    priorities: npt.NDArray[np.int64]
+    """Of the job of each pod."""
     stated: bool
     """Whether all that is known was stated."""
 
-    def before(self, moment: float, room: Matrix) -> Matrix:
-        """Return what would be free beside ``room[node, resource]`` if nobody ran who was submitted after a moment."""
-        later = self.submitted > moment
+    def without_passing(self, submitted: float, priority: int, room: Matrix) -> Matrix:
+        """Return what would be free beside ``room[node, resource]`` if nobody had passed a job: by age or by both."""
+        passed = (self.submitted > submitted) & (self.priorities <= priority)
         freed = room.copy()
-        np.add.at(freed, self.rows[later], self.amounts[later])
+        np.add.at(freed, self.rows[passed], self.amounts[passed])
         return freed
 
     def ends(self) -> Ends:
@@ -215,6 +217,7 @@ class Memory:
         kinds: list[int] = []
         known: list[bool] = []
         submitted: list[float] = []
+        priorities: list[int] = []
         all_stated = True
         gangs = session.snapshot.gangs.gangs
         for key, running in self.running.items():
@@ -238,6 +241,7 @@ class Memory:
                 kinds.append(place)
                 known.append(left is not None)
                 submitted.append(came)
+                priorities.append(members.gang.priority)
                 all_stated &= left is None or left.stated
         amounts = np.array(vectors)[kinds] if kinds else np.zeros((0, width), dtype=np.int64)
         return Remaining(
@@ -246,6 +250,7 @@ class Memory:
             amounts,
             np.array(known, dtype=np.bool_),
             np.array(submitted, dtype=np.float64),
+            np.array(priorities, dtype=np.int64),
             all_stated,
         )
 

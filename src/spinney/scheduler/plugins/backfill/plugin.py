@@ -43,7 +43,7 @@ from spinney.scheduler.plugins.backfill.forecasts import Interval
 from spinney.scheduler.plugins.backfill.giving_way import GivingWay
 from spinney.scheduler.plugins.backfill.memory import GivenPlace, Memory, Remaining
 from spinney.scheduler.plugins.backfill.outlook import Ends, Outlook, Place, Release
-from spinney.scheduler.plugins.backfill.overdue import is_overdue
+from spinney.scheduler.plugins.backfill.overdue import Overdue
 from spinney.scheduler.plugins.backfill.reservations import (
     Reservation,
     expected_start,
@@ -105,6 +105,7 @@ class Backfill(Plugin):
         memory.begin(session)
         self._memory = memory
         self._turns = Turns(session, memory, shortest_first=self._terms.shortest_first)
+        self._overdue = Overdue(session, self._lacks_room)
         self._reservations: list[Reservation] = []
         self._lengths: dict[GangKey, float] = {}
         self._placed: dict[int, tuple[PodInfo, Release]] = {}
@@ -149,7 +150,8 @@ class Backfill(Plugin):
     def _binds(self, kept: Reservation, job: PodGroupInfo) -> bool:
         if kept.from_smaller and _gpus_of_pod(job) >= kept.from_smaller:
             return False
-        if self._session.action == "preempt" and self._session.job(kept.key).priority < job.priority:
+        may_precede = self._session.action == "preempt" or kept.queue == job.queue
+        if may_precede and self._session.job(kept.key).priority < job.priority:
             return False
         return job.key != kept.key and kept.key not in self._started and not self._ends_by(job, kept)
 
@@ -157,10 +159,10 @@ class Backfill(Plugin):
         return kept.at is not None and self._length(job) <= kept.at
 
     def _passes(self, job: PodGroupInfo) -> tuple[object, ...]:
-        """Return for which reservations a job is short enough, itself if it keeps to its place, and if it is free."""
+        """Return which reservations bind a job, itself if it keeps to its place, and if it is free."""
         due = job.key if self._due(job) is not None else None
         free = job.key in self._session.promised
-        return (*[self._ends_by(job, kept) for kept in self._reservations], due, free)
+        return (*[self._binds(kept, job) for kept in self._reservations], due, free)
 
     def _leaves_room(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
         fits = np.ones(self._session.nodes.table.capacity, dtype=np.bool_)
@@ -315,7 +317,7 @@ class Backfill(Plugin):
         return self._room_for(demands_of(self._session, job.tasks_to_allocate()), job, 1)
 
     def _outlook(self) -> Outlook:
-        """Return what will be free beside the places that are kept, and after those that they are kept for."""
+        """Return what will be free beside the places that are kept for others, and after those they are kept for."""
         room = self._session.nodes.table.idle + self._session.nodes.table.releasing
         coming = [release for _, release in self._placed.values()]
         for kept in self._reservations:
@@ -411,7 +413,7 @@ class Backfill(Plugin):
             return False
         rows = np.array(found, dtype=np.intp)
         worth = self._is_worth(job, rows, table.allocatable[rows], float(emptying[rows].max()))
-        if not worth and (smaller or not is_overdue(session, self._remaining, job, self._lacks_room)):
+        if not worth and (smaller or not self._overdue.has(job, self._remaining)):
             return False
         self._memory.promises.pop(job.key, None)
         self._memory.aged[job.key] = None
