@@ -48,12 +48,13 @@ def a_job(
     *,
     lasts: str = "",
     queue: str = QUEUE,
+    priority: int = 50,
     **about: object,
 ) -> None:
     """Put a gang that waits into the inventory."""
     annotations = {EXPECTED_DURATION: lasts} if lasts else {}
     pods = (a_pod(f"{name}-{n}", gang=name, gpus=gpus, annotations=annotations, **about) for n in range(count))  # type: ignore[arg-type]
-    put_gang(inventory, a_gang(name, minimum=count, created=created, queue=queue), pods)
+    put_gang(inventory, a_gang(name, minimum=count, created=created, queue=queue, priority=priority), pods)
 
 
 def a_running_job(inventory: Inventory, node: str, gpus: int, *, lasts: str = "1h") -> None:
@@ -209,13 +210,14 @@ def test_nodes_are_not_kept_where_that_would_leave_more_idle_than_the_gang_has_w
     assert set(beside(timedelta(days=3))) == {"small-0"}
 
 
-def beside_long_jobs(submitted: timedelta) -> Inventory:
+def beside_long_jobs(submitted: timedelta, *, priority: int = 50) -> Inventory:
     """Two nodes whose jobs, submitted so long ago, have run for two days, a gang that waits longer, and a small job."""
     inventory = an_inventory(a_node("left"), a_node("right"))
     for name in (QUEUE, "other"):
         inventory.put_queue(QueueInfo(name=name, quota=NO_BOUND))
     for name in ("left", "right"):
-        gang = dataclasses.replace(a_gang(name, created=NOW - submitted), last_start=NOW - timedelta(days=2))
+        gang = a_gang(name, created=NOW - submitted, priority=priority)
+        gang = dataclasses.replace(gang, last_start=NOW - timedelta(days=2))
         put_gang(inventory, gang, [a_pod(f"{name}-0", gang=name, gpus=1, node=name)])
     a_job(inventory, "large", 2, 8, NOW - timedelta(hours=60))
     a_job(inventory, "small", 1, 4, JUST_NOW)
@@ -236,6 +238,24 @@ def test_in_strict_order_older_jobs_that_wait_go_first() -> None:
     assert placed(inventory, opted_in) == {}
     a_job(inventory, "older", 1, 8, NOW - timedelta(hours=70), queue="other")
     assert set(placed(inventory, opted_in)) == {"small-0"}
+
+
+def test_in_strict_order_a_higher_priority_comes_first() -> None:
+    """Jobs of a higher priority have not passed a gang, however late they came."""
+    after = timedelta(hours=59)
+    assert set(placed(beside_long_jobs(after, priority=60))) == {"small-0"}
+    assert placed(beside_long_jobs(after, priority=40)) == {}
+
+
+def test_a_place_is_not_kept_from_a_higher_priority_of_the_same_queue() -> None:
+    """A gang was promised idle nodes; a job that comes before it in its queue takes them, one of an equal does not."""
+    for priority, bound in ((50, []), (60, ["urgent-0"])):
+        inventory = a_pair_with_a_running_job()
+        scheduler = a_scheduler(inventory, config=replace(backfilling(), actions=("allocate",)))
+        assert not scheduler.run_cycle().binds
+        a_job(inventory, "ordinary", 1, 8, JUST_NOW, lasts="61m")
+        a_job(inventory, "urgent", 1, 8, JUST_NOW, lasts="61m", priority=priority)
+        assert [bind.pod.name for bind in scheduler.run_cycle().binds] == bound
 
 
 def test_only_the_first_of_a_queue_is_given_a_place_unless_told_otherwise() -> None:
@@ -354,6 +374,30 @@ def test_nobody_gives_way_to_a_job_that_will_soon_run_anyway() -> None:
     ending = a_pod("ending-0", gang="ending", gpus=8, node="other", annotations={EXPECTED_DURATION: "4m"})
     put_gang(inventory, dataclasses.replace(a_gang("ending"), last_start=NOW), [ending])
     assert not scheduler.run_cycle().evictions
+
+
+def test_the_place_that_a_job_was_given_does_not_make_its_wait_longer() -> None:
+    """It finds room in five minutes, where a place is kept for it: less than is lost, five and a half."""
+    inventory, scheduler = a_node_with_a_long_job(timedelta(minutes=4, seconds=30))
+    inventory.apply(a_node("other"))
+    ending = a_pod("ending-0", gang="ending", gpus=8, node="other", annotations={EXPECTED_DURATION: "10m"})
+    put_gang(inventory, dataclasses.replace(a_gang("ending"), last_start=NOW - timedelta(minutes=5)), [ending])
+    assert not scheduler.run_cycle().evictions
+
+
+def test_less_may_be_lost_the_more_jobs_wait_where_there_are_no_gpus() -> None:
+    """Work of CPUs that is done again delays those who wait for CPUs."""
+
+    def evicted(waiting: int) -> int:
+        inventory = an_inventory(a_node("only", gpus=0))
+        pod = a_pod("long-0", gang="long", cpu="60", node="only", annotations={EXPECTED_DURATION: "10h"})
+        put_gang(inventory, dataclasses.replace(a_gang("long"), last_start=NOW - timedelta(minutes=30)), [pod])
+        a_job(inventory, "short", 1, 0, JUST_NOW, lasts="1m", cpu="60")
+        for number in range(waiting):
+            a_job(inventory, f"waiting-{number}", 1, 0, JUST_NOW, lasts="9h", cpu="60")
+        return len(a_scheduler(inventory, config=backfilling(giveWay="4")).run_cycle().evictions)
+
+    assert (evicted(0), evicted(30)) == (1, 0)
 
 
 def test_less_may_be_lost_the_more_jobs_wait() -> None:

@@ -9,8 +9,10 @@ left alone. Only run times that are stated count, of both.
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
-from spinney.cluster.resources import GPU
+from spinney.cluster.devices import DEVICE
+from spinney.cluster.resources import CPU, GPU
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -62,14 +64,27 @@ class GivingWay:
 
     def _cost(self, length: float, victims: Sequence[PodGroupInfo]) -> float:
         """Return the seconds by which victims, and others who wait for room, are later in all."""
-        nodes, now = self._session.nodes, self._session.now
+        now = self._session.now
         own = again = 0.0
         for victim in victims:
             undone = self._memory.undone_by_eviction(victim, now)
             own += length + undone + self._memory.undone_before(victim)
-            again += undone * sum(record.request.gpus for _, record in victim.members.pods.values())
-        gpus = float(nodes.table.allocatable[nodes.all.rows, GPU].sum())
-        return own + max(self._lacking_room() - 1, 0) * again / max(gpus, 1.0)
+            again += undone * self._part(victim)
+        return own + max(self._lacking_room() - 1, 0) * again
+
+    def _part(self, victim: PodGroupInfo) -> float:
+        """Return the part of all nodes that a job holds: of their GPUs if it has any, else of their CPUs."""
+        cpus, gpus, memory = self._offered
+        requests = [record.request for _, record in victim.members.pods.values()]
+        parts = sum(request.gpu_parts(memory) for request in requests)
+        return parts / gpus if parts else sum(int(request.requests[CPU]) for request in requests) / cpus
+
+    @cached_property
+    def _offered(self) -> tuple[float, float, int]:
+        """Return what all nodes have: CPUs, parts of GPUs, and the memory of the smallest GPU."""
+        table, rows = self._session.nodes.table, self._session.nodes.all.rows
+        amounts = table.allocatable[rows].sum(axis=0)
+        return max(float(amounts[CPU]), 1.0), max(DEVICE * float(amounts[GPU]), 1.0), int(table.gpu_memory[rows].min())
 
     def _wait(self, job: PodGroupInfo) -> float:
         known = self._waits.get(job.key)

@@ -309,19 +309,19 @@ class Backfill(Plugin):
     def _room_for(self, demands: Sequence[Demand], job: PodGroupInfo, count: int) -> float | None:
         """Return in how many seconds there is room for so many jobs like this one; ``None``: nobody knows."""
         many = [replace(demand, count=demand.count * count) for demand in demands]
-        place = self._outlook().earliest(many, regions(self._session, job))
+        place = self._outlook(but=job).earliest(many, regions(self._session, job))
         return place.at if place is not None else None
 
     def _wait_of(self, job: PodGroupInfo) -> float | None:
         """Return in how many seconds there is room for a job if it is the next; ``None``: nobody knows."""
         return self._room_for(demands_of(self._session, job.tasks_to_allocate()), job, 1)
 
-    def _outlook(self) -> Outlook:
+    def _outlook(self, but: PodGroupInfo | None = None) -> Outlook:
         """Return what will be free beside the places that are kept for others, and after those they are kept for."""
         room = self._session.nodes.table.idle + self._session.nodes.table.releasing
         coming = [release for _, release in self._placed.values()]
         for kept in self._reservations:
-            if kept.key in self._started:
+            if kept.key in self._started or (but is not None and kept.key == but.key):
                 continue
             room[kept.rows] -= kept.held
             ends = kept.at + self._length(self._session.job(kept.key)) if kept.at is not None else np.inf
