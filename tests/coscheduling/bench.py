@@ -33,7 +33,7 @@ from spinney.coscheduling.cycle.queue import SchedulingQueue
 from spinney.coscheduling.cycle.scheduler import Coscheduler, UnplacedPod
 from spinney.coscheduling.feasibility.nominations import Nominations
 from spinney.coscheduling.feasibility.ranking import NodeRanking
-from spinney.coscheduling.framework import SUCCESS, Bind, CycleState, Handle, PluginRegistry, Services, Status
+from spinney.coscheduling.framework import SUCCESS, Bind, CycleState, FrameworkRegistry, Handle, Services, Status
 from spinney.coscheduling.groups.book import Groups
 from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.groups.waiting import WaitingPods
@@ -80,7 +80,7 @@ class Bench:
         self,
         *,
         plugins: Mapping[str, Any] | None = None,
-        registry: PluginRegistry | None = None,
+        registry: FrameworkRegistry | None = None,
         plugin_config: Sequence[Mapping[str, Any]] = (),
         **arguments: object,
     ) -> None:
@@ -118,7 +118,7 @@ class Bench:
             refused=lambda group, reason: self.rejected.append((group.key.name, reason)),
             background=self._background.begin,
         )
-        registry = registry or PluginRegistry(BUILT_IN)
+        registry = registry or FrameworkRegistry(BUILT_IN)
         registry.register("WrittenDown", lambda handle, arguments: WrittenDown(self))
         raw = {
             "schedulerName": SCHEDULER,

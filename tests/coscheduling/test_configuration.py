@@ -14,8 +14,8 @@ from spinney.api.workload_v1alpha2 import SchedulingConstraints, SchedulingPolic
 from spinney.api.workload_v1beta1 import PodGroup, PodGroupSpec
 from spinney.coscheduling.framework import (
     CycleState,
+    FrameworkRegistry,
     Handle,
-    PluginRegistry,
     PostFilter,
     PostFilterResult,
     Status,
@@ -43,8 +43,8 @@ class Late(PostFilter):
         return PostFilterResult(Status.unschedulable())
 
 
-def with_late() -> PluginRegistry:
-    registry = PluginRegistry(BUILT_IN)
+def with_late() -> FrameworkRegistry:
+    registry = FrameworkRegistry(BUILT_IN)
     registry.register("Late", Late)
     return registry
 
@@ -196,6 +196,6 @@ async def test_arguments_of_the_plugin_have_their_defaults(bench: Bench) -> None
 
 async def test_names_are_taken_once(cluster_name: str) -> None:
     """Two plugins of one name are refused."""
-    registry = PluginRegistry(BUILT_IN)
+    registry = FrameworkRegistry(BUILT_IN)
     with pytest.raises(ValueError, match="registered already"):
         registry.register("NodePorts", Late)

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from spinney.api.coscheduling import PodGroup
 from spinney.api.struct import convert
 from spinney.cli.commands.processes import coscheduler
-from spinney.coscheduling.framework import PluginRegistry
+from spinney.coscheduling.framework import FrameworkRegistry
 from spinney.coscheduling.plugins import BUILT_IN
 from spinney.coscheduling.process.configuration import load_configuration
 from spinney.runtime import VirtualClock
@@ -45,7 +45,7 @@ async def test_the_plugin_filters(cluster_name: str, hour: int, node: str) -> No
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    registry = PluginRegistry(BUILT_IN)
+    registry = FrameworkRegistry(BUILT_IN)
     registry.register("NightShift", module.NightShift)
     bench = Bench(registry=registry, plugins={"multiPoint": {"enabled": [{"name": "NightShift"}]}})
     clock = bench.runtime.clock
@@ -66,7 +66,7 @@ def installed(directory: Path, name: str) -> None:
     described = directory / "night_shift-1.0.dist-info"
     described.mkdir()
     (described / "METADATA").write_text("Metadata-Version: 2.1\nName: night-shift\nVersion: 1.0\n")
-    (described / "entry_points.txt").write_text(f"[{PluginRegistry.group}]\n{name} = night_shift:NightShift\n")
+    (described / "entry_points.txt").write_text(f"[{FrameworkRegistry.group}]\n{name} = night_shift:NightShift\n")
 
 
 @pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
@@ -78,7 +78,7 @@ async def test_a_plugin_that_is_installed_is_there(
     monkeypatch.syspath_prepend(tmp_path)
     everywhere = {"multiPoint": {"enabled": [{"name": "NightShift"}]}}
     arguments = [{"name": "NightShift", "args": {"from": 0, "to": 0}}]
-    bench = Bench(registry=PluginRegistry.installed(BUILT_IN), plugins=everywhere, plugin_config=arguments)
+    bench = Bench(registry=FrameworkRegistry.installed(BUILT_IN), plugins=everywhere, plugin_config=arguments)
     bench.put(a_node("owl", labels={"example.com/night-only": "true"}), a_pod("p"))
     await bench.run()
     assert bench.binds == {"p": "owl"}
@@ -89,7 +89,7 @@ def test_a_name_that_is_taken_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     installed(tmp_path, "Coscheduling")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ValueError, match=r"night_shift:NightShift.* 'Coscheduling' is taken"):
-        PluginRegistry.installed(BUILT_IN)
+        FrameworkRegistry.installed(BUILT_IN)
 
 
 def test_the_command_names_what_is_wrong(tmp_path: Path, kube_api: KubeApi) -> None:

@@ -15,10 +15,10 @@ from spinney.coscheduling.framework import (
     Action,
     EventHint,
     Filter,
+    FrameworkRegistry,
     Handle,
     NodeFilter,
     Permit,
-    PluginRegistry,
     PostFilter,
     PreBind,
     PreEnqueue,
@@ -191,7 +191,7 @@ async def test_a_fault_stays_with_whom_it_concerns(cluster_name: str, plugin: An
     """Good pods are bound; a bad one never gets past a point where it could not be asked about, and says so."""
     counted: list[tuple[str, str]] = []
     slow: list[tuple[str, str]] = []
-    registry = PluginRegistry(BUILT_IN)
+    registry = FrameworkRegistry(BUILT_IN)
     registry.register(FAULTY, type(plugin.__name__, (plugin,), {"fault": fault}))
     here = {"enabled": [{"name": FAULTY}]}
     first = {"enabled": [{"name": FAULTY}, {"name": "WrittenDown"}]}

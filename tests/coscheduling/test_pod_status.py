@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from spinney.api.core import POD, Pod
-from spinney.coscheduling.framework import SUCCESS, PluginRegistry, PreEnqueue, Status
+from spinney.coscheduling.framework import SUCCESS, FrameworkRegistry, PreEnqueue, Status
 from spinney.coscheduling.plugins import BUILT_IN
 from spinney.coscheduling.process.configuration import parse_configuration
 from spinney.kube.guarding import GuardedTransport
@@ -78,7 +78,7 @@ class Moody(PreEnqueue):
 
 async def test_a_plugin_that_fails_leaves_others_of_the_gang_to_say_why_they_wait(cluster: Cluster) -> None:
     """Members of a gang that is incomplete say so, also those that come after one whose plugin cannot be asked."""
-    registry = PluginRegistry.installed(BUILT_IN)
+    registry = FrameworkRegistry.installed(BUILT_IN)
     registry.register(Moody.name, Moody)
     plugins = {"preEnqueue": {"enabled": [{"name": Moody.name}]}}
     configuration = parse_configuration({"profiles": [{"schedulerName": SCHEDULER, "plugins": plugins}]})

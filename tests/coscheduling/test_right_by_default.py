@@ -15,8 +15,8 @@ from spinney.coscheduling.framework import (
     SUCCESS,
     CycleState,
     Filter,
+    FrameworkRegistry,
     Handle,
-    PluginRegistry,
     PreFilter,
     Score,
     Status,
@@ -94,7 +94,7 @@ def _liked(pod: Pod, nodes: NodeTable) -> Any:
 
 def a_bench(plugin: type[FrameworkPlugin]) -> Bench:
     """Return a scheduler with one more plugin."""
-    registry = PluginRegistry(BUILT_IN)
+    registry = FrameworkRegistry(BUILT_IN)
     registry.register(plugin.name, plugin)
     return Bench(registry=registry, plugins={"multiPoint": {"enabled": [{"name": plugin.name}]}})
 

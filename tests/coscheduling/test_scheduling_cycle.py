@@ -16,10 +16,10 @@ from spinney.coscheduling.framework import (
     Code,
     CycleState,
     Filter,
+    FrameworkRegistry,
     Handle,
     NodeFilter,
     Permit,
-    PluginRegistry,
     PreFilter,
     Reserve,
     Score,
@@ -44,7 +44,7 @@ class Plugged:
 
 
 def a_bench_with(plugin: Any) -> Bench:
-    registry = PluginRegistry(BUILT_IN)
+    registry = FrameworkRegistry(BUILT_IN)
     registry.register("Mine", plugin)
     return Bench(registry=registry, plugins={"multiPoint": {"enabled": [{"name": "Mine", "weight": 100}]}})
 

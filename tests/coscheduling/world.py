@@ -11,7 +11,7 @@ from spinney.api.coscheduling import POD_GROUP, PodGroup, PodGroupStatus
 from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
-from spinney.coscheduling.framework import PluginRegistry
+from spinney.coscheduling.framework import FrameworkRegistry
 from spinney.coscheduling.process.configuration import CoschedulerConfiguration, parse_configuration
 from spinney.coscheduling.process.process import CoschedulerProcess
 from spinney.kube.cache import Change, WatchCache
@@ -194,7 +194,7 @@ class World:
 
     @asynccontextmanager
     async def scheduling(
-        self, configuration: CoschedulerConfiguration | None = None, *, registry: PluginRegistry | None = None
+        self, configuration: CoschedulerConfiguration | None = None, *, registry: FrameworkRegistry | None = None
     ) -> AsyncIterator["World"]:
         """Run a coscheduler for the time of the block; a second block is a restart."""
         transport = self.transport or self.client.transport

@@ -34,7 +34,7 @@ from spinney.coscheduling.framework.points import (
     Reserve,
     Score,
 )
-from spinney.coscheduling.framework.registry import PluginRegistry as FrameworkRegistry
+from spinney.coscheduling.framework.registry import FrameworkRegistry
 from spinney.coscheduling.framework.status import SUCCESS, Code, Status
 from spinney.coscheduling.plugins import BUILT_IN
 from spinney.coscheduling.process.configuration import MULTI_POINT, CoschedulerConfiguration, PluginChoice, PluginSet

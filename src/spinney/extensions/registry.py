@@ -25,6 +25,8 @@ class Builders(Generic[B]):
 
     group: ClassVar[str]
     """The entry-point group under which distributions declare builders."""
+    replaceable: ClassVar[bool] = True
+    """Whether a builder that is registered replaces one of the same name, declared or registered before."""
 
     def __init__(self, builders: Mapping[str, B] | None = None) -> None:
         self._found: dict[str, B | EntryPoint] = dict(builders or {})
@@ -36,7 +38,9 @@ class Builders(Generic[B]):
         return iter(sorted(self._found))
 
     def register(self, name: str, builder: B) -> None:
-        """Add a builder, replacing one of the same name."""
+        """Add a builder; ``ValueError`` if one of the same name may not be replaced."""
+        if name in self and not self.replaceable:
+            raise ValueError(f"a plugin called {name!r} is registered already; choose another name")
         self._found[name] = builder
 
     def builder(self, name: str) -> B:
@@ -60,7 +64,12 @@ class Builders(Generic[B]):
             self.offer(entry)
 
     def offer(self, entry: EntryPoint) -> None:
-        """Add what a distribution declares; a name that is registered already stays as it is."""
+        """Add what a distribution declares; what was registered stays, or is not to be taken twice: ``ValueError``."""
+        if entry.name in self and not self.replaceable:
+            raise ValueError(
+                f"entry point {entry.value} of group {self.group}: the plugin name {entry.name!r} is taken; "
+                "rename one of the two"
+            )
         self._found.setdefault(entry.name, entry)
 
 

@@ -1,4 +1,4 @@
-"""What an API server serves: asked once at start, for kinds that may or may not be installed.
+"""What an API server serves: asked at the start, and again for as long as kinds are missing that may be installed.
 
 A question about several groups reads the aggregated discovery: one answer for all of them. A server too old for it,
 and a group whose own server is away (its entry is stale), are asked group by group.

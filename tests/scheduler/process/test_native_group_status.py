@@ -10,6 +10,7 @@ from spinney.api.core import POD
 from spinney.api.labels import COSCHEDULING_GROUP
 from spinney.api.meta import Condition
 from spinney.api.resource import Resource
+from spinney.api.struct import JSON
 from spinney.kube.crds import install_crds
 from tests.scheduler.process.world import NS, World, given_a_world
 
@@ -99,7 +100,7 @@ async def test_what_a_scheduler_left_unsaid_the_next_one_says(world: World, reso
         await world.add_gang("g", 2)
     else:
         await add_labelled_gang(world, "g", 2)
-    spec = {"schedulingPolicy": {"basic": {}}} if resource is workload_v1beta1.POD_GROUP else {"minMember": 1}
+    spec: JSON = {"schedulingPolicy": {"basic": {}}} if resource is workload_v1beta1.POD_GROUP else {"minMember": 1}
     await world.client.create(resource, {"metadata": {"name": "empty", "namespace": NS}, "spec": spec})
     for number in range(2):
         target = {"metadata": {"name": f"g-{number}"}, "target": {"kind": "Node", "name": "n1"}}

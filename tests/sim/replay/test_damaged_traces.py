@@ -85,6 +85,15 @@ def test_a_line_that_is_cut_off_is_named(tmp_path: Path) -> None:
         read_trace(path, Wanted())
 
 
+def test_a_number_that_is_none_is_named_with_its_line(tmp_path: Path) -> None:
+    """A table may have a hundred thousand lines."""
+    path = openb(tmp_path)
+    header, first, *others = path.read_text().splitlines()
+    path.write_text("\n".join([header, first, others[0].replace(",", ",banana", 1), *others[1:]]))
+    with pytest.raises(InvalidTrace, match=r"small.csv:3: column 'cpu_milli': found 'banana\d+', expected a number"):
+        read_trace(path, Wanted())
+
+
 @pytest.mark.parametrize(("rows", "found"), [("2,0\n-1,1\n", "'-1'"), ("2,0\nx,1\n", "'x'"), ("2,0\n3,1\n", "'3'")])
 def test_an_order_that_names_no_row_is_refused(tmp_path: Path, rows: str, found: str) -> None:
     """What stands in the order of arrival is the number of a row; anything else is named."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from spinney.api.resource import Resource
 from spinney.cli.running import in_one_line
-from spinney.coscheduling.framework.registry import PluginRegistry
+from spinney.coscheduling.framework.registry import FrameworkRegistry
 from spinney.coscheduling.plugins import BUILT_IN
 from spinney.coscheduling.process.configuration import CoschedulerConfiguration, load_configuration
 from spinney.coscheduling.process.process import CoschedulerProcess
@@ -25,7 +25,7 @@ class CoschedulerSettings:
     """A configuration with the plugins it names."""
 
     configuration: CoschedulerConfiguration
-    registry: PluginRegistry
+    registry: FrameworkRegistry
 
     def composed(
         self,
@@ -52,12 +52,12 @@ def coscheduler_settings(config: Path | None, plugins: "tuple[PluginText, ...]")
         configuration = load_configuration(config) if config is not None else CoschedulerConfiguration()
         if plugins:
             return CoschedulerSettings(*_given(configuration, plugins))
-        return CoschedulerSettings(configuration, PluginRegistry.installed(BUILT_IN))
+        return CoschedulerSettings(configuration, FrameworkRegistry.installed(BUILT_IN))
 
 
 def _given(
     configuration: CoschedulerConfiguration, plugins: "tuple[PluginText, ...]"
-) -> tuple[CoschedulerConfiguration, PluginRegistry]:
+) -> tuple[CoschedulerConfiguration, FrameworkRegistry]:
     # A file may hold plugins of either scheduler, so this loads both; a process without files starts without it.
     from spinney.cli.settings.session import policies_of  # noqa: PLC0415
     from spinney.sim.policies.files import with_framework_policies  # noqa: PLC0415

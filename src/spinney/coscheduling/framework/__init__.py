@@ -22,7 +22,7 @@ from spinney.coscheduling.framework.points import (
     StateKey,
 )
 from spinney.coscheduling.framework.profile import InvalidProfile, Profile, Rules
-from spinney.coscheduling.framework.registry import PluginRegistry
+from spinney.coscheduling.framework.registry import FrameworkRegistry
 from spinney.coscheduling.framework.status import SUCCESS, Code, Status
 
 __all__ = [
@@ -35,11 +35,11 @@ __all__ = [
     "EventHint",
     "Filter",
     "FrameworkPlugin",
+    "FrameworkRegistry",
     "Handle",
     "InvalidProfile",
     "NodeFilter",
     "Permit",
-    "PluginRegistry",
     "PostBind",
     "PostFilter",
     "PostFilterResult",

@@ -7,7 +7,15 @@ from spinney.api.core import Pod
 from spinney.api.documents import InvalidConfiguration
 from spinney.coscheduling.cycle.queue import BackoffTimes, SchedulingQueue
 from spinney.coscheduling.feasibility.ranking import NodeRanking
-from spinney.coscheduling.framework import EventHint, Handle, PluginRegistry, PreEnqueue, Profile, QueuedPod, Services
+from spinney.coscheduling.framework import (
+    EventHint,
+    FrameworkRegistry,
+    Handle,
+    PreEnqueue,
+    Profile,
+    QueuedPod,
+    Services,
+)
 from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.coscheduling.plugins import BUILT_IN, DEFAULT_PLUGINS
 from spinney.coscheduling.process.configuration import CoschedulerConfiguration, make_profile
@@ -22,10 +30,10 @@ class ComposedProfiles:
 
     @classmethod
     def made(
-        cls, configuration: CoschedulerConfiguration, services: Services, registry: PluginRegistry | None = None
+        cls, configuration: CoschedulerConfiguration, services: Services, registry: FrameworkRegistry | None = None
     ) -> "ComposedProfiles":
         """Make every profile of a configuration; without a ``registry``, of the plugins that are installed."""
-        registry = registry or PluginRegistry.installed(BUILT_IN)
+        registry = registry or FrameworkRegistry.installed(BUILT_IN)
         profiles: dict[str, Profile] = {}
         rankings: dict[str, NodeRanking] = {}
         for chosen in configuration.profiles:

@@ -26,7 +26,7 @@ import yaml
 
 from spinney.api import yaml_text
 from spinney.api.documents import InvalidConfiguration, nearest
-from spinney.coscheduling.framework import FrameworkPlugin, Handle, InvalidProfile, PluginRegistry, Profile
+from spinney.coscheduling.framework import FrameworkPlugin, FrameworkRegistry, Handle, InvalidProfile, Profile
 from spinney.coscheduling.framework.profile import POINTS, serves
 from spinney.coscheduling.plugins.unkept import KEEPERS, Unkept
 from spinney.extensions.registry import UnknownPlugin
@@ -137,7 +137,7 @@ def parse_configuration(raw: object) -> CoschedulerConfiguration:
 
 
 def make_profile(
-    chosen: ProfileConfiguration, defaults: Sequence[str], registry: PluginRegistry, handle: Handle
+    chosen: ProfileConfiguration, defaults: Sequence[str], registry: FrameworkRegistry, handle: Handle
 ) -> Profile:
     """Make the plugins of a profile and put them in order; raises :class:`InvalidConfiguration`."""
     arguments = {each.name: each.args for each in chosen.plugin_config}

@@ -10,8 +10,8 @@ Scheduling  enough members exist, fewer than the minimum run or have succeeded
 Running     at least the minimum run or have succeeded
 ==========  ==========================================================================================================
 
-``scheduleStartTime`` is the scheduler's to write. The controller runs in the scheduler's process or alone. Beside a
-scheduler its writes give way to binds: while thousands of groups start, each is written once, and not before its pods.
+``scheduleStartTime`` is the scheduler's to write. The controller runs in the scheduler's process, where its writes give
+way to binds: while thousands of groups start, each is written once, and not before its pods.
 """
 
 from collections.abc import Hashable, Iterable, Sequence

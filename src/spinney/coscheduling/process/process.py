@@ -27,7 +27,7 @@ from spinney.cluster.state import PodChange
 from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
 from spinney.coscheduling.cycle.scheduler import FLUSH_SECONDS, Coscheduler, UnplacedPod
 from spinney.coscheduling.feasibility.nominations import Nominations
-from spinney.coscheduling.framework import PluginRegistry, QueuedPod, Services, Status
+from spinney.coscheduling.framework import FrameworkRegistry, QueuedPod, Services, Status
 from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.coscheduling.groups.book import Groups
 from spinney.coscheduling.groups.group import Group
@@ -81,7 +81,7 @@ class CoschedulerProcess:
         *,
         manager: Manager | None = None,
         shared: ClusterIntake | None = None,
-        registry: PluginRegistry | None = None,
+        registry: FrameworkRegistry | None = None,
         with_controller: bool = True,
         served: frozenset[Resource] | None = None,
     ) -> None:

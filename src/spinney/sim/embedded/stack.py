@@ -14,7 +14,7 @@ from spinney.autoscaling.provisioning import provisioning_for
 from spinney.backends.coscheduling import CoschedulingConfig
 from spinney.backends.kube import KubeSchedulerConfig
 from spinney.backends.profiles import Profile, Profiles
-from spinney.coscheduling.framework.registry import PluginRegistry as FrameworkRegistry
+from spinney.coscheduling.framework.registry import FrameworkRegistry
 from spinney.coscheduling.process.configuration import (
     CoschedulerConfiguration,
     PluginChoice,

@@ -20,7 +20,7 @@ import msgspec
 
 from spinney.api.documents import nearest
 from spinney.coscheduling.framework.points import FrameworkPlugin
-from spinney.coscheduling.framework.registry import PluginRegistry as FrameworkRegistry
+from spinney.coscheduling.framework.registry import FrameworkRegistry
 from spinney.coscheduling.plugins import BUILT_IN as FRAMEWORK_PLUGINS
 from spinney.coscheduling.process.configuration import (
     MULTI_POINT,

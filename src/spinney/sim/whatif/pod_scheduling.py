@@ -20,7 +20,7 @@ from spinney.cluster.statuses import PodStatus
 from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
 from spinney.coscheduling.cycle.scheduler import Coscheduler, UnplacedPod
 from spinney.coscheduling.feasibility.nominations import Nominations
-from spinney.coscheduling.framework import SUCCESS, PluginRegistry, QueuedPod, Services, Status
+from spinney.coscheduling.framework import SUCCESS, FrameworkRegistry, QueuedPod, Services, Status
 from spinney.coscheduling.framework.points import Bind, CycleState
 from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.coscheduling.groups.book import Groups
@@ -116,7 +116,7 @@ class _Run:
             background=lambda work: work.close(),  # what was written is to be taken back, and nothing was
             longest_min_runtime=timedelta(seconds=configuration.max_own_min_runtime_seconds),
         )
-        registry = PluginRegistry(BUILT_IN)
+        registry = FrameworkRegistry(BUILT_IN)
         registry.register(_IN_MEMORY, lambda handle, arguments: _Binder(self._bind))
         self._composed = ComposedProfiles.made(configuration, self._services, registry)
         for profile in self._composed.profiles.values():

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from spinney.sim.replay.formats.bounds import check_size
-from spinney.sim.replay.formats.tables import number, rows_of
+from spinney.sim.replay.formats.tables import Row, rows_of
 from spinney.sim.replay.trace import Ask, Job, Machine, Trace
 
 Role = Literal["HN", "CN"]
@@ -40,7 +40,7 @@ def read_dlrm(path: Path, *, role: Role = "HN", count: int | None = None) -> Tra
     cpu, memory, gpus = _SIZES[role]
     nodes = count if count is not None else NODES[role]
     check_size(nodes, nodes * gpus, "--node-count")
-    jobs = [_job(row, path) for row in rows_of(path, *_COLUMNS) if row["role"] == role]
+    jobs = [_job(row) for row in rows_of(path, *_COLUMNS) if row["role"] == role]
     jobs.sort(key=lambda job: job.submitted)
     return Trace(
         name=f"dlrm-{role}",
@@ -51,18 +51,18 @@ def read_dlrm(path: Path, *, role: Role = "HN", count: int | None = None) -> Tra
     )
 
 
-def _job(row: Mapping[str, str], path: Path) -> Job:
-    created = number(row, "creation_time", path) if row["creation_time"] else 0.0
-    rdma = int(number(row, "rdma_request", path))
-    most = int(number(row, "max_instance_per_node", path))
+def _job(row: Row) -> Job:
+    created = row.number("creation_time") if row["creation_time"] else 0.0
+    rdma = int(row.number("rdma_request"))
+    most = int(row.number("max_instance_per_node"))
     ask = Ask(
-        cpu=round(1000 * number(row, "cpu_request", path)),
-        memory=round(_GIB * number(row, "memory_request", path)),
-        gpus=int(number(row, "gpu_request", path)),
+        cpu=round(1000 * row.number("cpu_request")),
+        memory=round(_GIB * row.number("memory_request")),
+        gpus=int(row.number("gpu_request")),
         others=((RDMA, rdma),) if rdma else (),
         most_per_node=max(most, 0),
     )
-    ends = max(number(row, "deletion_time", path), created + _SHORTEST) if row["deletion_time"] else None
+    ends = max(row.number("deletion_time"), created + _SHORTEST) if row["deletion_time"] else None
     return Job(
         name=row["instance_sn"],
         submitted=created,

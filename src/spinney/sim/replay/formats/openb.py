@@ -7,11 +7,10 @@ it comes is forgotten; nothing ever ends.
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from spinney.sim.replay.formats.tables import InvalidTrace, number, opened, rows_of
+from spinney.sim.replay.formats.tables import InvalidTrace, Row, opened, rows_of
 from spinney.sim.replay.trace import Ask, Job, Machine, Trace
 
 _AT_ONCE: Final = 1024
@@ -23,7 +22,7 @@ def read_openb(pods: Path, nodes: Path | None, seed: int | None) -> Trace:
     """Return the experiment on a list of pods; ``seed`` names a column of the order file, the first without one."""
     machines = _machines(nodes if nodes is not None else _beside(pods, "openb_nodes"))
     listed = list(rows_of(pods, "name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"))
-    asks = [_ask(row, pods) for row in listed]
+    asks = [_ask(row) for row in listed]
     order = _order(pods, seed, len(listed))
     seen: set[int] = set()
     clones = 0
@@ -70,22 +69,22 @@ def _machines(path: Path) -> tuple[Machine, ...]:
     return tuple(
         Machine(
             name=row["sn"],
-            cpu=int(number(row, "cpu_milli", path)),
-            memory=int(number(row, "memory_mib", path)),
-            gpus=int(number(row, "gpu", path)),
+            cpu=int(row.number("cpu_milli")),
+            memory=int(row.number("memory_mib")),
+            gpus=int(row.number("gpu")),
             model=row["model"],
         )
         for row in rows_of(path, "sn", "cpu_milli", "memory_mib", "gpu", "model")
     )
 
 
-def _ask(row: Mapping[str, str], path: Path) -> Ask:
-    gpus = int(number(row, "num_gpu", path))
+def _ask(row: Row) -> Ask:
+    gpus = int(row.number("num_gpu"))
     return Ask(
-        cpu=int(number(row, "cpu_milli", path)),
-        memory=int(number(row, "memory_mib", path)),
+        cpu=int(row.number("cpu_milli")),
+        memory=int(row.number("memory_mib")),
         gpus=gpus,
-        milli=int(number(row, "gpu_milli", path)) if gpus else 1000,
+        milli=int(row.number("gpu_milli")) if gpus else 1000,
         models=frozenset(filter(None, (row.get("gpu_spec") or "").split("|"))),
     )
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from spinney.sim.replay.formats.bounds import check_size
-from spinney.sim.replay.formats.tables import InvalidTrace, number, rows_of
+from spinney.sim.replay.formats.tables import InvalidTrace, Row, rows_of
 from spinney.sim.replay.trace import Ask, Job, Machine, Trace
 
 GPUS_PER_NODE: Final = 8
@@ -34,7 +34,7 @@ def read_philly(
     rows, unknown = [], 0
     first, last = datetime.max, datetime.min
     for row in rows_of(jobs, "job", "timestamp", "duration", "num_gpus", "cluster"):
-        moment = _moment(row["timestamp"], f"{jobs}: job {row['job']}")
+        moment = _moment(row["timestamp"], f"{row.where}: job {row['job']}")
         first, last = min(first, moment), max(last, moment)
         if (earliest is not None and moment < earliest) or (latest is not None and moment >= latest):
             continue
@@ -46,7 +46,7 @@ def read_philly(
         raise InvalidTrace(f"{jobs}: no job was submitted in that period; the trace has {first} to {last}")
     rows.sort(key=lambda each: each[0])
     start = earliest or (rows[0][0] if rows else datetime.min)
-    found = [_job(row, jobs, (moment - start).total_seconds(), pooled=layout != "shared") for moment, row in rows]
+    found = [_job(row, (moment - start).total_seconds(), pooled=layout != "shared") for moment, row in rows]
     end = (latest - start).total_seconds() if latest is not None else None
     notes = (f"{unknown} jobs of virtual clusters without nodes were left out",) if unknown else ()
     return Trace(
@@ -59,17 +59,17 @@ def read_philly(
     )
 
 
-def _job(row: Mapping[str, str], path: Path, submitted: float, *, pooled: bool) -> Job:
-    gpus = int(number(row, "num_gpus", path))
+def _job(row: Row, submitted: float, *, pooled: bool) -> Job:
+    gpus = int(row.number("num_gpus"))
     if gpus < 1:
-        raise InvalidTrace(f"{path}: job {row['job']}: column 'num_gpus': found {gpus}, expected at least 1")
+        raise InvalidTrace(f"{row.where}: job {row['job']}: column 'num_gpus': found {gpus}, expected at least 1")
     each = gpus if gpus <= GPUS_PER_NODE else math.gcd(gpus, GPUS_PER_NODE)
     return Job(
         name=f"job-{row['job']}",
         submitted=submitted,
         ask=Ask(gpus=each, pool=row["cluster"] if pooled else ""),
         pods=gpus // each,
-        duration=number(row, "duration", path),
+        duration=row.number("duration"),
         queue=row["cluster"],
         kind="gang" if gpus > each else "pod",
     )
@@ -80,7 +80,7 @@ def _sizes(path: Path) -> dict[str, int]:
         raise InvalidTrace(
             f"{path}: no such file; name the nodes of virtual clusters with --nodes (columns vc, node num)"
         )
-    sizes = {row["vc"]: int(number(row, "node num", path)) for row in rows_of(path, "vc", "node num")}
+    sizes = {row["vc"]: int(row.number("node num")) for row in rows_of(path, "vc", "node num")}
     nodes = sum(sizes.values())
     check_size(nodes, nodes * GPUS_PER_NODE, str(path))
     return sizes

@@ -19,6 +19,18 @@ class InvalidTrace(ValueError):
     """A file that is no trace of the expected form; the text says where and why."""
 
 
+class Row(dict[str, str]):
+    """A row of a table by column; ``where`` names its file and line."""
+
+    def __init__(self, values: Mapping[str, str], where: str) -> None:
+        super().__init__(values)
+        self.where = where
+
+    def number(self, column: str) -> float:
+        """Return the number in a column; raises :class:`InvalidTrace`."""
+        return finite(self.get(column), f"{self.where}: column {column!r}")
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[TextIO]:
     """Open a text file, unpacking gzip; whatever cannot be read of it in the block is an :class:`InvalidTrace`."""
@@ -35,7 +47,7 @@ def opened(path: Path) -> Iterator[TextIO]:
         raise InvalidTrace(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def rows_of(path: Path, *columns: str) -> Iterator[Mapping[str, str]]:
+def rows_of(path: Path, *columns: str) -> Iterator[Row]:
     """Yield the rows of a table by column; raises :class:`InvalidTrace` if one of ``columns`` is missing."""
     with opened(path) as file:
         table = csv.DictReader(file)
@@ -44,10 +56,11 @@ def rows_of(path: Path, *columns: str) -> Iterator[Mapping[str, str]]:
             if missing:
                 found = ", ".join(table.fieldnames or ()) or "nothing"
                 raise InvalidTrace(f"{path}: no column {missing[0]!r}; found {found}")
-            for row in table:
+            for values in table:
+                row = Row(values, f"{path}:{table.line_num}")
                 absent = next((name for name in columns if row[name] is None), None)
                 if absent is not None:
-                    raise InvalidTrace(f"{path}:{table.line_num}: ends before column {absent!r}; is the file complete?")
+                    raise InvalidTrace(f"{row.where}: ends before column {absent!r}; is the file complete?")
                 yield row
         except csv.Error as error:
             raise InvalidTrace(f"{path}:{table.line_num}: {error}") from error
@@ -57,11 +70,6 @@ def header_of(path: Path) -> str:
     """Return the first line of a text file; empty if it has none. Raises :class:`InvalidTrace`."""
     with opened(path) as file:
         return file.readline(_LONGEST_HEADER).strip()
-
-
-def number(row: Mapping[str, str], column: str, path: Path) -> float:
-    """Return a number of a row; raises :class:`InvalidTrace`."""
-    return finite(row.get(column), f"{path}: column {column!r}")
 
 
 def finite(text: str | None, where: str) -> float:
