@@ -13,6 +13,7 @@ from spinney.autoscaling.provisioning import provisioning_for
 from spinney.autoscaling.templates import SCHEDULER
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
+from spinney.kube.errors import ConnectionRefused
 from spinney.kube.manager import Manager
 from spinney.scheduler.config import NodeProvisioning, SchedulerConfig
 from spinney.scheduler.intake.inventory import Inventory
@@ -57,6 +58,25 @@ async def asking(
     finally:
         process.stop()
         await running
+
+
+@given_a_world
+async def test_an_outage_while_the_kind_is_looked_for_ends_nothing(world: World) -> None:
+    """The API server is away each time it is asked what it serves; pods are placed before, meanwhile and after."""
+    discovering = False
+
+    def fault(method: str, path: str) -> Exception | None:
+        return ConnectionRefused("no connection") if discovering and path.startswith("/apis/autoscaling") else None
+
+    world.transport.fault = fault
+    async with asking(world):
+        discovering = True
+        await world.settle(200)
+        discovering = False
+        await world.add_node("n1")
+        await world.add_pod("p1")
+        await world.settle(5)
+        assert (await world.places())["p1"] == "n1"
 
 
 async def requests(world: World) -> list[JSON]:

@@ -118,15 +118,25 @@ class ProvisioningRequests(NodeRequests):
 
     async def run(self) -> None:
         """Follow the answers until cancelled; without the kind, pods ask for themselves."""
-        while PROVISIONING_REQUEST not in await served(self._client, [PROVISIONING_REQUEST]):
-            log.warning(
-                "ProvisioningRequests are not served, so pods ask for nodes themselves; install Kubernetes' CRD"
-            )
+        while not await self._is_served():
             await self._manager.runtime.clock.sleep(_LOOK_AGAIN_SECONDS)
         cache = self._cache = self._manager.watch(PROVISIONING_REQUEST, ProvisioningRequest, SELECTOR)
         cache.subscribe(self._answered)
         self.wake()
         await cache.run()
+
+    async def _is_served(self) -> bool:
+        """Tell whether requests can be made now; an API server that is away is asked again as one that lacks them."""
+        try:
+            found = PROVISIONING_REQUEST in await served(self._client, [PROVISIONING_REQUEST])
+        except KubeError as error:
+            log.warning("it is not known whether ProvisioningRequests are served; asking again", error=str(error))
+            return False
+        if not found:
+            log.warning(
+                "ProvisioningRequests are not served, so pods ask for nodes themselves; install Kubernetes' CRD"
+            )
+        return found
 
     # -- what the scheduler tells --------------------------------------------------------------------------------------
 
