@@ -2,7 +2,11 @@
 
 import pytest
 
-from .world import World, a_node, a_pod
+from spinney.kube.transport import Response
+from tests.conftest import Cluster
+from tests.scheduler.process.world import FaultyTransport
+
+from .world import World, a_node, a_pod, a_world
 
 pytestmark = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
 
@@ -37,6 +41,24 @@ async def test_a_group_that_starts_again_waits_again(world: World) -> None:
     await world.create(a_pod("train-2", group="train"), a_pod("train-3", group="train"))
     await world.until(lambda: len(world.bound("train")) == 2)
     assert exported(world, "spinney_gang_wait_seconds_count", queue="", size="2-8") == 2
+
+
+async def test_a_victim_that_could_not_be_evicted_is_not_counted(cluster: Cluster) -> None:
+    """Only pods that go are victims."""
+    async with a_world(cluster) as world:
+        world.transport = faulty = FaultyTransport(world.client.transport)
+        faulty.fault = lambda method, path: Response(403, {}, b"{}") if method == "DELETE" else None
+        await world.nodes(a_node("n1", cpu="1"))
+        await world.priority("high", 1000)
+        await world.create(a_pod("low"))
+        async with world.scheduling():
+            await world.until(lambda: bool(world.node_of("low")))
+            await world.create(a_pod("urgent", priority_class="high"))
+            await world.settle(30)
+            assert exported(world, "spinney_victims_total", queue="", reason="preempt") in (None, 0)
+            faulty.fault = lambda method, path: None
+            await world.until(lambda: bool(world.node_of("urgent")), seconds=600)
+            assert exported(world, "spinney_victims_total", queue="", reason="preempt") == 1
 
 
 async def test_victims_and_refusals_are_counted(world: World) -> None:

@@ -1,8 +1,14 @@
 """The scenarios that scheduler-plugins tests coscheduling with, on whole clusters: embedded, and real ones."""
 
+import asyncio
+
 import pytest
 
 from spinney.api.core import POD
+from spinney.coscheduling.process.process import CoschedulerProcess
+from spinney.kube.client import Client
+from spinney.kube.lease import LeaderElection, LeaseGivenAway
+from spinney.kube.manager import Manager
 from tests.conftest import Cluster
 
 from .world import World, a_node, a_pod, a_world, configured
@@ -192,6 +198,36 @@ async def test_a_scheduler_that_stops_leaves_nothing_behind(cluster: Cluster) ->
         await world.nodes(a_node("n2", cpu="2"))
         async with world.scheduling():
             await world.until(lambda: len(world.bound("late")) == 3, seconds=5)
+
+
+async def test_a_scheduler_that_leads_again_lets_go_of_those_that_waited(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Members that waited when the lease was given away give up their nodes, and are placed with the others."""
+    if not cluster.embedded:
+        pytest.skip("waits for leases, which only virtual time makes short")
+    async with a_world(cluster, configured(podGroupRejectPercentage=100)) as world:
+        await world.nodes(a_node("n1", cpu="2"))
+        await world.gang("late", 3)
+        client = Client(world.client.transport, world.runtime, field_manager="spinney-coscheduler")
+        election = LeaderElection(client, "coscheduler", world.namespace, identity="one", runtime=world.runtime)
+        manager = Manager(client, world.runtime, election=election)
+        process = CoschedulerProcess(client, world.configuration, manager=manager)
+        running = asyncio.create_task(process.run())
+        try:
+            await world.settle(3)
+            assert len(process.services.waiting) == 2
+
+            async def give_away() -> None:
+                monkeypatch.undo()
+                raise LeaseGivenAway("failed ten times in a row")
+
+            monkeypatch.setattr(process, "_burst_after_burst", give_away)
+            await world.nodes(a_node("n2", cpu="2"))
+            await world.until(lambda: len(world.bound("late")) == 3, seconds=120)
+        finally:
+            process.stop()
+            await running
 
 
 async def versions(world: World) -> dict[str, str]:

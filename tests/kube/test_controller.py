@@ -96,6 +96,25 @@ async def test_reconciles_of_one_key_never_overlap(scene: Scene) -> None:
 
 
 @given_a_scene
+async def test_a_reconcile_that_was_cut_off_is_done_when_the_controller_runs_again(scene: Scene) -> None:
+    """A process that gave its lease away and leads again forgets nothing that it was working on."""
+    done: list[str] = []
+
+    async def reconcile(key: Key) -> None:
+        await scene.runtime.clock.sleep(10)
+        done.append(key.name)
+
+    controller = Controller("things", reconcile, runtime=scene.runtime)
+    controller.enqueue(A)
+    for seconds in (5, 15):
+        assert done == []
+        running = asyncio.create_task(controller.run())
+        await scene.runtime.clock.sleep(seconds)
+        await stopped(running)
+    assert done == ["a"]
+
+
+@given_a_scene
 async def test_a_failing_reconcile_is_tried_again_with_growing_waits(scene: Scene) -> None:
     """Errors are retried, ever later, until one succeeds."""
     attempts: list[float] = []

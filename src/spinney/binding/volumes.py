@@ -101,8 +101,12 @@ class LateVolumes:
             except KubeError as error:
                 log.warning("selected node not taken back", claim=str(key_of(claim)), error=str(error))
 
+    def resume(self) -> None:
+        """Wait again, after an interruption: a process that gave its lease away may lead once more."""
+        self._interrupted = False
+
     def interrupt(self) -> None:
-        """Give up waiting."""
+        """Give up waiting, and wait no more until it is resumed."""
         self._interrupted = True
         for events in self._waiting.values():
             for event in events:

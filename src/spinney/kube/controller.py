@@ -176,6 +176,9 @@ class Controller:
                 requeue = await self._reconcile(key)
                 result = "done" if requeue is None else "requeued"
                 self._settle(key, requeue)
+            except asyncio.CancelledError:
+                self.queue.add(key)  # the process may lead again
+                raise
             except Exception as error:  # noqa: BLE001 - whatever a reconcile raises is logged and tried again
                 self._report(key, error, self.queue.add_backing_off(key))
             finally:

@@ -154,6 +154,7 @@ class EventRecorder:
         for sender in self._senders:
             sender.cancel()
         await self.flush()
+        self._waiting = 0
 
     def _enqueue(self, said: EventContent, series: CountedEvent) -> None:
         queue = self._being_sent.get(said.about)

@@ -31,6 +31,7 @@ class WaitingPod:
         self.state = state
         self._pending = dict(timeouts)
         self._settled: Settled | None = settled
+        self._abandoned: Settled | None = None
         self._plugin, self._seconds = min(timeouts.items(), key=lambda item: (item[1], item[0]))
         self._timer = asyncio.get_running_loop().call_later(self._seconds, self._time_out)
 
@@ -51,9 +52,14 @@ class WaitingPod:
         self._timer = asyncio.get_running_loop().call_at(when, self._time_out)
 
     def abandon(self) -> None:
-        """Stop waiting without a verdict: the scheduler ends, and nobody is told."""
+        """Stop waiting without a verdict: the scheduler ends or stands by, and nobody is told."""
         self._timer.cancel()
-        self._settled = None
+        self._abandoned, self._settled = self._settled, None
+
+    def send_back(self, reason: str) -> None:
+        """Have a pod that was abandoned give up its node: the scheduler goes on."""
+        self._settled = self._abandoned
+        self.reject(self._plugin, reason)
 
     def _time_out(self) -> None:
         reason = f"waited {self._seconds:g}s for permission to bind and did not get it"

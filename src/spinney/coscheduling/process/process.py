@@ -62,6 +62,7 @@ PREEMPTING: Final = "Preempting"
 _HELD_SECONDS: Final = 5.0
 """How long a group may be incomplete before its pods say so: while a gang is being created it always is."""
 _MOST_PER_BURST: Final = 200
+_STOOD_BY: Final = "the scheduler gave its lease away while the pod waited for permission to bind, and leads again"
 _SHORTEST_REST: Final = 0.001
 """A loop runs timers that are due within its clock's resolution, so a shorter rest may be none at all."""
 
@@ -107,7 +108,7 @@ class CoschedulerProcess:
         self._background = BackgroundTasks()
         self._conditions = GroupConditions(self.manager, self.groups, events, configuration.scheduler_names)
         self._disruption = GroupEvictions(
-            client, events, waiting, leaving, self._background, ask=self._ask, reckon=self._loss
+            client, events, waiting, leaving, self._background, ask=self._ask, reckon=self._preempted
         )
         self.services = Services(
             runtime=self._runtime,
@@ -208,6 +209,10 @@ class CoschedulerProcess:
             self._controller.follow(cache)
 
     async def _schedule_for_ever(self) -> None:
+        """Schedule for as long as this process leads, which may be more than once."""
+        self.services.late_volumes.resume()
+        for waiting in self.services.waiting:
+            waiting.send_back(_STOOD_BY)
         try:
             while True:
                 self._woken.clear()
@@ -223,6 +228,7 @@ class CoschedulerProcess:
                 waiting.abandon()
             for timer in self._held.values():
                 timer.cancel()
+            self._held.clear()
             self.services.late_volumes.interrupt()
             await self.scheduler.finish_binding()
             await self._background.finish()
@@ -273,13 +279,21 @@ class CoschedulerProcess:
         if self._asked.ask(victims, beneficiary):
             self._report_kept(beneficiary)
             return True
-        self._metrics.preempted(len(victims))
         return False
 
     def _evict(self, victim: PodRecord, beneficiary: PodRecord) -> None:
         """Take away a victim that was asked to go, and had its time."""
         self._disruption.evict(victim, beneficiary, victim.node)
-        self._metrics.preempted(1)
+
+    def _preempted(self, victim: PodRecord) -> Callable[[], None]:
+        """Return how to count a pod that is going to be evicted for another, once it is."""
+        loss = self._loss(victim)
+
+        def count() -> None:
+            self._metrics.preempted(1)
+            loss()
+
+        return count
 
     def _loss(self, victim: PodRecord, reason: str = PREEMPT) -> Callable[[], None]:
         """Return how to count what a pod loses that is going to be evicted."""

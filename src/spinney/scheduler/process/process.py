@@ -300,9 +300,12 @@ class SchedulerProcess:
     # -- cycles ------------------------------------------------------------------------------------------------------
 
     async def _cycle_for_ever(self) -> None:
+        """Run cycles for as long as this process leads, which may be more than once."""
+        self._volumes.resume()
         if self._writing:
             await give_back_claims(self.inventory, self._device_claims)
         self._queue_metrics.active = True
+        self._woken.set()
         try:
             while True:
                 await self._until_woken()
