@@ -29,7 +29,6 @@ API_NOUNS = {
     "DynamicResources",
     # What users import from a package, and what other users import from another.
     "NodeSpec",  # Kubernetes' block of a node; a simulated node in a cluster description
-    "PluginRegistry",  # one for each scheduler
     "Profile",  # of kube-scheduler: plugins in order; of Grove: a backend that is enabled
     "Request",  # HTTP's, as the client sends it; as the embedded server gets it
     "Response",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from spinney.sim.replay.formats.bounds import check_size
-from spinney.sim.replay.formats.tables import Row, rows_of
+from spinney.sim.replay.formats.tables import TableRow, rows_of
 from spinney.sim.replay.trace import Ask, Job, Machine, Trace
 
 Role = Literal["HN", "CN"]
@@ -51,7 +51,7 @@ def read_dlrm(path: Path, *, role: Role = "HN", count: int | None = None) -> Tra
     )
 
 
-def _job(row: Row) -> Job:
+def _job(row: TableRow) -> Job:
     created = row.number("creation_time") if row["creation_time"] else 0.0
     rdma = int(row.number("rdma_request"))
     most = int(row.number("max_instance_per_node"))

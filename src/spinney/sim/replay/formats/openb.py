@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-from spinney.sim.replay.formats.tables import InvalidTrace, Row, opened, rows_of
+from spinney.sim.replay.formats.tables import InvalidTrace, TableRow, opened, rows_of
 from spinney.sim.replay.trace import Ask, Job, Machine, Trace
 
 _AT_ONCE: Final = 1024
@@ -78,7 +78,7 @@ def _machines(path: Path) -> tuple[Machine, ...]:
     )
 
 
-def _ask(row: Row) -> Ask:
+def _ask(row: TableRow) -> Ask:
     gpus = int(row.number("num_gpu"))
     return Ask(
         cpu=int(row.number("cpu_milli")),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from spinney.sim.replay.formats.bounds import check_size
-from spinney.sim.replay.formats.tables import InvalidTrace, Row, rows_of
+from spinney.sim.replay.formats.tables import InvalidTrace, TableRow, rows_of
 from spinney.sim.replay.trace import Ask, Job, Machine, Trace
 
 GPUS_PER_NODE: Final = 8
@@ -59,7 +59,7 @@ def read_philly(
     )
 
 
-def _job(row: Row, submitted: float, *, pooled: bool) -> Job:
+def _job(row: TableRow, submitted: float, *, pooled: bool) -> Job:
     gpus = int(row.number("num_gpus"))
     if gpus < 1:
         raise InvalidTrace(f"{row.where}: job {row['job']}: column 'num_gpus': found {gpus}, expected at least 1")

@@ -19,7 +19,7 @@ class InvalidTrace(ValueError):
     """A file that is no trace of the expected form; the text says where and why."""
 
 
-class Row(dict[str, str]):
+class TableRow(dict[str, str]):
     """A row of a table by column; ``where`` names its file and line."""
 
     def __init__(self, values: Mapping[str, str], where: str) -> None:
@@ -47,7 +47,7 @@ def opened(path: Path) -> Iterator[TextIO]:
         raise InvalidTrace(f"{path}: cannot be read: {error.strerror}") from error
 
 
-def rows_of(path: Path, *columns: str) -> Iterator[Row]:
+def rows_of(path: Path, *columns: str) -> Iterator[TableRow]:
     """Yield the rows of a table by column; raises :class:`InvalidTrace` if one of ``columns`` is missing."""
     with opened(path) as file:
         table = csv.DictReader(file)
@@ -57,7 +57,7 @@ def rows_of(path: Path, *columns: str) -> Iterator[Row]:
                 found = ", ".join(table.fieldnames or ()) or "nothing"
                 raise InvalidTrace(f"{path}: no column {missing[0]!r}; found {found}")
             for values in table:
-                row = Row(values, f"{path}:{table.line_num}")
+                row = TableRow(values, f"{path}:{table.line_num}")
                 absent = next((name for name in columns if row[name] is None), None)
                 if absent is not None:
                     raise InvalidTrace(f"{row.where}: ends before column {absent!r}; is the file complete?")
