@@ -2,12 +2,13 @@
 
 import pytest
 
-from spinney.api.core import CONFIG_MAP, RESOURCE_QUOTA
+from spinney.api.core import CONFIG_MAP, POD, RESOURCE_QUOTA
 from spinney.api.resource import Resource
+from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.api.struct import JSON
 from tests.conftest import Cluster
-from tests.grouping.test_controller import A_JOB, RAY, install
-from tests.grouping.world import JOB, World, a_world, reference
+from tests.grouping.test_controller import A_DEPLOYMENT, A_JOB, DEPLOYMENT, RAY, install
+from tests.grouping.world import JOB, World, a_pod, a_world, reference
 
 pytestmark = pytest.mark.parametrize("cluster_name", ["embedded"])
 
@@ -128,3 +129,34 @@ async def test_roles_of_one_name_are_said_on_the_pods(cluster: Cluster) -> None:
         await world.settle()
         (text,) = await world.events("GroupingRefused")
         assert "2 roles are called 'gpu'; each needs a name of its own" in text
+
+
+@pytest.mark.parametrize("at_creation", [True, False])
+async def test_a_priority_class_with_a_name_longer_than_a_label_counts(cluster: Cluster, *, at_creation: bool) -> None:
+    """A pod on its own is created and placed; its class is the one that its spec names."""
+    async with a_world(cluster, at_creation=at_creation) as world:
+        name = "urgent." + "x" * 63
+        await world.client.create(PRIORITY_CLASS, {"metadata": {"name": name}, "value": 1000})
+        await world.settle()
+        manifest = a_pod("web-0", await world.owner(DEPLOYMENT, "web", A_DEPLOYMENT))
+        manifest["spec"]["priorityClassName"] = name
+        await world.client.create(POD, manifest, world.namespace)
+        await world.until(lambda: world.placed() == ["web-0"])
+        stored = await world.client.get(POD, "web-0", world.namespace)
+        assert "priorityClassName" not in stored["metadata"]["labels"]
+
+
+@pytest.mark.parametrize("at_creation", [True, False])
+async def test_a_queue_with_a_name_longer_than_a_label_is_said_on_the_pod(
+    cluster: Cluster, *, at_creation: bool
+) -> None:
+    """A project in a node pool may make one: the pod is created and says so, once, and waits in no other queue."""
+    async with a_world(cluster, at_creation=at_creation) as world:
+        owner = await world.owner(DEPLOYMENT, "web", A_DEPLOYMENT, labels={"project": "p" * 40})
+        await world.pod("web-0", owner, labels={"kai.scheduler/node-pool": "n" * 40})
+        await others_are_placed(world)
+        await world.settle()
+        (text,) = await world.events("GroupingRefused")
+        assert "the labels of a gang of its own cannot be written: " in text
+        assert f"{'p' * 40}-{'n' * 40}" in text
+        assert world.placed("web") == []

@@ -17,6 +17,7 @@ from prometheus_client import Counter
 
 from spinney.api import labels as marks
 from spinney.api.core import Pod
+from spinney.api.names import label_value_faults
 from spinney.api.podgang import PodGang, PodGangSpec
 from spinney.api.struct import JSON, convert
 from spinney.backends.interface import SchedulerBackend
@@ -150,7 +151,10 @@ class PodAdmission:
             raise _Later("its owner asks that it be left alone")
         scheduler, counter = pod.spec.scheduler_name, self.intake.metrics.pods_grouped.labels(grouping.gang.rule.kind)
         if is_single(grouping) and not backend.capabilities.every_pod_in_a_group:
-            return _Told(scheduler, joining.alone_marks(pod, grouping.gang) or _NOTHING, counter)
+            alone = joining.alone_marks(pod, grouping.gang) or _NOTHING
+            if any(label_value_faults(value) for value in alone["labels"].values() if value):
+                raise _Later("its labels would not be valid")  # said in an event of the pod
+            return _Told(scheduler, alone, counter)
         if not backend.capabilities.waits_for_group:
             raise _Later(f"{backend.name} may place a pod whose group does not exist yet")
         if grouping.gang.shape.starts_later:

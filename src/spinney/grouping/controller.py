@@ -89,11 +89,9 @@ class GroupingController:
         if place is None or podgangs.gang_name(grouping.gang) != key.name:
             return None  # its pods are being looked at again
         if place.alone and not backend.capabilities.every_pod_in_a_group:
-            await self._stand_alone(first, grouping.gang)
-            return None
+            return await self._stand_alone(key, first, grouping.gang)
         if unable:
-            await self._leave_alone(pods, grouping.gang, unable)
-            return None
+            return await self._leave_alone(key, pods, grouping.gang, unable)
         if found is not None and marks.GROUPED not in found.metadata.labels:
             text = f"PodGang {key} exists and is not the grouper's; rename it, or the workload that needs the name"
             self.events.event(reference(POD, first), "Warning", FOREIGN, text)
@@ -112,22 +110,29 @@ class GroupingController:
 
     # -- one pod -------------------------------------------------------------------------------------------------------
 
-    async def _stand_alone(self, pod: Pod, gang: GangDescription) -> None:
+    async def _stand_alone(self, key: Key, pod: Pod, gang: GangDescription) -> Requeue | None:
         """Say on a pod that it is a gang of its own, and how it stands; what it says itself stays."""
         lacking = joining.alone_marks(pod, gang)
         if lacking is None or _has_ended(pod):
-            return
-        await self._patch(pod, lacking)
+            return None
+        try:
+            await self._patch(pod, lacking)
+        except (BadRequest, Forbidden, Invalid) as error:
+            self._refused(key, (pod,), f"the labels of a gang of its own cannot be written: {error}")
+            return Requeue()
         self.intake.metrics.pods_grouped.labels(gang.rule.kind).inc()
+        return None
 
-    async def _leave_alone(self, pods: Sequence[Pod], gang: GangDescription, unable: str) -> None:
+    async def _leave_alone(self, key: Key, pods: Sequence[Pod], gang: GangDescription, unable: str) -> Requeue | None:
         """Say on pods whose scheduler cannot be handed their gang that they are scheduled one by one."""
+        retry: Requeue | None = None
         for pod in pods:
             if podgangs.needed(gang) > 1 and marks.GROUPED not in pod.metadata.labels and not _has_ended(pod):
                 text = f"{unable}, so the gang of {gang.owner.kind} {gang.owner.metadata.name} is not kept together"
                 self.events.event(reference(POD, pod), "Warning", UNJOINABLE, f"{text}; {_INSTEAD}")
                 self.intake.metrics.refusals.labels(gang.rule.kind).inc()
-            await self._stand_alone(pod, gang)
+            retry = await self._stand_alone(key, pod, gang) or retry
+        return retry
 
     # -- several pods --------------------------------------------------------------------------------------------------
 

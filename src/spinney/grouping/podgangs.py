@@ -15,7 +15,7 @@ from spinney.api.core import Pod
 from spinney.api.durations import format_duration
 from spinney.api.merge_patch import merge_patch
 from spinney.api.meta import ObjectMeta, OwnerReference
-from spinney.api.names import valid_name
+from spinney.api.names import label_value_faults, valid_name
 from spinney.api.podgang import (
     GangTopologyConstraint,
     NamespacedName,
@@ -91,13 +91,14 @@ def needed(description: GangDescription) -> int:
 
 
 def alone_labels(description: GangDescription) -> dict[str, str]:
-    """Return the labels of a pod that is a gang of its own: how it stands is said on the pod itself."""
+    """Return the labels of a pod that is a gang of its own: how it stands is said on the pod itself.
+
+    The name of a priority class may be longer than a label: such a one is read from the pod's spec.
+    """
     found = description.attributes
-    labels = {
-        marks.GROUPED: GROUPED_ALONE,
-        PRIORITY_CLASS_LABEL: found.priority_class,
-        marks.KAI_QUEUE: found.queue,
-    }
+    labels = {marks.GROUPED: GROUPED_ALONE, marks.KAI_QUEUE: found.queue}
+    if not label_value_faults(found.priority_class):
+        labels[PRIORITY_CLASS_LABEL] = found.priority_class
     if found.preemptibility:
         labels[PREEMPTIBILITY_LABEL] = found.preemptibility
     return labels
