@@ -15,7 +15,7 @@ from spinney.grouping.describing import Chosen, Grouping, apply, choose
 from spinney.grouping.likeness import Alike
 from spinney.grouping.membership import Member, Membership
 from spinney.grouping.metrics import GroupingMetrics
-from spinney.grouping.owner_cache import NotFetched, OwnerCache
+from spinney.grouping.owner_cache import NotFetched, NotListed, OwnerCache
 from spinney.grouping.owners import MOST_OWNERS, Owner, OwnerMissing, climb, group_kind, owner_of
 from spinney.grouping.rules import DEFAULT_RULE, Fallback, Rule
 from spinney.grouping.terms import RuleRefused
@@ -67,6 +67,9 @@ class PodIntake:
             grouping, chain = await self.described(pod)
         except RuleRefused as error:
             return await self._refused(key, pod, error)
+        except NotListed as error:
+            self._say(key, pod, "", str(error), "the pod waits until they can")
+            raise
         if selecting.skip_requested_by(owner.metadata for owner in chain):
             self._forget(key)
             return None
@@ -169,10 +172,7 @@ class PodIntake:
             owner = chosen.owner
             rule, fallback = chosen.rule.kind, chosen.rule.fallback or fallback
             text = f"the rule for {rule} cannot be applied to {owner.kind} {owner.metadata.name}: {error}"
-        if self._said.get(key) != text:
-            self._said[key] = text
-            self.metrics.refusals.labels(rule).inc()
-            self.events.event(reference(POD, pod), "Warning", REFUSED, f"{text}; {_CONSEQUENCES[fallback]}")
+        self._say(key, pod, rule, text, _CONSEQUENCES[fallback])
         if fallback == "Wait":
             left = self.membership.refuse(key, _uids(chosen.chain) if chosen is not None else ())
             if left is not None:
@@ -194,11 +194,14 @@ class PodIntake:
             self._said.pop(key, None)
             return
         text = f"{above.kind} {above.name} may not be read, so the rule for {kind} is not applied"
+        self._say(key, pod, kind, text, "grant what 'spinney grouper --rights' prints, and start the grouper again")
+
+    def _say(self, key: Key, pod: Pod, kind: str, text: str, consequence: str) -> None:
+        """Say once on a pod why it is not grouped as the rule for its kind would have it."""
         if self._said.get(key) != text:
             self._said[key] = text
             self.metrics.refusals.labels(kind).inc()
-            what = f"{text}; grant what 'spinney grouper --rights' prints, and start the grouper again"
-            self.events.event(reference(POD, pod), "Warning", REFUSED, what)
+            self.events.event(reference(POD, pod), "Warning", REFUSED, f"{text}; {consequence}")
 
     def _chosen_at_last(self, pod: Pod) -> Chosen | None:
         """Return the rule that failed and whom it is for; ``None`` where it did not come so far."""

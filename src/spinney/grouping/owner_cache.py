@@ -7,6 +7,7 @@ read, or is not served, is asked for again after a while.
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -29,6 +30,8 @@ UNREADABLE_SECONDS: Final = 300.0
 """How long a kind that could not be read is not asked for again."""
 BEHIND_SECONDS: Final = 0.05
 """How long the watch of a kind may take to bring an owner before that is read by itself."""
+LISTED_SECONDS: Final = 10.0
+"""How long the first list of a kind may take before its pods are looked at again later, and others meanwhile."""
 MOST_OTHERS: Final = 10_000
 """How many owners of kinds without a rule are remembered."""
 
@@ -42,6 +45,10 @@ class NotFetched(Exception):
         super().__init__(f"{reference.kind} {namespace}/{reference.name}")
         self.reference = reference
         self.namespace = namespace
+
+
+class NotListed(KubeError):
+    """The objects of a kind could not be read whole yet; whoever looks again later may find them."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,7 @@ class OwnerCache:
         return other
 
     async def fetch(self, wanted: NotFetched) -> None:
-        """Read an owner, and watch its kind if that has a rule; raises :class:`OwnerMissing`."""
+        """Read an owner, and watch its kind if that has a rule; raises :class:`OwnerMissing`, :class:`NotListed`."""
         reference, namespace = wanted.reference, wanted.namespace
         kind = group_kind(reference.api_version, reference.kind)
         async with self._starting.setdefault(kind, asyncio.Lock()):
@@ -183,6 +190,9 @@ class OwnerCache:
 
     async def _look_for(self, kind: str, reference: OwnerReference) -> _Served:
         """Find out how a kind is served, and begin to watch it if it has a rule."""
+        begun = self._caches.get(kind)
+        if begun is not None:
+            return _listed(kind, begun)
         group, _, name = kind.rpartition("/")
         version = reference.api_version.rpartition("/")[2]
         resource = await find_kind(self.client, "" if group == "v1" else group, name, version)
@@ -205,13 +215,23 @@ class OwnerCache:
         cache.subscribe(self.changed)
         self._caches[kind] = cache
         self._watches.create_task(cache.run(), name=f"owners of kind {kind}")
-        await cache.wait_for_sync()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LISTED_SECONDS):
+                await cache.wait_for_sync()
+        served = _listed(kind, cache)
         log.info("watching owners", kind=kind, version=resource.version, objects=len(cache))
-        return _Served(resource)
+        return served
 
     @property
     def _now(self) -> float:
         return self.client.runtime.clock.monotonic()
+
+
+def _listed(kind: str, cache: WatchCache[Owner]) -> _Served:
+    """Return how a kind is served whose objects have been read; raises :class:`NotListed` before that."""
+    if not cache.synced:
+        raise NotListed(f"objects of kind {kind} ({cache.resource.api_version}) cannot be listed")
+    return _Served(cache.resource)
 
 
 def _kind(wanted: NotFetched) -> str:
