@@ -2,7 +2,7 @@
 
 Kinds with a rule are watched from when the first pod of theirs is met, so that a change of the workload regroups its
 pods; of each object only what its rule reads is kept. Other kinds are read once, metadata only. A kind that may not be
-read, or is not served, is asked for again after a while.
+read, or is not served, is asked for again after a while. One whose version is withdrawn is read in another.
 """
 
 import asyncio
@@ -70,6 +70,9 @@ class OwnerCache:
     metrics: KubeMetrics = field(default_factory=KubeMetrics)
     _served: dict[str, _Served] = field(default_factory=dict)
     _caches: dict[str, WatchCache[Owner]] = field(default_factory=dict)
+    _watching: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    _withdrawn: dict[str, WatchCache[Owner]] = field(default_factory=dict)
+    """What was last known of kinds in a version that is no longer served."""
     _others: dict[tuple[str, str, str], Owner] = field(default_factory=dict)
     _starting: dict[str, asyncio.Lock] = field(default_factory=dict)
     _types: dict[str, type[Owner]] = field(default_factory=dict)
@@ -132,7 +135,10 @@ class OwnerCache:
             )
         except NotFound as error:
             self._forget(kind, key)
-            raise missing(reference) from error
+            if await self._is_served(served.resource):
+                raise missing(reference) from error
+            self._withdraw(kind, served)
+            return
         except Forbidden:
             self._served[kind] = _Served(None, self._now + UNREADABLE_SECONDS)
             return
@@ -180,6 +186,22 @@ class OwnerCache:
         finally:
             del self._learning[kind]
 
+    async def _is_served(self, resource: Resource) -> bool:
+        return await find_kind(self.client, resource.group, resource.kind, resource.version) is not None
+
+    def _withdraw(self, kind: str, served: _Served) -> None:
+        """Have a kind looked for again, unless that has been done, because its version is no longer served."""
+        if self._served.get(kind) is not served:
+            return
+        log.info("a version is no longer served", kind=kind, version=served.resource and served.resource.version)
+        del self._served[kind]
+        self._types.pop(kind, None)
+        for key in [key for key in self._others if key[0] == kind]:
+            del self._others[key]
+        if kind in self._caches:
+            self._watching.pop(kind).cancel()
+            self._withdrawn[kind] = self._caches.pop(kind)
+
     def _forget(self, kind: str, key: Key) -> None:
         self._others.pop((kind, *key), None)
 
@@ -192,10 +214,11 @@ class OwnerCache:
         """Find out how a kind is served, and begin to watch it if it has a rule."""
         begun = self._caches.get(kind)
         if begun is not None:
-            return _listed(kind, begun)
+            return self._listed(kind, begun)
         group, _, name = kind.rpartition("/")
         version = reference.api_version.rpartition("/")[2]
-        resource = await find_kind(self.client, "" if group == "v1" else group, name, version)
+        group = "" if group == "v1" else group
+        resource = await find_kind(self.client, group, name, version) or await find_kind(self.client, group, name)
         if resource is None:
             raise missing(reference)
         if kind not in self._paths or kind == POD_KIND:
@@ -214,24 +237,26 @@ class OwnerCache:
         cache.subscribe(partial(self._changed, kind))
         cache.subscribe(self.changed)
         self._caches[kind] = cache
-        self._watches.create_task(cache.run(), name=f"owners of kind {kind}")
+        self._watching[kind] = self._watches.create_task(cache.run(), name=f"owners of kind {kind}")
         with suppress(TimeoutError):
             async with asyncio.timeout(LISTED_SECONDS):
                 await cache.wait_for_sync()
-        served = _listed(kind, cache)
-        log.info("watching owners", kind=kind, version=resource.version, objects=len(cache))
-        return served
+        return self._listed(kind, cache)
+
+    def _listed(self, kind: str, cache: WatchCache[Owner]) -> _Served:
+        """Return how a kind is served whose objects have been read; raises :class:`NotListed` before that."""
+        if not cache.synced:
+            raise NotListed(f"objects of kind {kind} ({cache.resource.api_version}) cannot be listed")
+        log.info("watching owners", kind=kind, version=cache.resource.version, objects=len(cache))
+        before = self._withdrawn.pop(kind, None)
+        for key, old in before.items() if before is not None else ():
+            if (new := cache.get(key)) is not None:
+                self.changed(Change(key, old, new, cache.resource_version or ""))
+        return _Served(cache.resource)
 
     @property
     def _now(self) -> float:
         return self.client.runtime.clock.monotonic()
-
-
-def _listed(kind: str, cache: WatchCache[Owner]) -> _Served:
-    """Return how a kind is served whose objects have been read; raises :class:`NotListed` before that."""
-    if not cache.synced:
-        raise NotListed(f"objects of kind {kind} ({cache.resource.api_version}) cannot be listed")
-    return _Served(cache.resource)
 
 
 def _kind(wanted: NotFetched) -> str:
