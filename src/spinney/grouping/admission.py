@@ -21,8 +21,8 @@ from spinney.api.names import label_value_faults
 from spinney.api.podgang import PodGang, PodGangSpec
 from spinney.api.struct import JSON, convert
 from spinney.backends.interface import SchedulerBackend
-from spinney.grouping import joining, podgangs, selecting
-from spinney.grouping.intake import PodIntake, is_common, is_single
+from spinney.grouping import joining, podgangs
+from spinney.grouping.intake import LeftAlone, PodIntake, is_common, is_single
 from spinney.grouping.joining import Marks
 from spinney.grouping.likeness import Alike
 from spinney.grouping.owner_cache import NotFetched
@@ -55,7 +55,8 @@ class _Told(NamedTuple):
 
     scheduler: str
     marks: Marks
-    counter: Counter
+    counter: Counter | None = None
+    """Counts the pods of its kind that are grouped; ``None`` for one that is left alone."""
     gang: Key | None = None
     """``None`` for a pod that is a gang of its own and needs no object."""
     spec: PodGangSpec | None = None
@@ -146,10 +147,14 @@ class PodAdmission:
         return told
 
     def _described(self, pod: Pod, backend: SchedulerBackend) -> _Told:
-        grouping, chain = self.intake.applied(pod)
-        if selecting.skip_requested_by(owner.metadata for owner in chain):
-            raise _Later("its owner asks that it be left alone")
-        scheduler, counter = pod.spec.scheduler_name, self.intake.metrics.pods_grouped.labels(grouping.gang.rule.kind)
+        scheduler = pod.spec.scheduler_name
+        try:
+            grouping, chain = self.intake.applied(pod)
+        except LeftAlone:
+            if backend.capabilities.every_pod_in_a_group:
+                raise
+            return _Told(scheduler, joining.left_marks(pod) or _NOTHING)
+        counter = self.intake.metrics.pods_grouped.labels(grouping.gang.rule.kind)
         if is_single(grouping) and not backend.capabilities.every_pod_in_a_group:
             alone = joining.alone_marks(pod, grouping.gang) or _NOTHING
             if any(label_value_faults(value) for value in alone["labels"].values() if value):
@@ -171,7 +176,7 @@ class PodAdmission:
 
     def _count(self, told: _Told | None) -> None:
         self._answers["later" if told is None else "alone" if told.gang is None else "gang"].inc()
-        if told is not None:
+        if told is not None and told.counter is not None:
             told.counter.inc()
 
 

@@ -108,6 +108,13 @@ class GroupingController:
         now = self.client.runtime.clock.monotonic()
         return self._status_due.setdefault(key, now + STATUS_SECONDS) - now
 
+    async def leave(self, pod: Pod) -> None:
+        """Say on a pod that it is not grouped, unless its scheduler places none without a group."""
+        lacking = joining.left_marks(pod)
+        able = not self.backends[pod.spec.scheduler_name].capabilities.every_pod_in_a_group
+        if lacking is not None and able and not _has_ended(pod):
+            await self._patch(pod, lacking)
+
     # -- one pod -------------------------------------------------------------------------------------------------------
 
     async def _stand_alone(self, key: Key, pod: Pod, gang: GangDescription) -> Requeue | None:

@@ -131,6 +131,7 @@ class Grouper:
             metrics=self._metrics,
             membership=self._membership,
             wake=lambda key: gangs.enqueue_after(key, GATHERING_SECONDS),
+            leave=lambda pod: grouping.leave(pod),  # noqa: PLW0108 - made below
         )
         grouping = GroupingController(self._client, intake, self._gangs, backends, self._events)
         pods = Controller(
@@ -172,10 +173,9 @@ class Grouper:
             if place is not None and (moved := _counts_differently(old, new)):
                 self._gang_queue.enqueue_after(place.gang, GATHERING_SECONDS if moved == "floor" else STATUS_SECONDS)
             return
-        served = new is not None and self._intake.serves(new)
-        if new is not None and served and old is None and self._intake.take_in(change.key, new):
+        if new is not None and old is None and self._intake.serves(new) and self._intake.take_in(change.key, new):
             return
-        if served or self._membership.place(change.key) is not None:
+        if (new is not None and self._intake.looks_at(new)) or self._membership.knows(change.key):
             self._pod_queue.enqueue(change.key)
 
     def _gang_changed(self, change: Change[PodGang]) -> None:

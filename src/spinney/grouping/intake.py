@@ -1,6 +1,6 @@
 """Pods into places: which gang each pod of a served scheduler belongs to, and what happens when no rule applies."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -33,6 +33,15 @@ ALONE: Final = Rule(kind="*", one_per="pod")
 """The rule of pods that are gangs of their own because their kind's rule cannot be applied."""
 
 
+class LeftAlone(RuleRefused):
+    """An owner of a pod asks that its pods be left alone."""
+
+    def __init__(self, owners: tuple[str, ...]) -> None:
+        super().__init__("its owner asks that it be left alone")
+        self.owners = owners
+        """Their uids."""
+
+
 @dataclass
 class PodIntake:
     """Reconciles pods. Keeps what was last said about each, so that it is said once. Mutable."""
@@ -49,6 +58,8 @@ class PodIntake:
     membership: Membership
     wake: Callable[[Key], None]
     """Asks for a look at a gang."""
+    leave: Callable[[Pod], Awaitable[None]]
+    """Says on a pod that it is not grouped, so that no scheduler waits for that."""
     _seen: Alike[Member] = field(default_factory=Alike)
     _said: dict[Key, str] = field(default_factory=dict)
     _waiting_since: dict[Key, float] = field(default_factory=dict)
@@ -59,20 +70,24 @@ class PodIntake:
         pod = self.pods.get(key)
         if pod is None or not self.serves(pod):
             self._forget(key)
+            if pod is not None and self.looks_at(pod) and self._selects(pod) is False:
+                await self.leave(pod)
             return None
         self._fallen_back.pop(key, None)
         if self.take_in(key, pod):
             return None
         try:
             grouping, chain = await self.described(pod)
+        except LeftAlone as asked:
+            self._forget(key)
+            self.membership.refuse(key, asked.owners)
+            await self.leave(pod)
+            return None
         except RuleRefused as error:
             return await self._refused(key, pod, error)
         except NotListed as error:
             self._say(key, pod, "", str(error), "the pod waits until they can")
             raise
-        if selecting.skip_requested_by(owner.metadata for owner in chain):
-            self._forget(key)
-            return None
         self._waiting_since.pop(key, None)
         self._say_unread(key, pod, chain)
         self._settle(key, self.remembered(pod, grouping, chain))
@@ -93,13 +108,14 @@ class PodIntake:
 
     def serves(self, pod: Pod) -> bool:
         """Tell whether a pod is the grouper's: of a served scheduler, selected, and in no other group."""
-        written = self.configuration.written
+        return self.looks_at(pod) and self._selects(pod) is True
+
+    def looks_at(self, pod: Pod) -> bool:
+        """Tell whether a pod is to be told something: its gang, or that it has none because it is not selected."""
         return (
             pod.spec.scheduler_name in self.scheduler_names
             and not selecting.skip_requested(pod.metadata)
             and selecting.foreign_group(pod) is None
-            and selecting.labels_match(pod.metadata.labels, written.pod_labels)
-            and self._namespace_matches(pod)
         )
 
     def count_foreign(self, old: Pod | None, new: Pod) -> None:
@@ -121,9 +137,12 @@ class PodIntake:
     ) -> tuple[Grouping, tuple[Owner, ...]]:
         """Return the gang of a pod and its owners by its rule, or by another one ``instead``.
 
-        Raises :class:`RuleRefused`, and :class:`NotFetched` where an owner has to be read first.
+        Raises :class:`RuleRefused`, such as :class:`LeftAlone`, and :class:`NotFetched` where an owner has to be read
+        first.
         """
         pod, chain = joining.as_made(pod), climb(pod, self.owners.find)
+        if selecting.skip_requested_by(owner.metadata for owner in chain):
+            raise LeftAlone(_uids(chain))
         chosen, world = choose(pod, chain, self.configuration.rules), self._world(chain, peers)
         if instead is not None:
             chosen = Chosen(instead, chosen.owner, chosen.chain)
@@ -224,12 +243,17 @@ class PodIntake:
         if left is not None:
             self.wake(left)
 
-    def _namespace_matches(self, pod: Pod) -> bool:
+    def _selects(self, pod: Pod) -> bool | None:
+        """Tell whether a pod is one of those that are grouped; ``None`` while its namespace is not known."""
+        written = self.configuration.written
+        if not selecting.labels_match(pod.metadata.labels, written.pod_labels):
+            return False
         if self.namespaces is None:
             return True
         found = self.namespaces.get(Key("", pod.metadata.namespace or ""))
-        labels = found.metadata.labels if found is not None else None
-        return selecting.namespace_matches(labels, self.configuration.written.namespace_labels)
+        if found is None:
+            return None
+        return selecting.namespace_matches(found.metadata.labels, written.namespace_labels)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from spinney.api.core import Pod
 from spinney.api.podgang import PodGang
 from spinney.api.struct import JSON
 from spinney.backends.interface import SchedulerBackend
+from spinney.gangs.sources.ungrouped import is_ungrouped
 from spinney.grouping import podgangs, selecting
 from spinney.grouping.describing import GangDescription
 
@@ -46,11 +47,25 @@ def alone_marks(pod: Pod, gang: GangDescription) -> Marks | None:
     given = {key: value for key, value in wanted.items() if not own.get(key) and key != marks.GROUPED}
     noted = {marks.INHERITED: " ".join(sorted(given))} if given else {}
     if grouped_as == podgangs.GROUPED_ALONE:
-        changed = {key: given.get(key) for key in inherited if given.get(key) != pod.metadata.labels.get(key)}
+        keys = inherited | given.keys()
+        changed = {key: given.get(key) for key in keys if given.get(key) != pod.metadata.labels.get(key)}
         return {"labels": changed, "annotations": noted} if changed and not pod.spec.node_name else None
     left = selecting.leaving(pod) if grouped_as else {}
     labels = {**given, **left.get("labels", {}), marks.GROUPED: podgangs.GROUPED_ALONE}
     return {"labels": labels, "annotations": {**left.get("annotations", {}), **noted}}
+
+
+def left_marks(pod: Pod) -> Marks | None:
+    """Return by what a pod says that it is not grouped and nobody need wait for that. ``None``: nobody does.
+
+    It inherits nothing. What it has of a gang of ours it loses.
+    """
+    grouped_as = pod.metadata.labels.get(marks.GROUPED)
+    if grouped_as == podgangs.GROUPED_ALONE or not (grouped_as or (is_ungrouped(pod) and not pod.spec.node_name)):
+        return None
+    left = selecting.leaving(pod) if grouped_as else {}
+    labels = {**left.get("labels", {}), marks.GROUPED: podgangs.GROUPED_ALONE}
+    return {"labels": labels, "annotations": left.get("annotations", {})}
 
 
 def as_made(pod: Pod) -> Pod:

@@ -62,6 +62,10 @@ class Membership:
         """Return where a pod belongs."""
         return self._places.get(pod)
 
+    def knows(self, pod: Key) -> bool:
+        """Tell whether a pod has a place, or may have one once one of its owners changes."""
+        return pod in self._owners
+
     def pods(self, gang: Key) -> Collection[Key]:
         return tuple(self._pods.get(gang, ()))
 
