@@ -2,8 +2,11 @@
 
 from spinney.api.core import NODE, POD
 from spinney.api.coscheduling import POD_GROUP as COSCHEDULING_GROUP
+from spinney.api.kai import POD_GROUP as KAI_GROUP
 from spinney.api.kai import QUEUE
 from spinney.api.podgang import POD_GANG
+from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
+from spinney.api.struct import JSON
 from spinney.kube.client import PatchKind
 from spinney.kube.crds import install_crds
 from spinney.scheduler.process.process import CyclePace
@@ -124,6 +127,85 @@ async def test_a_change_that_matters_wakes_the_scheduler(world: World) -> None:
         await world.add_node("n1")
         await world.settle(1)
         assert (await world.places())["waits"] == "n1"
+
+
+@given_a_world
+async def test_a_pod_starts_once_the_claim_made_for_it_is_named(world: World) -> None:
+    """A claim from a template is created first, and named in the pod's status a moment later: no event follows that."""
+    await world.add_node("n1")
+    driver = "gpu.example.com"
+    await world.client.create(DEVICE_CLASS, {"metadata": {"name": driver}})
+    pool = {"name": "n1", "generation": 1, "resourceSliceCount": 1}
+    published = {"driver": driver, "nodeName": "n1", "pool": pool, "devices": [{"name": "gpu-0"}]}
+    await world.client.create(RESOURCE_SLICE, {"metadata": {"name": "n1"}, "spec": published})
+    wanted = [{"name": "gpu", "resourceClaimTemplateName": "made-elsewhere"}]
+    pod = await world.add_pod("p1", gpus=0, resourceClaims=wanted)
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p1", "uid": pod.metadata.uid, "controller": True}
+    async with world.scheduler():
+        requests = [{"name": "gpu", "exactly": {"deviceClassName": driver, "allocationMode": "ExactCount", "count": 1}}]
+        metadata = {"name": "p1-gpu", "namespace": NS, "ownerReferences": [owner]}
+        await world.client.create(RESOURCE_CLAIM, {"metadata": metadata, "spec": {"devices": {"requests": requests}}})
+        await world.settle(60)
+        assert (await world.places())["p1"] == ""
+        named: JSON = {"status": {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "p1-gpu"}]}}
+        await world.client.patch(POD, "p1", named, NS, subresource="status")
+        await world.settle(10)
+        assert (await world.places())["p1"] == "n1"
+
+
+@given_a_world
+async def test_a_pod_starts_once_its_annotation_names_a_group_that_exists(world: World) -> None:
+    """What was misspelt is corrected on the pod that waits; no other event follows that."""
+    await install_crds(world.client)
+    await world.add_node("n1")
+    await world.client.create(KAI_GROUP, {"metadata": {"name": "train", "namespace": NS}, "spec": {"minMember": 1}})
+    pod = a_pod_of_cpus("p1", 1)
+    pod["metadata"]["annotations"] = {"pod-group-name": "trian"}
+    await world.client.create(POD, pod)
+    async with world.scheduler():
+        await world.settle(60)
+        assert (await world.places())["p1"] == ""
+        await world.client.patch(POD, "p1", {"metadata": {"annotations": {"pod-group-name": "train"}}}, NS)
+        await world.settle(10)
+        assert (await world.places())["p1"] == "n1"
+
+
+@given_a_world
+async def test_a_pod_that_shrinks_where_it_runs_gives_its_room_at_once(world: World) -> None:
+    """A pod that waits for CPUs gets those that a running pod is resized by; its status alone wakes nobody."""
+    await world.add_node("n1")
+    await world.client.create(POD, a_pod_of_cpus("runs", 40))
+    async with world.scheduler() as process:
+        await world.settle(10)
+        await world.client.create(POD, a_pod_of_cpus("waits", 40))
+        await world.settle(60)
+        assert await world.places() == {"runs": "n1", "waits": ""}
+        before = process.cycles
+        await reports(world, "runs", 40)
+        await world.settle(60)
+        assert process.cycles == before, "it says only what was known"
+
+        resized = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "8"}}}]}}
+        await world.client.patch(POD, "runs", resized, NS, kind=PatchKind.STRATEGIC, subresource="resize")
+        await world.settle(10)
+        assert (await world.places())["waits"] == "", "its kubelet has not given the room back yet"
+        await reports(world, "runs", 8)
+        await world.settle(10)
+        assert (await world.places())["waits"] == "n1"
+
+
+def a_pod_of_cpus(name: str, cpus: int) -> JSON:
+    container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": str(cpus)}}}
+    spec = {"schedulerName": "spinney-scheduler", "containers": [container]}
+    return {"metadata": {"name": name, "namespace": NS}, "spec": spec}
+
+
+async def reports(world: World, name: str, cpus: int) -> None:
+    """Have a kubelet say that a pod runs, and what its container has."""
+    amounts = {"cpu": str(cpus)}
+    container = {"name": "main", "allocatedResources": amounts, "resources": {"requests": amounts}}
+    said = {"status": {"phase": "Running", "containerStatuses": [container]}}
+    await world.client.patch(POD, name, said, NS, subresource="status")
 
 
 @given_a_world

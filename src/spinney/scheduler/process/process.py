@@ -66,7 +66,13 @@ from spinney.scheduler.process.queue_metrics import QueueMetrics
 from spinney.scheduler.process.reading import COMPONENT
 from spinney.scheduler.process.verdicts import Verdicts
 from spinney.scheduler.process.virtual_gangs import VirtualGangs
-from spinney.scheduler.process.waking import Alarm, confirms, may_change_decisions, only_gives_room
+from spinney.scheduler.process.waking import (
+    Alarm,
+    asks_for_another_amount,
+    confirms,
+    may_change_decisions,
+    only_gives_room,
+)
 
 log = structlog.get_logger()
 
@@ -272,7 +278,8 @@ class SchedulerProcess:
         record = self.inventory.cluster.pod(change.key)
         confirmed = confirms(record, change.new)
         self._apply(change)
-        if confirmed or not may_change_decisions(change):
+        resized = asks_for_another_amount(record, self.inventory.cluster.pod(change.key))
+        if confirmed or not (resized or may_change_decisions(change)):
             return
         if self._nobody_waits and record is not None and only_gives_room(change) and self._is_single(record):
             self._woken.set_within(self._pace.ends)

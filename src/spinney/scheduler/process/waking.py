@@ -2,8 +2,10 @@
 
 A pod that starts to run, becomes ready or gets another condition changes nothing; a pod that appears, loses its last
 gate, is deleted or ends does, and so does one that another scheduler binds, or that was asked to go and answers; that
-our own bind arrived changes nothing. That a pod leaves its node helps those who wait; where nobody does, a cycle for it
-can wait, too.
+our own bind arrived changes nothing. A pod that waits may be told later what decides where it goes: labels and
+annotations name its group and how it shares devices, its status the claims made for it. A pod that is resized where it
+runs gives or takes room. That a pod leaves its node helps those who wait; where nobody does, a cycle for it can wait,
+too.
 A node's heartbeat changes nothing; its labels, taints, capacity or readiness do. Of other objects generation, labels
 and annotations tell (a label names the queue of a gang), or, where no generation is read (claims, volumes), whether
 anything a scheduler reads differs.
@@ -13,10 +15,11 @@ import asyncio
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 
 from spinney.api.core import Node, Pod
 from spinney.api.labels import EVICTION_REQUEST
-from spinney.api.meta import ObjectMeta
+from spinney.api.meta import Metadata, ObjectMeta
 from spinney.api.policy import PodDisruptionBudget
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
@@ -74,6 +77,15 @@ def confirms(record: PodRecord | None, pod: Pod | None) -> bool:
     )
 
 
+def asks_for_another_amount(before: PodRecord | None, after: PodRecord | None) -> bool:
+    """Tell whether what a pod asks for has changed: how its containers report the same does not count."""
+    if before is None or after is None or before.request is after.request:
+        return False
+    old, new = before.request, after.request
+    width = max(len(old.requests), len(new.requests))
+    return old.share != new.share or not np.array_equal(old.vector(width), new.vector(width))
+
+
 def only_gives_room(change: Change[Pod]) -> bool:
     """Tell whether a pod leaves its node, or has left it, and that is all."""
     old, new = change.old, change.new
@@ -108,8 +120,12 @@ def _content(found: Any) -> Any:
 
 def _aspects_of_metadata(metadata: ObjectMeta) -> tuple[Any, ...]:
     """Return what tells whether a spec, or a label or an annotation that says more about it, has changed."""
-    annotations = {key: text for key, text in metadata.annotations.items() if key not in _WRITTEN_HERE}
-    return (metadata.generation, metadata.labels, annotations)
+    return (metadata.generation, *_marks(metadata))
+
+
+def _marks(metadata: Metadata) -> tuple[Any, ...]:
+    """Return labels, and annotations but for those that schedulers write."""
+    return (metadata.labels, {key: text for key, text in metadata.annotations.items() if key not in _WRITTEN_HERE})
 
 
 def _aspects_of_pod(pod: Pod) -> tuple[Any, ...]:
@@ -117,7 +133,8 @@ def _aspects_of_pod(pod: Pod) -> tuple[Any, ...]:
     leaving = pod.metadata.deletion_timestamp is not None
     if pod.spec.node_name:
         return (pod.metadata.uid, pod.spec.node_name, leaving, pod.terminal, *_answer(pod))
-    return (pod.metadata.uid, "", leaving, pod.terminal, pod.gated, pod.metadata.labels, pod.spec.tolerations)
+    claims = pod.status.resource_claim_statuses
+    return (pod.metadata.uid, "", leaving, pod.terminal, pod.gated, *_marks(pod.metadata), pod.spec.tolerations, claims)
 
 
 def _answer(pod: Pod) -> tuple[str | None, ...]:
