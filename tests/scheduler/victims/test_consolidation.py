@@ -4,6 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from spinney.gangs.tree import TopologyConstraintInfo
+from spinney.scheduler.topology.levels import TopologyLevels
+from tests.scheduler.building import RACK, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang, put_job
 from tests.scheduler.victims.worlds import Job, World, evicted, promised, run
 
 ONE_QUEUE = (("a", 100),)
@@ -77,3 +80,19 @@ def test_the_message_names_the_beneficiary() -> None:
     """A moved job is told for whom."""
     (eviction,) = run(World((4, 4), ONE_QUEUE, (*FRAGMENTED, Job("large", gpus=4))), "consolidation").evictions
     assert eviction.message == "moved to another place to make room for job team/large of queue a"
+
+
+def test_a_gang_that_runs_is_not_called_unschedulable_because_it_could_not_be_moved() -> None:
+    """Only who waits is told of no room; that no rack would take the gang, had it left its own, is nobody's news."""
+    inventory = an_inventory(*(a_node(f"r{rack}-n{n}", labels={RACK: f"r{rack}"}) for rack in (0, 1) for n in (0, 1)))
+    inventory.put_topology(TopologyLevels("dc", (RACK,)))
+    runs = a_gang("runs", minimum=2, topology=TopologyConstraintInfo("dc", required=RACK))
+    put_gang(inventory, runs, [a_pod(f"runs-{n}", gang="runs", gpus=5, node=f"r0-n{n}") for n in (0, 1)])
+    for n in (0, 1):
+        small = a_gang(f"small-{n}", preemptible=False)
+        put_gang(inventory, small, [a_pod(f"small-{n}", gang=f"small-{n}", gpus=1 + 3 * n, node=f"r1-n{n}")])
+    put_job(inventory, "large", 1, gpus=8)
+
+    refused = a_scheduler(inventory).run_cycle().unschedulable
+
+    assert [each.gang.name for each in refused] == ["large"]

@@ -6,6 +6,7 @@ order, try placements in statements, and commit them; what was committed is the 
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -102,6 +103,7 @@ class Session(Registration):
         self.pipelines: list[Pipeline] = []
         self.started: list[GangKey] = []
         self.fit_errors: dict[GangKey, list[FitError]] = {}
+        self._keeps_reasons = True
         self.victim_reports: dict[GangKey, list[VictimReport]] = {}
         """What searches for victims found for the jobs they did not help, one report per action."""
         self.stale_since: dict[GangKey, datetime] = {}
@@ -326,8 +328,18 @@ class Session(Registration):
                     self.record_fit_error(job, error)
 
     def record_fit_error(self, job: PodGroupInfo, error: FitError) -> None:
-        """Remember why a job could not be placed."""
-        self.fit_errors.setdefault(job.key, []).append(error)
+        """Remember why a job could not be placed, unless that was only imagined."""
+        if self._keeps_reasons:
+            self.fit_errors.setdefault(job.key, []).append(error)
+
+    @contextmanager
+    def keeping_no_reasons(self) -> Iterator[None]:
+        """Imagine something for the time of the block: what is refused meanwhile, by plugins too, is not remembered."""
+        before, self._keeps_reasons = self._keeps_reasons, False
+        try:
+            yield
+        finally:
+            self._keeps_reasons = before
 
     def node(self, name: str) -> NodeInfo:
         """Return a node by name; raises :class:`~spinney.cluster.table.NodeNotInTable`."""

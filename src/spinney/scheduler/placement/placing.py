@@ -71,8 +71,16 @@ def place_job(
     ``simulated`` keeps no reasons; ``pipeline_only`` promises nodes instead of giving them.
     """
     attempt = Attempt(session, statement, job, pipeline_only=pipeline_only, recorded=not simulated)
-    if attempt.recorded:
-        session.fit_errors.pop(job.key, None)
+    if simulated:
+        with session.keeping_no_reasons():
+            return _attempt(attempt, nodes, tasks)
+    session.fit_errors.pop(job.key, None)
+    return _attempt(attempt, nodes, tasks)
+
+
+def _attempt(attempt: Attempt, nodes: NodeSet, tasks: Sequence[PodInfo] | None) -> bool:
+    """Try greed first, then a search where one is worth it; return whether the tasks were placed."""
+    session, statement, job = attempt.session, attempt.statement, attempt.job
     session.ask.pre_job_allocation(job)
     tasks = job.tasks_to_allocate() if tasks is None else tasks
     if not tasks:
@@ -91,7 +99,7 @@ def place_job(
             session,
             statement,
             job,
-            pipeline_only=pipeline_only,
+            pipeline_only=attempt.pipeline_only,
             recorded=False,
             revisions=REVISIONS,
             largest_first=True,
