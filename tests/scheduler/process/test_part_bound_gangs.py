@@ -3,6 +3,7 @@
 from spinney.api.core import EVENT, NODE, POD
 from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.kube.errors import ConnectionFailed
+from spinney.kube.transport import Response
 from tests.scheduler.process.world import NS, Fault, World, given_a_world, status
 
 
@@ -74,6 +75,27 @@ async def test_a_gang_that_cannot_be_completed_is_released(world: World) -> None
         await world.settle(5)
         reasons = [event["reason"] for event in (await world.client.list(EVENT, NS)).items]
         assert reasons.count("GangReleased") == 3
+
+
+@given_a_world
+async def test_a_release_is_counted_when_all_that_was_bound_has_gone(world: World) -> None:
+    """While a disruption budget keeps the bound pods, no release is counted, however often one is tried."""
+    await world.add_node("n1", gpus=4)
+    refused = refusing_to_bind("a-3")
+
+    def kept(method: str, path: str) -> Response | Exception | None:
+        return status(429, "TooManyRequests") if path.endswith("/eviction") else refused(method, path)
+
+    world.transport.fault = kept
+    async with world.scheduler(part_gang_grace_seconds=60):
+        await world.add_gang("a", 4)
+        await world.settle(600)
+        assert list((await world.places()).values()).count("n1") == 3
+        assert world.exported("spinney_scheduling_released_gangs_total") == 0
+        world.transport.fault = refused
+        await world.settle(120)
+        assert await world.places() == {"a-3": ""}
+        assert world.exported("spinney_scheduling_released_gangs_total") == 1
 
 
 @given_a_world

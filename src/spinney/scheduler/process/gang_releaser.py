@@ -79,9 +79,10 @@ class GangReleaser:
             return
         placed = placed_pods(members)
         log.warning("gang stayed part-bound, releasing it", gang=str(gang), bound=len(placed), pods=len(members.pods))
-        self._metrics.released.inc()
         message = f"gang {gang} could not be completed and gives back what it holds"
         victims = tuple(Victim(record.key, record.uid, message) for record in placed)
         gone = await self._evictor.evict(Disruption(str(gang), victims, reason=EVENT_REASON))
+        if len(gone) == len(victims):
+            self._metrics.released.inc()
         self._metrics.gangs.evicted(len(gone), queue=members.gang.queue, reason=RELEASE)
         self.gangs.postpone(gang, now=self._clock.monotonic())
