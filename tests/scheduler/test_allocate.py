@@ -137,6 +137,16 @@ def test_a_job_that_lacks_pods_is_not_tried() -> None:
     assert "default has 1 of 3 pods" in result.unschedulable[0].message
 
 
+def test_a_pod_that_terminates_is_told_as_one_that_is_missing() -> None:
+    """A gang whose pod is on its way out has too few, and says so: it waits for the pod that follows."""
+    inventory = an_inventory(a_node("n1"))
+    leaves = a_pod("leaves", gang="job", gpus=1, node="n1", terminating=True)
+    put_gang(inventory, a_gang("job", minimum=3), [leaves, *(a_pod(f"p{n}", gang="job", gpus=1) for n in range(2))])
+    (refused,) = a_scheduler(inventory).run_cycle().unschedulable
+
+    assert "default has 2 of 3 pods" in refused.message
+
+
 def test_a_queue_that_does_not_exist_is_named() -> None:
     """A job of an unknown queue waits with that reason; so does one in a queue that has children."""
     inventory = an_inventory(a_node("n1"))

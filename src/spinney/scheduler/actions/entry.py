@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from spinney.api.podgang import CONSTRAINT_NOT_HONOURED
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.evaluation.constraints import unhonoured
-from spinney.scheduler.framework.jobs import PodGroupInfo
+from spinney.scheduler.framework.jobs import READY, PodGroupInfo
 from spinney.scheduler.framework.results import NOT_READY, FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.victims.rule import VictimRule
@@ -69,9 +69,10 @@ def _obstacle(session: Session, job: PodGroupInfo) -> FitError | None:
 
 
 def _not_ready(job: PodGroupInfo) -> str:
-    short = []
-    for name, pod_set in job.gang.pod_sets.items():
-        exist = sum(task.status.value not in {"Gated", "Succeeded", "Failed"} for task in job.by_pod_set[name])
-        if exist < pod_set.min_member:
-            short.append(f"{name} has {exist} of {pod_set.min_member} pods")
+    ready = job.count_in(READY)
+    short = [
+        f"{name} has {ready(pod_set)} of {pod_set.min_member} pods"
+        for name, pod_set in job.gang.pod_sets.items()
+        if ready(pod_set) < pod_set.min_member
+    ]
     return f"too few pods exist or are ready to be scheduled: {', '.join(short) or 'too few groups'}"

@@ -25,7 +25,8 @@ from spinney.scheduler.framework.tasks import REQUEST, STATUS, PodInfo
 if TYPE_CHECKING:
     from spinney.scheduler.framework.session import Session
 
-_READY: Final = ALIVE - {PodStatus.GATED}
+READY: Final = ALIVE - {PodStatus.GATED}
+"""Counts as one of the pods that a gang needs to be tried."""
 _SUCCEEDED: Final = frozenset({PodStatus.SUCCEEDED})
 _GIVEN: Final = ACTIVE_ALLOCATED - {PodStatus.PIPELINED}
 
@@ -264,7 +265,7 @@ class PodGroupInfo:
         if self._is_untouched:
             counts = self.members.counts
             return is_satisfied(self.root, lambda pod_set: counts.get((pod_set.name, PodStatus.PENDING), 0))
-        return is_satisfied(self.root, self.count_in(_READY))
+        return is_satisfied(self.root, self.count_in(READY))
 
     @property
     def _is_untouched(self) -> bool:
