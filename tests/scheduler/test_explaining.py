@@ -81,6 +81,21 @@ def test_the_nearest_rack_is_named_with_what_it_lacks(topology: str) -> None:
     assert "1 other rack held no more" in line
 
 
+def test_a_rack_that_holds_more_but_is_too_small_is_not_said_to_hold_no_more() -> None:
+    """The rack that could hold the gang is named, though a smaller one has room for more of it now."""
+    inventory = racks(3, 5)
+    for node in range(3):
+        old = a_gang(f"old-{node}", preemptible=False)
+        put_gang(inventory, old, [a_pod(f"old-{node}", gang=f"old-{node}", gpus=8, node=f"r1-n{node}")])
+    gang = a_gang("train", minimum=4, topology=TopologyConstraintInfo("dc", required=RACK))
+    put_gang(inventory, gang, [a_pod(f"train-{n}", gang="train", gpus=8) for n in range(4)])
+
+    _, line = refusal(inventory)
+
+    assert "3 of 4 pods found room; 2 of 4 pods fit in rack z.r1" in line
+    assert "held no more" not in line
+
+
 def test_a_wider_level_that_would_do_is_offered() -> None:
     """A gang no rack can ever hold is told that the zone can."""
     inventory = racks(2, 2)

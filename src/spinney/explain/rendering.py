@@ -120,7 +120,7 @@ def _line(explanation: Explanation) -> str:
     if miss is not None:
         parts.append(_domain(miss))
         rest = max(explanation.domain_count, len(explanation.domains)) - 1
-        if rest:
+        if rest and miss.fits == max(report.fits for report in explanation.domains):
             parts.append(f"{counted(rest, f'other {miss.level}')} held no more")
     parts += [_pod_line(report) for report in explanation.pods if report.feasible_nodes == 0]
     parts += [*explanation.needs, *_nearest(explanation)][:1]
