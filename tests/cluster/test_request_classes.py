@@ -3,7 +3,7 @@
 import pytest
 
 from spinney.api.affinity import Affinity, PodAffinity, PodAffinityTerm
-from spinney.api.core import Pod
+from spinney.api.core import EphemeralVolume, Pod, Volume
 from spinney.cluster.classes import DeviceShare, RequestClasses
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.resources import ResourceAxis
@@ -83,3 +83,13 @@ def test_mig_instances_count_with_their_slices() -> None:
     pod = a_pod(containers=(a_container(**{"nvidia.com/mig-2g.10gb": "3"}),))
 
     assert RequestClasses(ResourceAxis()).of(pod).mig_slices == 6
+
+
+def test_ephemeral_volumes_tell_pods_apart() -> None:
+    """The claim of such a volume is made for one pod, so whether it is there says nothing about other pods."""
+    classes = RequestClasses(ResourceAxis())
+    volumes = (Volume(name="scratch", ephemeral=EphemeralVolume()),)
+
+    assert classes.of(a_pod("a", volumes=volumes)) is not classes.of(a_pod("b", volumes=volumes))
+    assert classes.of(a_pod("a", volumes=volumes)) is classes.of(a_pod("a", volumes=volumes))
+    assert classes.of(a_pod("a", volumes=(Volume(name="cache"),))) is classes.of(a_pod("b"))

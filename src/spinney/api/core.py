@@ -97,6 +97,12 @@ class Volume(Struct, frozen=True, kw_only=True):
     persistent_volume_claim: PersistentVolumeClaimVolume | None = None
     ephemeral: EphemeralVolume | None = None
 
+    def claim_name(self, pod: str) -> str | None:
+        """Return the name of the claim that backs the volume of a pod of this name, if one does."""
+        if self.persistent_volume_claim is not None:
+            return self.persistent_volume_claim.claim_name
+        return f"{pod}-{self.name}" if self.ephemeral is not None else None
+
 
 class PodSchedulingGate(Struct, frozen=True, kw_only=True):
     """Something that holds the pod back from scheduling until it is removed."""

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from spinney.api.affinity import Affinity, Toleration, TopologySpreadConstraint
-from spinney.api.core import ContainerPort, Pod, PodResourceClaim, Volume
+from spinney.api.core import ContainerPort, PersistentVolumeClaimVolume, Pod, PodResourceClaim, Volume
 from spinney.api.pod_requests import LARGEST_AMOUNT
 from spinney.cluster.devices import DEVICE, share_of_memory, shares_of_memory, whole_number
 from spinney.cluster.journal import Rows
@@ -73,7 +73,7 @@ class PodConstraints(msgspec.Struct, frozen=True, kw_only=True):
     host_ports: tuple[ContainerPort, ...] = ()
     topology_spread: tuple[TopologySpreadConstraint, ...] = ()
     volumes: tuple[Volume, ...] = ()
-    """Only those that can restrict nodes: persistent volume claims and ephemeral ones."""
+    """Only those that can restrict nodes: persistent volume claims, and ephemeral ones with the claim of the pod."""
     claims: tuple[PodResourceClaim, ...] = ()
 
     @property
@@ -234,7 +234,8 @@ def constraints_of(pod: Pod) -> PodConstraints:
     affinity, spread, volumes = spec.affinity, spec.topology_spread_constraints, spec.volumes
     to_pods = bool(spread) or (affinity is not None and bool(affinity.pod_affinity or affinity.pod_anti_affinity))
     if volumes:
-        volumes = tuple([each for each in volumes if each.persistent_volume_claim is not None or each.ephemeral])
+        named = [(each, each.claim_name(metadata.name)) for each in volumes]
+        volumes = tuple([_with_claim(volume, claim) for volume, claim in named if claim is not None])
     local = to_pods or bool(volumes or spec.resource_claims)
     return PodConstraints(
         namespace=(metadata.namespace or "") if local else "",
@@ -247,6 +248,13 @@ def constraints_of(pod: Pod) -> PodConstraints:
         volumes=volumes,
         claims=spec.resource_claims,
     )
+
+
+def _with_claim(volume: Volume, name: str) -> Volume:
+    """Return a volume that names its claim; that of an ephemeral one is made for its pod alone."""
+    if volume.persistent_volume_claim is not None:
+        return volume
+    return msgspec.structs.replace(volume, persistent_volume_claim=PersistentVolumeClaimVolume(claim_name=name))
 
 
 def host_ports(pod: Pod) -> tuple[ContainerPort, ...]:

@@ -45,10 +45,9 @@ def claim_uses(pod: Pod) -> tuple[ClaimUse, ...]:
     """Return the claims ``pod`` mounts, in the order of its volumes."""
     uses = []
     for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            uses.append(ClaimUse(volume.persistent_volume_claim.claim_name, ephemeral=False))
-        elif volume.ephemeral is not None:
-            uses.append(ClaimUse(f"{pod.metadata.name}-{volume.name}", ephemeral=True))
+        name = volume.claim_name(pod.metadata.name)
+        if name is not None:
+            uses.append(ClaimUse(name, ephemeral=volume.persistent_volume_claim is None))
     return tuple(uses)
 
 

@@ -139,6 +139,8 @@ class Predicates(Plugin):
         mask = view.table.alive.copy()
         for rule in filters:
             restriction = rule.restrict(view, candidate) if rule.restrict is not None else None
+            if restriction is not None and restriction.reason is not None:
+                return np.zeros(len(nodes), dtype=np.bool_)
             if restriction is not None and restriction.nodes is not None:
                 mask &= restriction.nodes
             for refusal in rule.refuse(view, candidate):
