@@ -1,5 +1,7 @@
 """Topology: one domain where it must, the smallest where it can."""
 
+from dataclasses import replace
+
 import pytest
 
 from spinney.gangs.tree import GangKey, GroupSet, PodSet, TopologyConstraintInfo
@@ -156,6 +158,19 @@ def test_a_scaled_gang_joins_the_domain_of_its_base() -> None:
     put_gang(inventory, anchored, [a_pod("s", gang="scaled", gpus=1)])
 
     assert placements(a_scheduler(inventory)) == {"s": "r1-0"}
+
+
+def test_a_scaled_gang_without_room_holds_up_none_of_another_base() -> None:
+    """Of two scaled gangs that ask for the same, the one whose base has room beside it is placed."""
+    inventory = a_fabric({"r1": ("z", [1]), "r2": ("z", [2])})
+    constraint = TopologyConstraintInfo("fabric", required=RACK)
+    for rack in ("r1", "r2"):
+        base = a_gang(f"base-{rack}", topology=constraint)
+        put_gang(inventory, base, [a_pod(f"b-{rack}", gang=base.name, gpus=1, node=f"{rack}-0")])
+        scaled = replace(a_gang(f"scaled-{rack}", topology=constraint), anchor=base.key)
+        put_gang(inventory, scaled, [a_pod(f"s-{rack}", gang=scaled.name, gpus=1)])
+
+    assert placements(a_scheduler(inventory)) == {"s-r2": "r2-0"}
 
 
 def test_levels_without_a_topology_object_are_label_keys() -> None:

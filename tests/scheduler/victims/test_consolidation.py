@@ -5,9 +5,10 @@ from datetime import timedelta
 import pytest
 
 from spinney.gangs.tree import TopologyConstraintInfo
+from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo
 from spinney.scheduler.topology.levels import TopologyLevels
 from tests.scheduler.building import RACK, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang, put_job
-from tests.scheduler.victims.worlds import Job, World, evicted, promised, run
+from tests.scheduler.victims.worlds import Job, World, build, evicted, promised, run, run_on
 
 ONE_QUEUE = (("a", 100),)
 FRAGMENTED = (Job("left", gpus=2, places=("n0",)), Job("right", gpus=2, places=("n1",)))
@@ -96,3 +97,21 @@ def test_a_gang_that_runs_is_not_called_unschedulable_because_it_could_not_be_mo
     refused = a_scheduler(inventory).run_cycle().unschedulable
 
     assert [each.gang.name for each in refused] == ["large"]
+
+
+def test_a_queue_at_its_limit_keeps_no_other_from_being_helped() -> None:
+    """What a job was refused for its queue says nothing about the same job in another queue."""
+    jobs = (
+        Job("left", gpus=2, places=("n0",)),
+        Job("right", queue="b", gpus=2, places=("n1",)),
+        Job("hopeless", gpus=4),
+        Job("large", queue="b", gpus=4),
+    )
+    inventory = build(World((4, 4), (("a", 100), ("b", 100)), jobs))
+    quota, limit = Amounts(-1, -1, 100 * GPU), Amounts(-1, -1, 2 * GPU)
+    inventory.put_queue(QueueInfo(name="a", priority=1000, quota=quota, limit=limit))
+
+    session = run_on(inventory, "consolidation")
+
+    assert len(evicted(session)) == 1
+    assert "large-0" in promised(session)

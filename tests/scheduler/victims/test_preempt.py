@@ -13,9 +13,9 @@ from spinney.api.scheduling import PriorityClass
 from spinney.api.workload_v1alpha1 import GangPolicy
 from spinney.api.workload_v1alpha2 import SchedulingPolicy
 from spinney.api.workload_v1beta1 import DisruptAll, DisruptionMode, PodGroup, PodGroupSpec
-from spinney.gangs.tree import GroupSet, PodSet
+from spinney.gangs.tree import GroupSet, PodSet, TopologyConstraintInfo
 from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo, Weights
-from tests.scheduler.building import NAMESPACE, a_gang, a_node, a_pod, a_runtime, an_inventory, put_gang
+from tests.scheduler.building import NAMESPACE, RACK, a_gang, a_node, a_pod, a_runtime, an_inventory, put_gang
 from tests.scheduler.victims.worlds import Job, World, build, evicted, promised, run, run_on
 
 ONE_QUEUE = (("a", 100),)
@@ -223,6 +223,41 @@ def test_harder_jobs_of_a_kind_that_failed_are_not_searched_for() -> None:
     assert set(reports) == {"pair", "triple"}
     assert reports["pair"] is reports["triple"]
     assert promised(session) == {"single-0": "n0"}
+
+
+def test_a_scaled_gang_that_nobody_makes_room_for_holds_up_none_of_another_base() -> None:
+    """Where its base is decides whom a scaled gang may take from, so each base is searched for."""
+    inventory = an_inventory(*(a_node(f"n{rack}", gpus=2, labels={RACK: str(rack)}) for rack in range(2)))
+    constraint = TopologyConstraintInfo("", required=RACK)
+    for rack, preemptible in enumerate((False, True)):
+        base = a_gang(f"base{rack}", topology=constraint, priority=70, preemptible=False)
+        put_gang(inventory, base, [a_pod(f"base{rack}-0", gang=base.name, gpus=1, node=f"n{rack}")])
+        filler = a_gang(f"filler{rack}", preemptible=preemptible)
+        put_gang(inventory, filler, [a_pod(f"filler{rack}-0", gang=filler.name, gpus=1, node=f"n{rack}")])
+        scaled = replace(a_gang(f"scaled{rack}", topology=constraint, priority=70), anchor=base.key)
+        put_gang(inventory, scaled, [a_pod(f"scaled{rack}-0", gang=scaled.name, gpus=1)])
+
+    session = run_on(inventory, "allocate", "preempt")
+
+    assert evicted(session) == {"filler1-0": ""}
+    assert promised(session) == {"scaled1-0": "n1"}
+
+
+def test_a_scaled_gang_is_moved_beside_its_base_though_one_of_another_base_is_lost() -> None:
+    """Victims that ask for the same under different bases find a place or none each for itself."""
+    sizes = {"n0": ("left", 2), "n1": ("left", 1), "n2": ("right", 2), "n3": ("right", 2)}
+    nodes = [a_node(name, gpus=gpus, labels={RACK: rack}) for name, (rack, gpus) in sizes.items()]
+    inventory = an_inventory(*nodes)
+    constraint = TopologyConstraintInfo("", required=RACK)
+    for number, (node, base_node) in enumerate((("n0", "n1"), ("n2", "n3"))):
+        base = a_gang(f"base{number}", topology=constraint, priority=70, preemptible=False)
+        put_gang(inventory, base, [a_pod(f"base{number}-0", gang=base.name, gpus=1, node=base_node)])
+        scaled = replace(a_gang(f"scaled{number}", topology=constraint), anchor=base.key)
+        put_gang(inventory, scaled, [a_pod(f"scaled{number}-0", gang=scaled.name, gpus=1, node=node)])
+    pods = [a_pod(f"urgent-{number}", gang="urgent", gpus=2) for number in range(2)]
+    put_gang(inventory, a_gang("urgent", minimum=2, priority=70), pods)
+
+    assert evicted(run_on(inventory, "preempt")) == {"scaled0-0": "", "scaled1-0": "n3"}
 
 
 @pytest.mark.parametrize("honoured", [True, False])

@@ -25,7 +25,7 @@ class Consolidation(VictimRule):
 
     name = "consolidation"
     reported_as = "consolidate"
-    within_queue = False
+    by_priority = False
     loses_nothing = True
 
     def may_search(self, session: Session, job: PodGroupInfo) -> bool:

@@ -60,7 +60,7 @@ def signature_of(job: PodGroupInfo) -> Signature | None:
         requests = tuple((name, tuple(map(NUMBER, _to_place(tasks)))) for name, tasks in job.by_pod_set.items())
     asked = job.asked
     only_room = len(asked) == 1 and not any(request.constraints.looks_at_pods for request in asked)
-    told = (job.queue, job.priority, job.gang.preemptible, job.namespace, job.root, requests)
+    told = (job.queue, job.priority, job.gang.preemptible, job.namespace, job.root, job.gang.anchor, requests)
     return (*told, job.distinctions, only_room)
 
 
@@ -78,12 +78,12 @@ class FailedSearches:
 
     Two jobs are of one kind if they ask for the same things under the same constraints, though maybe for more or fewer
     of them. If one failed, another that asks for at least as many of each fails too; one that asks for fewer is tried.
-    ``within_queue`` says that what may be disturbed depends on the job's queue and priority.
+    ``by_priority`` says that what may be disturbed depends on the job's priority.
     """
 
-    def __init__(self, nodes: Nodes, *, within_queue: bool) -> None:
+    def __init__(self, nodes: Nodes, *, by_priority: bool) -> None:
         self._nodes = nodes
-        self._within_queue = within_queue
+        self._by_priority = by_priority
         self._failed: dict[Signature, tuple[GangKey, Mapping[RequestClass, int]]] = {}
 
     def find(self, job: PodGroupInfo) -> GangKey | None:
@@ -104,9 +104,9 @@ class FailedSearches:
     def _kind(self, job: PodGroupInfo) -> Signature | None:
         if job.holds_anything:
             return None  # where its own pods are plays a part
-        whose = (job.queue, job.priority) if self._within_queue else ()
-        asked = frozenset(job.asked)
-        return (whose, job.gang.preemptible, job.namespace, asked, _shape(job.root), job.distinctions)
+        gang, priority = job.gang, job.priority if self._by_priority else None
+        told = (job.queue, priority, gang.preemptible, job.namespace, gang.anchor, _shape(job.root))
+        return (*told, frozenset(job.asked), job.distinctions)
 
 
 def _shape(member: Member) -> object:

@@ -16,8 +16,8 @@ class VictimRule(ABC):
 
     name: ClassVar[str]
     reported_as: ClassVar[Literal["preempt", "reclaim", "consolidate"]]
-    within_queue: ClassVar[bool] = True
-    """What one job was refused says nothing about jobs of other queues."""
+    by_priority: ClassVar[bool] = True
+    """What one job was refused says nothing about jobs of other priorities."""
     loses_nothing: ClassVar[bool] = False
     """Every job that is disturbed is given another place, so a job needs what is free to be enough for it."""
 

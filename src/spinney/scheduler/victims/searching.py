@@ -73,7 +73,7 @@ def search_victims(session: Session, rule: VictimRule, pending: Sequence[PodGrou
         return
     search = Search(session, rule, pending)
     shared = session.config.use_scheduling_signatures and session.hooks.find_victims_alike
-    failed = FailedSearches(session.nodes, within_queue=rule.within_queue) if shared else None
+    failed = FailedSearches(session.nodes, by_priority=rule.by_priority) if shared else None
     for job in JobTurns(session, rule.name, jobs, lambda: search.spent):
         with session.bulkhead(job.key, "searching victims for"):
             _search(session, search, failed, job)

@@ -116,4 +116,5 @@ def _kind(job: PodGroupInfo) -> object:
         if constraints.looks_at_pods or constraints.volumes or constraints.claims or not task.should_allocate:
             return None
         asked.append((task.pod_set.name, task.request.number))
-    return (job.queue, job.priority, job.gang.preemptible, job.root, tuple(asked), job.distinctions)
+    gang = job.gang
+    return (job.queue, job.priority, gang.preemptible, job.root, gang.anchor, tuple(asked), job.distinctions)
