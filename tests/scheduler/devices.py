@@ -23,9 +23,9 @@ from tests.scheduler.building import NAMESPACE, QUEUE
 CLASS = "gpu.example.com"
 
 
-def publish_devices(inventory: Inventory, devices: Mapping[str, int]) -> None:
+def publish_devices(inventory: Inventory, devices: Mapping[str, int], device_class: str = CLASS) -> None:
     """Have nodes publish so many devices each."""
-    inventory.apply(DeviceClass(metadata=Metadata(name=CLASS)))
+    inventory.apply(DeviceClass(metadata=Metadata(name=device_class)))
     for name, count in devices.items():
         spec = ResourceSliceSpec(
             driver="gpu.example.com",
@@ -47,9 +47,10 @@ def put_claim(
     namespace: str = NAMESPACE,
     queue: str = QUEUE,
     selectors: tuple[DeviceSelector, ...] = (),
+    device_class: str = CLASS,
 ) -> None:
-    """Put a claim for GPUs into an inventory."""
-    exactly = ExactDeviceRequest(device_class_name=CLASS, count=count, selectors=selectors)
+    """Put a claim for devices, GPUs unless told, into an inventory."""
+    exactly = ExactDeviceRequest(device_class_name=device_class, count=count, selectors=selectors)
     inventory.apply(
         ResourceClaim(
             metadata=Metadata(name=name, namespace=namespace, labels={"kai.scheduler/queue": queue}),

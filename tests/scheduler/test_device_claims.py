@@ -1,6 +1,8 @@
 """Device claims: pods go where the devices are, and devices are given out once."""
 
-from spinney.api.core import PodResourceClaim
+import msgspec
+
+from spinney.api.core import PodResourceClaim, PodResourceClaimStatus
 from spinney.api.meta import Metadata
 from spinney.api.resource_claims import (
     CelSelector,
@@ -136,3 +138,36 @@ def test_a_missing_claim_is_named() -> None:
 
     assert "ghost does not exist" in unschedulable.errors[0].message
     assert "ghost does not exist" in unschedulable.message, "what the user reads must say so too"
+
+
+def put_template_user(inventory: Inventory, name: str, *, made: bool, priority: int = 50) -> None:
+    """Put a pod whose claim for a network card comes from a template, and the claim if it was made."""
+    claims = (PodResourceClaim(name="c", resource_claim_template_name="card"),)
+    pod = a_pod(name, gang=name, gpus=1, resource_claims=claims)
+    if made:
+        put_claim(inventory, f"{name}-c", device_class="nic.example.com")
+        statuses = (PodResourceClaimStatus(name="c", resource_claim_name=f"{name}-c"),)
+        status = msgspec.structs.replace(pod.status, resource_claim_statuses=statuses)
+        pod = msgspec.structs.replace(pod, status=status)
+    put_gang(inventory, a_gang(name, priority=priority), [pod])
+
+
+def test_a_job_whose_claim_was_not_made_holds_up_no_other() -> None:
+    """A younger job of the same form whose claim was made from the template is placed."""
+    inventory = an_inventory(a_node("n1", gpus=2))
+    publish_devices(inventory, {"n1": 2}, "nic.example.com")
+    put_template_user(inventory, "a", made=False)
+    put_template_user(inventory, "b", made=True)
+
+    assert [bind.pod.name for bind in run(inventory).binds] == ["b"]
+
+
+def test_a_job_whose_claim_was_not_made_keeps_no_other_from_its_victims() -> None:
+    """Room is made for a job of the same form whose claim was made."""
+    inventory = an_inventory(a_node("n1", gpus=1))
+    publish_devices(inventory, {"n1": 1}, "nic.example.com")
+    put_gang(inventory, a_gang("low"), [a_pod("low", gang="low", cpu="64", node="n1")])
+    put_template_user(inventory, "a", made=False, priority=70)
+    put_template_user(inventory, "b", made=True, priority=70)
+
+    assert [eviction.beneficiary.name for eviction in run(inventory).evictions if eviction.beneficiary] == ["b"]

@@ -1,7 +1,7 @@
 """Jobs that ask for the same thing share one verdict: what one was refused, another need not try.
 
 It holds where every plugin treats alike jobs alike. A job whose labels placed pods have rules about may have been
-refused for those; it stands for no other.
+refused for those, and one that uses device claims for what became of its own; they stand for no other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,12 +49,12 @@ class FailedSignatures:
 
 
 def signature_of(job: PodGroupInfo) -> Signature | None:
-    """Return what placement of a job depends on; ``None`` if where its own pods are plays a part."""
+    """Return what placement of a job depends on; ``None`` if where its own pods are, or its claims, play a part."""
     plain = job.plain
     requests: tuple[tuple[str, tuple[int, ...]], ...]
     if plain is not None:
         requests = ((plain.pod_set.name, (plain.request.number,) * len(plain.records)),)
-    elif job.holds_anything:
+    elif job.holds_anything or _uses_claims(job):
         return None
     else:
         requests = tuple((name, tuple(map(NUMBER, _to_place(tasks)))) for name, tasks in job.by_pod_set.items())
@@ -67,6 +67,11 @@ def signature_of(job: PodGroupInfo) -> Signature | None:
 def _is_avoided(job: PodGroupInfo, nodes: Nodes) -> bool:
     """Tell whether placed pods have rules about a pod of the job."""
     return nodes.have_rules_about(record.pod for _, record in job.members.pods.values())
+
+
+def _uses_claims(job: PodGroupInfo) -> bool:
+    """Tell whether a pod to place next uses device claims; each pod has its own of one template."""
+    return any(request.constraints.claims for request in job.asked)
 
 
 def _to_place(tasks: Sequence[PodInfo]) -> Sequence[PodInfo]:
@@ -102,8 +107,8 @@ class FailedSearches:
             self._failed[kind] = (job.key, job.asked)
 
     def _kind(self, job: PodGroupInfo) -> Signature | None:
-        if job.holds_anything:
-            return None  # where its own pods are plays a part
+        if job.holds_anything or _uses_claims(job):
+            return None  # where its own pods are, or its claims, play a part
         gang, priority = job.gang, job.priority if self._by_priority else None
         told = (job.queue, priority, gang.preemptible, job.namespace, gang.anchor, _shape(job.root))
         return (*told, frozenset(job.asked), job.distinctions)
