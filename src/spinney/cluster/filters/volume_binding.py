@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from spinney.api.affinity import NodeSelectorRequirement
+from spinney.api.core import Pod
 from spinney.api.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.label_masks import matches_expression, matches_selector
@@ -30,7 +31,7 @@ _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
 
 def restrict(view: ClusterView, pod: Candidate) -> Restriction | None:
-    """Refuse a pod whose claims are missing, lost, or still to be bound by the volume controller."""
+    """Refuse a pod whose claims are missing, lost, of an earlier pod, or still to be bound by the volume controller."""
     unbound = False
     for use in claim_uses(pod.pod):
         claim = view.storage.claim(pod.pod, use.name)
@@ -44,6 +45,9 @@ def restrict(view: ClusterView, pod: Candidate) -> Restriction | None:
             return Restriction(reason=f'persistentvolumeclaim "{use.name}" {lost}')
         if claim.metadata.deletion_timestamp is not None:
             return Restriction(reason=f'persistentvolumeclaim "{use.name}" is being deleted')
+        if use.ephemeral and not _is_made_for(claim, pod.pod):
+            named = f"PVC {pod.namespace}/{use.name} was not created for pod {pod.namespace}/{pod.pod.metadata.name}"
+            return Restriction(reason=f"{named} (pod is not owner)")
         waits = view.storage.waits_for_consumer(claim) and not claim.spec.volume_name
         unbound = unbound or not (claim.bound or waits)
     return Restriction(reason=UNBOUND) if unbound else None
@@ -84,6 +88,12 @@ def volumes_on_node(
                 taken.add(name)
                 break
     return chosen
+
+
+def _is_made_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
+    """Tell whether an ephemeral claim is this pod's, not that of an earlier pod of the same name."""
+    owner = claim.metadata.controller
+    return owner is not None and owner.uid == pod.metadata.uid
 
 
 def _bound(view: ClusterView, claims: list[PersistentVolumeClaim]) -> tuple[Mask, Mask]:
