@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
-from spinney.api.affinity import Taint
-from spinney.api.core import NodeSpec
+from spinney.api.affinity import Affinity, PodAffinity, PodAffinityTerm, Taint
+from spinney.api.core import NodeSpec, PodResourceClaim, PodResourceClaimStatus
+from spinney.api.selectors import LabelSelector
 from spinney.explain.reasons import Explanation
 from spinney.explain.rendering import as_text
 from spinney.gangs.tree import TopologyConstraintInfo
@@ -293,3 +294,65 @@ def test_jobs_that_ask_for_the_same_are_told_of_their_own_pods() -> None:
 
     named = {found.explanation.subject: found.explanation.pods[0].pod for found in refused if found.explanation}
     assert named == {"team/one": "team/one-0", "team/two": "team/two-0"}
+
+
+def explanations(inventory: Inventory) -> dict[str, str]:
+    """Run one cycle; return the whole explanation of each refused job, by its name."""
+    refused = a_scheduler(inventory).run_cycle().unschedulable
+    return {found.gang.name: as_text(found.explanation) for found in refused if found.explanation is not None}
+
+
+def test_a_job_that_may_evict_nobody_is_not_told_of_the_victims_of_another() -> None:
+    """Jobs that differ in priority alone are each told what they themselves might have evicted."""
+    inventory = an_inventory(a_node("n0", gpus=4))
+    put_gang(inventory, a_gang("kept", preemptible=False), [a_pod("kept-0", gang="kept", gpus=3, node="n0")])
+    put_gang(inventory, a_gang("small", priority=40), [a_pod("small-0", gang="small", gpus=1, node="n0")])
+    for name, priority in (("high", 60), ("low", 30)):
+        put_gang(inventory, a_gang(name, priority=priority), [a_pod(f"{name}-0", gang=name, gpus=4)])
+
+    texts = explanations(inventory)
+
+    assert "preempt: 1 pod might have been evicted from its queue, but" in texts["high"]
+    assert "preempt: no pod of lower priority in its queue may be evicted" in texts["low"]
+
+
+def test_a_job_is_not_told_of_rules_about_the_labels_of_another() -> None:
+    """A pod that only lacks GPUs does not hear that no node may take it, as one does that a placed pod avoids."""
+    term = PodAffinityTerm(
+        topology_key="kubernetes.io/hostname", label_selector=LabelSelector(match_labels={"app": "a"})
+    )
+    avoids = Affinity(pod_anti_affinity=PodAffinity(required_during_scheduling_ignored_during_execution=(term,)))
+    inventory = an_inventory(a_node("n0", gpus=4, labels={"kubernetes.io/hostname": "n0"}))
+    put_gang(
+        inventory, a_gang("old", preemptible=False), [a_pod("old-0", gang="old", gpus=4, node="n0", affinity=avoids)]
+    )
+    for app in ("a", "b", "c"):
+        put_gang(inventory, a_gang(app), [a_pod(f"{app}-0", gang=app, gpus=4, labels={"app": app})])
+
+    texts = explanations(inventory)
+
+    assert "no node there may take them" in texts["a"]
+    for name in ("b", "c"):
+        assert "no node there may take them" not in texts[name]
+        assert "it lacks 4 GPUs on 1 node" in texts[name]
+
+
+def test_a_pod_whose_claim_was_made_is_not_told_to_have_it_made() -> None:
+    """Of two pods with claims from one template, only the one that still lacks its claim hears of the template."""
+    inventory = an_inventory(a_node("n0", gpus=4))
+    put_gang(inventory, a_gang("old", preemptible=False), [a_pod("old-0", gang="old", gpus=4, node="n0")])
+    claim = PodResourceClaim(name="nic", resource_claim_template_name="nics")
+    for name in ("without", "with"):
+        pod = a_pod(f"{name}-0", gang=name, gpus=4, resource_claims=(claim,))
+        if name == "with":
+            made = PodResourceClaimStatus(name="nic", resource_claim_name="with-nic")
+            pod = msgspec.structs.replace(
+                pod, status=msgspec.structs.replace(pod.status, resource_claim_statuses=(made,))
+            )
+        put_gang(inventory, a_gang(name), [pod])
+
+    texts = explanations(inventory)
+
+    assert "ResourceClaimTemplate nics" in texts["without"]
+    assert "ResourceClaimTemplate nics" not in texts["with"]
+    assert "resource claim with-nic does not exist" in texts["with"]

@@ -29,7 +29,9 @@ _KINDS: Final = {podgang.SOURCE: "PodGang", bare.SOURCE: "Pod"}
 class Explainer:
     """Explains the refused jobs of one session. Mutable: jobs that ask for the same share one look at the nodes.
 
-    What names pods is written anew for each job: plugins are asked for their words about its own.
+    What names pods is written anew for each job: plugins are asked for their words about its own. So is what the search
+    for victims found, which depends on its priority. Where placed pods have rules about its pods, only jobs with the
+    same labels share a look; each pod with claims has its own.
     """
 
     def __init__(self, session: Session) -> None:
@@ -42,23 +44,20 @@ class Explainer:
             return _of_failure(job, errors)
         said = tuple((error.reason, "" if error.rewrite else error.message) for error in errors)
         plain = job.plain
-        asked = (
-            (plain.request.number, len(plain.records))
-            if plain is not None
-            else tuple(map(NUMBER, job.tasks_to_allocate()))
-        )
-        wanted = (job.queue, job.root, said, plain is None, asked)
-        # What a plugin failed about one job says nothing about another.
-        known = self._known.get(wanted) if not self._session.ask.node_rules.have_failed else None
+        if plain is not None:
+            asked: tuple[int, ...] = (plain.request.number, len(plain.records))
+            firsts = [plain.first_task(job)]
+        else:
+            asked = tuple(map(NUMBER, job.tasks_to_allocate()))
+            firsts = [alike[0] for alike in by_request(job.tasks_to_allocate()).values()]
+        wanted = (job.queue, job.root, said, plain is None, asked, self._told_apart(firsts))
+        # What a plugin failed about one job says nothing about another, nor do the claims of one pod.
+        shared = not self._session.ask.node_rules.have_failed and not any(map(_uses_claims, firsts))
+        known = self._known.get(wanted) if shared else None
         if known is None:
             known = self._known[wanted] = _explain(self._session, job, errors)
             return known[0]
         found, quotes = known
-        firsts = (
-            [plain.first_task(job)]
-            if plain is not None
-            else [alike[0] for alike in by_request(job.tasks_to_allocate()).values()]
-        )
         others = (_others(self._session, errors, firsts) or found.others) if found.others else ()
         pods = [
             msgspec.structs.replace(pod, pod=full_name(task)) for pod, task in zip(found.pods, firsts, strict=False)
@@ -66,7 +65,23 @@ class Explainer:
         for quote in quotes if pods else ():
             text = quoted(self._session, quote.plugin, firsts[quote.kind], quote.node)
             pods[quote.kind] = _rephrased(pods[quote.kind], quote.text, text)
-        return msgspec.structs.replace(found, subject=full_name(job), pods=tuple(pods), others=others)
+        victims = tuple(self._session.victim_reports.get(job.key, ())) if _is_about_nodes(found.pods) else ()
+        return msgspec.structs.replace(found, subject=full_name(job), pods=tuple(pods), others=others, victims=victims)
+
+    def _told_apart(self, firsts: Sequence[PodInfo]) -> tuple[Hashable, ...]:
+        """Return what rules of placed pods go by, for pods that they are about; mostly there is none."""
+        if not self._session.nodes.have_rules_about(task.pod for task in firsts):
+            return ()
+        return tuple((task.namespace, frozenset(task.labels.items())) for task in firsts)
+
+
+def _uses_claims(task: PodInfo) -> bool:
+    return bool(task.request.constraints.claims)
+
+
+def _is_about_nodes(reports: Sequence[PodReport]) -> bool:
+    """Tell whether what nodes lack matters, for nothing is missing altogether."""
+    return bool(reports) and all(report.pre_filter is None for report in reports)
 
 
 def _rephrased(report: PodReport, before: str, after: str) -> PodReport:
@@ -137,7 +152,7 @@ def _explain(
         beyond_nodes=absent or (ruled_out and any(map(diagnosis.beyond_nodes, diagnosis.one_of_each))),
         needs=_needs(errors, diagnosis.one_of_each),
     )
-    if reports and not absent:
+    if _is_about_nodes(reports):
         return found, diagnosis.quotes
     # Something that is missing altogether is in the way, so what nodes lack is beside the point.
     bare = msgspec.structs.replace(found, domains=(), domain_count=0, required_level=None, wider=None, victims=())
