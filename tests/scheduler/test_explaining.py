@@ -356,3 +356,38 @@ def test_a_pod_whose_claim_was_made_is_not_told_to_have_it_made() -> None:
     assert "ResourceClaimTemplate nics" in texts["without"]
     assert "ResourceClaimTemplate nics" not in texts["with"]
     assert "resource claim with-nic does not exist" in texts["with"]
+
+
+def test_a_gang_that_lost_a_pod_is_told_which_rack_its_other_pods_keep_it_in() -> None:
+    """Room in another rack is no room for it: it hears where it has to stay, and what is lacking there."""
+    inventory = racks(2, 1, 2)
+    put_gang(inventory, a_gang("old", preemptible=False), [a_pod("old-0", gang="old", gpus=8, node="r0-n1")])
+    gang = a_gang("train", minimum=2, topology=TopologyConstraintInfo("dc", required=RACK))
+    put_gang(
+        inventory, gang, [a_pod("train-0", gang="train", gpus=8, node="r0-n0"), a_pod("train-1", gang="train", gpus=8)]
+    )
+    scheduler = a_scheduler(inventory, config=SchedulerConfig(actions=("allocate",)))
+
+    (refused,) = scheduler.run_cycle().unschedulable
+
+    assert refused.explanation is not None
+    assert refused.message == (
+        "unschedulable on cluster: the pod found no room; it has to stay in rack z.r0, where its other pods are; "
+        "0 of 1 pods fit in rack z.r0; it lacks 8 GPUs on 1 node; zone z has room for the pod"
+    )
+    assert "it has to stay in rack z.r0, where its other pods are" in as_text(refused.explanation)
+    assert not [error.message for error in refused.errors if "r1" in error.message or "r2" in error.message]
+
+
+def test_gangs_that_stay_in_different_racks_are_each_told_of_their_own() -> None:
+    """Two broken gangs that ask for the same do not hear of each other's rack."""
+    inventory = racks(1, 1, 1)
+    for rack, name in enumerate(("first", "second")):
+        gang = a_gang(name, minimum=2, preemptible=False, topology=TopologyConstraintInfo("dc", required=RACK))
+        placed = a_pod(f"{name}-0", gang=name, gpus=8, node=f"r{rack}-n0")
+        put_gang(inventory, gang, [placed, a_pod(f"{name}-1", gang=name, gpus=8)])
+
+    texts = explanations(inventory)
+
+    assert "it has to stay in rack z.r0, where its other pods are" in texts["first"]
+    assert "it has to stay in rack z.r1, where its other pods are" in texts["second"]

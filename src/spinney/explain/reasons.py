@@ -115,6 +115,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     domains: tuple[DomainReport, ...] = ()  # the nearest misses, nearest first
     domain_count: int = 0  # how many domains there are at that level; 0: just those listed
     required_level: str | None = None
+    kept_in: str = ""  # where its other pods keep it, as a sentence
     wider: DomainReport | None = None  # a domain of a wider level that would hold the gang
     others: tuple[str, ...] = ()  # reasons that are not about nodes, domains or queues, each a sentence
     beyond_nodes: bool = False  # True: something is in the way that no node takes away, however many are added

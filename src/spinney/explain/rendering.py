@@ -74,7 +74,7 @@ def as_text(explanation: Explanation) -> str:
     if explanation.queue is not None:
         lines.append(f"  {_queue(explanation.queue)}")
     lines += [f"  plugin failed: {error}" for error in explanation.plugin_errors]
-    lines += [f"  {reason}" for reason in explanation.others]
+    lines += [f"  {reason}" for reason in (*explanation.others, explanation.kept_in) if reason]
     for report in explanation.pods:
         lines += _pod_lines(report)
     if explanation.domains and not explanation.domains[0].domain:
@@ -116,6 +116,8 @@ def _line(explanation: Explanation) -> str:
         parts = [*named, f"there is room for {_whole(explanation)}"]
     else:
         parts = [_headline(explanation), *named]
+    if explanation.kept_in:
+        parts.append(explanation.kept_in)
     miss = nearest_miss(explanation.domains)
     if miss is not None:
         parts.append(_domain(miss))
@@ -202,7 +204,7 @@ def _nearest(explanation: Explanation) -> list[str]:
     facts = []
     if explanation.wider is not None:
         wider = explanation.wider
-        facts.append(f"{_where(wider)} has room for all {wider.needed} pods")
+        facts.append(f"{_where(wider)} has room for {'the pod' if wider.needed == 1 else f'all {wider.needed} pods'}")
     miss = nearest_miss(explanation.domains)
     for report in explanation.pods:
         if report.feasible_nodes == 0:

@@ -26,7 +26,8 @@ from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo, by_request
-from spinney.scheduler.topology.domains import DomainTree
+from spinney.scheduler.plugins.topology.staying import rows_to_stay_with
+from spinney.scheduler.topology.domains import DomainTree, Level
 
 NEAREST: Final = 5
 """How many domains are looked at closely."""
@@ -125,7 +126,21 @@ class UnmetLevel(msgspec.Struct, frozen=True, eq=False):
     tree: DomainTree
     depth: int
     held: Vector
+    """Nothing in a domain where its other pods are not."""
     ask: _Ask
+    stays: Rows
+    """The rows of its other pods, which it must stay with."""
+
+    @property
+    def kept_in(self) -> str:
+        """Return in words where its other pods keep it; empty if it has none."""
+        if not len(self.stays):
+            return ""
+        domains = self.tree.levels[self.depth]
+        level, names = short_level(domains.key), [domains.names[each] for each in _domains_at(domains, self.stays)]
+        if not names:
+            return f"its other pods are on nodes that are in no {level}, and it has to be in one {level} with them"
+        return f"it has to stay in {level} {' or '.join(names)}, where its other pods are"
 
 
 class Diagnosis:
@@ -155,18 +170,21 @@ class Diagnosis:
         largest: Vector = self._table.allocatable[self._names.ordered].max(axis=0, initial=0)
         return bool((task.request.vector(len(largest)) <= largest).all()) and not task.request.unoffered
 
-    def required_level(self, root: GroupSet) -> UnmetLevel | None:
+    def required_level(self, job: PodGroupInfo) -> UnmetLevel | None:
         """Return the outermost required level that no domain can meet, if that is what is in the way."""
-        for member, tasks in self._constrained(root):
+        for member, tasks in self._constrained(job.root):
             found = self._session.topologies.required(member.topology)
             if found is None:
                 continue
             topology, depth = found
             tree = self._session.snapshot.domain_trees.tree(topology, self._table)
             ask = self._ask(tasks)
+            stays = rows_to_stay_with(self._session, job, member)
             held = self._held(tree, depth, ask)
+            if len(stays):
+                held = held * _are_at(tree.levels[depth], stays)
             if held.max(initial=0) < ask.count:
-                return UnmetLevel(tree, depth, held, ask)
+                return UnmetLevel(tree, depth, held, ask, stays)
         return None
 
     def nearest_domains(self, level: UnmetLevel | None) -> tuple[tuple[DomainReport, ...], int]:
@@ -178,9 +196,13 @@ class Diagnosis:
             return (self._report("the cluster", "", self._names.ordered, self._ask(self._tasks)),), 0
         domains = level.tree.levels[level.depth]
         fits, ask = level.held, level.ask
-        nearest = np.lexsort((np.arange(len(fits)), -fits))[:NEAREST]
+        nearest = np.lexsort((np.arange(len(fits)), -fits))
+        count = len(domains)
+        if len(level.stays):
+            nearest = nearest[_are_at(domains, level.stays)[nearest]]
+            count = len(nearest)
         reports: list[DomainReport] = []
-        for domain in nearest.tolist():
+        for domain in nearest[:NEAREST].tolist():
             members = domains.members(domain)
             rows = members[self._usable[members]]
             if not reports:
@@ -198,14 +220,16 @@ class Diagnosis:
                     closed=len(members) - len(rows),
                 )
             )
-        return tuple(reports), len(domains)
+        return tuple(reports), count
 
     def wider_domain(self, level: UnmetLevel | None) -> DomainReport | None:
-        """Return the tightest domain of a wider level that would hold the tasks, if there is one."""
+        """Return the tightest domain of a wider level that would hold the tasks beside its other pods, if any."""
         if level is None:
             return None
         for depth in range(level.depth - 1, -1, -1):
             fits = self._held(level.tree, depth, level.ask)
+            if len(level.stays):
+                fits = fits * _are_at(level.tree.levels[depth], level.stays)
             roomy = np.flatnonzero(fits >= level.ask.count)
             if len(roomy):
                 domains = level.tree.levels[depth]
@@ -312,6 +336,36 @@ class Diagnosis:
             alike=len(alike),
             describe=partial(obstacle, self._table, first.pod),
         )
+
+
+def domains_kept_in(session: Session, job: PodGroupInfo) -> tuple[tuple[int, ...], ...]:
+    """Return, for each part of a job that requires a level, the domains that its placed pods keep it in."""
+    if job.plain is not None and job.gang.anchor is None:
+        return ()
+    kept: list[tuple[int, ...]] = []
+    members: list[Member] = [job.root]
+    for member in members:
+        found = session.topologies.required(member.topology)
+        if found is not None:
+            topology, depth = found
+            level = session.snapshot.domain_trees.tree(topology, session.nodes.table).levels[depth]
+            kept.append(tuple(np.unique(level.of_row[rows_to_stay_with(session, job, member)]).tolist()))
+        if isinstance(member, GroupSet):
+            members += member.members
+    return tuple(kept)
+
+
+def _domains_at(level: Level, rows: Rows) -> list[int]:
+    """Return the domains that rows are in, in the order of their names."""
+    found: list[int] = np.unique(level.of_row[rows]).tolist()
+    return [domain for domain in found if domain >= 0]
+
+
+def _are_at(level: Level, rows: Rows) -> Mask:
+    """Return which domains of a level have one of ``rows``, ``[domain]``."""
+    mask = np.zeros(len(level), dtype=np.bool_)
+    mask[_domains_at(level, rows)] = True
+    return mask
 
 
 def _usable(alive: Mask, result: FilterResult) -> Mask:

@@ -14,7 +14,7 @@ from spinney.explain.reasons import Explanation, FilterReport, PodReport
 from spinney.gangs.sources import bare, podgang
 from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.reporting.pods import SCHEDULER_ERROR
-from spinney.scheduler.cycle.diagnosis import Diagnosis, PluginQuote, full_name, quoted, short_level
+from spinney.scheduler.cycle.diagnosis import Diagnosis, PluginQuote, domains_kept_in, full_name, quoted, short_level
 from spinney.scheduler.fairshare.capacity import OverCapacity
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.results import POD_SCHEDULING_ERRORS, TOPOLOGY_CONSTRAINT, FitError
@@ -50,7 +50,15 @@ class Explainer:
         else:
             asked = tuple(map(NUMBER, job.tasks_to_allocate()))
             firsts = [alike[0] for alike in by_request(job.tasks_to_allocate()).values()]
-        wanted = (job.queue, job.root, said, plain is None, asked, self._told_apart(firsts))
+        wanted = (
+            job.queue,
+            job.root,
+            said,
+            plain is None,
+            asked,
+            domains_kept_in(self._session, job),
+            self._told_apart(firsts),
+        )
         # What a plugin failed about one job says nothing about another, nor do the claims of one pod.
         shared = not self._session.ask.node_rules.have_failed and not any(map(_uses_claims, firsts))
         known = self._known.get(wanted) if shared else None
@@ -118,7 +126,7 @@ def _explain(
     if queue is not None or not tasks:
         return Explanation(subject=full_name(job), kind=kind, needed=max(len(tasks), 1), queue=queue, others=others), ()
     diagnosis = Diagnosis(session, tasks)
-    level = diagnosis.required_level(job.root)
+    level = diagnosis.required_level(job)
     domains, count = diagnosis.nearest_domains(level)
     placed = max((report.fits for report in domains), default=0)
     needed = level.ask.count if level is not None else len(tasks)
@@ -136,6 +144,7 @@ def _explain(
             f"plugin {plugin} keeps its pods on one part of the nodes, and no part has room for all of them"
             for plugin in session.ask.dividers.get(job.key, ())
         )
+    kept_in = level.kept_in if level is not None and _is_about_nodes(reports) else ""
     found = Explanation(
         subject=full_name(job),
         kind=kind,
@@ -148,6 +157,7 @@ def _explain(
         wider=diagnosis.wider_domain(level),
         victims=tuple(session.victim_reports.get(job.key, ())),
         plugin_errors=tuple(f"{plugin}: {error}" for plugin, error in sorted(failures.items())),
+        kept_in=kept_in,
         others=others,
         beyond_nodes=absent or (ruled_out and any(map(diagnosis.beyond_nodes, diagnosis.one_of_each))),
         needs=_needs(errors, diagnosis.one_of_each),

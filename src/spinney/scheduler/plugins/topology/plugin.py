@@ -11,8 +11,6 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from spinney.cluster.journal import Rows
-from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.extensions.arguments import read_arguments
 from spinney.gangs.tree import GroupSet, Member, TopologyConstraintInfo
 from spinney.scheduler import scores
@@ -24,6 +22,7 @@ from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.plugins.topology.ahead import Lookahead
 from spinney.scheduler.plugins.topology.demand import GroupDemand
+from spinney.scheduler.plugins.topology.staying import rows_to_stay_with
 from spinney.scheduler.plugins.topology.subsetting import (
     DomainSets,
     InvalidConstraint,
@@ -89,7 +88,7 @@ class TopologyPlugin(Plugin):
         except InvalidConstraint as error:
             session.record_fit_error(job, FitError("InvalidTopologyConstraint", str(error)))
             return ()
-        occupied = self._occupied(job, group, constraint)
+        occupied = rows_to_stay_with(session, job, group)
         division = subsetting.divide(occupied)
         if division.refusal is not None:
             refusal = division.refusal
@@ -154,24 +153,6 @@ class TopologyPlugin(Plugin):
         domains = self._find(constraint) if constraint.required else None
         depth = domains.topology.depth(constraint.required) if domains is not None else None
         return (domains, depth) if domains is not None and depth is not None else None
-
-    def _occupied(self, job: PodGroupInfo, group: Member, constraint: TopologyConstraintInfo) -> Rows:
-        """Return the rows of placed pods that the group must stay with."""
-        if not constraint.required or (job.plain is not None and job.gang.anchor is None):
-            return np.empty(0, dtype=np.intp)
-        rows = [
-            task.row
-            for pod_set in group.pod_sets()
-            if job.active(pod_set)
-            for task in job.by_pod_set[pod_set.name]
-            if task.status in ACTIVE_ALLOCATED
-        ]
-        anchor = job.gang.anchor
-        if group is job.root and anchor is not None and anchor in self._session.snapshot.gangs.gangs:
-            base = self._session.job(anchor)
-            if base.root.topology is not None and base.root.topology.required == constraint.required:
-                rows += [task.row for task in base.tasks if task.status in ACTIVE_ALLOCATED]
-        return np.array(sorted(set(rows)), dtype=np.intp)
 
 
 def _line(refusal: TopologyRefusal, line: int, job: PodGroupInfo) -> str:

@@ -137,7 +137,7 @@ class Subsetting:
             # The incoming set lies in one domain of every wider level: that is the last to try.
             sets.append((-1, np.zeros(1, dtype=np.int64)))
         if not sets:
-            return NodeSubsets((), refusal=self._refusal(self._fitting_pods(), lacking=False))
+            return NodeSubsets((), refusal=self._refusal(self._fitting_pods(allowed), lacking=False))
         # Placing in the first domain that fits makes it, and those around it, tighter, and changes no other.
         lasting = self._room is not None and allowed is None
         found = DomainSets(self._nodes, self._domains, self._rows, sets, whole=self._whole, lasting=lasting)
@@ -256,13 +256,16 @@ class Subsetting:
         steps[ranked] = np.floor(10.0 * np.arange(1, len(ranked) + 1) / len(ranked))
         return level.of_row, steps
 
-    def _fitting_pods(self) -> dict[str, int]:
+    def _fitting_pods(self, allowed: list[Mask] | None) -> dict[str, int]:
+        """Return how many of the pods each domain holds that the group may go to."""
         depth = self._bounds.required if self._bounds.required >= 0 else 0
         level = self._domains.levels[depth]
+        open_ = allowed[depth] if allowed is not None else np.ones(len(level), dtype=np.bool_)
         if not self._demand.homogeneous:
-            return dict.fromkeys(level.names, 0)
+            return {level.names[domain]: 0 for domain in np.flatnonzero(open_).tolist()}
         sums = self._pods_by_domain(depth)
-        return {level.names[domain]: int(sums[domain]) for domain in distinct(level.of_row[self._rows]).tolist()}
+        inside = distinct(level.of_row[self._rows]).tolist()
+        return {level.names[domain]: int(sums[domain]) for domain in inside if open_[domain]}
 
     def _refusal(self, domains: dict[str, int], *, lacking: bool) -> TopologyRefusal:
         return TopologyRefusal(
