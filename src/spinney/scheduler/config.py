@@ -47,7 +47,7 @@ class PluginOption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class VictimSearchLimits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """How long actions may search for victims; looked at between scenarios."""
+    """How long actions may search for victims; looked at between scenarios and the steps they are made of."""
 
     action_seconds: float = 20.0
     """For all jobs of one action in one cycle."""

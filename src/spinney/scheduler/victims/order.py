@@ -162,14 +162,19 @@ class _Losses(Sequence[PodGroupInfo]):
 
 
 class Steps:
-    """The steps of one search, popped when they are first asked for and kept. Mutable."""
+    """The steps of one search, popped when they are first asked for and kept. Mutable.
 
-    def __init__(self, order: VictimOrder, *, most_jobs: int = -1) -> None:
+    Once ``has_time`` says no they end, but for the first: whoever goes through them stops, as if there were no more.
+    """
+
+    def __init__(self, order: VictimOrder, *, most_jobs: int = -1, has_time: Callable[[], bool] = lambda: True) -> None:
         self._order = order
         self._most_jobs = most_jobs
+        self._has_time = has_time
         self._jobs: dict[PodGroupInfo, list[tuple[int, Step]]] = {}
         self._found: list[Step] = []
         self.exhausted = False
+        """Whether all there are were popped."""
 
     def __iter__(self) -> Iterator[Step]:
         place = 0
@@ -178,7 +183,9 @@ class Steps:
             place += 1
 
     def get(self, place: int) -> Step | None:
-        """Return the step at a place, or ``None`` if there are not so many."""
+        """Return the step at a place, or ``None`` if there are not so many or the time is over."""
+        if place and not self._has_time():
+            return None
         while len(self._found) <= place and not self.exhausted:
             step = self._order.pop()
             if step is None:

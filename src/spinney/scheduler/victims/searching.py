@@ -102,7 +102,8 @@ class Search:
     """Searches of one action. Mutable: the pool of victims and the time that is left go from one job to the next.
 
     A job never gets more than half of what is left, so a hard one cannot keep those behind it from their turn. Time is
-    only looked at between scenarios; on a clock that stands still nothing ever runs out.
+    only looked at between scenarios and between the steps they are made of; on a clock that stands still nothing ever
+    runs out.
     """
 
     def __init__(self, session: Session, rule: VictimRule, pending: Sequence[PodGroupInfo]) -> None:
@@ -152,7 +153,7 @@ class Search:
             return self._report(job, 0)
         if self._may_hold(job, queues, room, demand):
             order = VictimOrder(session, self._pool, queues, admits)
-            steps = Steps(order, most_jobs=rule.most_jobs(session))
+            steps = Steps(order, most_jobs=rule.most_jobs(session), has_time=self._has_time)
             if steps.get(0) is not None and self._find(job, queues, room, demand, steps):
                 return True
             if self._generate(job, tasks, queues, admits):
@@ -231,7 +232,8 @@ class Search:
         chosen_first = bool(places) and (narrow or demand.domains is None)
         choice = choose(demand, room, steps, places, narrow=narrow) if chosen_first else None
         # What fits without any victim still needs one to begin with, who may be anywhere and stays.
-        hopeless = chosen_first and choice is None and demand.uniform and not demand.possible_in(room)
+        tried_all = chosen_first and choice is None and steps.exhausted
+        hopeless = tried_all and demand.uniform and not demand.possible_in(room)
         if not places or hopeless:
             return self._reject(NO_ROOM)
         if choice is not None and self._try(job, demand.tasks, choice.steps, keep=True):
