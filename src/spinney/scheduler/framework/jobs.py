@@ -113,8 +113,12 @@ class PodGroupInfo:
     @property
     def lost_work(self) -> float:
         """Return the work that each GPU of the job would lose: seconds since its start, or its last checkpoint."""
-        now = self._session.now
-        return lost_seconds(self.last_start, saved_until(self.members, now), now)
+        return lost_seconds(self.last_start, self._saved_until, self._session.now)
+
+    @cached_property
+    def _saved_until(self) -> datetime | None:
+        """Return until when its work is saved, as its pods say; nothing in a session changes that."""
+        return saved_until(self.members, self._session.now)
 
     @property
     def root(self) -> GroupSet:
@@ -209,6 +213,8 @@ class PodGroupInfo:
         view = PodGroupInfo(self.members, self._session)
         view._last_start = self._last_start
         view._is_plain = False
+        if "_saved_until" in self.__dict__:
+            view.__dict__["_saved_until"] = self._saved_until
         gone = set(map(id, tasks))
         view.__dict__["by_pod_set"] = {
             name: [task for task in members if id(task) not in gone] for name, members in self.by_pod_set.items()
