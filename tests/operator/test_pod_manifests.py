@@ -155,3 +155,19 @@ def test_a_repeated_creation_has_the_same_name() -> None:
     others = [pods.pod_name(clique, 1, 0, ()), pods.pod_name(clique, 0, 1, ()), pods.pod_name(clique, 0, 0, {first})]
     assert first not in others
     assert others[1] == others[2]
+
+
+def test_what_is_left_empty_in_a_pod_spec_is_as_if_it_was_not_written() -> None:
+    """Charts leave lists empty, which YAML reads as null; pods that wait for others are made all the same."""
+    spec = a_pod_spec()
+    container = {**spec["containers"][0], "resources": {"claims": None, "limits": {"nvidia.com/gpu": 1}}, "env": None}
+    empty = {**spec, "initContainers": None, "volumes": None, "resourceClaims": None, "containers": [container]}
+    first, second = a_clique("first", 1), a_clique("second", 1)
+    second = msgspec.structs.replace(second, spec=msgspec.structs.replace(second.spec, pod_spec=empty))
+    pcs = a_pod_clique_set("model", [first, second], startup=IN_ORDER)
+
+    pod = manifest(pcs, Layout(pcs).standalone(0)[1])
+
+    assert [each["name"] for each in pod["spec"]["initContainers"]] == [marks.INIT_CONTAINER]
+    assert {each["name"] for each in pod["spec"]["volumes"]} == {marks.TOKEN_VOLUME, marks.POD_INFO_VOLUME}
+    assert "resourceClaims" not in pod["spec"]

@@ -7,7 +7,7 @@ same name.
 from typing import Any
 
 from spinney.api import labels as marks
-from spinney.api.struct import JSON
+from spinney.api.struct import JSON, to_json
 from spinney.operator.desired import names
 from spinney.operator.desired.layout import CliquePlace, Layout
 
@@ -40,6 +40,22 @@ def prepend(pod_spec: JSON, variables: list[JSON]) -> None:
     for container in containers(pod_spec):
         kept = [variable for variable in container.get("env") or () if variable.get("name") not in ours]
         container["env"] = [*variables, *kept]
+
+
+def copy_to_change(pod_spec: JSON) -> JSON:
+    """Return a copy of a pod spec to add to; what is written as null is not written, as for an API server."""
+    spec = _without_nulls(to_json(pod_spec))
+    for key in ("initContainers", "containers"):
+        if key in spec:
+            spec[key] = [_without_nulls(container) for container in spec[key]]
+    for container in containers(spec):
+        if "resources" in container:
+            container["resources"] = _without_nulls(container["resources"])
+    return spec
+
+
+def _without_nulls(found: JSON) -> JSON:
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def containers(pod_spec: JSON) -> list[dict[str, Any]]:

@@ -96,7 +96,7 @@ def _pod_spec(layout: Layout, place: CliquePlace) -> JSON:
     group = mnnvl.group_of(layout, place)
     if group is None and place.group is None:
         return place.template.spec.pod_spec
-    spec: JSON = to_json(place.template.spec.pod_spec)
+    spec = environment.copy_to_change(place.template.spec.pod_spec)
     if place.group is not None:
         environment.prepend(spec, environment.of_group_member(layout, place))
     if group is not None:

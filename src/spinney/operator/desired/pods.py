@@ -23,7 +23,7 @@ def pod_manifest(
 ) -> JSON:
     """Return the pod with this index; ``waiting`` is the container in which it waits for those it starts after."""
     namespace = clique.metadata.namespace or ""
-    spec: JSON = to_json(clique.spec.pod_spec)
+    spec = environment.copy_to_change(clique.spec.pod_spec)
     spec["hostname"] = names.pod_hostname(clique.metadata.name, pod_index)
     spec["subdomain"] = names.headless_service(layout.name, place.replica)
     spec["schedulingGates"] = [{"name": marks.POD_GANG_GATE}]
