@@ -123,6 +123,21 @@ def test_the_namespace_of_the_file_wins_or_is_questioned(served: ServedCluster) 
     assert "is in namespace default, and -n says kube-system" in answer.output
 
 
+def test_delete_takes_an_object_by_its_name_and_nothing_else(served: ServedCluster) -> None:
+    """A manifest without a name, or of another namespace than -n, deletes nothing: not what stands beside it either."""
+    kept = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept", "namespace": "default"}}
+    assert served.spinney("apply", "-f", "-", input=as_yaml(kept)).exit_code == 0
+    nameless = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "made-"}}
+    answer = served.spinney("delete", "-f", "-", input=f"{as_yaml(nameless)}---\n{as_yaml(kept)}")
+    assert answer.exit_code == 1
+    assert "metadata.name is missing; an object is deleted by its name" in answer.output
+    elsewhere = {**kept, "metadata": {"name": "other", "namespace": "kube-system"}}
+    answer = served.spinney("delete", "-n", "default", "-f", "-", input=f"{as_yaml(elsewhere)}---\n{as_yaml(kept)}")
+    assert answer.exit_code == 1
+    assert "is in namespace kube-system, and -n says default" in answer.output
+    assert served.call(lambda client: client.find(CONFIG_MAP, "kept", "default")) is not None
+
+
 def test_a_missing_file_is_named() -> None:
     """A file that does not exist is a usage error that names it."""
     answer = CliRunner().invoke(main, ["apply", "-f", "/no/such/file.yaml"])

@@ -181,6 +181,14 @@ async def test_preconditions_of_a_deletion() -> None:
     assert bodies == [{"gracePeriodSeconds": 0, "preconditions": {"uid": "u1", "resourceVersion": "7"}}, {}]
 
 
+async def test_nothing_is_deleted_without_a_name() -> None:
+    """The path of an object without a name is that of all objects."""
+    async with connected() as (client, server):
+        with pytest.raises(ValueError, match="no name; without one the whole collection would be deleted"):
+            await client.delete(POD, "", "x")
+        assert server.requests == []
+
+
 async def test_a_bind_does_not_read_the_answer_as_a_binding() -> None:
     """The API server answers a bind with a Status, which is success."""
     async with connected() as (client, server):

@@ -306,6 +306,8 @@ class Client:
         dry_run: bool = False,
     ) -> None:
         """Delete one object; ``uid`` and ``resource_version`` are preconditions (else ``Conflict``)."""
+        if not name:
+            raise ValueError(f"{resource}: no name; without one the whole collection would be deleted")
         body = encode(delete_options(grace_period_seconds, propagation_policy, uid, resource_version, dry_run))
         path = resource.path(namespace, name)
         precise = None if resource_version else uid

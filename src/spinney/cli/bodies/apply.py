@@ -12,7 +12,7 @@ from spinney.api.struct import JSON
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.coming_up import until_ready
 from spinney.cli.clusters.connecting import Connection, advice, with_cluster
-from spinney.cli.manifests.objects import Manifest, read, resource_for
+from spinney.cli.manifests.objects import Manifest, namespace_for, read_named, resource_for
 from spinney.cli.terminal.output import echo
 from spinney.kube.errors import Conflict, Invalid, KubeError
 from spinney.kube.keys import Key
@@ -30,10 +30,7 @@ def apply(
     wait: bool,
     timeout: timedelta | None,
 ) -> None:
-    manifests = read(files)
-    for manifest in manifests:
-        if not manifest.name:
-            raise click.ClickException(f"{manifest}: metadata.name is missing; an object is applied by its name")
+    manifests = read_named(files, "applied")
 
     async def use(connection: Connection) -> None:
         applied: list[tuple[Resource, Key]] = []
@@ -58,9 +55,7 @@ async def _apply_one(
 ) -> tuple[Resource, str | None, str]:
     client = connection.client
     resource = await resource_for(client, manifest)
-    if namespace and manifest.namespace not in (None, namespace) and resource.namespaced:
-        raise click.ClickException(f"{manifest}: is in namespace {manifest.namespace}, and -n says {namespace}")
-    where = (manifest.namespace or connection.namespace) if resource.namespaced else None
+    where = namespace_for(manifest, resource, namespace, connection.namespace)
     before = await client.find(resource, manifest.name, where)
     applied = await client.apply(resource, manifest.value, where, force=force, dry_run=dry_run)
     if before is None:

@@ -7,7 +7,7 @@ import click
 
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, advice, with_cluster
-from spinney.cli.manifests.objects import read, resource_for
+from spinney.cli.manifests.objects import namespace_for, read_named, resource_for
 from spinney.cli.terminal.output import echo
 from spinney.kube.errors import KubeError, NotFound
 
@@ -19,13 +19,15 @@ def delete(
     dry_run: bool,
     ignore_not_found: bool,
 ) -> None:
-    manifests = read(files)
+    manifests = read_named(files, "deleted")
 
     async def use(connection: Connection) -> int:
-        missing = 0
+        missing, found = 0, []
         for manifest in reversed(manifests):
             resource = await resource_for(connection.client, manifest)
-            where = (manifest.namespace or connection.namespace) if resource.namespaced else None
+            where = namespace_for(manifest, resource, choice.namespace, connection.namespace)
+            found.append((manifest, resource, where))
+        for manifest, resource, where in found:
             try:
                 await connection.client.delete(
                     resource, manifest.name, where, propagation_policy="Background", dry_run=dry_run

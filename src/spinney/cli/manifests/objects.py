@@ -71,6 +71,24 @@ def read(files: tuple[Path, ...]) -> list[Manifest]:
     return found
 
 
+def read_named(files: tuple[Path, ...], done: str) -> list[Manifest]:
+    """Return every object, each with a name; one without ends the command before anything is ``done``."""
+    manifests = read(files)
+    for manifest in manifests:
+        if not manifest.name:
+            raise click.ClickException(f"{manifest}: metadata.name is missing; an object is {done} by its name")
+    return manifests
+
+
+def namespace_for(manifest: Manifest, resource: Resource, chosen: str | None, otherwise: str) -> str | None:
+    """Return where an object is; one in another namespace than was ``chosen`` with -n ends the command."""
+    if not resource.namespaced:
+        return None
+    if chosen and manifest.namespace not in (None, chosen):
+        raise click.ClickException(f"{manifest}: is in namespace {manifest.namespace}, and -n says {chosen}")
+    return manifest.namespace or otherwise
+
+
 async def resource_for(client: Client, manifest: Manifest) -> Resource:
     """Return how the cluster addresses a manifest's kind; one it does not serve ends the command."""
     version = manifest.api_version
