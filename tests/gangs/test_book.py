@@ -1,16 +1,21 @@
 """The book of gangs: members, snapshots, what queues hold."""
 
+from collections import Counter
 from collections.abc import Callable
 
+from spinney.api import volcano
 from spinney.api.core import PodWorkloadReference
-from spinney.api.labels import KAI_POD_GROUP
+from spinney.api.labels import KAI_POD_GROUP, VOLCANO_GROUP
 from spinney.api.meta import ObjectMeta
 from spinney.api.workload_v1alpha1 import GangPolicy, PodGroup, PodGroupPolicy, Workload, WorkloadSpec
 from spinney.cluster.pods import PodKey
 from spinney.cluster.state import ClusterState
-from spinney.gangs.book import GangBook, GangSnapshot
+from spinney.cluster.statuses import PodStatus
+from spinney.gangs.book import GangBook, GangSnapshot, number_of_pods
 from spinney.gangs.definitions import GangDefinitions
 from spinney.gangs.membership import membership
+from spinney.gangs.sources import volcano as volcano_source
+from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import Gang, GangKey, PodSet, single
 from spinney.kube.keys import Key
 from tests.cluster.building import a_node, a_pod
@@ -203,3 +208,48 @@ def test_a_book_forgets_gangs_that_only_pods_spoke_of() -> None:
             state.delete_pod(PodKey("team", pod))
     assert not book.snapshot().gangs
     assert held_by(book) == before
+
+
+def a_volcano_gang(minimum: int, **tasks: int) -> Gang:
+    """Return the gang of a Volcano PodGroup with a minimum, and with minimums per task."""
+    spec = volcano.PodGroupSpec(min_member=minimum, min_task_member=tasks)
+    group = volcano.PodGroup(metadata=ObjectMeta(name="g", namespace="team"), spec=spec)
+    return volcano_source.gang(group, SourceContext())
+
+
+def test_pods_of_a_volcano_group_count_by_the_tasks_it_lists_at_the_moment() -> None:
+    """Pods that name tasks count together unless the group lists tasks, whatever comes first and however it changes."""
+    world = World()
+    key = a_volcano_gang(1).key
+
+    def add(pod: str, task: str, *, node: str = "") -> None:
+        annotations = {VOLCANO_GROUP: "g", volcano_source.TASK_ANNOTATION: task}
+        world.state.apply_pod(a_pod(pod, node=node, annotations=annotations))
+
+    def counted() -> dict[str, int]:
+        found = world.book.snapshot().gangs[key]
+        by_set = Counter(pod_set for pod_set, _ in found.pods.values())
+        assert number_of_pods(found.counts, frozenset(PodStatus)) == by_set
+        return by_set
+
+    add("a", "worker")
+    world.book.put(a_volcano_gang(3))
+    add("b", "worker")
+    add("c", "ps")
+    assert counted() == {"default": 3}
+    world.book.put(a_volcano_gang(2, worker=2))
+    assert counted() == {"worker": 2, "other tasks": 1}
+    add("a", "worker", node="n1")
+    add("d", "chief")
+    assert counted() == {"worker": 2, "other tasks": 2}
+    before = world.book.snapshot()
+    world.book.put(a_volcano_gang(1))
+    assert counted() == {"default": 4}
+    assert Counter(pod_set for pod_set, _ in before.gangs[key].pods.values()) == {"worker": 2, "other tasks": 2}
+    world.book.remove(key)
+    add("b", "worker", node="n1")
+    world.book.put(a_volcano_gang(3))
+    assert counted() == {"default": 4}
+    for pod in "abcd":
+        world.state.delete_pod(PodKey("team", pod))
+    assert counted() == {}

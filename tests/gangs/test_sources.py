@@ -181,11 +181,12 @@ def test_simple_families_have_one_pod_set() -> None:
 
 
 def test_a_volcano_group_may_have_minimums_per_task() -> None:
-    """Each task with a minimum is a pod set of its own."""
+    """Each task with a minimum is a pod set of its own, and the pods of others are welcome."""
     spec = volcano.PodGroupSpec(min_member=3, min_task_member={"worker": 2, "ps": 1}, queue="ml")
     gang = volcano_source.gang(volcano.PodGroup(metadata=META, spec=spec), CONTEXT)
 
-    assert {name: pod_set.min_member for name, pod_set in gang.pod_sets.items()} == {"ps": 1, "worker": 2}
+    minimums = {name: pod_set.min_member for name, pod_set in gang.pod_sets.items()}
+    assert minimums == {"ps": 1, "worker": 2, "other tasks": 0}
     assert gang.queue == "ml"
 
 

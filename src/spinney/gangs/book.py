@@ -17,7 +17,7 @@ from spinney.cluster.statuses import ACTIVE_USED, PodStatus
 from spinney.cluster.surroundings import keep
 from spinney.gangs.definitions import GangDefinitions
 from spinney.gangs.holdings import Holdings, QueueHoldings
-from spinney.gangs.sources import bare, native, ungrouped
+from spinney.gangs.sources import bare, native, ungrouped, volcano
 from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import Gang, GangKey, is_satisfied
 from spinney.kube.keys import Key
@@ -135,6 +135,7 @@ class GangBook:
         self._charge_all(entry, -1)
         entry.gang = gang
         entry.view = None
+        self._sort_again(gang.key, entry)
         self._charge_all(entry, 1)
         for key in entry.pods:
             self._orphans.pop(key, None)
@@ -174,6 +175,7 @@ class GangBook:
         self._charge_all(entry, -1)
         entry.gang = None
         entry.view = None
+        self._sort_again(key, entry)
         if not entry.pods:
             self._drop(key)
         for pod in entry.pods:
@@ -203,6 +205,10 @@ class GangBook:
     def membership(self, record: PodRecord) -> Membership:
         """Return the gang and pod set of a pod; what is part of a composite counts for the composite."""
         found = self._membership(record)
+        if found[0].source == volcano.SOURCE:
+            entry = self._entries.get(found[0])
+            if entry is not None and entry.gang is not None:
+                return found[0], volcano.pod_set_in(entry.gang, found[1])
         home = self._definitions.homes.get(found[0]) if self._definitions.homes else None
         return found if home is None else (home, found[0].name)
 
@@ -362,6 +368,17 @@ class GangBook:
         entry.writable().pop(record.key, None)
         if not entry.pods and not entry.lasting:
             self._drop(key)
+
+    def _sort_again(self, key: GangKey, entry: GangEntry) -> None:
+        """Put the pods of a gang that has changed into the pod sets they are in now, where its tree decides that."""
+        if key.source != volcano.SOURCE:
+            return
+        for pod_set, record in list(entry.pods.values()):
+            now = self.membership(record)[1]
+            if now != pod_set:
+                entry.count(pod_set, record.status, -1)
+                entry.count(now, record.status, 1)
+                entry.writable()[record.key] = (now, record)
 
     def _charge_all(self, entry: GangEntry, sign: int) -> None:
         if entry.gang is not None:

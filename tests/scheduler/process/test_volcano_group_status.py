@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import pytest
+
 from spinney.api import volcano
 from spinney.api.core import POD
 from spinney.api.labels import VOLCANO_GROUP
+from spinney.gangs.sources.volcano import TASK_ANNOTATION
 from spinney.kube.crds import install_crds
 from tests.scheduler.process.world import NS, World, given_a_world
 
@@ -15,9 +18,15 @@ async def add_group(world: World, name: str, size: int, **spec: Any) -> None:
         volcano.POD_GROUP, {"metadata": {"name": name, "namespace": NS}, "spec": {"minMember": size}}
     )
     for number in range(size):
-        pod = await world.add_pod(f"{name}-{number}", schedulingGates=[{"name": "not-yet"}], **spec)
-        patch = {"metadata": {"annotations": {VOLCANO_GROUP: name}}, "spec": {"schedulingGates": None}}
-        await world.client.patch(POD, pod.metadata.name, patch, NS)
+        await add_member(world, name, number, **spec)
+
+
+async def add_member(world: World, group: str, number: int, *, task: str = "", **spec: Any) -> None:
+    """Create a pod of a group, and of a task."""
+    pod = await world.add_pod(f"{group}-{number}", schedulingGates=[{"name": "not-yet"}], **spec)
+    annotations = {VOLCANO_GROUP: group, **({TASK_ANNOTATION: task} if task else {})}
+    patch = {"metadata": {"annotations": annotations}, "spec": {"schedulingGates": None}}
+    await world.client.patch(POD, pod.metadata.name, patch, NS)
 
 
 async def status_of(world: World, name: str) -> volcano.PodGroupStatus:
@@ -72,3 +81,28 @@ async def test_groups_of_another_scheduler_are_left_alone(world: World) -> None:
         await add_group(world, "g", 2, schedulerName="volcano-elsewhere")
         await world.settle(3)
         assert await status_of(world, "g") == volcano.PodGroupStatus()
+
+
+@pytest.mark.parametrize(
+    ("spec", "placed"),
+    [
+        ({"minMember": 3}, True),
+        ({"minMember": 4}, False),
+        ({"minMember": 1, "minTaskMember": {"ps": 1}}, True),
+        ({"minMember": 4, "minTaskMember": {"worker": 4}}, False),
+    ],
+)
+@given_a_world
+async def test_pods_that_name_tasks_start_once_the_minimum_of_their_group_fits(
+    world: World, spec: dict[str, Any], placed: bool
+) -> None:
+    """Of four workers and a parameter server three fit; tasks that the group does not list, or not alone, count too."""
+    await install_crds(world.client)
+    await world.add_node("n1", gpus=3)
+    async with world.scheduler():
+        for number, task in enumerate(["worker", "worker", "worker", "worker", "ps"]):
+            await add_member(world, "g", number, task=task)
+        await world.client.create(volcano.POD_GROUP, {"metadata": {"name": "g", "namespace": NS}, "spec": spec})
+        await world.settle(3)
+        assert sum(node != "" for node in (await world.places()).values()) == (3 if placed else 0)
+        assert (await status_of(world, "g")).phase == ("Running" if placed else "Inqueue")

@@ -1,8 +1,10 @@
 """Gangs of Volcano PodGroups (``scheduling.volcano.sh/v1beta1``).
 
-With minimums per task each task is a pod set; ``minMember`` above their sum is then not enforced separately, because
-pods beyond a task's minimum are interchangeable with none of another task. Sub-groups that are PodCliques, as the
-operator writes them, are pod sets likewise; a pod says by label which it is in. Without either there is one pod set.
+With minimums per task each task is a pod set, and the pods of all other tasks are one without a minimum; ``minMember``
+above their sum is then not enforced separately, because pods beyond a task's minimum are interchangeable with none of
+another task. Sub-groups that are PodCliques, as the
+operator writes them, are pod sets likewise; a pod says by label which it is in. Otherwise there is one pod set, and
+every pod is in it whatever task it names.
 """
 
 from dataclasses import replace
@@ -16,10 +18,12 @@ from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, PodSet,
 
 SOURCE: Final = "volcano"
 TASK_ANNOTATION: Final = "volcano.sh/task-spec"
+OTHER_TASKS: Final = "other tasks"
+"""The pod set of tasks without a minimum, where others have one; no task can have this name."""
 
 
 def membership(record: PodRecord) -> tuple[GangKey, str] | None:
-    """Return the gang and pod set a pod says it belongs to."""
+    """Return the gang and pod set a pod says it belongs to; :func:`pod_set_in` tells which set of the gang that is."""
     annotations = record.annotations
     name = annotations.get(VOLCANO_GROUP) or annotations.get(LEGACY_GROUP)
     if not name:
@@ -28,12 +32,19 @@ def membership(record: PodRecord) -> tuple[GangKey, str] | None:
     return GangKey(SOURCE, record.namespace, name), pod_set
 
 
+def pod_set_in(gang: Gang, named: str) -> str:
+    """Return the pod set of a gang in which a pod counts that names a task or a sub-group."""
+    if named in gang.pod_sets:
+        return named
+    return OTHER_TASKS if OTHER_TASKS in gang.pod_sets else DEFAULT_POD_SET
+
+
 def gang(group: PodGroup, context: SourceContext) -> Gang:
     """Return the gang of a PodGroup."""
     spec = group.spec
-    if spec.min_task_member:
-        tasks = tuple(PodSet(task, minimum) for task, minimum in sorted(spec.min_task_member.items()))
-        root = GroupSet("", tasks)
+    tasks = spec.min_task_member
+    if tasks:
+        root = GroupSet("", (*(PodSet(task, tasks[task]) for task in sorted(tasks)), PodSet(OTHER_TASKS, 0)))
     elif spec.sub_group_policy and all(map(_is_pod_clique, spec.sub_group_policy)):
         cliques = (
             PodSet(each.name, (each.sub_group_size or 1) * (each.min_sub_groups or 1)) for each in spec.sub_group_policy
