@@ -190,6 +190,14 @@ def test_a_volcano_group_may_have_minimums_per_task() -> None:
     assert gang.queue == "ml"
 
 
+def test_a_volcano_group_that_needs_fewer_pods_than_its_tasks_does_not_ask_for_each_task() -> None:
+    """A minMember below the sum of the minimums per task holds alone, as it does for Volcano."""
+    spec = volcano.PodGroupSpec(min_member=3, min_task_member={"worker": 4, "ps": 2})
+    gang = volcano_source.gang(volcano.PodGroup(metadata=META, spec=spec), CONTEXT)
+
+    assert {name: pod_set.min_member for name, pod_set in gang.pod_sets.items()} == {"default": 3}
+
+
 def test_every_replica_key_of_a_workload_is_a_gang() -> None:
     """The oldest generation has templates; the gang is derived from the key pods carry."""
     workload = workload_v1alpha1.Workload(

@@ -88,6 +88,7 @@ async def test_groups_of_another_scheduler_are_left_alone(world: World) -> None:
     [
         ({"minMember": 3}, True),
         ({"minMember": 4}, False),
+        ({"minMember": 3, "minTaskMember": {"worker": 4}}, True),
         ({"minMember": 1, "minTaskMember": {"ps": 1}}, True),
         ({"minMember": 4, "minTaskMember": {"worker": 4}}, False),
     ],

@@ -2,7 +2,7 @@
 
 With minimums per task each task is a pod set, and the pods of all other tasks are one without a minimum; ``minMember``
 above their sum is then not enforced separately, because pods beyond a task's minimum are interchangeable with none of
-another task. Sub-groups that are PodCliques, as the
+another task. ``minMember`` below their sum holds alone, as it does for Volcano. Sub-groups that are PodCliques, as the
 operator writes them, are pod sets likewise; a pod says by label which it is in. Otherwise there is one pod set, and
 every pod is in it whatever task it names.
 """
@@ -43,7 +43,9 @@ def gang(group: PodGroup, context: SourceContext) -> Gang:
     """Return the gang of a PodGroup."""
     spec = group.spec
     tasks = spec.min_task_member
-    if tasks:
+    if spec.min_member is not None and spec.min_member < sum(tasks.values()):
+        root = single(PodSet(DEFAULT_POD_SET, spec.min_member))
+    elif tasks:
         root = GroupSet("", (*(PodSet(task, tasks[task]) for task in sorted(tasks)), PodSet(OTHER_TASKS, 0)))
     elif spec.sub_group_policy and all(map(_is_pod_clique, spec.sub_group_policy)):
         cliques = (
