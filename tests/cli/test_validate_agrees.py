@@ -1,6 +1,7 @@
 """``spinney validate`` and admission say the same of invalid variants of one workload, field by field."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ from click.testing import CliRunner
 
 from spinney.api.struct import JSON
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
-from spinney.backends import Profile, Profiles
+from spinney.backends import Profile, Profiles, every_backend
 from spinney.cli import main
 from spinney.kube.errors import ApiError
+from spinney.operator.configuration import check
 from spinney.operator.operator import Settings
 from spinney.runtime import run_virtual
 from tests.e2e.floor import a_binding
@@ -149,14 +151,21 @@ def a_topology() -> JSON:
 @pytest.fixture(scope="module")
 def refusals() -> dict[str, str]:
     """Apply every variant, strictly, to a cluster whose operator has the same configuration; return the answers."""
-    answers: dict[str, str] = {}
     profiles = Profiles((Profile("default-scheduler"), Profile("kai-scheduler")), "kai-scheduler")
 
+    texts = {"": WORKLOAD, **{name: variant(name) for name in VARIANTS}}
+    return refused_by(Settings(profiles=profiles, topology_enabled=True), texts)
+
+
+def refused_by(settings: Settings, texts: Mapping[str, str]) -> dict[str, str]:
+    """Apply workloads, strictly, to a cluster whose operator has these settings; return the refusals by name."""
+    answers: dict[str, str] = {}
+
     async def story() -> None:
-        async with a_guarded_cluster(Settings(profiles=profiles, topology_enabled=True)) as client:
+        async with a_guarded_cluster(settings) as client:
             await client.create(CLUSTER_TOPOLOGY_BINDING, a_topology())
             await client.runtime.clock.sleep(1)
-            for name, text in {"": WORKLOAD, **{name: variant(name) for name in VARIANTS}}.items():
+            for name, text in texts.items():
                 body = json.dumps(yaml.safe_load(text)).encode()
                 query = {"fieldValidation": "Strict", "dryRun": "All"}
                 try:
@@ -194,3 +203,39 @@ def test_every_mistake_that_a_cluster_refuses_is_found_without_one(offline: dict
     """Of published workloads with a mistake, the command names the field that clusters were shown to name, or in it."""
     path = PUBLISHED[name][2]
     assert any(f"{problem['path']}.".startswith(f"{path}.") for problem in offline[name]), offline[name]
+
+
+LARGE = WORKLOAD.replace("replicas: 4", "replicas: 20000")
+IN_ORDER = WORKLOAD.replace("TypeExplicit", "TypeInOrder").replace("        startsAfter: [router]\n", "")
+ANY_ORDER = IN_ORDER.replace("TypeInOrder", "TypeAnyOrder")
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "fault"),
+    [
+        ("limits: {podsPerSet: 9}", WORKLOAD, "PerSet of the operator's configuration allows 9;"),
+        ("limits: {podsPerSet: 10}", WORKLOAD, ""),
+        ("limits: {gangsPerSet: 1}", WORKLOAD, "PerSet of the operator's configuration allows 1;"),
+        ("", LARGE, "PerSet of the operator's configuration allows 20000;"),
+        ("limits: {podsPerSet: 50000}", LARGE, ""),
+        ("initContainer: {enabled: false}", WORKLOAD, "start-up order is switched off"),
+        ("initContainer: {enabled: false}", IN_ORDER, "start-up order is switched off"),
+        ("initContainer: {enabled: false}", ANY_ORDER, ""),
+        ("", IN_ORDER, ""),
+    ],
+)
+def test_both_hold_a_set_to_the_limits_and_features_of_the_configuration(
+    tmp_path: Path, line: str, text: str, fault: str
+) -> None:
+    """With the operator's file, a set is valid exactly if the operator takes it."""
+    file, config, topology = tmp_path / "set.yaml", tmp_path / "config.yaml", tmp_path / "topology.yaml"
+    file.write_text(text)
+    config.write_text(CONFIG + line)
+    resource = CLUSTER_TOPOLOGY_BINDING
+    topology.write_text(yaml.safe_dump({"apiVersion": resource.api_version, "kind": resource.kind, **a_topology()}))
+    refusals = refused_by(Settings.of(check(CONFIG + line, every_backend())), {"": text})
+    answer = CliRunner().invoke(main, ["validate", "-f", str(file), "-f", str(topology), "--config", str(config)])
+
+    assert (answer.exit_code == 1, bool(refusals)) == (bool(fault), bool(fault)), answer.output
+    assert fault in answer.output
+    assert fault in refusals.get("", "")

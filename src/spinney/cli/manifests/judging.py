@@ -30,6 +30,7 @@ from spinney.api.schema.validate_pod_clique_set import (
     validate_pod_clique_set,
 )
 from spinney.api.schema.validate_pod_groups import validate_coscheduling_pod_group, validate_kai_pod_group
+from spinney.api.schema.validate_size import SizeLimits
 from spinney.api.schema.validate_topology_binding import validate_topology_binding
 from spinney.api.struct import convert, to_json
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
@@ -39,7 +40,7 @@ from spinney.cli.manifests.fields import builtin_field_problems, field_problems,
 from spinney.cli.manifests.objects import Manifest
 from spinney.cli.manifests.offline_backends import NeedsCluster, judge
 from spinney.cli.running import in_one_line
-from spinney.operator.admission.rules import filled
+from spinney.operator.admission.rules import filled, refused_startup_order
 from spinney.operator.configuration import load
 from spinney.operator.desired.layout import scheduler_name
 from spinney.operator.desired.topologies import constraints, topology_name
@@ -70,6 +71,8 @@ class Setting:
 
     policy: AdmissionPolicy
     profiles: Mapping[str, Profile]
+    startup_order: bool = True
+    """Whether cliques may start after others: the init containers that wait for them can be switched off."""
 
 
 @dataclass(frozen=True)
@@ -104,14 +107,17 @@ def setting_of(config: Path | None, manifests: list[Manifest]) -> Setting:
         return Setting(everything_enabled(topologies), _EVERYTHING)
     with in_one_line(InvalidDocument):
         loaded = load(config, every_backend())
+    written = loaded.written
     policy = AdmissionPolicy(
         schedulers=tuple(loaded.profiles.names()),
         default_scheduler=loaded.profiles.default,
-        topology_aware=loaded.written.topology_aware_scheduling.enabled,
+        topology_aware=written.topology_aware_scheduling.enabled,
         topologies=topologies,
-        mnnvl=loaded.written.network.auto_mnnvl_enabled,
+        mnnvl=written.network.auto_mnnvl_enabled,
+        limits=SizeLimits(pods=written.limits.pods_per_set, gangs=written.limits.gangs_per_set),
     )
-    return Setting(policy, {profile.name: profile for profile in loaded.profiles.enabled})
+    profiles = {profile.name: profile for profile in loaded.profiles.enabled}
+    return Setting(policy, profiles, startup_order=written.init_container.enabled)
 
 
 def verdict_on(manifest: Manifest, setting: Setting) -> Verdict:
@@ -162,6 +168,8 @@ def _judged(pcs: PodCliqueSet, setting: Setting) -> Judgement:
     """Apply the rules of admission; where they hold, ask the backend, as admission does."""
     policy = setting.policy
     found = validate_pod_clique_set(pcs, policy)
+    if not setting.startup_order:
+        found += refused_startup_order(pcs)
     faults = [fault for fault in found if not fault.text.endswith(UNKNOWN_TOPOLOGY)]
     warnings = pod_clique_set_warnings(pcs, policy)
     if policy.topologies:  # whoever gives a topology gives all there are; the cluster may have others yet

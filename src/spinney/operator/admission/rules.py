@@ -163,9 +163,8 @@ class Admission:
         policy = self._policy()
         # A set may be megabytes of text; the loop meanwhile renews the lease.
         faults = await self._executor.run(validate_pod_clique_set, pcs, policy, old)
-        if not self._startup_order and has_startup_order(Layout(pcs)):
-            found = pcs.spec.template.clique_startup_type
-            faults = [*faults, invalid(_STARTUP_TYPE, found, NO_STARTUP_ORDER)]
+        if not self._startup_order:
+            faults = [*faults, *refused_startup_order(pcs)]
         if faults or (old is not None and old.spec == pcs.spec):
             return AdmissionVerdict(tuple(faults))
         backend = self._registry.named_or_default(scheduler_name(pcs))
@@ -252,6 +251,13 @@ def _leaves_spec_alone(request: AdmissionRequest) -> bool:
 
 def _annotations(obj: JSON | None) -> Mapping[str, str]:
     return ((obj or {}).get("metadata") or {}).get("annotations") or {}
+
+
+def refused_startup_order(pcs: PodCliqueSet) -> list[FieldError]:
+    """Return the fault of a set that has a start-up order, for an operator where that is switched off."""
+    if not has_startup_order(Layout(pcs)):
+        return []
+    return [invalid(_STARTUP_TYPE, pcs.spec.template.clique_startup_type, NO_STARTUP_ORDER)]
 
 
 def differences(written: Any, wanted: Any, path: str) -> Iterator[JSON]:
