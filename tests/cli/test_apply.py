@@ -1,16 +1,28 @@
 """``spinney apply`` and ``delete`` write and remove what manifests name, and say exactly what was refused."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
+import pytest
+from click import ClickException
 from click.testing import CliRunner
 
 from spinney.api.apiextensions import CUSTOM_RESOURCE_DEFINITION
 from spinney.api.core import CONFIG_MAP
 from spinney.cli import main
-from spinney.cli.clusters.coming_up import on_one_line
+from spinney.cli.clusters.coming_up import on_one_line, until_ready
+from spinney.cli.clusters.connecting import Connection
 from spinney.kube.client import Client
+from spinney.kube.keys import Key
+from spinney.runtime import Runtime
+from spinney.runtime.tasks import together
+from spinney.sim.embedded.stack import EmbeddedCluster
+from spinney.workloads.objects import JOB
 from tests.cli.clusters import ServedCluster
 from tests.cli.workloads import a_training_job, as_yaml, until_refused
+from tests.virtual_time import opening
 
 
 def test_applying_twice_changes_nothing(served: ServedCluster, tmp_path: Path) -> None:
@@ -175,3 +187,45 @@ def test_while_waiting_a_few_gangs_are_named_and_the_others_counted() -> None:
     """What is being waited for stays one line, however many gangs there are."""
     assert on_one_line(["a pending", "b pending"]) == "a pending; b pending"
     assert on_one_line([f"{name} pending" for name in "abcde"]) == "a pending; b pending; c pending; and 2 more"
+
+
+@asynccontextmanager
+async def a_job_alone() -> AsyncIterator[Connection]:
+    """Serve a Job in a cluster where nothing changes but by the test: no pod comes, and nobody writes its status."""
+    cluster = EmbeddedCluster(Runtime.virtual())
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "pause"}]}}
+    async with cluster.server.running():
+        await cluster.client.create(JOB, {"metadata": {"name": "train"}, "spec": {"template": template}}, "default")
+        yield Connection(cluster.client, "test", "default")
+
+
+async def waited_for_the_job(connection: Connection, *, ready_after: float, timeout: timedelta) -> float:
+    """Wait for the Job, whose status says that it is ready after a while; return how many seconds that took."""
+    client = connection.client
+    began = client.runtime.clock.monotonic()
+
+    async def gets_ready() -> None:
+        await client.runtime.clock.sleep(ready_after)
+        await client.patch(JOB, "train", {"status": {"ready": 1}}, "default", subresource="status")
+
+    await together(until_ready(connection, [(JOB, Key("default", "train"))], timeout=timeout), gets_ready())
+    return client.runtime.clock.monotonic() - began
+
+
+@opening(a_job_alone)
+async def test_waiting_ends_soon_after_a_job_is_ready_although_no_pod_changed(connection: Connection) -> None:
+    """The status of a Job comes after that of its pods; it is seen within seconds, and not when the time is over."""
+    assert 60 <= await waited_for_the_job(connection, ready_after=60, timeout=timedelta(minutes=5)) < 63
+
+
+@opening(a_job_alone)
+async def test_what_is_ready_when_the_time_is_over_is_no_error(connection: Connection) -> None:
+    """A Job that got ready since the last look is seen before the command says that it is not ready."""
+    await waited_for_the_job(connection, ready_after=9.99, timeout=timedelta(seconds=10))
+
+
+@opening(a_job_alone)
+async def test_a_job_that_is_not_ready_in_time_is_named(connection: Connection) -> None:
+    """The look when the time is over does not hide what is still missing."""
+    with pytest.raises(ClickException, match="Job train: 0 of 1 pod ready\n'spinney why job/train' says more"):
+        await until_ready(connection, [(JOB, Key("default", "train"))], timeout=timedelta(seconds=10))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -28,6 +29,10 @@ _REASON: Final = 100
 """Characters of a reason that are shown while waiting."""
 _SHOWN: Final = 3
 """Gangs that are shown while waiting; the others are counted."""
+_LOOK_AGAIN: Final = 1.0
+"""Seconds without a change after which to look again: Jobs and the like are not followed, and lag behind their pods."""
+_LAST_LOOK: Final = 5.0
+"""Seconds that the look when the time is over may take."""
 
 
 @dataclass(frozen=True)
@@ -48,19 +53,27 @@ async def until_ready(
     """
     awaited = [each for each in applied if each[0].kind in (_SET, _POD) or each[0].kind in _COUNTED]
     missing: list[Arrival] = []
+    cluster: Followed | None = None
     if not awaited:
         return
     try:
-        async with asyncio.timeout(timeout.total_seconds() if timeout is not None else None):
-            async with following(connection) as cluster:
-                with progress("waiting for the cluster", repeat=True) as say:
-                    async for snapshot in cluster.states():
-                        stages = await _stages(connection, cluster, snapshot, awaited)
-                        missing = [stage for stage in stages if stage.missing]
-                        if not missing:
-                            return
-                        say(on_one_line([text for stage in missing for text in stage.missing]))
+        async with (
+            asyncio.timeout(timeout.total_seconds() if timeout is not None else None),
+            following(connection) as cluster,
+        ):
+            with progress("waiting for the cluster", repeat=True) as say:
+                async for snapshot in cluster.states(within=_LOOK_AGAIN):
+                    missing = await _behind(connection, cluster, snapshot, awaited)
+                    if not missing:
+                        return
+                    say(on_one_line([text for stage in missing for text in stage.missing]))
     except TimeoutError:
+        if cluster is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_LOOK):
+                    missing = await _behind(connection, cluster, cluster.snapshot(), awaited)
+                    if not missing:
+                        return
         said = "\n".join(f"  {text}" for stage in missing for text in stage.missing)
         asked = next((stage.why for stage in missing if stage.why), "")
         hint = f"\n'spinney why {asked}' says more" if asked else ""
@@ -73,9 +86,10 @@ def on_one_line(missing: Sequence[str]) -> str:
     return "; ".join((*missing[:_SHOWN], *([f"and {more} more"] if more > 0 else ())))
 
 
-async def _stages(
+async def _behind(
     connection: Connection, cluster: Followed, snapshot: ClusterSnapshot, applied: Sequence[tuple[Resource, Key]]
 ) -> list[Arrival]:
+    """Return how far each object has come that has not arrived."""
     lines = cluster.gangs(snapshot)
     stages: list[Arrival] = []
     for resource, key in applied:
@@ -84,7 +98,7 @@ async def _stages(
         else:
             found = await connection.client.get(resource, key.name, key.namespace)
             stages.append(_of_pod(convert(Pod, found)) if resource.kind == _POD else _of_counts(resource, key, found))
-    return stages
+    return [stage for stage in stages if stage.missing]
 
 
 def _of_set(snapshot: ClusterSnapshot, key: Key, lines: Sequence[GangLine]) -> Arrival:

@@ -6,7 +6,7 @@ follows is shown the state after each burst of changes, and drawing it takes at 
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from spinney.api.core import NODE, POD, Pod
@@ -73,14 +73,19 @@ class Followed:
         """Return the line of every gang, in order of namespace and name."""
         return self._table.lines(snapshot, self.inventory.gangs.snapshot().gangs, singles=singles)
 
-    async def states(self) -> AsyncIterator[ClusterSnapshot]:
-        """Yield the cluster at once, and again after each burst of changes."""
+    async def states(self, *, within: float | None = None) -> AsyncIterator[ClusterSnapshot]:
+        """Yield the cluster at once, and again after each burst of changes.
+
+        ``within`` is how many seconds to wait for a change; then the cluster is yielded without one.
+        """
         while True:
             self.changed.clear()
             began = self._clock.monotonic()
             yield self.snapshot()
             took = self._clock.monotonic() - began
-            await self.changed.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within):
+                    await self.changed.wait()
             await self._clock.sleep(max(_REFRESH, took * (_SHARE - 1)))
 
     def _take(self, change: Change[Any]) -> None:
