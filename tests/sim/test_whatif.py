@@ -170,6 +170,16 @@ def test_schedulers_share_one_ledger() -> None:
     assert [each.gang.name for each in outcome.waiting] == ["theirs"]
 
 
+def test_a_pod_that_another_scheduler_evicts_at_once_is_not_called_placed() -> None:
+    """Ours gets the node first, and kube-scheduler takes it for a higher priority: one pod is on it, not two."""
+    ours = a_pod("ours", cpu="60", schedulerName="spinney-scheduler", priority=0)
+    outcome = simulate("1x0", ours, a_pod("theirs", cpu="60", priority=1000))
+
+    assert [pod.name for pod in outcome.placed] == ["theirs"]
+    assert outcome.placed.keys() <= outcome.gangs.keys()
+    assert [each.pod.name for each in outcome.evictions] == ["ours"]
+
+
 def test_an_invalid_set_is_refused_with_its_faults() -> None:
     """A workload that admission would refuse is not simulated."""
     with pytest.raises(InvalidWorkload, match=r"PodCliqueSet Bad: metadata.name"):

@@ -212,9 +212,9 @@ class Simulation:
         while not settled and count < cycles:
             outcome = self.cycle()
             count += 1
-            for eviction in outcome.evictions:
-                placed.pop(eviction.pod, None)
             placed |= outcome.placed
+            for eviction in outcome.evictions:
+                placed.pop(eviction.pod, None)  # maybe one that was placed in the same cycle, by another scheduler
             evictions += outcome.evictions
             graces |= outcome.graces
             waiting = outcome.waiting
