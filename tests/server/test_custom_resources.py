@@ -227,6 +227,10 @@ async def test_versions_share_their_objects() -> None:
         ({"metadata": {"name": "other.example.com"}}, "metadata.name"),
         ({"spec": {"scope": "Galaxy"}}, "spec.scope"),
         ({"spec": {"conversion": {"strategy": "Webhook"}}}, "spec.conversion.strategy"),
+        (
+            {"spec": {"versions": [{**a_definition()["spec"]["versions"][0], "selectableFields": [{}]}]}},
+            "spec.versions[0].selectableFields[0].jsonPath",
+        ),
     ],
 )
 async def test_a_wrong_definition_is_named(change: Any, field: str) -> None:

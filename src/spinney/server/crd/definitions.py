@@ -236,7 +236,11 @@ def _version_causes(version: CustomResourceVersion, path: str) -> list[FieldErro
         CustomBehaviour(schema)
     except _BAD_SCHEMA as error:
         return [invalid(where, "", f"is not a valid schema: {error}")]
-    return []
+    return [
+        required(f"{path}.selectableFields[{index}].jsonPath")
+        for index, field in enumerate(version.selectable_fields)
+        if not field.get("jsonPath")
+    ]
 
 
 def _condition(kind: str, reason: str, message: str, now: datetime) -> JSON:
