@@ -5,6 +5,7 @@ import asyncio
 from tests.server.api import (
     CONFIG_MAPS,
     DEFINITIONS,
+    NODES,
     PODS,
     WIDGETS,
     Api,
@@ -38,6 +39,18 @@ async def test_dependents_go_with_their_owner(api: Api) -> None:
         assert "owner" not in await api.names(CONFIG_MAPS)
         await asyncio.sleep(_SETTLED)
         assert await api.names(CONFIG_MAPS) == ["stranger"]
+
+
+@given_an_api
+async def test_what_is_in_no_namespace_outlives_an_owner_that_is_in_one(api: Api) -> None:
+    """Such an owner cannot be looked up: neither while it exists nor afterwards does its dependent go."""
+    async with api.server.running():
+        owner = await api.create(CONFIG_MAPS, a_config_map("owner"))
+        await api.create(NODES, {"metadata": {"name": "n", "ownerReferences": [reference_to(owner)]}})
+        await asyncio.sleep(_SETTLED)
+        await api.delete(f"{CONFIG_MAPS}/owner")
+        await asyncio.sleep(_SETTLED)
+        assert await api.names(NODES) == ["n"]
 
 
 @given_an_api

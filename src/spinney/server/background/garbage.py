@@ -105,11 +105,15 @@ class GarbageCollector(Worker[Place]):
         self._store.write(collection, dependent.key, obj)
 
     def _exists(self, reference: JSON, dependent: Record) -> bool:
-        found = self._store.by_uid(reference.get("uid", ""))
+        """Tell whether an owner exists, or cannot be looked up: then its dependents are left alone.
+
+        So it is of a kind that is not served, and of a namespaced owner of an object that is in no namespace.
+        """
+        own, found = dependent.key.namespace, self._store.by_uid(reference.get("uid", ""))
         if found is not None:
-            return found[1].key.namespace in {"", dependent.key.namespace}
+            return not own or found[1].key.namespace in {"", own}
         known = self._context.registry.find_kind(reference.get("apiVersion", ""), reference.get("kind", ""))
-        return known is None  # an owner of a kind that is not served cannot be looked up: leave its dependents alone
+        return known is None or (not own and known.resource.namespaced)
 
     @staticmethod
     def _policy(obj: JSON) -> Propagation:
