@@ -41,6 +41,17 @@ async def the_next(watch: Watch, wanted: Callable[[Any], bool]) -> Any:
     return found
 
 
+async def test_a_template_that_asks_for_nothing_stops_nothing(api: Api) -> None:
+    """A template may be empty; the claims of other pods are made all the same."""
+    async with api.server.running(), api.watch(CLAIMS) as claims:
+        await api.create(TEMPLATES, {"metadata": {"name": "empty"}})
+        await api.create(PODS, a_pod("odd", resourceClaims=[{"name": "x", "resourceClaimTemplateName": "empty"}]))
+        await api.create(TEMPLATES, TEMPLATE)
+        await api.create(PODS, a_pod("p", resourceClaims=BY_TEMPLATE))
+        made = [name for _, name in await claims.take(2)]
+        assert [name.rpartition("-")[0] for name in made] == ["odd-x", "p-gpu"]
+
+
 async def test_a_pod_gets_the_claims_of_its_templates(api: Api) -> None:
     """A pod that asks by template owns a claim with the template's content, and its status names that claim."""
     async with api.server.running(), api.watch(CLAIMS) as claims, api.watch(PODS) as pods:

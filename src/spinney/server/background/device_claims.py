@@ -82,7 +82,7 @@ class ResourceClaimController(Worker[Place]):
         if found is None:
             self._waiting.setdefault(template, {})[_PODS, pod.key, pod.uid] = None
             return None
-        wanted = found.decode()["spec"]
+        wanted = found.decode().get("spec") or {}
         metadata = wanted.get("metadata") or {}
         base = f"{pod.key.name}-{name}-"
         owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.key.name, "uid": pod.uid}

@@ -53,6 +53,8 @@ class KeyQueue(Generic[T]):
                 log.warning("background work of the embedded cluster waits", item=str(item), reason=str(error))
                 self.note(item)
                 await clock.sleep(_PAUSE)
+            except Exception:
+                log.exception("background work of the embedded cluster failed, and goes on", item=str(item))
             taken += 1
             if taken % _TURN == 0:
                 await asyncio.sleep(0)
