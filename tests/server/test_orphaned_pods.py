@@ -22,7 +22,7 @@ async def test_they_fail_and_go(api: Api) -> None:
         await a_node_with_pods(api, "lost")
         await api.create(PODS, a_pod("elsewhere", nodeName="never-was"))
         held = a_pod("held", nodeName="n")
-        held["metadata"]["finalizers"] = ["example.com/mine"]
+        held["metadata"] |= {"finalizers": ["example.com/mine"], "labels": {"phase": "Succeeded"}}
         await api.create(PODS, held)
         await api.delete(f"{NODES}/n")
         await asyncio.sleep(LATER)
@@ -31,6 +31,19 @@ async def test_they_fail_and_go(api: Api) -> None:
         assert status["phase"] == "Failed"
         found = [each["reason"] for each in status["conditions"] if each["type"] == "DisruptionTarget"]
         assert found == ["DeletionByPodGC"]
+
+
+@given_an_api
+async def test_a_label_is_not_the_node_of_a_pod(api: Api) -> None:
+    """A pod that runs elsewhere, and has a label with the name of the Node that is gone, is left alone."""
+    async with api.server.running():
+        await a_node_with_pods(api, "lost")
+        elsewhere = a_pod("elsewhere", nodeName="m")
+        elsewhere["metadata"]["labels"] = {"nodeName": "n", "phase": "Failed"}
+        await api.create(PODS, elsewhere)
+        await api.delete(f"{NODES}/n")
+        await asyncio.sleep(LATER)
+        assert await api.names(PODS) == ["elsewhere"]
 
 
 @given_an_api

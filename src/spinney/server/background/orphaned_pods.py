@@ -18,7 +18,7 @@ from spinney.server.store import Collection, Record, StoreEvent
 QUARANTINE_SECONDS: Final = 40.0
 """As long as Kubernetes waits for a Node to come back."""
 _NODES, _PODS = "nodes", "pods"
-_NODE_NAME: Final = re.compile(rb'"nodeName":"([^"]*)"')
+_NODE_NAME: Final = re.compile(r'"nodeName":"([^"]*)"')
 
 
 class OrphanedPods:
@@ -43,23 +43,24 @@ class OrphanedPods:
             else:
                 self._gone.discard(record.key.name)
         elif collection.name == _PODS and self._gone and event.type != "DELETED":
-            node = _node_of(record)
-            if node in self._gone and node not in self._due:
-                self._due.add(node)  # a scheduler that did not know yet has bound it
+            for node in self._gone.intersection(_NODE_NAME.findall(record.raw.decode())):
+                if node not in self._due and _is_on(record, node):
+                    self._due.add(node)  # a scheduler that did not know yet has bound it
 
     def _collect(self, node: str) -> None:
         store, kind = self._context.store, self._context.registry.built_in(_PODS)
         found = store.records(_PODS) if node in self._gone else ()
-        for record in [each for each in found if _node_of(each) == node]:
+        for record in [each for each in found if _is_on(each, node)]:
             if not has_ended(record):
                 now = timestamp(self._context.runtime.clock.now())
                 record = store.write(_PODS, record.key, _failed(record.decode(), now))  # noqa: PLW2901 - the same pod
             delete_now(self._context, kind, record, DeleteOptions(grace_seconds=0, uid=record.uid))
 
 
-def _node_of(pod: Record) -> str:
-    found = _NODE_NAME.search(pod.raw)
-    return found.group(1).decode() if found is not None else ""
+def _is_on(pod: Record, node: str) -> bool:
+    """Tell whether a pod is bound to a node; only one that names it anywhere is read."""
+    named = f'"nodeName":"{node}"'.encode() in pod.raw
+    return named and (pod.decode().get("spec") or {}).get("nodeName") == node
 
 
 def _failed(pod: JSON, now: str) -> JSON:

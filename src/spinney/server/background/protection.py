@@ -62,8 +62,10 @@ class InUseProtection(Worker[tuple[str, Key]]):
 
 
 def has_ended(pod: Record) -> bool:
-    """Tell whether a pod has succeeded or failed."""
-    return any(phase in pod.raw for phase in _ENDED)
+    """Tell whether a pod has succeeded or failed; only one that says so anywhere is read."""
+    if not any(phase in pod.raw for phase in _ENDED):
+        return False
+    return (pod.decode().get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 def _groups_of(spec: JSON) -> Iterator[str]:
