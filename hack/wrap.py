@@ -57,7 +57,7 @@ def _paragraph(lines: list[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    for page in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]):
+    for page in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/performance/*.md")]):
         text = page.read_text()
         if (made := wrapped(text)) != text:
             page.write_text(made)

@@ -6,7 +6,7 @@ DIRECTORY holds the traces, which are not part of Spinney. Parts: openb (all pod
 once), racks (gangs that need a rack), switches (gangs on a real tree of racks, beside an exact solver), philly (its two
 months with the default configuration), waiting (reservation and backfill there, with forecasts of starts; ``--layout``,
 ``--begin``, ``--until`` and ``--every`` choose one experiment, ``--run`` some of its rows), dlrm. ``--write`` puts the
-tables into docs/performance.md, each into its place.
+tables into docs/performance/traces.md, each into its place.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=0.0, help="seconds between cycles, with --layout; 0: each event")
     names = [run.name for run in waiting.RUNS_OF["shared"]]
     parser.add_argument("--run", action="append", choices=names, default=[], help="of waiting; may be repeated")
-    parser.add_argument("--write", action="store_true", help="write the tables to docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="write the tables to docs/performance/traces.md")
     options = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(40))
     seeds = list(range(42, 42 + options.seeds))

@@ -1,10 +1,10 @@
-"""Tables for people and for docs/performance.md."""
+"""Tables for people and for docs/performance/traces.md."""
 
 import textwrap
 from pathlib import Path
 from typing import Final
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "performance.md"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "performance" / "traces.md"
 _WIDTH: Final = 120
 
 

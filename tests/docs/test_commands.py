@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     "README.md",
     "CONTRIBUTING.md",
-    *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))),
+    *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md")) if "reference" not in path.parts),
     *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "examples").rglob("*.md"))),
     *(str(path.relative_to(ROOT)) for path in sorted((ROOT / "deploy").rglob("*.md"))),
 ]

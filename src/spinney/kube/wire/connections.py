@@ -2,7 +2,7 @@
 
 A scheduler that binds a thousand pods a second sends two thousand small requests a second. A general HTTP library
 spends several times as much on each of them (redirects, cookies, tracing, URL objects) as there is to do; here a
-request is one write and an answer usually one read. (docs/performance.md has the figures.)
+request is one write and an answer usually one read. (docs/performance/mechanisms.md has the figures.)
 
 A connection carries one request at a time; that of a stream (:mod:`.streams`) carries no other after it.
 So a watch begins on the connection that the list before it has left. One that is idle for a while is closed before the

@@ -1,7 +1,7 @@
 """How a status is written: what differs, to exactly the object it was computed from.
 
 A merge patch, because each status here has one writer and the API server does half the work for one that it does for
-server-side apply (docs/performance.md).
+server-side apply (docs/performance/operator.md).
 """
 
 # ruff: noqa: A002 - "type" is the word for what an answer is decoded as
