@@ -6,6 +6,7 @@ from typing import Any
 
 from spinney import scheduler
 from spinney.scheduler import Session
+from spinney.scheduler.framework.hooks import Hooks
 from tests.scheduler.building import a_node, a_scheduler, an_inventory, placements, put_job
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "plugins.md"
@@ -34,6 +35,13 @@ def test_every_extension_point_is_documented() -> None:
     spelled_out = text.replace("`..._deserved_...`", "`add_get_queue_deserved_resources_fn`")
     missing = [name for name in dir(Session) if name.startswith("add_") and f"`{name}`" not in spelled_out]
     assert missing == []
+
+
+def test_a_session_offers_what_its_hooks_take() -> None:
+    """Each ``add_...`` of the hooks is one of the session, and says the same about itself."""
+    names = [name for name in dir(Hooks) if name.startswith("add_")]
+    assert names == [name for name in dir(Session) if name.startswith("add_")]
+    assert all(getattr(Session, name).__doc__ == getattr(Hooks, name).__doc__ for name in names)
 
 
 def test_the_limit_that_is_shown_holds() -> None:
