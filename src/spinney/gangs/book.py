@@ -17,7 +17,7 @@ from spinney.cluster.statuses import ACTIVE_USED, PodStatus
 from spinney.cluster.surroundings import keep
 from spinney.gangs.definitions import GangDefinitions
 from spinney.gangs.holdings import Holdings, QueueHoldings
-from spinney.gangs.sources import bare, native, ungrouped, volcano
+from spinney.gangs.sources import bare, native, ungrouped
 from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import Gang, GangKey, is_satisfied
 from spinney.kube.keys import Key
@@ -120,6 +120,8 @@ class GangBook:
         self._broken: dict[GangKey, bool] = {}
         self._holdings = QueueHoldings()
         self._orphans: dict[PodKey, str] = {}
+        self._sorting: dict[GangKey, Gang] = {}
+        """The gangs that say in which pod set those count that name another."""
 
     # -- events ------------------------------------------------------------------------------------------------------
 
@@ -132,10 +134,7 @@ class GangBook:
     def _become(self, entry: GangEntry, gang: Gang) -> None:
         if entry.gang == gang:
             return
-        self._charge_all(entry, -1)
-        entry.gang = gang
-        entry.view = None
-        self._sort_again(gang.key, entry)
+        self._define(gang.key, entry, gang)
         self._charge_all(entry, 1)
         for key in entry.pods:
             self._orphans.pop(key, None)
@@ -172,10 +171,7 @@ class GangBook:
         if entry.gang is None:
             return
         self._dirty[key] = None
-        self._charge_all(entry, -1)
-        entry.gang = None
-        entry.view = None
-        self._sort_again(key, entry)
+        self._define(key, entry, None)
         if not entry.pods:
             self._drop(key)
         for pod in entry.pods:
@@ -205,10 +201,8 @@ class GangBook:
     def membership(self, record: PodRecord) -> Membership:
         """Return the gang and pod set of a pod; what is part of a composite counts for the composite."""
         found = self._membership(record)
-        if found[0].source == volcano.SOURCE:
-            entry = self._entries.get(found[0])
-            if entry is not None and entry.gang is not None:
-                return found[0], volcano.pod_set_in(entry.gang, found[1])
+        if self._sorting and (gang := self._sorting.get(found[0])) is not None:
+            return found[0], gang.pod_set_of(found[1])
         home = self._definitions.homes.get(found[0]) if self._definitions.homes else None
         return found if home is None else (home, found[0].name)
 
@@ -308,6 +302,7 @@ class GangBook:
 
     def _drop(self, key: GangKey) -> None:
         del self._entries[key]
+        self._sorting.pop(key, None)
         if key not in self._views:
             self._dirty.pop(key, None)  # it came and went, and no snapshot has shown it
         if key.source == native.WORKLOAD_SOURCE:
@@ -369,9 +364,12 @@ class GangBook:
         if not entry.pods and not entry.lasting:
             self._drop(key)
 
-    def _sort_again(self, key: GangKey, entry: GangEntry) -> None:
-        """Put the pods of a gang that has changed into the pod sets they are in now, where its tree decides that."""
-        if key.source != volcano.SOURCE:
+    def _define(self, key: GangKey, entry: GangEntry, gang: Gang | None) -> None:
+        """Have a gang be another one or, for now, none; its pods count in the pod sets they are in then."""
+        self._charge_all(entry, -1)
+        entry.gang = gang
+        entry.view = None
+        if not keep(self._sorting, key, gang if gang is not None and gang.other_pods is not None else None):
             return
         for pod_set, record in list(entry.pods.values()):
             now = self.membership(record)[1]

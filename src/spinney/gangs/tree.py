@@ -139,6 +139,8 @@ class Gang:
     """Why the gang cannot be scheduled whatever happens in the cluster; empty if it can."""
     anchor: GangKey | None = None
     """The gang whose pods decide the domain of a required constraint both have at their root."""
+    other_pods: str | None = None
+    """The pod set in which pods count that name none of its own; ``None``: they count in none."""
 
     @property
     def name(self) -> str:
@@ -154,6 +156,10 @@ class Gang:
     def pod_sets(self) -> dict[str, PodSet]:
         """Return the leaves by name, in tree order."""
         return {pod_set.name: pod_set for pod_set in self.root.pod_sets()}
+
+    def pod_set_of(self, named: str) -> str:
+        """Return the pod set in which a pod counts that names one."""
+        return named if self.other_pods is None or named in self.pod_sets else self.other_pods
 
 
 def is_satisfied(member: Member, count: Callable[[PodSet], int]) -> bool:

@@ -23,7 +23,7 @@ OTHER_TASKS: Final = "other tasks"
 
 
 def membership(record: PodRecord) -> tuple[GangKey, str] | None:
-    """Return the gang and pod set a pod says it belongs to; :func:`pod_set_in` tells which set of the gang that is."""
+    """Return the gang and pod set a pod says it belongs to; the gang tells in which set it counts."""
     annotations = record.annotations
     name = annotations.get(VOLCANO_GROUP) or annotations.get(LEGACY_GROUP)
     if not name:
@@ -32,21 +32,15 @@ def membership(record: PodRecord) -> tuple[GangKey, str] | None:
     return GangKey(SOURCE, record.namespace, name), pod_set
 
 
-def pod_set_in(gang: Gang, named: str) -> str:
-    """Return the pod set of a gang in which a pod counts that names a task or a sub-group."""
-    if named in gang.pod_sets:
-        return named
-    return OTHER_TASKS if OTHER_TASKS in gang.pod_sets else DEFAULT_POD_SET
-
-
 def gang(group: PodGroup, context: SourceContext) -> Gang:
     """Return the gang of a PodGroup."""
     spec = group.spec
-    tasks = spec.min_task_member
+    tasks, other_pods = spec.min_task_member, DEFAULT_POD_SET
     if spec.min_member is not None and spec.min_member < sum(tasks.values()):
         root = single(PodSet(DEFAULT_POD_SET, spec.min_member))
     elif tasks:
-        root = GroupSet("", (*(PodSet(task, tasks[task]) for task in sorted(tasks)), PodSet(OTHER_TASKS, 0)))
+        other_pods = OTHER_TASKS
+        root = GroupSet("", (*(PodSet(task, tasks[task]) for task in sorted(tasks)), PodSet(other_pods, 0)))
     elif spec.sub_group_policy and all(map(_is_pod_clique, spec.sub_group_policy)):
         cliques = (
             PodSet(each.name, (each.sub_group_size or 1) * (each.min_sub_groups or 1)) for each in spec.sub_group_policy
@@ -55,7 +49,7 @@ def gang(group: PodGroup, context: SourceContext) -> Gang:
     else:
         root = single(PodSet(DEFAULT_POD_SET, 1 if spec.min_member is None else spec.min_member))
     gang = context.gang(GangKey.of(SOURCE, group.metadata), root, group.metadata, spec.priority_class_name)
-    return replace(gang, queue=spec.queue or DEFAULT_QUEUE)
+    return replace(gang, queue=spec.queue or DEFAULT_QUEUE, other_pods=other_pods)
 
 
 def _is_pod_clique(policy: SubGroupPolicy) -> bool:
