@@ -26,7 +26,7 @@ from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo, by_request
-from spinney.scheduler.plugins.topology.staying import rows_to_stay_with
+from spinney.scheduler.placement.staying import rows_to_stay_with
 from spinney.scheduler.topology.domains import DomainTree, Level
 
 NEAREST: Final = 5

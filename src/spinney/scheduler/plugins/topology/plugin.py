@@ -20,9 +20,9 @@ from spinney.scheduler.framework.plugin import Constraint, Plugin
 from spinney.scheduler.framework.results import TOPOLOGY_CONSTRAINT, FitError
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
+from spinney.scheduler.placement.staying import rows_to_stay_with
 from spinney.scheduler.plugins.topology.ahead import Lookahead
 from spinney.scheduler.plugins.topology.demand import GroupDemand
-from spinney.scheduler.plugins.topology.staying import rows_to_stay_with
 from spinney.scheduler.plugins.topology.subsetting import (
     DomainSets,
     InvalidConstraint,
