@@ -15,7 +15,7 @@ import yaml
 
 from spinney.api.documents import InvalidDocument, Step, decode, parse
 from spinney.api.durations import format_duration
-from spinney.api.schema.validate_size import DEFAULT_LIMITS
+from spinney.api.schema.validate_size import DEFAULT_LIMITS, SizeLimits
 from spinney.api.struct import JSON, Struct
 from spinney.backends.catalogue import Catalogue
 from spinney.backends.profiles import Profiles, SchedulerConfiguration, resolve
@@ -147,6 +147,10 @@ class SetLimits(Struct, frozen=True, kw_only=True):
     """Pods of all replicas, scaling groups and cliques of one set together."""
     gangs_per_set: int = DEFAULT_LIMITS.gangs
     """PodGangs of one set: one for each replica, and one for each scaling group replica beyond its minimum."""
+
+    def sizes(self) -> SizeLimits:
+        """Return the limits as validation takes them."""
+        return SizeLimits(pods=self.pods_per_set, gangs=self.gangs_per_set)
 
 
 def _waiting_resources() -> JSON:

@@ -70,7 +70,7 @@ class Settings:
             profiles=configuration.profiles,
             topology_enabled=written.topology_aware_scheduling.enabled,
             mnnvl_enabled=written.network.auto_mnnvl_enabled,
-            limits=SizeLimits(pods=written.limits.pods_per_set, gangs=written.limits.gangs_per_set),
+            limits=written.limits.sizes(),
             init_container=msgspec.structs.replace(
                 written.init_container,
                 image=written.init_container.image or own.image,

@@ -30,7 +30,6 @@ from spinney.api.schema.validate_pod_clique_set import (
     validate_pod_clique_set,
 )
 from spinney.api.schema.validate_pod_groups import validate_coscheduling_pod_group, validate_kai_pod_group
-from spinney.api.schema.validate_size import SizeLimits
 from spinney.api.schema.validate_topology_binding import validate_topology_binding
 from spinney.api.struct import convert, to_json
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
@@ -114,7 +113,7 @@ def setting_of(config: Path | None, manifests: list[Manifest]) -> Setting:
         topology_aware=written.topology_aware_scheduling.enabled,
         topologies=topologies,
         mnnvl=written.network.auto_mnnvl_enabled,
-        limits=SizeLimits(pods=written.limits.pods_per_set, gangs=written.limits.gangs_per_set),
+        limits=written.limits.sizes(),
     )
     profiles = {profile.name: profile for profile in loaded.profiles.enabled}
     return Setting(policy, profiles, startup_order=written.init_container.enabled)
