@@ -32,8 +32,8 @@ from spinney.gangs.checkpoints import (
 from spinney.gangs.tree import GangKey
 
 PREEMPT: Final = "preempt"
-Evict = Callable[[PodRecord, PodRecord], None]
-"""Takes a victim away, the first, for the sake of the second."""
+Evict = Callable[[PodRecord, PodRecord, str], None]
+"""Takes a victim away, the first, for the sake of the second, from a node."""
 
 
 class AskedVictims:
@@ -135,7 +135,7 @@ class AskedVictims:
         for outcome in _outcomes(asked):
             self._metrics.checkpoints.labels(outcome).inc()
         for record, _, _ in asked:
-            evict(record, nominee)
+            evict(record, nominee, record.node)
             self._services.requests.assume(record.key, record.uid, None)  # it is leaving from now on
 
 

@@ -248,7 +248,7 @@ class CoschedulerProcess:
             self._try_again = None
             self.queue.flush(0)
         self._disruption.carry_out()
-        rests = [self._asked.settle(self._evict)]
+        rests = [self._asked.settle(self._disruption.evict)]
         due = self.scheduler.next_due()
         if due is not None:
             rests.append(due - clock.monotonic())
@@ -280,10 +280,6 @@ class CoschedulerProcess:
             self._report_kept(beneficiary)
             return True
         return False
-
-    def _evict(self, victim: PodRecord, beneficiary: PodRecord) -> None:
-        """Take away a victim that was asked to go, and had its time."""
-        self._disruption.evict(victim, beneficiary, victim.node)
 
     def _preempted(self, victim: PodRecord) -> Callable[[], None]:
         """Return how to count a pod that is going to be evicted for another, once it is."""
