@@ -1,12 +1,15 @@
 """Running a process against a cluster: its lease, its metrics, and an end that lets begun work finish."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 import yaml
 
+from spinney.api.core import NODE, POD, Node, Pod
+from spinney.api.resource import Resource
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, connected
 from spinney.cli.options import ProcessOptions
@@ -18,6 +21,9 @@ from spinney.kube.lease import LeaderElection, LeaseTimes, process_identity
 from spinney.kube.manager import ComponentFailed, Manager
 from spinney.kube.metrics import KubeMetrics
 from spinney.runtime import settle_garbage_collector
+from spinney.runtime.tasks import in_background
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,19 @@ def run_process(
 
     with in_one_line(*expected):
         until_told_to_go(connected(ClusterChoice(options.kubeconfig), use, field_manager=component))
+
+
+async def loaded_meanwhile(
+    manager: Manager, optional: Mapping[Resource, type[Any]], load: Callable[[], T]
+) -> tuple[T, frozenset[Resource]]:
+    """Load a scheduler, which takes longer than all else of a start, and begin to read what it will follow meanwhile.
+
+    Pods and nodes are always read, ``optional`` kinds where they are served; those that are, are returned besides.
+    """
+    manager.begin(POD, Pod)
+    manager.begin(NODE, Node)
+    async with in_background(manager.begin_served(optional)) as (reading,):
+        return await manager.runtime.executor.run(load), await reading
 
 
 def print_checked(config: Path | None, settings: object, *notes: str) -> None:

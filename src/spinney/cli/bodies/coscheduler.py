@@ -1,22 +1,19 @@
-"""``spinney coscheduler``: run the pod-at-a-time scheduler with coscheduling against a cluster.
-
-Loading the scheduler takes longer than everything else of a start. So the cluster is read meanwhile.
-"""
+"""``spinney coscheduler``: run the pod-at-a-time scheduler with coscheduling against a cluster."""
 
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spinney.api.documents import InvalidConfiguration
 from spinney.cli.options import ProcessOptions
-from spinney.cli.processes import print_checked, run_process
+from spinney.cli.processes import loaded_meanwhile, print_checked, run_process
 from spinney.cli.running import in_one_line
 from spinney.cli.terminal.logs import log_to_stderr
-from spinney.coscheduling.process.reading import COMPONENT, begin_reading
+from spinney.coscheduling.process.reading import COMPONENT, OPTIONAL_KINDS
 from spinney.kube.client import Client
 from spinney.kube.manager import Manager
 from spinney.runtime import Runtime, collection_held_off, settle_garbage_collector
-from spinney.runtime.tasks import in_background
 
 if TYPE_CHECKING:
     from spinney.cli.settings.coscheduler_process import CoschedulerSettings
@@ -39,9 +36,7 @@ def coscheduler(
         return
 
     async def run(manager: Manager) -> None:
-        async with in_background(begin_reading(manager)) as (reading,):
-            settings = await manager.runtime.executor.run(_loaded, config, plugins)
-            served = await reading
+        settings, served = await loaded_meanwhile(manager, OPTIONAL_KINDS, partial(_loaded, config, plugins))
         scheduler = settings.composed(manager.client, manager, served, controller=controller)
         manager.stop_on_signals()
         await scheduler.run()

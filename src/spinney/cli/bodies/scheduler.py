@@ -1,19 +1,16 @@
-"""``spinney scheduler``: run the session scheduler against a cluster, or beside another scheduler without writing.
-
-Loading the scheduler takes longer than everything else of a start. So the cluster is read meanwhile.
-"""
+"""``spinney scheduler``: run the session scheduler against a cluster, or beside another scheduler without writing."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spinney.cli.options import ProcessOptions
-from spinney.cli.processes import print_checked, run_process
+from spinney.cli.processes import loaded_meanwhile, print_checked, run_process
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.kube.manager import Manager
 from spinney.runtime import collection_held_off, settle_garbage_collector
-from spinney.runtime.tasks import in_background
-from spinney.scheduler.process.reading import COMPONENT, begin_reading
+from spinney.scheduler.intake.sources import COMPONENT, OPTIONAL_KINDS
 
 if TYPE_CHECKING:
     from spinney.cli.settings.session import PluginText
@@ -39,9 +36,7 @@ def scheduler(
         return
 
     async def run(manager: Manager) -> None:
-        async with in_background(begin_reading(manager)) as (reading,):
-            settings = await manager.runtime.executor.run(_loaded, config, plugins)
-            served = await reading
+        settings, served = await loaded_meanwhile(manager, OPTIONAL_KINDS, partial(_loaded, config, plugins))
         settings = settings.changed(verbosity=process.verbosity, scheduler_names=scheduler_names)
         running, shadow = settings.composed(manager, served, dry_run=dry_run)
         manager.stop_on_signals()

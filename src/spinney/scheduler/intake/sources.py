@@ -1,4 +1,7 @@
-"""The kinds the session scheduler reads beside pods and nodes, each only where the API server serves it."""
+"""The kinds the session scheduler reads beside pods and nodes, each only where the API server serves it.
+
+The start of the process waits for this module, and loads the rest while it reads them.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -9,6 +12,9 @@ from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.scheduling_kinds import ABOUT_GROUPS, CONSTRAINTS
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
+
+COMPONENT: Final = "spinney-scheduler"
+"""As whom the scheduler writes, and the name of its lease."""
 
 OPTIONAL_KINDS: Final[Mapping[Resource, type[Any]]] = {
     **ABOUT_GROUPS,

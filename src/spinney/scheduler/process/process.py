@@ -49,7 +49,7 @@ from spinney.scheduler.framework.results import CycleResult
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.snapshot import Snapshot
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.intake.sources import OPTIONAL_KINDS, type_of
+from spinney.scheduler.intake.sources import COMPONENT, OPTIONAL_KINDS, type_of
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.abandoned_claims import give_back_claims
 from spinney.scheduler.process.commit import BookPositions, portion
@@ -63,7 +63,6 @@ from spinney.scheduler.process.node_requests import NodeRequests
 from spinney.scheduler.process.own_plugins import Completing, WholeDevices, with_plugin_first
 from spinney.scheduler.process.queue_books import live_books, queue_statuses
 from spinney.scheduler.process.queue_metrics import QueueMetrics
-from spinney.scheduler.process.reading import COMPONENT
 from spinney.scheduler.process.verdicts import Verdicts
 from spinney.scheduler.process.virtual_gangs import VirtualGangs
 from spinney.scheduler.process.waking import (
