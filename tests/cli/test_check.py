@@ -75,6 +75,19 @@ def test_extra_plugins_extend_the_default_list(tmp_path: Path) -> None:
     assert "without plugin topology" in check("--config", path).stdout
 
 
+def test_plugins_that_contradict_each_other_are_both_named(tmp_path: Path) -> None:
+    """A file that enables two of which one excludes the other is refused, in any order; one that is off is no harm."""
+    path = tmp_path / "scheduler.yaml"
+    for first, second in (("backfill", "reservation"), ("reservation", "backfill")):
+        path.write_text(f"extraPlugins:\n- name: {first}\n- name: {second}\n")
+        answer = check("--config", path)
+        assert answer.exit_code == 1
+        said = f"{path}:3: extraPlugins[1]: plugin {second} contradicts plugin {first}; leave one of the two out"
+        assert said in answer.stderr
+    path.write_text("extraPlugins:\n- name: backfill\n- {name: reservation, enabled: false}\n")
+    assert check("--config", path).exit_code == 0
+
+
 def test_only_plugins_that_are_named_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package whose plugin cannot be imported stops nobody who does not use it, and is named to who does."""
     described = tmp_path / "broken-1.0.dist-info"

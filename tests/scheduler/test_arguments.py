@@ -178,6 +178,14 @@ def test_a_scheduler_is_not_built_with_arguments_nobody_takes() -> None:
         a_scheduler(an_inventory(a_node("n1")), config=config)
 
 
+def test_a_scheduler_is_not_built_with_plugins_that_contradict_each_other() -> None:
+    """However the configuration came about, the start says which two do not go together."""
+    config = SchedulerConfig(plugins=(PluginOption("reservation"), PluginOption("backfill")))
+
+    with pytest.raises(InvalidConfiguration, match="plugin backfill contradicts plugin reservation"):
+        a_scheduler(an_inventory(a_node("n0")), config=config)
+
+
 def test_every_built_in_plugin_declares_what_it_takes() -> None:
     """None of ours ignores an argument."""
     registry = PluginRegistry(BUILT_IN)

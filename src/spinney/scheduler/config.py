@@ -176,7 +176,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 def check_plugins(options: Sequence[PluginOption], registry: PluginRegistry) -> None:
-    """Check that plugins exist and take the arguments they are given.
+    """Check that plugins exist, take the arguments they are given and do not contradict each other.
 
     Raises :class:`UnknownPlugin` and :class:`InvalidConfiguration`.
     """
@@ -185,5 +185,6 @@ def check_plugins(options: Sequence[PluginOption], registry: PluginRegistry) -> 
         for number, option in enumerate(options)
         for argument, message in registry.argument_problems(option.name, option.arguments)
     ]
+    problems += (message for _, message in registry.contradictions([each.name for each in options if each.enabled]))
     if problems:
         raise InvalidConfiguration("\n".join(problems))

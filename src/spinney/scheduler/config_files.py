@@ -127,6 +127,7 @@ def _plugin_problems(
     document: Document, config: SchedulerConfig, registry: PluginRegistry
 ) -> Iterator[DocumentProblem]:
     is_shard = document.value.get("kind") == "SchedulingShard"
+    places: dict[str, tuple[Step, ...]] = {}
     for number, option in enumerate(config.plugins):
         here: tuple[Step, ...] = ("spec", "plugins", option.name) if is_shard else _listed_at(document, option, number)
         try:
@@ -134,12 +135,16 @@ def _plugin_problems(
         except UnknownPlugin as error:
             yield document.problem(here, str(error))
             continue
+        if option.enabled:
+            places[option.name] = here
         for argument, message in found:
             path = (*here, "arguments", argument)
             derived = _DERIVED_ARGUMENTS.get((option.name, argument))
             if is_shard and derived is not None and argument not in document.at(*here, "arguments").value:
                 path = ("spec", *derived)
             yield document.problem(path, f"plugin {option.name}: {message}")
+    for name, message in registry.contradictions([*places]):
+        yield document.problem(places[name], message)
 
 
 def _listed_at(document: Document, option: PluginOption, number: int) -> tuple[Step, ...]:

@@ -7,7 +7,7 @@ when the session opens and may tidy up when it closes. Plugins are found by name
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -39,6 +39,8 @@ class Plugin(ABC):
     """The arguments it takes, checked when the configuration is read; without one it is given whatever there is."""
     honours: ClassVar[frozenset[Constraint]] = frozenset()
     """The constraints it keeps. What no plugin of a session keeps is not met: jobs that require it wait."""
+    contradicts: ClassVar[frozenset[str]] = frozenset()
+    """Names of plugins that decide the same in another way: a configuration that enables one beside it is refused."""
     treats_alike: ClassVar[bool] = False
     """Promises that the plugin treats alike what is alike, so that it need not be asked about each pod.
 
@@ -82,6 +84,17 @@ class PluginRegistry(Builders[Builder]):
             except InvalidArguments as error:
                 return error.problems
         return ()
+
+    def contradictions(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Yield the plugins of a list that contradict one before them, each with what to say of it."""
+        for number, name in enumerate(names):
+            for other in names[:number]:
+                if other in self._contradicted_by(name) or name in self._contradicted_by(other):
+                    yield name, f"plugin {name} contradicts plugin {other}; leave one of the two out"
+
+    def _contradicted_by(self, name: str) -> frozenset[str]:
+        declared: frozenset[str] = getattr(self.builder(name), "contradicts", frozenset())
+        return declared
 
 
 REGISTERED: Final = PluginRegistry()

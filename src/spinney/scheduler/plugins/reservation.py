@@ -33,6 +33,7 @@ class ReservationPlugin(NodeKeeper):
     """Keeps later jobs off the nodes that a starving gang needs."""
 
     name = "reservation"
+    contradicts = frozenset({"backfill"})
     arguments_type = Patience
 
     def on_session_open(self, session: Session) -> None:
