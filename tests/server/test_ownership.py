@@ -72,6 +72,40 @@ async def test_foreground_deletes_dependents_first(api: Api) -> None:
 
 
 @given_an_api
+async def test_foreground_does_not_wait_for_what_has_another_owner(api: Api) -> None:
+    """A dependent of two owners leaves the one that is being deleted, and stays with the other."""
+    async with api.server.running():
+        first, second = [await api.create(CONFIG_MAPS, a_config_map(name)) for name in ("first", "second")]
+        owners = [reference_to(owner) | {"controller": False, "blockOwnerDeletion": True} for owner in (first, second)]
+        child = a_config_map("child")
+        child["metadata"]["ownerReferences"] = owners
+        await api.create(CONFIG_MAPS, child)
+        await api.delete(f"{CONFIG_MAPS}/first", {"propagationPolicy": "Foreground"})
+        await asyncio.sleep(_SETTLED)
+        assert await api.names(CONFIG_MAPS) == ["child", "second"]
+        assert (await api.get(f"{CONFIG_MAPS}/child"))["metadata"]["ownerReferences"] == owners[1:]
+
+
+@given_an_api
+async def test_foreground_goes_on_when_a_dependent_is_taken_from_its_owner(api: Api) -> None:
+    """A dependent that does not go holds its owner up only for as long as it names it."""
+    async with api.server.running():
+        owner = await api.create(CONFIG_MAPS, a_config_map("owner"))
+        child = a_config_map("child")
+        child["metadata"] |= {
+            "ownerReferences": [reference_to(owner) | {"blockOwnerDeletion": True}],
+            "finalizers": ["example.com/held"],
+        }
+        await api.create(CONFIG_MAPS, child)
+        await api.delete(f"{CONFIG_MAPS}/owner", {"propagationPolicy": "Foreground"})
+        await asyncio.sleep(_SETTLED)
+        assert await api.names(CONFIG_MAPS) == ["child", "owner"]
+        await api.patch(f"{CONFIG_MAPS}/child", {"metadata": {"ownerReferences": None}})
+        await asyncio.sleep(_SETTLED)
+        assert await api.names(CONFIG_MAPS) == ["child"]
+
+
+@given_an_api
 async def test_orphans_stay_without_their_owner(api: Api) -> None:
     """Orphaning deletes the owner and removes the reference from its dependents."""
     async with api.server.running():

@@ -33,13 +33,15 @@ class GarbageCollector(Worker[Place]):
 
     def _on_write(self, collection: Collection, event: StoreEvent) -> None:
         record = event.record
-        if event.type == "DELETED":
-            for dependents, dependent in self._store.dependents(record.uid):
-                self._notes.note((dependents.name, dependent.key))
-            for owner in record.owners:
+        gone, before = event.type == "DELETED", event.previous.owners if event.previous else ()
+        for owner in before:
+            if gone or owner not in record.owners:
                 found = self._store.by_uid(owner)
                 if found is not None and found[1].deleting:
                     self._notes.note((found[0].name, found[1].key))
+        if gone:
+            for dependents, dependent in self._store.dependents(record.uid):
+                self._notes.note((dependents.name, dependent.key))
         elif record.deleting or (record.owners and not self._is_settled(event)):
             self._notes.note((collection.name, record.key))
 
@@ -59,24 +61,21 @@ class GarbageCollector(Worker[Place]):
         obj = record.decode()
         references = obj["metadata"].get("ownerReferences") or []
         present = [reference for reference in references if self._exists(reference, record)]
-        if len(present) == len(references):
-            self._follow_foreground(kind, record, present)
-            return
-        if present:
-            obj["metadata"]["ownerReferences"] = present
-            self._store.write(kind.storage, record.key, obj)
-        else:
-            delete_now(self._context, kind, record, DeleteOptions(propagation=self._policy(obj), uid=record.uid))
-
-    def _follow_foreground(self, kind: Kind, record: Record, owners: list[JSON]) -> None:
-        """Delete a dependent whose only remaining owners wait for their dependents to go."""
-        for owner in owners:
-            found = self._store.by_uid(owner.get("uid", ""))
-            if found is None or not _holds(found[1], FOREGROUND):
-                return
-        if owners:
-            policy: Propagation = "Foreground" if self._store.dependents(record.uid) else "Background"
+        staying = [reference for reference in present if not self._waits_for_dependents(reference)]
+        if staying:
+            if len(staying) < len(references):
+                obj["metadata"]["ownerReferences"] = staying
+                self._store.write(kind.storage, record.key, obj)
+        elif references:
+            policy = self._policy(obj)
+            if present:
+                policy = "Foreground" if self._store.dependents(record.uid) else "Background"
             delete_now(self._context, kind, record, DeleteOptions(propagation=policy, uid=record.uid))
+
+    def _waits_for_dependents(self, reference: JSON) -> bool:
+        """Tell whether an owner is being deleted once its dependents are gone."""
+        found = self._store.by_uid(reference.get("uid", ""))
+        return found is not None and _holds(found[1], FOREGROUND)
 
     def _advance_deletion(self, kind: Kind, record: Record) -> None:
         dependents = self._store.dependents(record.uid)
