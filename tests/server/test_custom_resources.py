@@ -221,6 +221,40 @@ async def test_versions_share_their_objects() -> None:
         assert (await watch.next())["object"]["apiVersion"] == "example.com/v2"
 
 
+async def test_a_field_that_becomes_selectable_selects_what_is_there() -> None:
+    """Objects that were stored before are found by it; whoever watches from before is told to list again."""
+    definition = a_definition({"type": "object", "properties": {"size": {"type": "integer"}}})
+    api = an_api()
+    await api.create(DEFINITIONS, definition)
+    for name, size in (("one", 1), ("two", 2)):
+        made = await api.create(WIDGETS, a_widget(name, size=size))
+    version = definition["spec"]["versions"][0]
+    selectable = {"spec": {"versions": [{**version, "selectableFields": [{"jsonPath": ".spec.size"}]}]}}
+    await api.patch(f"{DEFINITIONS}/{definition['metadata']['name']}", selectable)
+    found = await api.get(WIDGETS, fieldSelector="spec.size=2")
+    assert [each["metadata"]["name"] for each in found["items"]] == ["two"]
+    before = str(int(made["metadata"]["resourceVersion"]) - 1)
+    async with api.watch(WIDGETS, resourceVersion=before, fieldSelector="spec.size=2") as watch:
+        assert (await watch.next())["object"]["code"] == 410
+
+
+async def test_each_version_selects_by_its_own_fields() -> None:
+    """A field that one version declares selectable is not another's, whichever is stored."""
+    definition = a_definition({"type": "object", "properties": {each: {"type": "integer"} for each in "ab"}})
+    version = definition["spec"]["versions"][0]
+    definition["spec"]["versions"] = [
+        {**version, "selectableFields": [{"jsonPath": ".spec.a"}]},
+        {**version, "name": "v2", "storage": False, "selectableFields": [{"jsonPath": ".spec.b"}]},
+    ]
+    api = an_api()
+    await api.create(DEFINITIONS, definition)
+    await api.create(WIDGETS, a_widget(a=1, b=2))
+    for served, own, other in (("v1", "a=1", "b=2"), ("v2", "b=2", "a=1")):
+        path = f"/apis/example.com/{served}/widgets"
+        assert len((await api.get(path, fieldSelector=f"spec.{own}"))["items"]) == 1
+        assert (await api.send("GET", path, query={"fieldSelector": f"spec.{other}"})).status == 400
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [

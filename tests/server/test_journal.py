@@ -145,6 +145,42 @@ async def test_objects_outlive_their_server(tmp_path: Path) -> None:
     again.server.close()
 
 
+async def test_objects_of_a_kind_that_is_not_served_outlive_their_server(tmp_path: Path) -> None:
+    """They are there again when a version of their definition is served again."""
+    api = _api(tmp_path)
+    definition = await api.create(DEFINITIONS, a_definition())
+    await api.create(WIDGETS, a_widget(size=1))
+    versions = definition["spec"]["versions"]
+    path = f"{DEFINITIONS}/{definition['metadata']['name']}"
+    await api.patch(path, {"spec": {"versions": [{**versions[0], "served": False}]}})
+    api.server.close()
+    again = _api(tmp_path)
+    await again.patch(path, {"spec": {"versions": versions}})
+    assert [each["spec"] for each in (await again.get(WIDGETS))["items"]] == [{"size": 1}]
+    again.server.close()
+
+
+async def test_objects_are_shown_in_the_version_asked_for_after_the_stored_one_changed(tmp_path: Path) -> None:
+    """At once, and by a server that finds them in its journal."""
+    api = _api(tmp_path)
+    definition = a_definition()
+    first = definition["spec"]["versions"][0]
+    second = {**first, "name": "v2", "storage": False}
+    definition["spec"]["versions"] = [first, second]
+    await api.create(DEFINITIONS, definition)
+    await api.create(WIDGETS, a_widget(size=1))
+    changed = {"spec": {"versions": [{**first, "storage": False}, {**second, "storage": True}]}}
+    await api.patch(f"{DEFINITIONS}/{definition['metadata']['name']}", changed)
+    for _ in range(2):
+        for version in ("v1", "v2"):
+            path = f"/apis/example.com/{version}/namespaces/default/widgets"
+            assert (await api.get(f"{path}/w"))["apiVersion"] == f"example.com/{version}"
+            assert [each["apiVersion"] for each in (await api.get(path))["items"]] == [f"example.com/{version}"]
+        api.server.close()
+        api = _api(tmp_path)
+    api.server.close()
+
+
 async def test_a_killed_server_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
     """After kill -9 in the middle of writing, every write that was answered is there."""
     writer = await asyncio.create_subprocess_exec(

@@ -25,7 +25,7 @@ class StoreAgainstModel(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.store = Store(history=_HISTORY)
-        self.collection = self.store.open("things", lambda _: ())
+        self.collection = self.store.open("things", "v1", lambda _: ())
         self.model: dict[Key, int] = {}
         self.states: dict[int, dict[Key, int]] = {self.store.revision: {}}
         self.events: list[StoreEvent] = []

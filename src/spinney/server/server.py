@@ -63,7 +63,7 @@ class ApiServer:
         store = Store(history=self.options.history, journal=self._journal)
         registry = KindRegistry([*builtin_kinds(self.options.gangs), definition_kind()])
         for kind in registry:
-            store.open(kind.storage, kind.field_values)
+            store.open(kind.storage, kind.storage_version, kind.field_values)
         self._webhooks = Webhooks(runtime, store, registry, webhooks or HttpsCaller(self.options.service_addresses))
         authorizer: Authorizer = Rbac(store) if self.options.authorization == "RBAC" else AlwaysAllow()
         quotas = QuotaKeeping(store, runtime.clock)

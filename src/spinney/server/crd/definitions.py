@@ -173,15 +173,16 @@ class DefinitionBehaviour(Behaviour):
             yield from _version_causes(version, f"spec.versions[{index}]")
 
 
-def kinds_of(obj: JSON) -> list[Kind]:
-    """Return the kinds that a definition serves; it has been validated."""
+def kinds_of(obj: JSON) -> tuple[Kind, list[Kind]]:
+    """Return the kind that a definition stores and those that it serves; it has been validated."""
     definition = convert(CustomResourceDefinition, obj)
-    stored = next(version for version in definition.spec.versions if version.storage)
-    return [
-        _kind(definition, version, stored, raw)
-        for version, raw in zip(definition.spec.versions, obj["spec"]["versions"], strict=True)
-        if version.served
+    versions = definition.spec.versions
+    stored = next(number for number, version in enumerate(versions) if version.storage)
+    kinds = [
+        _kind(definition, version, versions[stored], raw)
+        for version, raw in zip(versions, obj["spec"]["versions"], strict=True)
     ]
+    return kinds[stored], [kind for kind, version in zip(kinds, versions, strict=True) if version.served]
 
 
 def _kind(
@@ -189,6 +190,8 @@ def _kind(
 ) -> Kind:
     spec = definition.spec
     names = spec.names
+    own = {label.name for label in _labels(version)}
+    labels = {label.name: label for each in spec.versions for label in _labels(each)}
     schema = ((raw.get("schema") or {}).get("openAPIV3Schema")) or {}
     subresources = version.subresources
     scale = subresources.scale if subresources else None
@@ -212,10 +215,8 @@ def _kind(
         else ScalePaths(
             _steps(scale.spec_replicas_path), _steps(scale.status_replicas_path), _steps(scale.label_selector_path)
         ),
-        labels=tuple(
-            FieldLabel(str(field["jsonPath"]).lstrip("."), _steps(field["jsonPath"]))
-            for field in version.selectable_fields
-        ),
+        labels=tuple(labels.values()),
+        hidden_labels=frozenset(labels.keys() - own),
         unconditional_update=False,
         custom=True,
         shape=MergeShape(merge=shape.merge, fields={**shape.fields, "metadata": METADATA}, items=shape.items),
@@ -253,6 +254,11 @@ def _condition(kind: str, reason: str, message: str, now: datetime) -> JSON:
     }
 
 
+def _labels(version: CustomResourceVersion) -> list[FieldLabel]:
+    paths = [str(field["jsonPath"]) for field in version.selectable_fields]
+    return [FieldLabel(path.lstrip("."), _steps(path)) for path in paths]
+
+
 def _steps(path: Any) -> tuple[str, ...]:
     return tuple(str(path).lstrip(".").split(".")) if path else ()
 
@@ -263,7 +269,8 @@ class DefinedKinds:
     def __init__(self, store: Store, registry: KindRegistry) -> None:
         self._store = store
         self._registry = registry
-        self._installed: dict[Key, list[Kind]] = {}
+        self._installed: dict[Key, tuple[Kind, list[Kind]]] = {}
+        """What each definition stores, and serves."""
         self._specs: dict[Key, object] = {}
         store.listen(self._on_write)
 
@@ -277,15 +284,20 @@ class DefinedKinds:
         obj = event.record.decode()
         if self._specs.get(key) == obj["spec"]:
             return
-        kinds = kinds_of(obj)
-        self._uninstall(key)
-        for kind in kinds:
-            self._store.open(kind.storage, kind.field_values)
+        stored, served = kinds_of(obj)
+        before = self._uninstall(key)
+        self._store.open(stored.storage, stored.storage_version, stored.field_values)
+        if before is not None and (before.storage_version, before.labels) != (stored.storage_version, stored.labels):
+            self._store.read_again(stored.storage)
+        for kind in served:
             self._registry.add(kind)
-        self._installed[key] = kinds
+        self._installed[key] = stored, served
         self._specs[key] = obj["spec"]
 
-    def _uninstall(self, key: Key) -> None:
-        for kind in self._installed.pop(key, ()):
-            self._registry.remove(kind)
+    def _uninstall(self, key: Key) -> Kind | None:
+        """Serve no kind of a definition any more; return what it stores."""
         self._specs.pop(key, None)
+        stored, served = self._installed.pop(key, (None, ()))
+        for kind in served:
+            self._registry.remove(kind)
+        return stored

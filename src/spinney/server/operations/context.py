@@ -39,7 +39,9 @@ class Context:
 
     def collection(self, kind: Kind) -> Collection:
         """Return where the objects of a kind are stored."""
-        return self.store.collection(kind.storage) or self.store.open(kind.storage, kind.field_values)
+        return self.store.collection(kind.storage) or self.store.open(
+            kind.storage, kind.storage_version, kind.field_values
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ consistent with each other without any snapshot being taken.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from spinney.api.keys import Key
 from spinney.server.store.history import StoreEvent, WatchHistory
@@ -80,6 +80,12 @@ class Collection:
         if namespace not in self._sorted:
             self._sorted[namespace] = sorted(self._namespaces[namespace])
         return self._sorted[namespace]
+
+    def read_again(self, read: Callable[[Record], Record], revision: int) -> None:
+        """Replace each record by what it says when it is read otherwise; watches from before have to list again."""
+        for objects in self._namespaces.values():
+            objects.update({name: read(record) for name, record in objects.items()})
+        self.history.restart(revision)
 
     def put(self, event: StoreEvent) -> None:
         """Make a change visible. Only the store calls this, with a revision newer than all before."""

@@ -77,6 +77,11 @@ class WatchHistory:
             self._first += 1
         self._compacted = max(self._compacted, revision)
 
+    def restart(self, revision: int) -> None:
+        """Let go of every event up to ``revision``, and of all cursors."""
+        self.compact(revision)
+        self._first += 1
+
     def cursor_after(self, revision: int) -> int:
         """Return the cursor of the first event after ``revision``; raise :class:`TooOld` if some are gone."""
         if revision < self._compacted:

@@ -33,7 +33,8 @@ class Store:
         self._journal = journal
         self._revision = FIRST_REVISION
         self._collections: dict[str, Collection] = {}
-        self._field_values: dict[str, FieldValues] = {}
+        self._forms: dict[str, tuple[str, FieldValues]] = {}
+        """How each collection is stored: the apiVersion of its objects, and the values of their selectable fields."""
         self._dependents: dict[str, dict[tuple[str, Key], None]] = {}
         self._uids: dict[str, tuple[str, Key]] = {}
         self._listeners: list[Listener] = []
@@ -47,14 +48,21 @@ class Store:
         """Call ``listener`` after every write, in the writer's turn: it must be quick and must not write."""
         self._listeners.append(listener)
 
-    def open(self, name: str, field_values: FieldValues) -> Collection:
-        """Return the collection ``name``, made on first sight."""
+    def open(self, name: str, api_version: str, field_values: FieldValues) -> Collection:
+        """Return the collection ``name``, made on first sight, with what its objects are stored as from now on."""
         collection = self._collections.get(name)
         if collection is None:
             collection = Collection(name, history=self._history, revision=self._revision)
             self._collections[name] = collection
-        self._field_values[name] = field_values
+        self._forms[name] = api_version, field_values
         return collection
+
+    def read_again(self, name: str) -> None:
+        """Have the objects of a collection be what they are stored as now; no write, so nobody is told."""
+        collection = self._collections[name]
+        collection.read_again(
+            lambda each: self._record(name, each.key, each.revision, each.decode()), revision=self._revision
+        )
 
     def collections(self) -> list[Collection]:
         """Return every collection, in the order they were opened."""
@@ -101,8 +109,7 @@ class Store:
             if collection is None:
                 log.warning("objects of a kind that is not served are left out", collection=entry.collection)
                 continue
-            obj = entry.decode()
-            restored = record(entry.key, entry.revision, obj, self._field_values[collection.name](obj))
+            restored = self._record(collection.name, entry.key, entry.revision, entry.decode())
             self._show(collection, StoreEvent("ADDED", restored, None))
         for collection in self._collections.values():
             collection.history.compact(revision)
@@ -112,7 +119,7 @@ class Store:
         collection = self._collections[name]
         previous = collection.get(key)
         self._revision += 1
-        written = record(key, self._revision, obj, self._field_values[name](obj))
+        written = record(key, self._revision, obj, self._forms[name][1](obj))
         self._commit(collection, StoreEvent("MODIFIED" if previous else "ADDED", written, previous))
         return written
 
@@ -122,9 +129,14 @@ class Store:
         previous = collection.get(key)
         assert previous is not None, f"{name} {key} is not there to be removed"
         self._revision += 1
-        written = record(key, self._revision, last, self._field_values[name](last))
+        written = record(key, self._revision, last, self._forms[name][1](last))
         self._commit(collection, StoreEvent("DELETED", written, previous))
         return written
+
+    def _record(self, name: str, key: Key, revision: int, obj: JSON) -> Record:
+        """Return the record of an object that may have been stored in another version than is stored now."""
+        obj["apiVersion"], field_values = self._forms[name]
+        return record(key, revision, obj, field_values(obj))
 
     def _commit(self, collection: Collection, event: StoreEvent) -> None:
         if self._journal is not None:
