@@ -5,11 +5,11 @@ order, try placements in statements, and commit them; what was committed is the 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import cached_property, wraps
-from typing import TYPE_CHECKING, ClassVar, Concatenate, Final, ParamSpec
+from typing import TYPE_CHECKING, ClassVar, Concatenate, Final, ParamSpec, Protocol
 
 import msgspec
 import structlog
@@ -41,7 +41,6 @@ from spinney.scheduler.framework.statement import Statement
 from spinney.scheduler.framework.task_lists import settle_stuck
 from spinney.scheduler.framework.tasks import STATUS, PodInfo
 from spinney.scheduler.framework.timing import Timings
-from spinney.scheduler.framework.waiting import WaitingJobs
 from spinney.scheduler.topology.resolving import Topologies
 
 if TYPE_CHECKING:
@@ -63,6 +62,19 @@ def _registers(method: "Callable[Concatenate[Hooks, P], None]") -> "Callable[Con
         method(session.hooks, *args, **kwargs)
 
     return register
+
+
+class WaitingJobs(Protocol):
+    """The jobs that an action has not come to yet, for plugins that look ahead."""
+
+    def upcoming(self, most: int) -> Sequence[PodGroupInfo]:
+        """Return up to ``most`` jobs whose turn comes next, in order, as far as that is certain."""
+        ...
+
+    @property
+    def missed(self) -> Collection[PodGroupInfo]:
+        """Return all of them, in no order."""
+        ...
 
 
 class SessionAbandoned(BaseException):

@@ -171,11 +171,6 @@ class Forecasts:
         for key in [key for key in self._open if key not in waiting]:
             self._settled(self._open.pop(key).uid)
 
-    @property
-    def coverage(self) -> float | None:
-        """Return how many of the claimed intervals held the start; ``None`` before any was judged."""
-        return self.inside / self.judged if self.judged else None
-
 
 def _are_enough(errors: Collection[_Error], fewest: int) -> bool:
     return len(errors) >= fewest and len({(error.queue, error.occasion) for error in errors}) >= OCCASIONS
