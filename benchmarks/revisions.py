@@ -30,9 +30,9 @@ def figures(printed: str) -> dict[str, float]:
     part, seen = "", Counter[str]()
     for line in printed.splitlines():
         if not line.startswith(" "):
-            part = line.partition(":")[0]
+            part = line.partition(":")[0] if ":" in line or not _FIGURE.search(line) else ""
         for match in _FIGURE.finditer(line):
-            before = re.sub(r"[\d,]+(\.\d+ \w+| pods/s,)", "", line[: match.start()]).strip(" (;,")
+            before = re.sub(r"[\d,]+(\.\d+ \w+| pods/s,| /s)", "", line[: match.start()]).strip(" (;,")
             name = before if before.startswith(part) else f"{part} {before}".strip()
             seen[name] += 1
             value = float(match[1].replace(",", ""))
