@@ -1,11 +1,14 @@
 """Schedulers are asked as the viewer, and what the viewer may not read is left out of what they say."""
 
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from spinney.api.struct import encode
 from spinney.dashboard.history import Prometheus, PrometheusUnreadable, Sample
@@ -28,7 +31,9 @@ RECORD = CycleRecord(
 
 
 @asynccontextmanager
-async def an_endpoint(status: int, body: bytes) -> AsyncIterator[tuple[str, list[Mapping[str, str]]]]:
+async def an_endpoint(
+    status: int, body: bytes, *, host: str = "127.0.0.1", port: int = 0
+) -> AsyncIterator[tuple[str, list[Mapping[str, str]]]]:
     """Serve one answer; gives the address, and the headers of the requests that come."""
     seen: list[Mapping[str, str]] = []
 
@@ -39,7 +44,7 @@ async def an_endpoint(status: int, body: bytes) -> AsyncIterator[tuple[str, list
     runner = web.ServerRunner(web.Server(answer))
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        await web.TCPSite(runner, host, port).start()
         host, port = runner.addresses[0][:2]
         yield f"http://{host}:{port}/", seen
     finally:
@@ -87,6 +92,41 @@ async def test_decisions_about_hidden_namespaces_are_left_out() -> None:
 
     assert "blue" not in encode(told).decode()
     assert [each.gang for each in told.cycles[0].decisions] == ["podgang/red/r"]
+
+
+class Replicas(AbstractResolver):
+    """A name that stands for several addresses, as that of a headless Service."""
+
+    def __init__(self, *hosts: str) -> None:
+        self._hosts = hosts
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        more = {"port": port, "family": socket.AF_INET, "proto": 0, "flags": socket.AI_NUMERICHOST}
+        return [{"hostname": host, "host": each, **more} for each in self._hosts]  # type: ignore[typeddict-item]
+
+    async def close(self) -> None:
+        """Nothing is kept."""
+
+
+@pytest.mark.parametrize("order", [("127.0.0.1", "127.0.0.2"), ("127.0.0.2", "127.0.0.1")])
+async def test_the_replica_that_leads_is_heard(order: tuple[str, str]) -> None:
+    """Whichever of the replicas behind a name is asked first: those that stand by have nothing to tell."""
+    stands_by = b"this replica stands by: one holds lease spinney-system/spinney-scheduler"
+    async with an_endpoint(200, encode([RECORD])) as (url, _):
+        port = urlsplit(url).port
+        assert port is not None
+        scheduler = RemoteScheduler(f"http://replicas:{port}", resolver=Replicas(*order))
+        async with an_endpoint(503, stands_by, host="127.0.0.2", port=port):
+            told = await cycles_of(scheduler, after=0, token="mine", namespaces=None)
+        assert told.cycles == (RECORD,)
+    async with (
+        an_endpoint(503, stands_by, host="127.0.0.2", port=port),
+        an_endpoint(403, b"you may not get /cycles", port=port),
+    ):
+        told = await cycles_of(scheduler, after=0, token="mine", namespaces=None)
+    assert "403: you may not" in told.problem
 
 
 async def test_a_scheduler_that_cannot_be_read_says_why_and_costs_nothing_else() -> None:

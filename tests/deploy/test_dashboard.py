@@ -14,6 +14,8 @@ from .rendering import names, printed, rendered
 NAME = "spinney-dashboard"
 SERVED: JSON = {"dashboard": {"enabled": True, "certificate": {"secretName": "page-tls"}}}
 
+OFF: JSON = {"enabled": False}
+
 
 def installed(tmp_path: Path, values: JSON) -> list[JSON]:
     """Return what an installation with values has."""
@@ -47,12 +49,28 @@ def test_it_serves_tls_to_people_with_tokens(tmp_path: Path) -> None:
     """The certificate is mounted; the command, as the pod runs it, accepts what it is given."""
     container = of(installed(tmp_path, SERVED), "Deployment")["spec"]["template"]["spec"]["containers"][0]
     assert "--tls-cert-file=/etc/spinney-tls/tls.crt" in container["args"]
-    assert "--scheduler=http://spinney-scheduler-metrics.spinney-system.svc:8080" in container["args"]
     assert "--behind-proxy" not in container["args"]
     assert "--config" not in container["args"]
     known = CliRunner().invoke(main, ["dashboard", "--help"]).output
     for argument in container["args"][1:]:
         assert argument.partition("=")[0] in known
+
+
+def test_it_finds_every_replica_of_the_scheduler(tmp_path: Path) -> None:
+    """Only the leader has cycles to tell, so its Service has an address for each; the policy lets the page in."""
+    values = {**SERVED, "networkPolicy": {"metricsFrom": [{"namespaceSelector": {}}]}, "metrics": {"service": OFF}}
+    objects = installed(tmp_path, values)
+    scheduler = of(objects, "Deployment", "spinney-scheduler")["spec"]["template"]
+    replicas = of(objects, "Service", "spinney-scheduler-replicas")["spec"]
+    assert replicas["clusterIP"] == "None"
+    assert replicas["selector"].items() <= scheduler["metadata"]["labels"].items()
+    container = of(objects, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    assert "--scheduler=http://spinney-scheduler-replicas.spinney-system.svc:8080" in container["args"]
+    lets_in = of(objects, "NetworkPolicy", "spinney-scheduler")["spec"]["ingress"]
+    page = {"podSelector": {"matchLabels": of(objects, "Deployment")["spec"]["selector"]["matchLabels"]}}
+    assert {"ports": [{"port": "metrics"}], "from": [page]} in lets_in
+    alone = {**values, "config": {"scheduler": {"profiles": [{"name": "kai-scheduler", "default": True}]}}}
+    assert "spinney-scheduler-replicas" not in names(installed(tmp_path, alone), "Service")
 
 
 def test_without_a_certificate_or_a_proxy_it_is_refused(tmp_path: Path) -> None:

@@ -12,10 +12,14 @@ from prometheus_client import CollectorRegistry
 
 from spinney.kube.client import Client
 from spinney.kube.delegation import Delegation
+from spinney.kube.lease import LeaderElection, LeaseTimes
+from spinney.kube.manager import Manager
 from spinney.kube.serving import HealthServer
 from spinney.runtime import Runtime
 from spinney.server import ApiServer, ServerOptions
 from spinney.sim.embedded.transport import InProcessTransport
+
+QUICK = LeaseTimes(lease_duration=3, renew_deadline=2, retry_period=0.1)
 
 
 async def explanations(path: str, query: Mapping[str, str]) -> bytes | None:
@@ -82,3 +86,37 @@ async def test_this_host_needs_no_token() -> None:
     """``kubectl port-forward`` comes from loopback."""
     async with served() as address:
         assert await asked(address, "/explanations", {}) == 200
+
+
+async def test_a_replica_that_stands_by_says_who_leads() -> None:
+    """Its own answer would be taken for the leader's: that nothing waits, for instance. Metrics it answers."""
+    runtime = Runtime.system()
+    client = Client(InProcessTransport(ApiServer(runtime)), runtime)
+    first, second = (
+        LeaderElection(client, "spinney-scheduler", "default", identity=f"{name}_uid", runtime=runtime, times=QUICK)
+        for name in ("first", "second")
+    )
+    health = HealthServer(CollectorRegistry(), host="127.0.0.1", port=0)
+    manager = Manager(client, runtime, election=second, health=health)
+    manager.answer_others(explanations)
+    await first.acquire()
+    running = asyncio.create_task(manager.run())
+    await health.wait_until_serving()
+    url = "http://{}:{}".format(*health.address)
+    async with aiohttp.ClientSession() as session:
+        async with session.get(f"{url}/metrics") as answer:
+            assert answer.status == 200
+        while True:
+            async with session.get(f"{url}/explanations") as answer:
+                assert answer.status == 503
+                told = await answer.text()
+            if "nobody" not in told:
+                break
+        assert told == "this replica stands by: first holds lease default/spinney-scheduler\n"
+        await first.release()
+        await manager.wait_until_ready()
+        async with session.get(f"{url}/explanations") as answer:
+            assert (answer.status, await answer.text()) == (200, "[]")
+    manager.stop()
+    await running
+    runtime.executor.close()

@@ -1,11 +1,18 @@
-"""What schedulers tell of themselves: their last cycles, read from their endpoints as the viewer."""
+"""What schedulers tell of themselves: their last cycles, read from their endpoints as the viewer.
 
+Of several replicas only the one that leads has something to tell, and which one that is changes. So an address is asked
+at every place that its name stands for: behind a headless Service that is each replica.
+"""
+
+import asyncio
+import socket
 from collections.abc import Mapping, Sequence
-from typing import Protocol
-from urllib.parse import urlencode
+from typing import Final, Protocol
+from urllib.parse import urlencode, urlsplit
 
 import aiohttp
 import msgspec
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from spinney.api.struct import Struct, decode
 from spinney.kube.credentials import bearer
@@ -14,10 +21,15 @@ from spinney.scheduler.process.endpoint import CYCLES
 
 _SECONDS = 5.0
 _LARGEST = 8 * 1024 * 1024
+_STANDS_BY: Final = 503
 
 
 class SchedulerUnreadable(Exception):
-    """A scheduler's endpoint gave no answer that could be used."""
+    """A scheduler's endpoint gave no answer that could be used; ``status`` is that of the answer, if there was one."""
+
+    def __init__(self, message: str, status: int = _STANDS_BY) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class SchedulerAddress(Protocol):
@@ -36,25 +48,62 @@ class SchedulerAddress(Protocol):
 class RemoteScheduler:
     """A scheduler that is reached by HTTP. A viewer's token goes to it as it goes to the API server."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, resolver: AbstractResolver | None = None) -> None:
         self.name = url.rstrip("/")
+        self._resolver = resolver
 
     async def read(self, path: str, query: Mapping[str, str], token: str | None) -> bytes:
         """Return what it answers; it asks the API server whether the token may read the path."""
+        places = await self._places(path)
+        answers = await asyncio.gather(*(self._ask(place, path, query, token) for place in places))
+        refusals = [answer for answer in answers if isinstance(answer, SchedulerUnreadable)]
+        for answer in answers:
+            if isinstance(answer, bytes):
+                return answer
+        raise min(refusals, key=lambda refusal: refusal.status == _STANDS_BY)
+
+    async def _places(self, path: str) -> Sequence[ResolveResult]:
+        """Return where it may answer: of each replica one."""
+        resolver = self._resolver or aiohttp.ThreadedResolver()
+        try:
+            async with asyncio.timeout(_SECONDS):
+                return await resolver.resolve(urlsplit(self.name).hostname or "", family=socket.AF_UNSPEC)
+        except (OSError, TimeoutError) as error:
+            raise SchedulerUnreadable(f"{self.name}{path}: {error or 'no address in time'}") from error
+
+    async def _ask(
+        self, place: ResolveResult, path: str, query: Mapping[str, str], token: str | None
+    ) -> bytes | SchedulerUnreadable:
         headers = dict([bearer(token)]) if token is not None else {}
-        limits = aiohttp.ClientTimeout(total=_SECONDS)
+        limits, connector = aiohttp.ClientTimeout(total=_SECONDS), aiohttp.TCPConnector(resolver=_Place(place))
+        jar = aiohttp.DummyCookieJar()
         try:
             async with (
-                aiohttp.ClientSession(timeout=limits, cookie_jar=aiohttp.DummyCookieJar()) as session,
+                aiohttp.ClientSession(timeout=limits, connector=connector, cookie_jar=jar) as session,
                 session.get(f"{self.name}{path}?{urlencode(query)}", headers=headers, allow_redirects=False) as answer,
             ):
                 body = await answer.content.read(_LARGEST)
-                if answer.status != 200:
-                    said = " ".join(body[:300].decode(errors="replace").split())
-                    raise SchedulerUnreadable(f"{self.name}{path} answered {answer.status}: {said}")
-                return body
+                if answer.status == 200:
+                    return body
+                said = " ".join(body[:300].decode(errors="replace").split())
+                return SchedulerUnreadable(f"{self.name}{path} answered {answer.status}: {said}", answer.status)
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise SchedulerUnreadable(f"{self.name}{path}: {error or 'no answer in time'}") from error
+            return SchedulerUnreadable(f"{self.name}{path}: {error or 'no answer in time'}")
+
+
+class _Place(AbstractResolver):
+    """Takes every name for one place."""
+
+    def __init__(self, place: ResolveResult) -> None:
+        self._place = place
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        return [{**self._place, "port": port}]
+
+    async def close(self) -> None:
+        """Keep nothing."""
 
 
 class Cycles(Struct, frozen=True, kw_only=True):

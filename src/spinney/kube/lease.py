@@ -111,6 +111,13 @@ class LeaderElection:
         """Return why it is open who leads, or None: this process does, or the lease says who else."""
         return None if self.leading or self._holder() else f"lease {self.namespace}/{self.name} was not read yet"
 
+    def standing_by(self) -> str | None:
+        """Return that this process only stands by, and for whom, or None while it may act as leader."""
+        if self.leading:
+            return None
+        holder = (self._holder() or "nobody").partition("_")[0]  # an identity is the name of a pod and its uid
+        return f"this replica stands by: {holder} holds lease {self.namespace}/{self.name}"
+
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, then run ``lead`` while renewing; release the lease when ``lead`` ends.
 

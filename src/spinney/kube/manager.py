@@ -165,9 +165,13 @@ class Manager:
             self._health.check_ready(name, check)
 
     def answer_others(self, answer: "Answer") -> None:
-        """Have paths of the process's endpoint that are not its own answered by a component; nothing without one."""
+        """Have paths of the process's endpoint that are not its own answered by a component; nothing without one.
+
+        A replica that does not hold the lease has nothing to tell, and says who does.
+        """
         if self._health is not None:
-            self._health.answer_others(answer, Delegation(self.client).refusal)
+            standing_by = self._election.standing_by if self._election is not None else None
+            self._health.answer_others(answer, Delegation(self.client).refusal, standing_by)
 
     def add(self, controller: Controller) -> None:
         """Run a controller while holding the lease."""

@@ -2,7 +2,8 @@
 
 Alive means that the event loop answers; ready means that, besides, the caches have synced. A failing answer lists which
 checks failed. A component may answer further paths: to this host, which is what ``kubectl port-forward`` comes from,
-and to others whom the API server lets read them.
+and to others whom the API server lets read them. A replica that stands by answers these with 503: what it could say is
+not what the leader does.
 """
 
 import asyncio
@@ -39,6 +40,7 @@ class HealthServer:
         self._ready: dict[str, Check] = {}
         self._others: Answer | None = None
         self._guard: Guard | None = None
+        self._standing_by: Check | None = None
         self._runner: web.ServerRunner | None = None
         self._address: tuple[str, int] | None = None
         self._serving = asyncio.Event()
@@ -58,9 +60,9 @@ class HealthServer:
         """Add a check whose failure means that this process cannot do its work yet."""
         self._ready[name] = check
 
-    def answer_others(self, answer: Answer, guard: Guard) -> None:
-        """Have all other paths answered by a component, for other hosts after a guard was asked."""
-        self._others, self._guard = answer, guard
+    def answer_others(self, answer: Answer, guard: Guard, standing_by: Check | None = None) -> None:
+        """Have other paths answered by a component, unless it stands by; for other hosts after a guard was asked."""
+        self._others, self._guard, self._standing_by = answer, guard, standing_by
 
     async def start(self) -> None:
         """Begin to serve; port 0 takes any free port."""
@@ -89,6 +91,8 @@ class HealthServer:
                 return await self._answer_other(path, request)
 
     async def _answer_other(self, path: str, request: web.BaseRequest) -> web.Response:
+        if self._standing_by is not None and (instead := self._standing_by()) is not None:
+            return web.Response(status=503, text=f"{instead}\n")
         try:
             if self._guard is not None and not _is_this_host(request.remote):
                 refused = await self._guard(request.headers.get("authorization", ""), path)

@@ -11,7 +11,16 @@ from spinney.cli.installing.computed import NAMESPACE
 from spinney.cli.installing.dashboard import DASHBOARD_FILE, dashboard_text
 from spinney.cli.installing.description import Computed, Description, Each, Value, When, every, given, no, text
 from spinney.cli.installing.page import DASHBOARD
-from spinney.cli.installing.processes import GROUPER, OPERATOR, PROCESSES, InstalledProcess, labels, metadata, service
+from spinney.cli.installing.processes import (
+    GROUPER,
+    OPERATOR,
+    PROCESSES,
+    SCHEDULER,
+    InstalledProcess,
+    labels,
+    metadata,
+    service,
+)
 
 _CERT_MANAGER: Final = "cert-manager.io/v1"
 _MONITORING: Final = "monitoring.coreos.com/v1"
@@ -68,6 +77,9 @@ def _network_policy(process: InstalledProcess) -> Description:
         When(narrowed, {"ports": [metrics], "from": narrowed}),
         When(no(narrowed), {"ports": [metrics]}),
     ]
+    if process.name == SCHEDULER:  # the dashboard asks it for its cycles
+        viewers = [{"podSelector": {"matchLabels": labels(DASHBOARD.name)}}]
+        ingress.append(When(every(narrowed, DASHBOARD.condition), {"ports": [metrics], "from": viewers}))
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
