@@ -151,6 +151,8 @@ def test_helm_finds_nothing_wrong(helm: str) -> None:
         ({"image": {"pullPolicy": "Sometimes"}}, "pullPolicy"),
         ({"config": {"leaderElection": {"enabled": False}}}, "leaderElection"),
         ({"operator": {"enabled": False}}, "nothing would be installed"),
+        ({"config": None}, "missing property 'config'"),
+        ({"metrics": {"service": None}}, "missing property 'service'"),
     ],
 )
 def test_values_that_cannot_work_are_refused(values: JSON, told: str, helm: str, tmp_path: Path) -> None:

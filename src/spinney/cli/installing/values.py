@@ -1,6 +1,7 @@
 """The values of an installation: what they are, their defaults, and what is wrong with given ones."""
 
 import copy
+from collections.abc import Iterator
 from importlib.resources import files
 from inspect import cleandoc
 from typing import Annotated, Any, Final, Literal
@@ -8,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 import yaml
 
-from spinney.api.documents import decode, parse
+from spinney.api.documents import InvalidDocument, decode, parse
 from spinney.api.struct import JSON
 from spinney.operator.configuration import OperatorConfiguration
 
@@ -197,7 +198,27 @@ def read_values(text: str, source: str) -> JSON:
     document = parse(text, source)
     decode(Values, document)
     found: JSON = document.value or {}
+    emptied = [document.problem(path, "found nothing; leave the key out for its defaults") for path in _emptied(found)]
+    if emptied:
+        raise InvalidDocument(emptied)
     return found
+
+
+def _emptied(values: JSON, kind: type[_Part] = Values, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Return the parts that are there and empty: to Helm that means that not even their defaults are."""
+    for field in msgspec.structs.fields(kind):
+        if field.encode_name not in values:
+            continue
+        value, place = values[field.encode_name], (*path, field.encode_name)
+        if value is None and _is_needed(field):
+            yield place
+        elif isinstance(field.type, type) and issubclass(field.type, _Part):
+            yield from _emptied(value, field.type, place)
+
+
+def _is_needed(field: msgspec.structs.FieldInfo) -> bool:
+    """Tell whether there is no installation without a part: parts of parts, and what processes are told."""
+    return field.encode_name == "config" or (isinstance(field.type, type) and issubclass(field.type, msgspec.Struct))
 
 
 def merged(defaults: JSON, changes: JSON) -> JSON:
@@ -211,8 +232,18 @@ def merged(defaults: JSON, changes: JSON) -> JSON:
 
 def schema() -> JSON:
     """Return the JSON schema of the values, for ``values.schema.json``; a word that does not exist is an error."""
-    made = msgspec.json.schema(Values)
-    return {"$schema": "http://json-schema.org/draft-07/schema#", **_strict(made)}
+    made = _strict(msgspec.json.schema(Values))
+    for kind in _parts(_Part):
+        needed = [field.encode_name for field in msgspec.structs.fields(kind) if _is_needed(field)]
+        if kind.__name__ in made["$defs"]:
+            made["$defs"][kind.__name__]["required"] += needed
+    return {"$schema": "http://json-schema.org/draft-07/schema#", **made}
+
+
+def _parts(kind: type[_Part]) -> Iterator[type[_Part]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _parts(each)
 
 
 def _strict(part: Any) -> Any:
