@@ -1,6 +1,7 @@
 """The Helm chart grants what the code asks for, and renders to what ``spinney manifests`` prints."""
 
 import asyncio
+import re
 import runpy
 import subprocess
 from collections.abc import Iterable
@@ -142,6 +143,23 @@ def test_helm_finds_nothing_wrong(helm: str) -> None:
     assert done.returncode == 0, done.stdout
 
 
+UNSCRAPED: JSON = {"metrics": {"serviceMonitor": {"enabled": True}, "service": {"enabled": False}}}
+LEASE_ELSEWHERE: JSON = {"config": {"leaderElection": {"resourceNamespace": "elsewhere"}}}
+UNPROBED: JSON = {"config": {"server": {"healthProbes": {"enable": False}}}}
+
+
+@pytest.mark.parametrize("values", [UNSCRAPED, LEASE_ELSEWHERE, UNPROBED])
+def test_manifests_refuse_it_in_the_same_words(values: JSON, tmp_path: Path) -> None:
+    """Nothing would scrape, nobody would ever lead, no pod would ever be ready: the field that says so is named."""
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    answer = CliRunner().invoke(main, ["manifests", "--values", str(file)])
+    assert answer.exit_code == 2
+    (told,) = re.findall(r"^Error: (.*)$", answer.output, re.MULTILINE)
+    pattern = re.sub(r"(elsewhere|spinney-system)", "%s", told)
+    assert pattern in (CHART / "templates" / "_checks.tpl").read_text()
+
+
 @pytest.mark.real
 @pytest.mark.parametrize(
     ("values", "told"),
@@ -151,6 +169,9 @@ def test_helm_finds_nothing_wrong(helm: str) -> None:
         ({"image": {"pullPolicy": "Sometimes"}}, "pullPolicy"),
         ({"config": {"leaderElection": {"enabled": False}}}, "leaderElection"),
         ({"operator": {"enabled": False}}, "nothing would be installed"),
+        (UNSCRAPED, "metrics.service.enabled: true"),
+        (LEASE_ELSEWHERE, "config.leaderElection.resourceNamespace is elsewhere"),
+        (UNPROBED, "config.server.healthProbes.enable is false"),
         ({"config": None}, "missing property 'config'"),
         ({"metrics": {"service": None}}, "missing property 'service'"),
     ],

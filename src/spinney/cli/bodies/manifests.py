@@ -13,6 +13,7 @@ from spinney.api.struct import JSON
 from spinney.backends import Catalogue, every_backend
 from spinney.backends.builtin import BACKENDS
 from spinney.cli.installing import installation
+from spinney.cli.installing.checks import unworkable
 from spinney.cli.installing.computed import GROUPER_CONFIGURATION, operator_configuration
 from spinney.cli.installing.description import ChartSetting
 from spinney.cli.installing.rights import kind_rights, rules
@@ -57,15 +58,9 @@ def manifests(
             values["coscheduler"] |= {"enabled": True, "config": _checked(coscheduler_config, load_configuration)}
         if grouper or grouper_config is not None:
             values["grouper"] |= _grouper(values["grouper"], grouper_config, catalogue)
-        if not values["operator"]["enabled"] and not values["coscheduler"]["enabled"]:
-            raise click.UsageError("without the operator there is nothing to install; add --coscheduler")
-        page = values["dashboard"]
-        if page["enabled"] and not page["certificate"]["secretName"] and not page["behindProxy"]:
-            raise click.UsageError(
-                "dashboard.enabled needs dashboard.certificate.secretName (a Secret with tls.crt and tls.key), "
-                "or dashboard.behindProxy: true"
-            )
         setting = ChartSetting(values, namespace, spinney.__version__)
+        for problem in unworkable(setting):
+            raise click.UsageError(problem)
         loaded = check(yaml.safe_dump(operator_configuration(setting)), catalogue)
         _check_others(setting, catalogue)
     values["replicaCount"] = _replicas(values["replicaCount"], replicas, elects=loaded.written.leader_election.enabled)
