@@ -42,6 +42,13 @@ def test_it_is_installed_only_when_asked_for() -> None:
     assert NAME in names(printed("--grouper"), "Deployment")
 
 
+def test_the_kind_it_writes_is_there_without_the_operator() -> None:
+    """Beside the coscheduler alone, too: its gangs are PodGangs, which somebody has to bring."""
+    answer = CliRunner().invoke(main, ["manifests", "--no-operator", "--coscheduler", "--grouper"])
+    kinds = names([each for each in yaml.safe_load_all(answer.output) if each], "CustomResourceDefinition")
+    assert "podgangs.scheduler.grove.io" in kinds
+
+
 def test_it_may_read_the_kinds_of_its_rules_and_no_others(tmp_path: Path) -> None:
     """A kind that is left out is not readable, and one of the user's own is."""
     file = tmp_path / "grouper.yaml"

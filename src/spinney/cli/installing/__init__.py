@@ -28,7 +28,7 @@ def described(backends: Iterable[type[SchedulerBackend]]) -> dict[str, list[Desc
 def installation(setting: ChartSetting, backends: Iterable[type[SchedulerBackend]], *, crds: bool) -> list[JSON]:
     """Return every object of an installation, in the order in which to apply them."""
     objects: list[JSON] = []
-    if crds and setting.values["operator"]["enabled"]:
+    if crds and (setting.values["operator"]["enabled"] or setting.values["grouper"]["enabled"]):  # it writes PodGangs
         objects += [to_json(definition(kind)) for kind in kinds_of("grove")]
     objects.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": setting.namespace}})
     descriptions = [each for part in described(backends).values() for each in part]
