@@ -15,6 +15,8 @@ from click.testing import CliRunner, Result
 from spinney.api.core import SERVICE_ACCOUNT
 from spinney.api.rbac import ROLE, ROLE_BINDING
 from spinney.cli import main
+from spinney.cli.installing.rights import QUEUED
+from spinney.dashboard.rights import FOLLOWED
 from spinney.kube.client import Client
 from tests.cli.clusters import served_cluster
 from tests.cli.workloads import a_training_job, as_yaml, until_refused
@@ -68,6 +70,24 @@ def test_the_answer_has_what_was_recorded_once(reader: Path) -> None:
 
     assert "nodes may not be listed, so nothing could be simulated" in answer.output
     assert answer.output.count("unschedulable on cluster") == 1
+
+
+def test_events_that_may_not_be_read_are_named(reader: Path) -> None:
+    """They tell of evictions; without them the answer looks as if there had been none."""
+    said = spinney(reader, "why", "waits").output.partition("not seen, so the answer may be incomplete:\n")[2]
+
+    assert "events" in said
+
+
+def test_the_role_of_the_handbook_has_all_that_is_read() -> None:
+    """What commands and the dashboard list, of any scheduler and of Kueue, and what may wait suspended."""
+    handbook = (Path(__file__).parents[2] / "docs" / "operate.md").read_text()
+    role = yaml.safe_load(handbook.partition("$ cat > advisor.yaml <<'EOT'\n")[2].partition("\nEOT")[0])
+    granted = {(group, name) for rule in role["rules"] for group in rule["apiGroups"] for name in rule["resources"]}
+    read = {(kind.group, kind.plural) for kind in FOLLOWED}
+    read |= {(right.group, name) for rights in QUEUED.values() for right in rights for name in right.resources}
+
+    assert not {each for each in read if each not in granted and (each[0], "*") not in granted}
 
 
 def test_what_was_not_seen_is_a_few_lines(reader: Path) -> None:

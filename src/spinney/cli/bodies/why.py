@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import click
 import msgspec
 import structlog
 
+from spinney.api.core import EVENT
 from spinney.api.documents import InvalidConfiguration
 from spinney.api.events import Event
 from spinney.cli.clusters.choosing import ClusterChoice
@@ -35,7 +37,7 @@ from spinney.sim.overview.queue_table import QueueLine
 from spinney.sim.policies.files import with_policies
 from spinney.sim.remedies.change import Remedy
 from spinney.sim.snapshots.expanding import InvalidWorkload
-from spinney.sim.snapshots.snapshot import ClusterSnapshot
+from spinney.sim.snapshots.snapshot import ClusterSnapshot, Unseen, forbidden
 from spinney.sim.whatif.simulation import matching_profile
 
 if TYPE_CHECKING:
@@ -63,15 +65,18 @@ def why(
     refused = _last_refusals(explanations) if explanations is not None else None
     events: list[Event] = []
     suspended: list[SuspendedSubject] = []
+    unseen: list[Unseen] = []
 
     async def read_more(connection: "Connection") -> None:
-        with suppress(Forbidden):  # evictions are then only told by conditions
+        try:
             events.extend(await eviction_events(connection.client, connection.namespace))
+        except Forbidden as refusal:  # evictions are then only told by conditions
+            unseen.append(forbidden(EVENT, refusal))
         if (asked := await suspended_workload(connection.client, subject, connection.namespace)) is not None:
             suspended.append(asked)
 
     snapshot, here = snapshot_of(choice, also=read_more)
-    snapshot = _with_gangs_of(suspended, snapshot)
+    snapshot = replace(_with_gangs_of(suspended, snapshot), unseen=(*snapshot.unseen, *unseen))
     settings, registry = with_policies(settings or matching_profile(snapshot), policies)
     if verbose:
         settings = msgspec.structs.replace(settings, verbosity=_DEVELOPER)

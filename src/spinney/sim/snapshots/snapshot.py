@@ -235,16 +235,17 @@ async def _seen(client: Client, resource: Resource, kind: type[Any], namespace: 
         return _Seen(None)  # its CRD went while we looked
     except Forbidden as refusal:
         if namespace is None or not resource.namespaced:
-            return _Seen(None, (_forbidden(resource, refusal),))
+            return _Seen(None, (forbidden(resource, refusal),))
     try:
         here = await _listed(client, resource, kind, namespace)
     except Forbidden as refusal:
-        return _Seen(None, (_forbidden(resource, refusal),))
+        return _Seen(None, (forbidden(resource, refusal),))
     elsewhere = Unseen(what=str(resource), reason=f"{FORBIDDEN} outside namespace {namespace}")
     return _Seen(here.objects, (*here.unseen, elsewhere))
 
 
-def _forbidden(resource: Resource, refusal: Forbidden) -> Unseen:
+def forbidden(resource: Resource, refusal: Forbidden) -> Unseen:
+    """Return that a kind may not be listed."""
     return Unseen(what=str(resource), reason=FORBIDDEN, detail=" ".join(str(refusal).split()))
 
 
