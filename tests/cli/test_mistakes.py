@@ -323,3 +323,12 @@ def _certificate(*, expired: bool = False, with_key: bool = False) -> bytes:
     return pem + key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
+
+
+def test_an_operator_outside_a_cluster_is_told_to_say_where_its_lease_is(tmp_path: Path) -> None:
+    """Inside a pod it is the pod's namespace; elsewhere there is none to take."""
+    config = tmp_path / "operator.yaml"
+    config.write_text("leaderElection: {enabled: true}\n")
+    answer = CliRunner().invoke(main, ["operator", "--config", str(config), "--kubeconfig", str(config)])
+    assert answer.exit_code == 2
+    assert "leaderElection.resourceNamespace: outside a cluster" in answer.output

@@ -68,6 +68,10 @@ def operator(*, config: Path | None, check_only: bool, kubeconfig: Path | None) 
         for key, why in without_effect(loaded.written):
             echo(f"warning: {key} has no effect: {why}", err=True)
         return
+    elects = loaded.written.leader_election
+    if elects.enabled and not elects.resource_namespace and namespace_in_cluster() is None:
+        echo("leaderElection.resourceNamespace: outside a cluster it has to say where the Lease is", err=True)
+        sys.exit(BAD_CONFIGURATION)
     log_from(_LEVELS[loaded.written.log_level], json=loaded.written.log_format == "json")
     for key, why in without_effect(loaded.written):
         log.warning("key of the configuration has no effect", key=key, why=why)
