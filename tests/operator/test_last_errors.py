@@ -1,6 +1,7 @@
 """What keeps an object from being reconciled stands in its status and in an event, and goes with its cause."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -21,6 +22,7 @@ from spinney.kube.controller import Reconcile, Requeue
 from spinney.kube.errors import Conflict, Invalid, ServiceUnavailable
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
+from spinney.kube.transport import Request, Response
 from spinney.operator.status.last_errors import FAILURES_IN_A_ROW, ErrorReports
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
@@ -142,3 +144,41 @@ async def test_what_passes_by_itself_is_told_when_it_does_not_pass() -> None:
         assert await told(passing, FAILURES_IN_A_ROW)
     for lasting in (Invalid(422), ValueError("a fault of ours")):
         assert await told(lasting, 1)
+
+
+class RefusesPods(InProcessTransport):
+    """Refuses every new pod in other words than the time before, as a webhook with a request number does."""
+
+    def __init__(self, server: ApiServer) -> None:
+        super().__init__(server)
+        self.asked: list[float] = []
+
+    async def request(self, request: Request) -> Response:
+        """Pass on what is about something else."""
+        if request.method != "POST" or not request.path.endswith("/pods"):
+            return await super().request(request)
+        self.asked.append(asyncio.get_running_loop().time())
+        body = {
+            "kind": "Status",
+            "code": 403,
+            "reason": "Forbidden",
+            "message": f"request {len(self.asked)} was denied",
+        }
+        return Response(403, {"content-type": "application/json"}, json.dumps(body).encode())
+
+
+@on_virtual_time
+async def test_telling_of_a_failure_does_not_make_it_try_again() -> None:
+    """The time between two tries grows, whatever the API server's words are: a status that is written wakes nobody."""
+    lines: list[RefusesPods] = []
+
+    def line(server: ApiServer) -> RefusesPods:
+        lines.append(RefusesPods(server))
+        return lines[-1]
+
+    async with a_world(line=line) as world:
+        await world.bring_up(a_pod_clique_set("model", [a_clique("a", 1)]), seconds=600)
+        asked = lines[0].asked
+        assert len(asked) < 20  # from ten milliseconds on, doubled each time
+        (said,) = await errors(world, POD_CLIQUE, "model-0-a")
+        assert said["description"] == f"request {len(asked)} was denied"

@@ -49,7 +49,7 @@ from spinney.operator.desired.claims import claims_of_clique
 from spinney.operator.desired.layout import CliquePlace, Layout
 from spinney.operator.headcounts import Headcount
 from spinney.operator.pod_states import deletion_order, free_indexes, has_gate, is_active, is_scheduled
-from spinney.operator.status.last_errors import ErrorReports
+from spinney.operator.status.last_errors import ErrorReports, only_tells
 from spinney.operator.status.podclique import clique_status
 from spinney.operator.status.writing import says_the_same, write_status
 from spinney.operator.updates.podclique import CliqueUpdate, clique_update, is_due
@@ -101,7 +101,9 @@ class PodCliqueController:
         controller = a_controller(manager, "podclique", reports.of(self.reconcile), workers=workers)
         self._caches.pods.subscribe(self._observe)
         self._caches.cliques.subscribe(self._forget)
-        controller.watch(self._caches.cliques, unless=self._latest.is_written)
+        controller.watch(
+            self._caches.cliques, unless=lambda change: self._latest.is_written(change) or only_tells(change)
+        )
         gather = gathering(controller, to_controller_of(POD_CLIQUE), self._patience)
         self._caches.pods.subscribe(gather)
         controller.watch(self._caches.gangs, self._cliques_of_gang)

@@ -22,7 +22,7 @@ from spinney.operator.desired.claims import claims_of_group
 from spinney.operator.desired.hashes import TemplateHashes
 from spinney.operator.desired.layout import Layout
 from spinney.operator.owned.taken_names import create_own
-from spinney.operator.status.last_errors import ErrorReports
+from spinney.operator.status.last_errors import ErrorReports, only_tells
 from spinney.operator.status.podcliquescalinggroup import by_replica, group_status, replicas_of
 from spinney.operator.status.podcliqueset import replica_index
 from spinney.operator.status.writing import write_status
@@ -58,7 +58,7 @@ class PodCliqueScalingGroupController:
         """Run under a manager: woken by groups, their PodCliques and their sets."""
         reports = ErrorReports(self._client, self._events, POD_CLIQUE_SCALING_GROUP, self._caches.groups.get)
         controller = a_controller(manager, "podcliquescalinggroup", reports.of(self.reconcile), workers=workers)
-        controller.watch(self._caches.groups)
+        controller.watch(self._caches.groups, unless=only_tells)
         controller.watch(self._caches.cliques, to_label(marks.SCALING_GROUP))
         controller.watch(self._caches.sets, self._groups_of_set)
         if self._claims.cache is not None:

@@ -7,14 +7,16 @@ status neither sees to it nor removes it.
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import structlog
+from msgspec.structs import replace
 
 from spinney.api.grove_status import LastError
 from spinney.api.meta import Metadata
 from spinney.api.resource import Resource
 from spinney.api.time import timestamp
+from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.controller import Reconcile, Requeue
 from spinney.kube.errors import ApiError, BadRequest, Conflict, Forbidden, Invalid, KubeError, NotFound
@@ -112,6 +114,20 @@ class ErrorReports:
             log.debug("errors not told", kind=self._resource.kind, name=metadata.name, error=str(error))
             return _is_gone(error)
         return True
+
+
+def only_tells(change: Change[Any]) -> bool:
+    """Tell whether nothing changed but what is told of failures: a reconcile that failed need not hear of that.
+
+    It would try again at once, and where the API server's words differ each time, for ever.
+    """
+    old, new = change.old, change.new
+    if old is None or new is None or old.status.last_errors == new.status.last_errors:
+        return False
+    before = old.metadata
+    metadata = replace(new.metadata, resource_version=before.resource_version, managed_fields=before.managed_fields)
+    status = replace(new.status, last_errors=old.status.last_errors)
+    return bool(replace(new, metadata=metadata, status=status) == old)
 
 
 def _is_gone(error: KubeError) -> bool:
