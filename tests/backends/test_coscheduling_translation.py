@@ -38,6 +38,17 @@ async def test_the_group_has_the_sum_of_the_minimums_and_what_they_request() -> 
 
 
 @on_virtual_time
+async def test_a_template_that_leaves_fields_empty_has_its_group() -> None:
+    """Charts leave fields empty, which YAML reads as null: what is requested is counted all the same."""
+    spec = a_pod_spec(cpu="500m") | {"nodeName": None, "initContainers": None}
+    pcs = a_pod_clique_set("model", [a_clique("worker", 2, pod_spec=spec)])
+    async with asking(made, sets=[pcs]) as coscheduling:
+        await coscheduling.sync_pod_gang(await stored(coscheduling, a_gang(pcs)))
+        group = await coscheduling.context.client.get(POD_GROUP, "model-0", "test", type=PodGroup)
+        assert group.spec.min_resources == {"cpu": "1000m"}
+
+
+@on_virtual_time
 async def test_the_group_says_what_the_gang_declares_about_being_evicted() -> None:
     """The scheduler reads PodGroups and no PodGangs: grace and minimum runtime are on the group, and nothing else."""
     async with asking(made, sets=[PCS]) as coscheduling:

@@ -324,6 +324,29 @@ async def test_objects_of_an_older_crd_are_named() -> None:
     assert "spec.resources" in taken.unseen[0].reason
 
 
+async def test_what_stands_in_a_template_hides_nothing_else() -> None:
+    """A field that a chart leaves empty is null, and not written; where a template cannot be read its set is named."""
+    runtime = Runtime.system()
+    cluster = EmbeddedCluster(runtime)
+    async with cluster.server.running():
+        await install_crds(cluster.client)
+        for name, field in (
+            ("plain", {}),
+            ("empty", {"nodeName": None, "tolerations": None}),
+            ("odd", {"nodeName": 7}),
+        ):
+            pcs = a_pod_clique_set(
+                name, [a_clique("worker", 2, pod_spec=a_pod_spec(cpu="2") | field)], namespace="default"
+            )
+            await cluster.client.create(POD_CLIQUE_SET, to_json(pcs))
+        taken = await take(cluster.client)
+    runtime.executor.close()
+
+    assert [pcs.metadata.name for pcs in taken.of(POD_CLIQUE_SET, PodCliqueSet)] == ["empty", "plain"]
+    assert [each.what for each in taken.unseen] == ["podcliquesets.grove.io default/odd"]
+    assert "nodeName" in taken.unseen[0].reason
+
+
 def test_a_list_in_json_is_read_as_json(tmp_path: Path) -> None:
     """What is JSON and no YAML, such as tabs for indentation, is a cluster too: it does not take the slow way."""
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "4"}}}

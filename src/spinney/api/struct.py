@@ -58,6 +58,13 @@ def fill(part: JSON, /, **defaults: Any) -> None:
         part.setdefault(name, value)
 
 
+def without_nulls(value: Any) -> Any:
+    """Return plain JSON values without the fields that are null: for the API these are not written."""
+    if isinstance(value, dict):
+        return {name: without_nulls(part) for name, part in value.items() if part is not None}
+    return [without_nulls(part) for part in value] if isinstance(value, list) else value
+
+
 def objects(items: Any) -> list[JSON]:
     """Return the items of a JSON list as objects, an item that is none as an empty one, so that positions hold."""
     if not isinstance(items, list):

@@ -16,7 +16,7 @@ from spinney.api.coscheduling import POD_GROUP, PodGroup, PodGroupSpec
 from spinney.api.grove import PodCliqueSet
 from spinney.api.podgang import PodGang
 from spinney.api.quantity import RawQuantity
-from spinney.api.struct import convert
+from spinney.api.struct import convert, without_nulls
 from spinney.backends.ensuring import ensure, metadata_for, serves
 from spinney.backends.interface import (
     BackendUnavailable,
@@ -94,7 +94,7 @@ def minimum_resources(gang: PodGang, pcs: PodCliqueSet) -> Mapping[str, RawQuant
     total: dict[str, int] = {}
     for group in gang.spec.pod_groups:
         spec = pod_spec_of(group.name, gang, pcs)
-        one = {} if spec is None else requested(Pod(spec=convert(PodSpec, spec)))
+        one = {} if spec is None else requested(Pod(spec=convert(PodSpec, without_nulls(spec))))
         for resource, amount in one.items():
             total[resource] = total.get(resource, 0) + amount * group.min_replicas
     total.pop("pods", None)

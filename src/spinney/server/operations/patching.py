@@ -5,7 +5,7 @@ from typing import Any
 
 from spinney.api.field_error import required
 from spinney.api.merge_patch import merge
-from spinney.api.struct import JSON
+from spinney.api.struct import JSON, without_nulls
 from spinney.server.exchange.bodies import from_json, from_yaml, media_type
 from spinney.server.exchange.duplicates import repeated_fields
 from spinney.server.exchange.message import Request
@@ -23,7 +23,7 @@ from spinney.server.operations.creating import create
 from spinney.server.operations.metadata import check_envelope
 from spinney.server.operations.updating import Change, update
 from spinney.server.operations.write import WriteOptions, check_may_create
-from spinney.server.patches.apply import apply, apply_to_nothing, without_nulls
+from spinney.server.patches.apply import apply, apply_to_nothing
 from spinney.server.patches.fieldset import repeated_item, shown
 from spinney.server.patches.json import PatchFailed, PatchTooLong, apply_json_patch
 from spinney.server.patches.strategic import strategic_merge

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from spinney.api.field_error import FieldError
-from spinney.api.struct import JSON
+from spinney.api.struct import JSON, without_nulls
 from spinney.server.exchange.status import StatusError
 from spinney.server.kinds.kind import Kind
 from spinney.server.kinds.shape import MergeShape
@@ -118,15 +118,6 @@ def _wanted(kind: Kind, config: JSON, subresource: str) -> frozenset[Path]:
 def _reached(kind: Kind, subresource: str) -> tuple[str, ...]:
     """Return what an apply to a subresource reaches; of built-in kinds the metadata, too."""
     return (subresource,) if kind.custom else (subresource, "metadata")
-
-
-def without_nulls(value: Any) -> Any:
-    """Return ``value`` without fields that are null: applying null is applying nothing."""
-    if isinstance(value, dict):
-        return {name: without_nulls(child) for name, child in value.items() if child is not None}
-    if isinstance(value, list):
-        return [without_nulls(item) for item in value]
-    return value
 
 
 def merge_applied(live: Any, config: Any, shape: MergeShape) -> Any:

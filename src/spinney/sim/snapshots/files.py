@@ -27,7 +27,7 @@ from spinney.api.resource import Resource
 from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.api.storage import STORAGE_CLASS
-from spinney.api.struct import JSON, Struct, convert, encode
+from spinney.api.struct import JSON, Struct, convert, encode, without_nulls
 from spinney.extensions.arguments import only_known
 from spinney.runtime.private_files import write_private
 from spinney.scheduler.actions import BUILT_IN_ACTIONS
@@ -217,7 +217,7 @@ def _from_kai(raw: bytes, source: str) -> ClusterSnapshot:
             f"serves: {error}"
         ) from error
     objects = (
-        (resource, _without_nulls(found) | {"apiVersion": resource.api_version, "kind": resource.kind})
+        (resource, without_nulls(found) | {"apiVersion": resource.api_version, "kind": resource.kind})
         for key, resource in _KAI_LISTS.items()
         for found in by_key.get(key, ())
     )
@@ -249,7 +249,7 @@ def _held(resource: Resource, found: JSON, *, by_hand: bool) -> Any:
     """Return an object as snapshots hold it; raises :class:`msgspec.ValidationError`, also for what is no quantity."""
     held = projected(resource, completed(found) if by_hand else found)
     if (fault := wrong_quantity(held)) is not None:
-        written = projected(resource, _without_nulls(found))  # completing may have copied an amount to another field
+        written = projected(resource, without_nulls(found))  # completing may have copied an amount to another field
         raise msgspec.ValidationError(wrong_quantity(written) or fault)
     return held
 
@@ -330,13 +330,6 @@ def _part(found: JSON, field: str) -> JSON:
     if not isinstance(part, dict):
         raise msgspec.ValidationError(f"{field}: found {_seen(part)}, expected an object")
     return dict(part)
-
-
-def _without_nulls(value: Any) -> Any:
-    """Drop what Go writes as ``null`` where the API means absent."""
-    if isinstance(value, dict):
-        return {key: _without_nulls(part) for key, part in value.items() if part is not None}
-    return [_without_nulls(part) for part in value] if isinstance(value, list) else value
 
 
 def _seen(document: object) -> str:

@@ -18,7 +18,7 @@ from spinney.api.core import NODE, POD, Node, Pod, PodSpec
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodClique, PodCliqueSet
 from spinney.api.kai import BIND_REQUEST, BindRequest
 from spinney.api.resource import Resource
-from spinney.api.struct import JSON, Struct, convert, to_json
+from spinney.api.struct import JSON, Struct, convert, to_json, without_nulls
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
 from spinney.kube.errors import Expired, Forbidden, NotFound
@@ -259,17 +259,23 @@ async def _listed(client: Client, resource: Resource, kind: type[Any], namespace
 async def _read(pages: AsyncIterator[Page[Any]], resource: Resource) -> _Seen:
     found: list[Any] = []
     unseen: list[Unseen] = []
+
+    def leave_out(namespace: str | None, name: str, problem: str) -> None:
+        unseen.append(Unseen(what=f"{resource} {namespace or ''}/{name}".replace(" /", " "), reason=problem))
+
     async for page in pages:
-        found += map(sanitised, page.items)
-        unseen += [
-            Unseen(what=f"{resource} {each.namespace}/{each.name}".replace(" /", " "), reason=each.problem)
-            for each in page.undecodable
-        ]
+        for each in page.undecodable:
+            leave_out(each.namespace, each.name, each.problem)
+        for item in page.items:
+            try:
+                found.append(sanitised(item))
+            except msgspec.ValidationError as error:
+                leave_out(item.metadata.namespace, item.metadata.name, f"cannot be read: {error}")
     return _Seen(tuple(found), tuple(unseen))
 
 
 def _without_commands(spec: Any) -> Any:
-    return msgspec.structs.replace(spec, pod_spec=to_json(convert(PodSpec, spec.pod_spec)))
+    return msgspec.structs.replace(spec, pod_spec=to_json(convert(PodSpec, without_nulls(spec.pod_spec))))
 
 
 def identity(found: Any) -> tuple[str | None, str]:
