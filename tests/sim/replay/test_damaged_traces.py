@@ -59,8 +59,26 @@ def test_what_is_no_text_is_said_to_be_none(tmp_path: Path, form: str | None) ->
     nodes = openb(tmp_path).with_name("openb_nodes.csv" if form == "openb" else "philly_vcs.csv")
     philly(tmp_path)
     wanted = Wanted(nodes=nodes) if form in ("openb", "philly") else Wanted()
-    with pytest.raises(InvalidTrace, match=r"random.bin: is no text: .*expected UTF-8"):
+    with pytest.raises(InvalidTrace, match=r"random.bin:1: is no text: .*expected UTF-8 or Latin-1, .*iconv"):
         read_trace(path, wanted, form)
+
+
+def test_a_line_that_is_no_text_is_named(tmp_path: Path) -> None:
+    """A table may have a hundred thousand lines; a byte of none of the encodings is found by the number of its line."""
+    path = swf(tmp_path, a_swf_line(1), a_swf_line(2))
+    path.write_bytes(gzip.compress(path.read_bytes() + b"; by \x93us\x94\n" + a_swf_line(3).encode()))
+    with pytest.raises(InvalidTrace, match=r"jobs.swf:5: is no text: "):
+        read_trace(path, Wanted())
+
+
+def test_an_empty_file_is_said_to_be_empty(tmp_path: Path) -> None:
+    """No format is to be named for a file in which there is nothing."""
+    path = tmp_path / "nothing.csv"
+    path.touch()
+    with pytest.raises(
+        InvalidTrace, match=r"nothing.csv: its first line is empty; expected a trace of the format dlrm, "
+    ):
+        read_trace(path, Wanted())
 
 
 @pytest.mark.parametrize("form", ["dlrm", "swf"])

@@ -137,6 +137,14 @@ def test_dlrm_instances_live_as_the_trace_says(tmp_path: Path) -> None:
     assert read_trace(path, Wanted(experiment="CN")).jobs[0].ask.most_per_node == 0
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "utf-8-sig", "utf-16"])
+def test_text_is_read_in_the_encodings_of_others(tmp_path: Path, encoding: str) -> None:
+    """Names of people and places in Latin-1, and what spreadsheets write: a mark before UTF-8, and UTF-16."""
+    path = openb(tmp_path)
+    path.write_bytes(_PODS.replace("p1", "M\xfcnchen").encode(encoding))
+    assert [job.name for job in read_trace(path, Wanted(seed=43)).jobs] == ["p0", "M\xfcnchen"]
+
+
 def test_swf_is_read_with_its_header(tmp_path: Path) -> None:
     """Processors are GPUs of equal nodes; jobs that never ran are left out and counted."""
     path = tmp_path / "small.swf"

@@ -68,6 +68,8 @@ def recognised(path: Path) -> str:
     if is_recorded(path):
         return "recorded"
     header = header_of(path)
+    if not header:
+        raise InvalidTrace(f"{path}: its first line is empty; expected a trace of the format {_formats()}")
     columns = set(header.split(","))
     if {"num_gpu", "gpu_milli"} <= columns:
         return "openb"
@@ -77,8 +79,12 @@ def recognised(path: Path) -> str:
         return "dlrm"
     if header.startswith(";"):
         return "swf"
-    known = ", ".join(sorted(FORMATS))
-    raise InvalidTrace(f"{path}: is a trace of no known format; name one of {known} with --format")
+    raise InvalidTrace(f"{path}: is a trace of no known format; name {_formats()} with --format")
+
+
+def _formats() -> str:
+    *others, last = sorted(FORMATS)
+    return f"{', '.join(others)} or {last}"
 
 
 def _refuse_ignored(path: Path, wanted: Wanted, name: str) -> None:

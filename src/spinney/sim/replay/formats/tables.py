@@ -1,5 +1,6 @@
 """The files of traces, plain or gzip: one way to open them, and tables in CSV; errors name file, line and column."""
 
+import codecs
 import csv
 import gzip
 import io
@@ -13,6 +14,9 @@ from typing import Final, TextIO
 _GZIP: Final = b"\x1f\x8b"
 _LONGEST_HEADER: Final = 65_536
 """Characters of a first line that are looked at; what is no table may have no second."""
+_LATIN_1: Final = "spinney.latin-1"
+_FIRST_LETTER: Final = 0xA0
+"""Below it are no letters in Latin-1: what is neither UTF-8 nor that is no text."""
 
 
 class InvalidTrace(ValueError):
@@ -31,20 +35,52 @@ class TableRow(dict[str, str]):
         return finite(self.get(column), f"{self.where}: column {column!r}")
 
 
+def _from_latin_1(error: UnicodeError) -> tuple[str, int]:
+    """Read a byte that is not UTF-8 as Latin-1: in logs of the archives people and places have such names."""
+    if not isinstance(error, UnicodeDecodeError) or error.object[error.start] < _FIRST_LETTER:
+        raise error
+    return chr(error.object[error.start]), error.start + 1
+
+
+codecs.register_error(_LATIN_1, _from_latin_1)
+
+
 @contextmanager
 def opened(path: Path) -> Iterator[TextIO]:
     """Open a text file, unpacking gzip; whatever cannot be read of it in the block is an :class:`InvalidTrace`."""
     try:
-        with path.open("rb") as raw:
-            packed = raw.peek(len(_GZIP)).startswith(_GZIP) or path.suffix == ".gz"
-            with io.TextIOWrapper(gzip.GzipFile(fileobj=raw) if packed else raw, encoding="utf-8", newline="") as file:
+        with _unpacked(path) as raw:
+            encoding = "utf-16" if raw.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig"
+            with io.TextIOWrapper(raw, encoding, errors=_LATIN_1, newline="") as file:
                 yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InvalidTrace(f"{path}: is damaged: {error}; fetch or copy it again") from error
     except UnicodeDecodeError as error:
-        raise InvalidTrace(f"{path}: is no text: {error}; expected UTF-8, plain or packed with gzip") from error
+        raise InvalidTrace(
+            f"{path}:{_line_that_is_no_text(path)}: is no text: {error.reason}; expected UTF-8 or Latin-1, plain or "
+            "packed with gzip; 'iconv -f' with the encoding it has and '-t UTF-8' makes it so"
+        ) from error
     except OSError as error:
         raise InvalidTrace(f"{path}: cannot be read: {error.strerror}") from error
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[io.BufferedReader | gzip.GzipFile]:
+    with path.open("rb") as raw:
+        packed = raw.peek(len(_GZIP)).startswith(_GZIP) or path.suffix == ".gz"
+        yield gzip.GzipFile(fileobj=raw) if packed else raw
+
+
+def _line_that_is_no_text(path: Path) -> int:
+    """Return the number of the first line that is no text."""
+    number = 0
+    with _unpacked(path) as raw:
+        for number, line in enumerate(raw, start=1):  # noqa: B007 - it is what is returned
+            try:
+                line.decode("utf-8-sig", _LATIN_1)
+            except UnicodeDecodeError:
+                break
+    return number
 
 
 def rows_of(path: Path, *columns: str) -> Iterator[TableRow]:
