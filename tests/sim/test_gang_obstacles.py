@@ -124,6 +124,46 @@ def test_what_keeps_a_gang_out_is_named(family: str, obstacle: str, runtime: Run
     assert "what it waits for is not known" not in text
 
 
+APART: dict[str, tuple[JSON, str]] = {
+    "port": (
+        {"containers": [{"name": "c", "ports": [{"containerPort": 80, "hostPort": 80}]}]},
+        "2 pods of it use host port 80, so each needs a node of its own; 1 can take one",
+    ),
+    "anti-affinity": (
+        {
+            "containers": [{"name": "c"}],
+            "affinity": {
+                "podAntiAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": [
+                        {
+                            "labelSelector": {"matchLabels": {"kai.scheduler/queue": "default-queue"}},
+                            "topologyKey": "topology.kubernetes.io/rack",
+                        }
+                    ]
+                }
+            },
+        },
+        "2 pods of it avoid each other by their anti-affinity, so each needs a rack of its own; 1 can take one",
+    ),
+}
+
+
+@pytest.mark.parametrize("family", SESSIONS)
+@pytest.mark.parametrize("rule", APART)
+def test_pods_that_keep_each_other_out_are_told_so(family: str, rule: str, runtime: Runtime) -> None:
+    """Each of them has room as long as the other has none; the rule is named, and room is not claimed for both."""
+    spec, words = APART[rule]
+    cluster = Cluster("1x8")
+    cluster.submit(*a_gang(family, **spec))
+
+    answer, text = told(cluster, runtime)
+
+    assert answer.state == "pending"
+    assert words in text
+    assert "1 of 2 pods found room" in text
+    assert "add 1 node like gpu-000 (8 GPUs each)" in "\n".join(each.text for each in answer.remedies)
+
+
 @pytest.mark.parametrize("family", SESSIONS)
 def test_a_queue_that_does_not_exist_is_named(family: str, runtime: Runtime) -> None:
     """A gang that names a queue nobody made is told so; to make it, and to name another, was tried."""

@@ -22,6 +22,7 @@ from spinney.explain.counting import RESOURCES_FILTER, NodeNames, Room, pod_repo
 from spinney.explain.domains import DomainTable, domain_reports
 from spinney.explain.reasons import DomainReport, PodReport
 from spinney.gangs.tree import GroupSet, Member
+from spinney.scheduler.cycle.exclusion import Exclusion, tightest_exclusion
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo
 from spinney.scheduler.framework.session import Session
@@ -159,6 +160,7 @@ class Diagnosis:
         results = [(group, self._diagnose(kind, group[0])) for kind, group in enumerate(alike.values())]
         self.pod_reports = tuple(self._pod_report(group, result) for group, result in results)
         self._usable_by = [(group[0].request, _usable(self._table.alive, result)) for group, result in results]
+        self._open_to = [(alike, result.mask) for alike, result in results]
         unoffered = dict.fromkeys(name for group, _ in results for name in group[0].request.unoffered)
         self._resources = self._room.names(self._table.axis.names(tuple(unoffered)))
         self._usable = np.logical_or.reduce([usable for _, usable in self._usable_by])
@@ -186,6 +188,11 @@ class Diagnosis:
             if held.max(initial=0) < ask.count:
                 return UnmetLevel(tree, depth, held, ask, stays)
         return None
+
+    def exclusion(self) -> Exclusion | None:
+        """Return the rule that keeps most of the tasks away from each other, if there is one."""
+        pods = [(Candidate(task.pod, task.request.requests), nodes) for alike, nodes in self._open_to for task in alike]
+        return tightest_exclusion(self._session.nodes.view, pods)
 
     def nearest_domains(self, level: UnmetLevel | None) -> tuple[tuple[DomainReport, ...], int]:
         """Return the domains that miss by least, nearest first, and how many there are; the cluster if no level.

@@ -144,6 +144,9 @@ def _explain(
             f"plugin {plugin} keeps its pods on one part of the nodes, and no part has room for all of them"
             for plugin in session.ask.dividers.get(job.key, ())
         )
+        exclusion = None if others else diagnosis.exclusion()
+        if exclusion is not None:
+            placed, others, reports = needed - exclusion.beyond, (str(exclusion),), ()
     kept_in = level.kept_in if level is not None and _is_about_nodes(reports) else ""
     found = Explanation(
         subject=full_name(job),
