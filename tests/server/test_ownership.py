@@ -106,6 +106,20 @@ async def test_foreground_goes_on_when_a_dependent_is_taken_from_its_owner(api: 
 
 
 @given_an_api
+async def test_owners_in_a_circle_do_not_wait_for_each_other(api: Api) -> None:
+    """In the foreground, too, two that own each other go, and one that owns itself."""
+    async with api.server.running():
+        made = {name: await api.create(CONFIG_MAPS, a_config_map(name)) for name in ("a", "b", "own")}
+        for name, owner in (("a", "b"), ("b", "a"), ("own", "own")):
+            references = [reference_to(made[owner])]
+            await api.patch(f"{CONFIG_MAPS}/{name}", {"metadata": {"ownerReferences": references}})
+        for name in ("a", "own"):
+            await api.delete(f"{CONFIG_MAPS}/{name}", {"propagationPolicy": "Foreground"})
+        await asyncio.sleep(_SETTLED)
+        assert await api.names(CONFIG_MAPS) == []
+
+
+@given_an_api
 async def test_orphans_stay_without_their_owner(api: Api) -> None:
     """Orphaning deletes the owner and removes the reference from its dependents."""
     async with api.server.running():

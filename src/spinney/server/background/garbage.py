@@ -69,7 +69,10 @@ class GarbageCollector(Worker[Place]):
         elif references:
             policy = self._policy(obj)
             if present:
-                policy = "Foreground" if self._store.dependents(record.uid) else "Background"
+                dependents = self._store.dependents(record.uid)
+                if any(_holds(dependent, FOREGROUND) for _, dependent in dependents):
+                    record = self._unblocking(kind, record)
+                policy = "Foreground" if dependents else "Background"
             delete_now(self._context, kind, record, DeleteOptions(propagation=policy, uid=record.uid))
 
     def _waits_for_dependents(self, reference: JSON) -> bool:
@@ -87,13 +90,23 @@ class GarbageCollector(Worker[Place]):
             for place, dependent in dependents:
                 if not dependent.deleting:
                     self._notes.note((place.name, dependent.key))
-            if not any(_blocks(dependent, record.uid) for _, dependent in dependents):
+            if not any(each.uid != record.uid and _blocks(each, record.uid) for _, each in dependents):
                 self._release(kind, record, FOREGROUND)
 
     def _release(self, kind: Kind, record: Record, finalizer: str) -> None:
         obj = record.decode()
         let_go(obj, finalizer)
         store_released(self._context, kind, record.key, obj)
+
+    def _unblocking(self, kind: Kind, record: Record) -> Record:
+        """Let owners go before their dependent: where these own each other, each would wait for the other."""
+        obj = record.decode()
+        for reference in obj["metadata"]["ownerReferences"]:
+            reference["blockOwnerDeletion"] = False
+            owner = self._store.by_uid(reference["uid"])
+            if owner is not None:
+                self._notes.note((owner[0].name, owner[1].key))
+        return self._store.write(kind.storage, record.key, obj)
 
     def _disown(self, collection: str, dependent: Record, uid: str) -> None:
         obj = dependent.decode()
