@@ -72,6 +72,22 @@ def test_the_same_in_the_library(last_night: Path, tmp_path: Path) -> None:
     assert before.differences(before) == []
 
 
+TWO_OF_ONE_NAME = """
+from spinney.scheduler import Plugin
+
+
+class First(Plugin):
+    name = "mine"
+
+    def on_session_open(self, session):
+        pass
+
+
+class Second(First):
+    pass
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -81,6 +97,8 @@ def test_the_same_in_the_library(last_night: Path, tmp_path: Path) -> None:
         ("x = 1", "defines no class that extends spinney.scheduler.Plugin"),
         ("from spinney.scheduler import Plugin", "defines no class that extends"),
         ("from spinney.scheduler import Plugin\nclass P(Plugin):\n    name = ''", "P has no name"),
+        ("import sys\nsys.exit(0)", "policy.py:2: SystemExit: 0"),
+        (TWO_OF_ONE_NAME, "policy.py: First and Second are both named 'mine'; give each a name of its own"),
     ],
 )
 def test_a_file_without_a_policy_is_named(tmp_path: Path, text: str, expected: str) -> None:

@@ -95,6 +95,7 @@ def policies_in(files: Iterable[PolicyFile]) -> Policies:
         module = _module(file.path)
         found = _meant(file, [*_classes(module, Plugin), *_classes(module, FrameworkPlugin)])
         for each in found:
+            _must_be_new(file, each, session if issubclass(each, Plugin) else framework)
             if issubclass(each, Plugin):
                 _must_be_built(file, each)
                 session.append((each, file.arguments))
@@ -170,7 +171,7 @@ def _module(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         raise InvalidPolicy(f"{path}:{error.lineno}: {error.msg}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         frames = traceback.extract_tb(error.__traceback__)
         line = next((each.lineno for each in frames if Path(each.filename).resolve() == path.resolve()), None)
         raise InvalidPolicy(f"{path}:{line}: {type(error).__name__}: {error}") from error
@@ -207,6 +208,16 @@ def _meant(file: PolicyFile, found: Sequence[type[Any]]) -> list[type[Any]]:
     if unnamed:
         raise InvalidPolicy(f"{file.path}: {unnamed[0]} has no name; give the class an attribute 'name'")
     return chosen
+
+
+def _must_be_new(file: PolicyFile, plugin: type[Any], known: Iterable[tuple[type[Any], Mapping[str, str]]]) -> None:
+    """Refuse a second plugin of a name: one would take the place of the other."""
+    for other, _ in known:
+        if other.name == plugin.name:
+            raise InvalidPolicy(
+                f"{file.path}: {other.__name__} and {plugin.__name__} are both named {plugin.name!r}; give each a name "
+                f"of its own, or choose one: {file.path}:{plugin.__name__}"
+            )
 
 
 def _must_be_built(file: PolicyFile, plugin: type[Plugin]) -> None:
