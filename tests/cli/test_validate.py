@@ -243,6 +243,28 @@ def test_a_file_that_holds_no_object_is_refused(tmp_path: Path, text: str) -> No
     assert "Traceback" not in answer.output
 
 
+def test_a_file_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    """Every fault is told, also where one file is no YAML, one no text and one no object."""
+    files = {
+        "a.yaml": b"a: [",
+        "b.yaml": b"\xff\xfe",
+        "c.yaml": b"- 1",
+        "d.yaml": GOOD.replace("cliques", "cliqes").encode(),
+    }
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    answer = CliRunner().invoke(main, ["validate", "-f", str(tmp_path)])
+    listed = CliRunner().invoke(main, ["validate", "-f", str(tmp_path), "-o", "json"])
+
+    assert answer.exit_code == listed.exit_code == 1
+    for place in ("a.yaml:1", "b.yaml:1", "c.yaml:1", "d.yaml:10: spec.template.cliqes"):
+        assert place in answer.output
+    assert "0 of 1 objects are valid" in answer.output
+    assert [(Path(each["source"]).name, each["valid"]) for each in json.loads(listed.output)] == [
+        (name, False) for name in files
+    ]
+
+
 def test_json_lists_every_object(tmp_path: Path) -> None:
     """Programs get a verdict per object, with lines."""
     verdicts = json.loads(

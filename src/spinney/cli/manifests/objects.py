@@ -8,10 +8,9 @@ from pathlib import Path
 import click
 import yaml
 
-from spinney.api.documents import Document, InvalidDocument, nearest, parse, parse_json
+from spinney.api.documents import Document, DocumentProblem, InvalidDocument, nearest, parse, parse_json
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
-from spinney.cli.running import in_one_line
 from spinney.kube.client import Client
 from spinney.kube.discovery import kinds_of
 
@@ -60,15 +59,27 @@ class Manifest:
 
 
 def read(files: tuple[Path, ...]) -> list[Manifest]:
-    """Return every object in the order written; one that cannot be read ends the command with its place."""
-    with in_one_line(InvalidDocument):
-        read = [each for path in files for source, text in _texts(path) for each in documents(text, source)]
-    found = [manifest for document in read for manifest in _opened(document)]
-    if not found:
+    """Return every object in the order written; files that cannot be read end the command with their places."""
+    found, problems = read_each(files)
+    if problems:
+        raise click.ClickException("\n".join(map(str, problems)))
+    return found
+
+
+def read_each(files: tuple[Path, ...]) -> tuple[list[Manifest], list[DocumentProblem]]:
+    """Return every object in the order written, and what is wrong with files that hold none or cannot be read."""
+    found: list[Manifest] = []
+    problems: list[DocumentProblem] = []
+    for path in (each for given in files for each in _inside(given)):
+        try:
+            found += [manifest for document in documents(*_text(path)) for manifest in _opened(document)]
+        except InvalidDocument as error:
+            problems += error.problems
+    if not found and not problems:
         raise click.ClickException(
             f"{', '.join(map(str, files))}: no objects; expected Kubernetes manifests, YAML or JSON"
         )
-    return found
+    return found, problems
 
 
 def read_named(files: tuple[Path, ...], done: str) -> list[Manifest]:
@@ -102,20 +113,25 @@ async def resource_for(client: Client, manifest: Manifest) -> Resource:
     )
 
 
-def _texts(path: Path) -> Iterator[tuple[str, str]]:
+def _inside(path: Path) -> list[Path]:
+    """Return the files that are meant by a path: itself, or those of a directory."""
+    if path == STDIN or not path.is_dir():
+        return [path]
+    inside = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES)
+    if not inside:
+        raise click.ClickException(f"{path}: has no {', '.join(_SUFFIXES)} files")
+    return inside
+
+
+def _text(path: Path) -> tuple[str, str]:
+    """Return what is in a file, and what the file is called."""
+    if path == STDIN:
+        return sys.stdin.read(), "standard input"
     try:
-        if path == STDIN:
-            yield "standard input", sys.stdin.read()
-        elif path.is_dir():
-            inside = sorted(each for each in path.iterdir() if each.suffix in _SUFFIXES)
-            if not inside:
-                raise click.ClickException(f"{path}: has no {', '.join(_SUFFIXES)} files")
-            for each in inside:
-                yield str(each), each.read_text()
-        else:
-            yield str(path), path.read_text()
+        return path.read_text(), str(path)
     except (OSError, UnicodeDecodeError) as error:
-        raise click.ClickException(f"{path}: cannot be read as text: {error}; YAML or JSON is expected") from error
+        message = f"cannot be read as text: {error}; YAML or JSON is expected"
+        raise InvalidDocument([DocumentProblem(str(path), 1, "", message)]) from error
 
 
 def documents(text: str, source: str) -> Iterator[Document]:
@@ -141,9 +157,7 @@ def _opened(document: Document) -> Iterator[Manifest]:
     """Yield the objects of a document: itself, or the items of a list."""
     value = document.value
     if not isinstance(value, dict) or not all(isinstance(value.get(key), str) and value[key] for key in _NAMED):
-        raise click.ClickException(
-            f"{document.source}:{document.line()}: expected a Kubernetes object with apiVersion and kind"
-        )
+        raise InvalidDocument([document.problem((), "expected a Kubernetes object with apiVersion and kind")])
     if str(value["kind"]).endswith("List") and isinstance(value.get("items"), list):
         for number in range(len(value["items"])):
             yield from _opened(document.at("items", number))
