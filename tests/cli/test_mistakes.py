@@ -176,7 +176,19 @@ def test_a_server_that_is_not_to_be_trusted(served: ServedCluster) -> None:
     written["clusters"][0]["cluster"]["certificate-authority-data"] = base64.b64encode(_certificate()).decode()
     Path("kubeconfig.yaml").write_text(yaml.safe_dump(written))
 
-    assert "certificate" in sentence(spinney("queues", "--kubeconfig", "kubeconfig.yaml"))
+    said = sentence(spinney("queues", "--kubeconfig", "kubeconfig.yaml"))
+
+    assert "the kubeconfig does not name the authority of that server's certificate" in said
+    assert "is the cluster up?" not in said
+
+
+def test_a_terminal_that_lacks_the_letters() -> None:
+    """What an encoding cannot say is replaced, and the picture is drawn to its end."""
+    Path("cluster.yaml").write_text("{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {capacity: {cpu: 4}}}")
+    answer = CliRunner(charset="ascii").invoke(main, ["top", "--once", "--from", "cluster.yaml"])
+
+    assert answer.exit_code == 0, answer.output
+    assert "n1" in answer.output
 
 
 def test_a_client_certificate_that_has_expired(served: ServedCluster) -> None:

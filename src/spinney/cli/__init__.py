@@ -4,8 +4,10 @@ A sub-command is a click command in a module of :mod:`spinney.cli.commands`, imp
 only declares what its commands take; what they do is in :mod:`spinney.cli.bodies` (see ``options.py``).
 """
 
+import io
 import os
 import signal
+import sys
 from importlib import import_module
 
 import click
@@ -124,3 +126,5 @@ class LazyGroup(click.Group):
 def main() -> None:
     """Gang scheduling for AI workloads on Kubernetes."""
     os.environ.setdefault(_ALGEBRA_THREADS, "1")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # an encoding without lines and dots shows the rest

@@ -6,7 +6,7 @@ Every failure to talk to a cluster is one sentence that says what to try.
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import click
 
@@ -30,6 +30,8 @@ from spinney.kube.transport import Transport
 from spinney.runtime import Runtime
 
 T = TypeVar("T")
+_UNTRUSTED: Final = "CERTIFICATE_VERIFY_FAILED"
+"""What OpenSSL calls a certificate that is not of a known authority."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,11 @@ def advice(error: KubeError) -> str:
     match error:
         case ConfigurationError():
             return text + _own_cluster()
+        case ConnectionFailed() if _UNTRUSTED in text:
+            return (
+                f"{text}; the kubeconfig does not name the authority of that server's certificate (clusters[].cluster."
+                "certificate-authority-data): fetch it anew, or choose another with --kubeconfig or --context"
+            )
         case ConnectionFailed():
             return f"{text}; is the cluster up? --kubeconfig and --context choose another"
         case Unauthorized():
