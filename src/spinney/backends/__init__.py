@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from spinney.backends.profiles import Profile, Profiles
     from spinney.backends.registry import InitializationFailed, Registry
+    from spinney.backends.requirements import reject_required_topology
 
 __all__ = [
     "INTERFACE_VERSION",
@@ -49,6 +50,7 @@ __all__ = [
     "TopologyState",
     "UnusableBackend",
     "every_backend",
+    "reject_required_topology",
 ]
 
 __getattr__ = exported(__name__, __file__)
