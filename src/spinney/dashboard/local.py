@@ -40,7 +40,8 @@ async def dashboard_of(cluster: EmbeddedCluster, *, port: int = 0) -> AsyncItera
     executor = ThreadExecutor(name="spinney-dashboard")
 
     def connect(_: str | None) -> Client:
-        return Client(ReadOnlyTransport(cluster.connect("spinney-dashboard").transport), runtime)
+        client = cluster.connect("spinney-dashboard")
+        return client.over(ReadOnlyTransport(client.transport))
 
     viewers = Viewers(connect, runtime, source="the embedded cluster", lasting=True)
     access = Access(host=HOST, mode="kubeconfig", tls=False)

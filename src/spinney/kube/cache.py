@@ -10,7 +10,8 @@ reported twice; a deletion is always reported, also when the object was created 
 change to None, then a change from None). Changes of one object arrive in order. Several versions that went by while
 the watch was broken may be reported as one change.
 
-Equal parts of the objects held are shared (:mod:`spinney.kube.sharing`).
+Equal parts of the objects held are shared (:mod:`spinney.kube.sharing`), and whole objects with other caches of a
+process where clients have their decoders in common (:mod:`spinney.kube.decoding`).
 
 An object that does not decode as the cache's type is reported in the log and counted, and is treated as absent: one
 odd object must not stop everything else.
@@ -34,8 +35,7 @@ from spinney.kube.keys import Key, ObjectIdentity, identify
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.parameters import Selecting
 from spinney.kube.retrying import Backoff
-from spinney.kube.sharing import Sharing
-from spinney.kube.watching import EventDecoder, Undecodable, WatchEvent
+from spinney.kube.watching import Undecodable, WatchEvent
 from spinney.runtime import Runtime
 from spinney.runtime.tasks import in_background
 
@@ -91,8 +91,7 @@ class WatchCache(Generic[T]):
         self._selecting = Selecting(label_selector=label_selector, field_selector=field_selector)
         self._page_size = page_size
         self._times = times
-        self._decoder: EventDecoder[Any] = EventDecoder(type)
-        self._sharing: Sharing | None = Sharing() if isinstance(self._type, msgspec.StructMeta) else None
+        self._decoder = client.decoder_for(type)
         self._rows: dict[Key, T] = {}
         self._known: dict[Key, ObjectIdentity] = {}
         self._indexes = {name: Index(function) for name, function in indexes.items()}
@@ -232,6 +231,7 @@ class WatchCache(Generic[T]):
             for obj in page.items:
                 identity = identify(obj)
                 seen.add(identity.key)
+                self._decoder.share(obj)
                 self._put(identity, obj)
             version = page.resource_version
         for key in sorted(self._rows.keys() - seen):
@@ -297,8 +297,6 @@ class WatchCache(Generic[T]):
                 self._drop(identity.key, identity.resource_version)
             elif known.resource_version == identity.resource_version:
                 return
-        if self._sharing is not None:
-            self._sharing.share(obj)
         old = self._rows.get(identity.key)
         self._rows[identity.key] = obj
         self._known[identity.key] = identity

@@ -17,6 +17,7 @@ import msgspec
 
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, encode, to_json
+from spinney.kube.decoding import DecoderFor, ObjectDecoder
 from spinney.kube.errors import (
     Conflict,
     Contended,
@@ -85,6 +86,7 @@ class Client:
         on_warning: Callable[[str], None] | None = None,
         field_validation: FieldValidation | None = None,
         metrics: RequestMetrics | None = None,
+        decoder_for: DecoderFor = ObjectDecoder,
     ) -> None:
         self.transport = transport
         self.runtime = runtime
@@ -94,6 +96,7 @@ class Client:
         self._timeout = timeout
         self._on_warning = on_warning or WarningLog()
         self._metrics = metrics
+        self.decoder_for = decoder_for
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -471,6 +474,7 @@ class Client:
             on_warning=self._on_warning,
             field_validation=field_validation,
             metrics=metrics or self._metrics,
+            decoder_for=self.decoder_for,
         )
 
     async def close(self) -> None:

@@ -28,6 +28,7 @@ from spinney.grouping.grouper import Grouper
 from spinney.grouping.loading import built_in
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
+from spinney.kube.decoding import CommonDecoders
 from spinney.kube.lease import LeaderElection
 from spinney.kube.manager import Manager
 from spinney.kube.webhooks.certificates import new_certificate, service_names
@@ -212,6 +213,7 @@ class EmbeddedCluster:
     ) -> None:
         self.runtime = runtime
         self._turns = RequestTurns()
+        self._decoders = CommonDecoders()
         self._services = dict(server.service_addresses) if server is not None else {}
         options_with_services = replace(server or ServerOptions(), service_addresses=self._services)
         self.server = ApiServer(runtime, options_with_services)
@@ -221,7 +223,8 @@ class EmbeddedCluster:
 
     def connect(self, field_manager: str) -> Client:
         """Return a further client of the cluster, without sockets."""
-        return Client(InProcessTransport(self.server, self._turns), self.runtime, field_manager=field_manager)
+        transport = InProcessTransport(self.server, self._turns)
+        return Client(transport, self.runtime, field_manager=field_manager, decoder_for=self._decoders.of)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["EmbeddedCluster"]:
