@@ -6,7 +6,8 @@ again every minute; when it has changed, the view starts anew and shows only tha
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -48,6 +49,8 @@ class RefreshPace:
     """Between two looks at the queues, which take a session to divide."""
     share: float = 0.1
     """The part of the time that making rows may take."""
+    unseen_share: float = 0.02
+    """The same while nobody looks, and rows are only made for what is told of the past."""
     rights: float = RIGHTS_SECONDS
 
 
@@ -71,6 +74,7 @@ class View:
         self.feed = Feed("")
         self._begin(ReadableScope(frozenset(), {}, frozenset()))
         self._ready = asyncio.Event()
+        self._viewers = 0
         self.problem: KubeError | None = None
         """Why nothing can be shown, if so."""
 
@@ -89,6 +93,17 @@ class View:
         await self._ready.wait()
         if self.problem is not None:
             raise self.problem
+
+    @contextmanager
+    def seen(self) -> Iterator[None]:
+        """Have somebody look for the time of the block: the first one finds rows of this moment."""
+        if not self._viewers:
+            self._publish(queues=False)
+        self._viewers += 1
+        try:
+            yield
+        finally:
+            self._viewers -= 1
 
     async def run(self) -> None:
         """Follow the cluster; ends when the API server no longer knows the viewer."""
@@ -202,7 +217,8 @@ class View:
             ended = clock.monotonic()
             if queues:
                 queues_at = ended
-            await clock.sleep((ended - began) * (1 / self._pace.share - 1))
+            share = self._pace.share if self._viewers else self._pace.unseen_share
+            await clock.sleep((ended - began) * (1 / share - 1))
             if not queues:
                 # Queues had to wait: look again when it is their turn, though nothing else may have happened.
                 asyncio.get_running_loop().call_later(self._pace.queues, self._changed.set)

@@ -70,7 +70,8 @@ class Viewers:
                 if self._views.get(visitor.key) is opened:
                     await self._close(visitor.key)
                 raise NotAllowed(401, "the API server does not know this bearer token") from error
-            yield opened.view
+            with opened.view.seen():
+                yield opened.view
         finally:
             opened.users -= 1
             opened.left = self._runtime.clock.monotonic()
