@@ -19,7 +19,7 @@ from spinney.kube.client import Client, PatchKind
 from spinney.kube.controller import Controller, Requeue
 from spinney.kube.errors import NotFound
 from spinney.kube.keys import Key
-from spinney.kube.reconciling import unless_gone
+from spinney.kube.reconciling import Unread, unless_gone
 from spinney.nodes.admission import NODE_AFFINITY, Rejection, admit
 from spinney.nodes.behaviour import InvalidAnnotation, behaviour_of
 from spinney.nodes.lifecycle import PodStage, adopt, advance, begin, lose_touch
@@ -236,7 +236,7 @@ class Kubelets:
 
     async def _write(self, key: Key, patch: dict[str, object]) -> None:
         writing = self._client.patch(
-            POD, key.name, patch, key.namespace, kind=PatchKind.STRATEGIC, subresource="status"
+            POD, key.name, patch, key.namespace, kind=PatchKind.STRATEGIC, subresource="status", type=Unread
         )
         await unless_gone(writing)
 
