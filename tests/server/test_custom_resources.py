@@ -169,6 +169,20 @@ async def test_status_is_its_own_endpoint() -> None:
     assert (changed["status"], changed["metadata"]["generation"]) == ({"ready": True}, 2)
 
 
+async def test_unknown_fields_are_told_at_the_status_too() -> None:
+    """A write of the status drops and names what the schema does not have, wherever it stands, and keeps the rest."""
+    status = {"type": "object", "properties": {"ready": {"type": "boolean", "default": False}}}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": _SPEC, "status": status}}}
+    api = await _with_widgets(schema=schema)
+    made = await api.create(WIDGETS, a_widget(size=1, tags=["a"]))
+    patch = {"status": {"junk": 1}, "spec": {"other": 1}, "top": 1}
+    answer = await api.send("PATCH", f"{WIDGETS}/w/status", patch, headers={"content-type": MERGE})
+    assert (answer.status, answer.body["status"], answer.body["spec"]) == (200, {"ready": False}, made["spec"])
+    assert "top" not in answer.body
+    for field in ("status.junk", "spec.other", "top"):
+        assert f'unknown field \\"{field}\\"' in answer.headers["warning"]
+
+
 async def test_scale_reads_and_writes_replicas() -> None:
     """A definition with scale paths offers an autoscaling/v1 Scale."""
     scale = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.n", "labelSelectorPath": ".status.sel"}

@@ -33,6 +33,7 @@ Change = Callable[[JSON], JSON]
 
 _ATTEMPTS = 5
 _ANY_VERSION = "0"
+_OF_STATUS = ("apiVersion", "kind", "metadata", "status")  # what the endpoint of a status is about
 
 
 async def replace(context: Context, target: Target, body: Any, options: WriteOptions) -> tuple[Record, bool]:
@@ -96,7 +97,7 @@ async def _update_once(
     attributes = attributes_of(target, "UPDATE", options, sent=sent, obj=obj, old=old)
     check_unknown_fields(context, attributes, options)
     _keep_other_endpoints(target, obj, old)
-    kind.behaviour.fill_defaults(obj)
+    _fill_defaults(target, obj)
     if not applied:
         own_updated(
             kind,
@@ -119,6 +120,18 @@ async def _update_once(
     if options.dry_run:
         return record(target.key, current.revision, admitted, kind.field_values(admitted))
     return store_released(context, kind, target.key, admitted)
+
+
+def _fill_defaults(target: Target, obj: JSON) -> None:
+    """Fill in what was left out. Of a custom object whose status is written the rest is as it was stored, filled."""
+    behaviour = target.kind.behaviour
+    if not target.kind.custom or target.subresource != "status":
+        behaviour.fill_defaults(obj)
+        return
+    written = {name: obj[name] for name in _OF_STATUS if name in obj}
+    behaviour.fill_defaults(written)
+    if "status" in written:
+        obj["status"] = written["status"]
 
 
 def _patched(kind: Kind, obj: JSON) -> JSON:
@@ -162,7 +175,7 @@ def _keep_other_endpoints(target: Target, obj: JSON, old: JSON) -> None:
     kind = target.kind
     if target.subresource == "status":
         for name in [*obj]:
-            if name not in {"status", "metadata", "apiVersion", "kind"}:
+            if name not in _OF_STATUS:
                 del obj[name]
         for name, value in old.items():
             if name not in {"status", "metadata"}:

@@ -141,11 +141,23 @@ def _drop_unknown(context: Context, attributes: Attributes, obj: JSON, options: 
         if not kind.custom:
             return conform(context.fields, obj, attributes.old)
         drop_empty(obj)
-        return [*kind.behaviour.unknown_fields(obj), *conform_metadata(context.fields, obj, attributes.old)]
+        return [*_unknown_to_schema(attributes, obj), *conform_metadata(context.fields, obj, attributes.old)]
     except WrongType as error:
         resource = kind.resource
         what = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
         raise _undecodable(options, f"{what}: {error}") from error
+
+
+def _unknown_to_schema(attributes: Attributes, obj: JSON) -> list[str]:
+    """Drop what the schema of a custom kind does not have; what a write of the status leaves alone is not searched."""
+    behaviour, old = attributes.kind.behaviour, attributes.old
+    if attributes.subresource != "status" or old is None:
+        return behaviour.unknown_fields(obj)
+    touched = {name: value for name, value in obj.items() if name not in old or value != old[name]}
+    unknown = behaviour.unknown_fields(touched)
+    for name in unknown:
+        obj.pop(name, None)
+    return unknown
 
 
 def _undecodable(options: WriteOptions, message: str) -> StatusError:
