@@ -16,12 +16,12 @@ def to_seconds(moment: datetime) -> datetime:
 
 def timestamp(moment: datetime) -> str:
     """Return ``moment`` as a ``metav1.Time``."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def micro_timestamp(moment: datetime) -> MicroTime:
     """Return ``moment`` as a ``metav1.MicroTime``."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def parse_timestamp(text: str) -> datetime:
