@@ -21,6 +21,9 @@ from spinney.api.struct import JSON
 _OBJECTS: Final = ("message", "map")
 _EMPTY: Final[Mapping[str, object]] = {"list": [], "map": {}}  # by form; Go does not write them where a field says so
 _QUANTITY: Final = "quantity"
+_STRING: Final = "string"
+_TEXT_ONLY: Final = frozenset((str,))
+_NOTHING_BEFORE: Final[Mapping[str, Any]] = {}
 
 
 _NOTHING: Final = {"string": ""}
@@ -37,8 +40,9 @@ class WrongType(ValueError):
 def conform(table: FieldTable, obj: JSON, old: JSON | None = None) -> list[str]:
     """Drop the fields that the kind does not have and return their paths; raise :class:`WrongType`.
 
-    Parts that are the same in ``old``, which was held to its fields before, are not looked at again. An object whose
-    kind is not in the table stays as it is.
+    Parts that are the same in ``old``, which was held to its fields before, are not looked at again: neither the
+    spec of an object whose status changes, nor the containers of a pod whose gates do. An object whose kind is not in
+    the table stays as it is.
     """
     message = table.kind(obj["apiVersion"], obj["kind"])
     if message is None:
@@ -57,7 +61,7 @@ def conform(table: FieldTable, obj: JSON, old: JSON | None = None) -> list[str]:
         elif field.type.name == _QUANTITY:
             obj[name] = _canonical(obj[name], name, listed=False)
         elif obj[name] is not None:
-            _check(table, field.type, obj[name], name, unknown)
+            _check(table, field.type, obj[name], name, unknown, old=None if old is None else old.get(name))
     return unknown
 
 
@@ -87,12 +91,13 @@ def what_does_not_fit(kind: FieldType, value: Any) -> str | None:
     return None if isinstance(value, list) else "a list"
 
 
-def _check(table: FieldTable, kind: FieldType, value: Any, path: str, unknown: list[str]) -> None:
+def _check(table: FieldTable, kind: FieldType, value: Any, path: str, unknown: list[str], *, old: Any = None) -> None:
     expected = what_does_not_fit(kind, value)
     if expected is not None:
         raise WrongType(path, value, expected)
     if kind.form == "message":
-        _check_message(table, table.message(kind.name), value, path, unknown)
+        before = old if isinstance(old, dict) else _NOTHING_BEFORE
+        _check_message(table, table.message(kind.name), value, path, unknown, old=before)
     elif kind.form != "scalar":
         _check_items(table, kind.element, value, path, unknown)
 
@@ -100,6 +105,8 @@ def _check(table: FieldTable, kind: FieldType, value: Any, path: str, unknown: l
 def _check_items(table: FieldTable, kind: FieldType, value: Any, path: str, unknown: list[str]) -> None:
     """Check what is in a map or a list."""
     is_map = isinstance(value, dict)
+    if kind.name == _STRING and _TEXT_ONLY.issuperset(map(type, value.values() if is_map else value)):
+        return
     for key, item in value.items() if is_map else enumerate(value):
         where = f"{path}.{key}" if is_map else f"{path}[{key}]"
         if item is None:
@@ -110,7 +117,15 @@ def _check_items(table: FieldTable, kind: FieldType, value: Any, path: str, unkn
             _check(table, kind, item, where, unknown)
 
 
-def _check_message(table: FieldTable, message: Message, obj: JSON, path: str, unknown: list[str]) -> None:
+def _check_message(
+    table: FieldTable,
+    message: Message,
+    obj: JSON,
+    path: str,
+    unknown: list[str],
+    *,
+    old: Mapping[str, Any] = _NOTHING_BEFORE,
+) -> None:
     fields = message.by_name
     absent = []
     for name, value in obj.items():
@@ -118,8 +133,10 @@ def _check_message(table: FieldTable, message: Message, obj: JSON, path: str, un
         if field is None:
             unknown.append(f"{path}.{name}")
             absent.append(name)
-        elif value is None or (field.omit_empty and value == _EMPTY.get(field.type.form)):
+        elif value is None or (not value and field.omit_empty and value == _EMPTY.get(field.type.form)):
             absent.append(name)
+        elif (type(value) is str and field.type.name == _STRING) or (name in old and _is_same(value, old[name])):
+            continue
         elif field.type.name == _QUANTITY:
             obj[name] = _canonical(value, f"{path}.{name}", listed=False)
         else:

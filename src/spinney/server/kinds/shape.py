@@ -57,42 +57,45 @@ class MergeShape:
         return tuple(item.get(key, self.key_defaults.get(key)) for key in self.keys)
 
 
+_COMPOSITE = (dict, list)  # a union would be made anew at each look
+
 GRANULAR = MergeShape()
 ATOMIC = MergeShape(merge="atomic")
 ATOMIC_ITEMS = MergeShape(merge="atomic", listed=True)
 
 
-def misshapen(value: Any, shape: MergeShape, path: str = "") -> str | None:
+def misshapen(value: Any, shape: MergeShape) -> str | None:
     """Return the path of the first value that is no object, or no list, where the shape has one; null is neither."""
-    if value is None:
-        return None
+    found = _misshapen(value, shape)
+    return None if found is None else found.removeprefix(".")
+
+
+def _misshapen(value: Any, shape: MergeShape) -> str | None:
+    """Return the path from ``value`` on; it is put together on the way back, which nearly every look is spared."""
     if shape.associative or shape.listed:
-        return _misshapen_list(value, shape, path)
+        return _misshapen_list(value, shape)
     if not shape.fields:
         return None
     if not isinstance(value, dict):
-        return path
+        return ""
     for name, child in shape.fields.items():
-        found = misshapen(value.get(name), child, f"{path}.{name}" if path else name)
-        if found is not None:
-            return found
+        if (below := value.get(name)) is not None and (found := _misshapen(below, child)) is not None:
+            return f".{name}{found}"
     return None
 
 
-def _misshapen_list(value: Any, shape: MergeShape, path: str) -> str | None:
+def _misshapen_list(value: Any, shape: MergeShape) -> str | None:
     if not isinstance(value, list):
-        return path
+        return ""
     for index, item in enumerate(value):
-        where = f"{path}[{index}]"
         if isinstance(item, dict) is (shape.merge == "set"):
-            return where
+            return f"[{index}]"
         if isinstance(item, dict):
             for key in shape.keys:
-                if isinstance(item.get(key), dict | list):
-                    return f"{where}.{key}"
-            found = misshapen(item, shape.item, where)
-            if found is not None:
-                return found
+                if isinstance(item.get(key), _COMPOSITE):
+                    return f"[{index}].{key}"
+            if (found := _misshapen(item, shape.item)) is not None:
+                return f"[{index}]{found}"
     return None
 
 

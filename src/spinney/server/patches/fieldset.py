@@ -6,6 +6,7 @@ ownership is the algebra of sets.
 """
 
 from collections.abc import Set
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -84,9 +85,16 @@ def parts_of(value: Any, shape: MergeShape) -> dict[str, tuple[Any, MergeShape]]
 def item_step(item: Any, shape: MergeShape) -> str:
     """Return the step to an item of a list that is a map or a set."""
     if shape.merge == "map" and isinstance(item, dict):
+        if len(shape.keys) == 1 and isinstance(name := item.get(shape.keys[0]), str):
+            return f'k:{{"{shape.keys[0]}":{_quoted(name)}}}'
         keys = {key: value for key, value in zip(shape.keys, shape.key_of(item), strict=True) if value is not None}
         return "k:" + msgspec.json.encode(dict(sorted(keys.items()))).decode()
     return "v:" + msgspec.json.encode(item).decode()
+
+
+@lru_cache(maxsize=4096)
+def _quoted(text: str) -> str:
+    return msgspec.json.encode(text).decode()
 
 
 def changes(old: Any, new: Any, shape: MergeShape) -> tuple[set[Path], set[Path]]:
@@ -147,21 +155,16 @@ def _whole(value: Any, shape: MergeShape, path: Path, found: set[Path]) -> None:
 def to_fields_v1(paths: Set[Path]) -> JSON:
     """Return a set of fields as ``FieldsV1``."""
     root: JSON = {}
-    for path in sorted(paths):
+    for path in sorted(paths):  # so that a field comes before those below it
         at = root
-        for step in path[:-1]:
-            at = at.setdefault(step, {})
-        last = at.setdefault(path[-1], {})
-        last["."] = {}
-    _drop_lone_dots(root)
+        for depth, step in enumerate(path):
+            below = at.get(step)
+            if below is None:
+                if not at and path[:depth] in paths:
+                    at["."] = {}
+                below = at[step] = {}
+            at = below
     return root
-
-
-def _drop_lone_dots(node: JSON) -> None:
-    for child in node.values():
-        _drop_lone_dots(child)
-    if len(node) == 1 and "." in node:
-        del node["."]
 
 
 def from_fields_v1(fields: JSON) -> set[Path]:

@@ -13,6 +13,7 @@ from spinney.api.struct import JSON
 from spinney.server.kinds.shape import MergeShape
 from spinney.server.patches.fieldset import Path, parts_of
 
+_COMPOSITE: Final = (dict, list)
 _ITEM_STEPS: Final[Mapping[str, type]] = {"k": dict, "v": object, "i": int}  # what stands behind each, in JSON
 
 
@@ -21,14 +22,16 @@ def tree_of(value: Any, shape: MergeShape) -> JSON:
 
     To apply a list of no items sets nothing; to create an object with one does.
     """
-    parts = parts_of(value, shape)
-    if not parts:
-        return {}
-    is_item = isinstance(value, list)
+    if isinstance(value, dict) and shape.merge != "atomic":
+        return {
+            f"f:{name}": tree_of(child, shape.child(name)) if isinstance(child, _COMPOSITE) else {}
+            for name, child in sorted(value.items())
+        }
     tree: JSON = {}
+    parts = parts_of(value, shape) or {}
     for step in sorted(parts):
         below = tree_of(*parts[step])
-        tree[step] = {".": {}, **below} if is_item and below else below
+        tree[step] = {".": {}, **below} if below else below
     return tree
 
 

@@ -22,7 +22,7 @@ _FIRST = "before-first-apply"
 _ALWAYS_THERE = ("f:metadata", "f:spec", "f:status")  # so that nobody adds them; other maps are owned as such, too
 _OPERATIONS: Final = ("Apply", "Update")
 _RESET: Final[tuple[list[JSON], ...]] = ([], [{}])  # what a client sends to have no owners recorded
-_FEW = 32  # so many paths are looked up in an entry before reading it whole pays
+_FEW = 32  # so many paths are taken out of an entry, or put in, before reading it whole pays
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,7 @@ class FieldOwner:
 
     def owned(self, paths: Set[Path]) -> Set[Path]:
         """Return which of ``paths`` are owned."""
-        if (tree := self.tree) is not None and len(paths) <= _FEW:
+        if (tree := self.tree) is not None:
             return {path for path in paths if has_path(tree, path)}
         return self.fields & paths
 

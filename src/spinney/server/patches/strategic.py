@@ -18,6 +18,19 @@ _PATCH = "$patch"
 
 def strategic_merge(target: JSON, patch: JSON, shape: MergeShape) -> JSON:
     """Return ``target`` changed by ``patch``; neither is changed."""
+    if "$" in "".join([name[:1] for name in patch]):
+        return _directed_merge(target, patch, shape)
+    merged = {**target}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = _merge_value(merged.get(name), value, shape.child(name), None)
+    return merged
+
+
+def _directed_merge(target: JSON, patch: JSON, shape: MergeShape) -> JSON:
+    """Do the same with a patch that has directives."""
     directive = patch.get(_PATCH)
     if directive == "replace":
         return {name: value for name, value in patch.items() if name != _PATCH}
