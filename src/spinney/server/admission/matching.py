@@ -55,7 +55,11 @@ class Matching:
             return attributes.kind
         kinds = [attributes.kind]
         if self.equivalent:
-            kinds += [each for each in registry if each.storage == attributes.kind.storage and each != attributes.kind]
+            kinds += [
+                each
+                for each in registry.readers(attributes.kind.storage)
+                if each is not attributes.kind and each != attributes.kind
+            ]
         return next((kind for kind in kinds if any(rule.matches(kind, attributes) for rule in self.rules)), None)
 
     def selects(self, attributes: Attributes, store: Store) -> bool:

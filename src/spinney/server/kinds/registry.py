@@ -10,6 +10,7 @@ class KindRegistry:
 
     def __init__(self, kinds: Iterable[Kind] = ()) -> None:
         self._kinds: dict[tuple[str, str, str], Kind] = {}
+        self._readers: dict[str, tuple[Kind, ...]] = {}  # of the collections that were asked about
         self.generation = 0
         for kind in kinds:
             self.add(kind)
@@ -18,12 +19,16 @@ class KindRegistry:
         """Serve a kind, in place of an earlier one at the same path."""
         resource = kind.resource
         self._kinds[resource.group, resource.version, resource.plural] = kind
-        self.generation += 1
+        self._changed()
 
     def remove(self, kind: Kind) -> None:
         """Stop serving a kind."""
         resource = kind.resource
         self._kinds.pop((resource.group, resource.version, resource.plural), None)
+        self._changed()
+
+    def _changed(self) -> None:
+        self._readers.clear()
         self.generation += 1
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
@@ -36,9 +41,15 @@ class KindRegistry:
             (each for each in self if each.resource.kind == kind and each.resource.api_version == api_version), None
         )
 
+    def readers(self, collection: str) -> tuple[Kind, ...]:
+        """Return the kinds that read a collection: the versions of one."""
+        if collection not in self._readers:
+            self._readers[collection] = tuple(each for each in self if each.storage == collection)
+        return self._readers[collection]
+
     def storing(self, collection: str) -> Kind | None:
         """Return the kind that reads a collection in its stored version, or any that reads it."""
-        reading = [each for each in self if each.storage == collection]
+        reading = self.readers(collection)
         return next((each for each in reading if each.stored_as_is), reading[0] if reading else None)
 
     def built_in(self, collection: str) -> Kind:
