@@ -1,5 +1,6 @@
 """Pods of a PodClique are counted as they change, and the count is always that of a look at each of them."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from hypothesis import given
@@ -75,3 +76,29 @@ def test_counts_follow_every_change(data: st.DataObject) -> None:
             for gang in ("gang-0", "gang-1"):
                 named = sorted(each.metadata.name for each in active if each.metadata.labels[marks.POD_GANG] == gang)
                 assert [each.name for each in counted.references.get(gang, ())] == named
+
+
+@given(st.data())
+def test_the_generation_moves_with_the_pods_themselves(data: st.DataObject) -> None:
+    """It is another after a pod came, went or got other labels, whatever happened before, and the same otherwise."""
+    headcounts, there, seen = Headcounts(), dict[str, Pod](), set[int]()
+    for name in data.draw(st.lists(st.sampled_from("uvw"), max_size=12)):
+        old, new = there.get(name), data.draw(st.none() | pods(name))
+        before = {uid: headcounts.of(uid).generation for uid in CLIQUES}
+        headcounts.observe(Change(Key("default", name), old, new, ""))
+        there.pop(name, None)
+        if new is not None:
+            there[name] = new
+        for uid in CLIQUES:
+            after = headcounts.of(uid).generation
+            if _labels(old, uid) == _labels(new, uid):
+                assert after == before[uid]
+            elif headcounts.of(uid).pods:
+                assert after not in seen
+        seen |= {headcounts.of(uid).generation for uid in CLIQUES}
+
+
+def _labels(pod: Pod | None, uid: str) -> Mapping[str, str] | None:
+    """Return the labels of a pod that a PodClique controls; ``None`` if it controls no such pod."""
+    owner = pod.metadata.controller if pod is not None else None
+    return pod.metadata.labels if pod is not None and owner is not None and owner.uid == uid else None

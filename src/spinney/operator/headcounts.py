@@ -5,8 +5,9 @@ would take a time that grows with the square of their number. Pods that count al
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import NamedTuple
 
 from spinney.api import labels as marks
@@ -38,11 +39,13 @@ class Headcount:
     """Active pods by the gang that they are labelled as part of, each by name."""
     disrupted: tuple[Pod, ...] = ()
     """Pods that are asked to go, or are being evicted, by name."""
+    generation: int = field(default=0, compare=False)
+    """Moves when a pod comes, goes or gets other labels; not when it is placed, runs or ends."""
 
     @classmethod
     def of(cls, pods: Iterable[Pod]) -> "Headcount":
         """Count pods one by one."""
-        tally = _Tally()
+        tally = _Tally(count())
         for pod in pods:
             tally.replace(None, pod)
         return tally.counted()
@@ -81,11 +84,16 @@ class Headcount:
         """Return how many of those that count were made from a template."""
         return sum(count for kind, count in self.kinds.items() if kind.active and kind.template == template)
 
-    def is_settled(self, replicas: int, template: str | None) -> bool:
-        """Tell whether there are as many pods as wanted, all made from this template, with a node, and none failed."""
+    def is_complete(self, replicas: int, template: str | None) -> bool:
+        """Tell whether there are as many pods as wanted, all made from this template and released, and none failed."""
         return self.pods == replicas and all(
-            kind.active and kind.scheduled and not kind.gated and kind.template == template for kind in self.kinds
+            kind.active and not kind.gated and kind.template == template for kind in self.kinds
         )
+
+    @property
+    def placed(self) -> bool:
+        """Whether every pod has a node."""
+        return all(kind.scheduled for kind in self.kinds)
 
 
 class Headcounts:
@@ -93,6 +101,7 @@ class Headcounts:
 
     def __init__(self) -> None:
         self._tallies: dict[str, _Tally] = {}
+        self._generations = count(1)
 
     def of(self, clique: str | None) -> Headcount:
         """Return the pods that a PodClique controls now."""
@@ -110,7 +119,7 @@ class Headcounts:
 
     def _count(self, owner: str | None, old: Pod | None, new: Pod | None) -> None:
         if owner is not None:
-            tally = self._tallies.setdefault(owner, _Tally())
+            tally = self._tallies.setdefault(owner, _Tally(self._generations))
             tally.replace(old, new)
             if not tally.kinds:
                 del self._tallies[owner]
@@ -119,14 +128,17 @@ class Headcounts:
 class _Tally:
     """The pods of one PodClique. Mutable."""
 
-    def __init__(self) -> None:
+    def __init__(self, generations: Iterator[int]) -> None:
         self.kinds: Counter[CountedAs] = Counter()
         self._members: dict[str, dict[str, NamespacedName]] = {}
         self._references: dict[str, tuple[NamespacedName, ...]] | None = None
         self._disrupted: dict[str, Pod] = {}
+        self._generations, self._generation = generations, 0
 
     def replace(self, old: Pod | None, new: Pod | None) -> None:
         before, after = _kind(old) if old is not None else None, _kind(new) if new is not None else None
+        if old is None or new is None or old.metadata.labels != new.metadata.labels:
+            self._generation = next(self._generations)
         if old is not None:
             self._disrupted.pop(old.metadata.name, None)
         if new is not None and is_disrupted(new):
@@ -155,7 +167,7 @@ class _Tally:
                 gang: tuple(members[name] for name in sorted(members)) for gang, members in self._members.items()
             }
         disrupted = tuple(self._disrupted[name] for name in sorted(self._disrupted))
-        return Headcount(dict(self.kinds), self._references, disrupted)
+        return Headcount(dict(self.kinds), self._references, disrupted, self._generation)
 
 
 def _owner(pod: Pod | None) -> str | None:

@@ -93,6 +93,7 @@ class PodCliqueController:
         self._latest: Latest[PodClique] = Latest()
         self._held_back = HeldBack(client.runtime.clock)
         self._names = PodNames()
+        self._of_this_life: dict[Key, object] = {}  # the gang and the pods between which nothing was out of place
         self._opened: set[str] = set()  # pods released here whose release the cache has not shown yet
 
     def register(self, manager: Manager, *, workers: int) -> Controller:
@@ -121,6 +122,7 @@ class PodCliqueController:
             self._expectations.forget(key)
             self._latest.forget(key)
             self._held_back.forget(key)
+            self._of_this_life.pop(key, None)
             return None
         clique = self._latest.of(key, cached)
         if clique.metadata.deleting:
@@ -137,7 +139,10 @@ class PodCliqueController:
             scene = replace(scene, clique=await self._write_status(scene, self._status(scene, update)))
             if _template(scene.clique) != _template(clique):
                 return Requeue()  # it has changed meanwhile: the step was decided for another one
-        going = (*update.delete, *_failed(scene), *_of_a_former_life(scene), *self._excess(scene, update))
+        former = _of_a_former_life(scene)
+        if not former:
+            self._of_this_life[key] = _life(clique, scene.gang, scene.counted)
+        going = (*update.delete, *_failed(scene), *former, *self._excess(scene, update))
         doomed = {pod.metadata.uid: pod for pod in going}
         await write_each(doomed.values(), lambda pod: self._delete(scene, pod))
         owner = owner_reference(POD_CLIQUE, clique.metadata)
@@ -176,8 +181,9 @@ class PodCliqueController:
         gang = self._caches.gang_of(pcs, place.gang)
         backend = None if gang is None else self._registry.get(gang.metadata.labels.get(marks.SCHEDULER_NAME, ""))
         counted = self._caches.headcount(clique)
-        settled = counted.is_settled(clique.spec.replicas or 0, _template(clique)) and not is_due(clique)
-        found = () if settled else self._caches.pods_of(clique)
+        complete = counted.is_complete(clique.spec.replicas or 0, _template(clique)) and not is_due(clique)
+        looked_at = counted.placed or self._of_this_life.get(key) == _life(clique, gang, counted)
+        found = () if complete and looked_at else self._caches.pods_of(clique)
         return CliqueObservation(key, clique, layout, place, gang, backend, counted, found)
 
     def _update(self, scene: CliqueObservation) -> CliqueUpdate:
@@ -403,6 +409,15 @@ def _of_a_former_life(scene: CliqueObservation) -> list[Pod]:
         return []
     waiting = [pod for pod in scene.pods if is_active(pod) and not is_scheduled(pod)]
     return [pod for pod in waiting if not backend.is_prepared_for(pod, gang)]
+
+
+def _life(clique: PodClique, gang: PodGang | None, counted: Headcount) -> object:
+    """Return what it depends on whether pods are of a former life; not that some are placed, nor any status."""
+    if gang is None:
+        return clique.metadata.uid, counted.generation
+    meta = gang.metadata
+    described = (meta.uid, meta.generation, meta.deletion_timestamp, meta.labels, meta.annotations)
+    return clique.metadata.uid, counted.generation, described
 
 
 def _same_for_cliques(old: PodGang, new: PodGang) -> bool:
