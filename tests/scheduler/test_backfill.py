@@ -148,6 +148,17 @@ def test_the_interval_is_shown_once_forecasts_have_come_out() -> None:
     assert "80 % of such jobs start between 2026-01-01T01:0" in waiting.message
 
 
+def test_what_starts_at_once_is_learned_in_the_same_order_in_every_process() -> None:
+    """A replay gives the same history anew: jobs are remembered in the order of the snapshot, not of a set."""
+    names = [f"job-{number}" for number in range(20)]
+    inventory = an_inventory(a_node("only", gpus=len(names)))
+    for name in names:
+        put_gang(inventory, a_gang(name), [a_pod(f"{name}-0", gang=name, gpus=1, node="only")])
+    memory = a_scheduler(inventory, config=backfilling()).open_session().memory["backfill"]
+    assert isinstance(memory, Memory)
+    assert [key.name for key in memory.running] == names
+
+
 def test_without_known_ends_nothing_is_promised_until_the_gang_has_aged() -> None:
     """Where run times are not known others pass, but not once the gang has waited longer than allowed."""
     inventory = a_pair_with_a_running_job(lasts="")

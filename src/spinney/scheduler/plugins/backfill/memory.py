@@ -121,16 +121,17 @@ class Memory:
     def begin(self, session: Session) -> None:
         """Take in what has started and ended since the session before."""
         gangs = session.snapshot.gangs
-        started = {key for queue in gangs.started.values() for key in queue}
+        # In the order of the snapshot: that of a set differs from process to process, and what is learned with it.
+        started = {key: None for queue in gangs.started.values() for key in queue}
         waiting = set(gangs.pending)
-        for key in self.running.keys() - started:
+        for key in [key for key in self.running if key not in started]:
             gone = self.running.pop(key)
             cut_short = key in self.evicted or key in waiting
             ran = None if cut_short else (session.now - gone.since).total_seconds()
             self.sweeps.end(gone.kind, key, ran)
             if ran is not None:
                 self.past.add(gone.kind, ran)
-        for key in started - self.running.keys():
+        for key in [key for key in started if key not in self.running]:
             self._start(key, gangs.gangs[key], session.job(key).last_start or session.now)
         self.evicted.clear()
         self.forecasts.keep(waiting)
