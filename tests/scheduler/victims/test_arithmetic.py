@@ -1,5 +1,6 @@
 """What arithmetic rules out, no scenario achieves: every set of victims is tried to prove it."""
 
+from dataclasses import replace
 from itertools import chain, combinations
 
 import numpy as np
@@ -17,6 +18,7 @@ from spinney.scheduler.framework.session import Session
 from spinney.scheduler.victims.moving import all_have_units
 from spinney.scheduler.victims.order import Step, Steps, VictimOrder
 from spinney.scheduler.victims.pool import VictimPool
+from spinney.scheduler.victims.returning import Returning
 from spinney.scheduler.victims.room import FreedRoom
 from spinney.scheduler.victims.rule import VictimRule
 from spinney.scheduler.victims.searching import NO_ROOM, TOO_LITTLE, Search
@@ -89,7 +91,8 @@ def test_what_is_moved_needs_a_place_of_its_size() -> None:
         session = opened(World((8, 8, 8, 8, 8), (("a", 100),), (moved, *filled, Job("large", gpus=8))))
         (large,) = pending_jobs(session, recorded=False)
         steps = [step for step in steps_for(session, RULES["consolidation"], large) if step.job.key.name == "moved"]
-        return all_have_units(session, large.tasks_to_allocate(), steps)
+        leaving = [task for step in steps for task in step.tasks]
+        return all_have_units(session, [*large.tasks_to_allocate(), *leaving], leaving)
 
     assert units(1)
     assert not units(4)
@@ -107,12 +110,37 @@ def test_no_scenario_without_units_moves_everybody(world: World) -> None:
         steps = steps_for(session, rule, job)
         tasks = list(job.tasks_to_allocate())
         for count in range(1, len(steps) + 1):
-            if not all_have_units(session, tasks, steps[:count]):
+            leaving = [task for step in steps[:count] for task in step.tasks]
+            if not all_have_units(session, [*tasks, *leaving], leaving):
                 bystanders = Bystanders(session, pending)
                 held = simulate(session, job, tasks, steps[:count], bystanders=bystanders, messages=messages)
                 if held is not None:
                     assert rule.refusal(session, held[1]) is not None or not job.gang_satisfied
                     held[0].discard()
+
+
+@settings(max_examples=200, deadline=None)
+@given(worlds(), st.booleans())
+def test_who_is_said_to_return_has_its_turn_before_the_job(world: World, nested: bool) -> None:
+    """In no simulation a victim is placed after the job of which the order alone said that it returns before it."""
+    session, rule = opened(replace(world, departments=nested)), RULES["reclaim"]
+    tried: list[PodGroupInfo] = []
+    session.add_pre_job_allocation_fn(tried.append)
+    pending = list(pending_jobs(session, recorded=False))
+    messages = dict.fromkeys(session.queues.index, "")
+    session.ask.job_solution_start()
+    for job in pending:
+        steps = steps_for(session, rule, job)
+        tasks = list(job.tasks_to_allocate())
+        bystanders = Bystanders(session, pending)
+        order = Returning(session, job, bystanders.besides({job: None}))
+        for scenario in chain([steps], *(combinations(steps, size) for size in (1, 2))):
+            returning = {task.job for task in order.before(scenario)}
+            tried.clear()
+            held = simulate(session, job, tasks, scenario, bystanders=bystanders, messages=messages)
+            assert returning.isdisjoint(tried[tried.index(job) :])
+            if held is not None:
+                held[0].discard()
 
 
 @settings(max_examples=100, deadline=None)

@@ -2,12 +2,13 @@
 
 import pytest
 
-from spinney.gangs.tree import TopologyConstraintInfo
+from spinney.gangs.tree import GangKey, TopologyConstraintInfo
 from spinney.runtime.clock import SystemClock
 from spinney.scheduler.config import VictimSearchLimits
 from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo
 from spinney.scheduler.topology.levels import TopologyLevels
-from tests.scheduler.building import RACK, ZONE, a_gang, a_node, a_pod, an_inventory, put_gang
+from spinney.scheduler.victims.searching import TAKEN_BACK
+from tests.scheduler.building import NAMESPACE, RACK, ZONE, a_gang, a_node, a_pod, an_inventory, put_gang
 from tests.scheduler.victims.worlds import Job, World, build, evicted, promised, run, run_on
 
 HALVES = (("a", 2), ("b", 2))
@@ -47,6 +48,22 @@ def test_a_verdict_by_sums_alone_says_so() -> None:
     session = run(world, "reclaim")
     ((report,),) = session.victim_reports.values()
     assert [each.reason for each in report.rejected] == ["evicting all that may be evicted makes too little room"]
+
+
+def test_nothing_is_simulated_that_would_all_come_back() -> None:
+    """A job behind one that takes its queue beyond its share gets nothing: any victim would be placed before it."""
+    running = [Job(f"{queue}{number}", queue=queue, places=(f"n{number % 10}",)) for queue, number in _held()]
+    waiting = (Job("large", queue="a", gpus=4, places=("", ""), priority=60), Job("small", queue="a", gpus=2))
+    session = run(World((4,) * 10, (("a", 0), ("b", 0)), (*running, *waiting)), "reclaim")
+    assert not session.evictions
+    (report,) = session.victim_reports[GangKey("kai", NAMESPACE, "small")]
+    assert report.candidates == 22
+    assert [each.reason for each in report.rejected] == [TAKEN_BACK]
+
+
+def _held() -> list[tuple[str, int]]:
+    """Return the queue and the number of each GPU of forty: two queues of equal shares, and one has two too many."""
+    return [("a", number) for number in range(18)] + [("b", number) for number in range(18, 40)]
 
 
 @pytest.mark.parametrize("topology", ["dc", ""])

@@ -46,6 +46,8 @@ class World:
     quotas: tuple[tuple[str, int], ...]
     jobs: tuple[Job, ...]
     min_runtime: bool = False
+    departments: bool = False
+    """The first queue is in a department of its own, and all others in another."""
 
 
 def build(world: World) -> Inventory:
@@ -57,10 +59,13 @@ def build(world: World) -> Inventory:
         )
     )
     runtime = MIN_RUNTIME if world.min_runtime else None
+    for name in ("first", "others") if world.departments else ():
+        inventory.put_queue(QueueInfo(name=name, quota=Amounts(-1, -1, 0), weight=Weights(1, 1, 1)))
     for age, (name, quota) in enumerate(world.quotas):
         inventory.put_queue(
             QueueInfo(
                 name=name,
+                parent=("others" if age else "first") if world.departments else None,
                 quota=Amounts(-1, -1, quota * GPU),
                 weight=Weights(1, 1, 1),
                 created=float(age),

@@ -40,6 +40,7 @@ from spinney.scheduler.victims.moving import NO_OTHER_PLACE, all_have_units
 from spinney.scheduler.victims.order import Step, Steps, VictimOrder
 from spinney.scheduler.victims.own_runtime import CUT_SHORT, is_cut_short
 from spinney.scheduler.victims.pool import VictimPool
+from spinney.scheduler.victims.returning import Returning
 from spinney.scheduler.victims.room import FreedRoom
 from spinney.scheduler.victims.rule import VictimRule
 from spinney.scheduler.victims.scenarios import Scenarios, generated_scenarios
@@ -53,6 +54,7 @@ TOO_LITTLE = "evicting all that may be evicted makes too little room"
 NO_VICTIM = "a plugin proposed victims that may not be taken"
 BROKEN_GANG = "a gang would be left below its minimum"
 NOT_PLACED = "the job was not placed in the simulation"
+TAKEN_BACK = "what was taken would go back to queues whose turn comes before the job's"
 OUT_OF_TIME = "the time for the search was over"
 _NOBODY_LEFT: Final = timedelta(seconds=1)
 """When a job is looked at again that was given a place though nobody has to go for it."""
@@ -113,6 +115,7 @@ class Search:
         self.rule = rule
         self._pool = VictimPool(session)
         self._bystanders = Bystanders(session, pending)
+        self._returning: Returning | None = None
         self._rejected: Counter[str] = Counter()
         self._messages: dict[str, str] = {}
 
@@ -126,6 +129,7 @@ class Search:
         session, rule = self._session, self.rule
         now = session.monotonic()
         self._job_end = now + min(session.config.victim_search.job_seconds, max(self._end - now, 0.0) / 2)
+        self._returning = None
         self._rejected.clear()
         self._messages.clear()
         tasks = list(job.tasks_to_allocate())
@@ -289,8 +293,9 @@ class Search:
     def _try(self, job: PodGroupInfo, tasks: Sequence[PodInfo], steps: Sequence[Step], *, keep: bool) -> bool:
         """Simulate a scenario; ``keep`` commits it if it holds."""
         session = self._session
-        if self.rule.loses_nothing and not all_have_units(session, tasks, steps):
-            return self._reject(NO_OTHER_PLACE)
+        hopeless = self._hopeless(job, tasks, steps)
+        if hopeless is not None:
+            return self._reject(hopeless)
         for step in steps:
             if step.job.queue not in self._messages:
                 self._messages[step.job.queue] = self.rule.message(session, job, step.job.queue)
@@ -322,6 +327,17 @@ class Search:
             pods=sum(map(len, scenario.victims.values())),
         )
         return True
+
+    def _hopeless(self, job: PodGroupInfo, tasks: Sequence[PodInfo], steps: Sequence[Step]) -> str | None:
+        """Return why a simulation would fail, if there is no room for the job beside those who would stay."""
+        leaving = [task for step in steps for task in step.tasks]
+        if self.rule.loses_nothing:
+            staying, why = leaving, NO_OTHER_PLACE
+        else:
+            if self._returning is None:
+                self._returning = Returning(self._session, job, self._bystanders.besides({job: None}))
+            staying, why = self._returning.before(steps), TAKEN_BACK
+        return None if not staying or all_have_units(self._session, [*tasks, *staying], leaving) else why
 
     def _reject(self, reason: str) -> bool:
         self._rejected[reason] += 1

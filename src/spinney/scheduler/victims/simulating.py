@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, ACTIVE_USED
-from spinney.scheduler.evaluation.constraints import unhonoured
 from spinney.scheduler.evaluation.job_order import JobOrder
 from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -19,6 +18,7 @@ from spinney.scheduler.framework.statement import Statement
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.placement.placing import place_job
 from spinney.scheduler.victims.order import Step
+from spinney.scheduler.victims.returning import may_return
 
 
 class Bystanders:
@@ -87,8 +87,8 @@ def simulate(
             continue
         kind = _kind(current) if alike else None
         known = kind is not None and kind in refused
-        if known or current.gang.disrupted_whole or unhonoured(session, current) is not None:
-            continue  # what is only disrupted as a whole does not stay in part; what nobody can keep is not moved
+        if known or not may_return(session, current):
+            continue
         checkpoint = statement.checkpoint()
         if not place_job(session, statement, current, session.nodes.all, pipeline_only=True, simulated=True):
             statement.rollback(checkpoint)
