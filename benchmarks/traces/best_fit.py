@@ -1,7 +1,7 @@
 """Best fit on Alibaba's recommendation services, by a small event simulator that knows nothing of the scheduler.
 
-What ends at one moment ends together before anyone who waits is tried again, as in a replay. The published figures try
-those who wait after every single end: an instance that ends at the same moment then counts as one that ran.
+Those who wait are tried after every single end, as in the published figures and in a replay: an instance that waits and
+ends at the same moment as the one before it runs for no time, and counts as one that ran.
 """
 
 from collections import defaultdict
@@ -69,10 +69,10 @@ def best_fit(trace: Trace) -> Outcome:
                 row = places[number]
                 free[row] += needs[number]
                 beside[trace.jobs[number].application][row] -= 1
+                waiting = [number for number in waiting if not placed(number)]
             else:
                 waiting.remove(number)
                 never_ran += 1
-        waiting = [number for number in waiting if not placed(number)]
         late = [number for number in arrivals if not placed(number)]
         waiting += late
         waited += len(late)

@@ -103,7 +103,7 @@ class Engine:
                     break
                 self._move_to(moment)
                 if self._pass():
-                    self._follow()
+                    self.follow()
                 passed()
         if until < math.inf:
             self._move_to(until)
@@ -125,8 +125,11 @@ class Engine:
             wanted |= event is not None and event()
         return wanted
 
-    def _follow(self) -> None:
-        """Run cycles until nothing more follows at this moment; or later, if it is not the time."""
+    def follow(self) -> None:
+        """Run cycles until nothing more follows at this moment; or later, if it is not the time.
+
+        An event that must have its cycle before the next one of the same moment calls this and wants no other.
+        """
         moment = self.now if self._every <= 0 else -(-self.now // self._every) * self._every
         if moment > self.now:
             self._plan(moment)

@@ -95,6 +95,27 @@ def test_an_instance_ends_when_the_trace_says() -> None:
     assert told(trace, replayed(trace)) == [(0, "started", "first"), (40, "forgotten", "late"), (50, "ended", "first")]
 
 
+def test_who_waits_is_tried_after_each_end_that_the_trace_gives() -> None:
+    """Of instances that end at one moment each makes room at once, even for one that waits and ends then too."""
+    trace = a_trace(
+        Job("first", 0, Ask(gpus=4), ends=50),
+        Job("second", 0, Ask(gpus=4), ends=50),
+        Job("late", 10, Ask(gpus=4), ends=50),
+        Job("later", 20, Ask(gpus=8), ends=90),
+        nodes=machines(1),
+    )
+    assert told(trace, replayed(trace)) == [
+        (0, "started", "first"),
+        (0, "started", "second"),
+        (50, "ended", "first"),
+        (50, "started", "late"),
+        (50, "ended", "second"),
+        (50, "ended", "late"),
+        (50, "started", "later"),
+        (90, "ended", "later"),
+    ]
+
+
 def test_a_node_holds_no_more_of_an_application_than_it_may() -> None:
     """With at most two of an application on a node, five need three nodes though one has room for all."""
     ask = Ask(gpus=1, most_per_node=2)

@@ -142,7 +142,7 @@ class PartReplay:
         self._enter(number, _State())
         ends = self.trace.jobs[number].ends
         if ends is not None:
-            self._engine.at(max(ends, self._engine.now), partial(self._end, number), (_END, number))
+            self._engine.at(max(ends, self._engine.now), partial(self._end_as_given, number), (_END, number))
         return True
 
     def _enter(self, number: int, state: _State) -> None:
@@ -167,6 +167,12 @@ class PartReplay:
         self._note("ended" if state.running else "forgotten", number, state)
         self._leave(number, state)
         return state.running and bool(self._waiting)
+
+    def _end_as_given(self, number: int) -> bool:
+        """End a job when the trace says; those that wait are tried before the next one ends, as published."""
+        if self._end(number):
+            self._engine.follow()
+        return False
 
     def _leave(self, number: int, state: _State) -> None:
         """Take the pods of a job out of the cluster."""
