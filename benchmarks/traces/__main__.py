@@ -2,11 +2,12 @@
 
     python -m benchmarks.traces DIRECTORY [--only PART] [--seeds 10] [--write]
 
-DIRECTORY holds the traces, which are not part of Spinney. Parts: openb (all pod lists there), queue (the whole queue at
-once), racks (gangs that need a rack), switches (gangs on a real tree of racks, beside an exact solver), philly (its two
-months with the default configuration), waiting (reservation and backfill there, with forecasts of starts; ``--layout``,
-``--begin``, ``--until`` and ``--every`` choose one experiment, ``--run`` some of its rows), dlrm. ``--write`` puts the
-tables into docs/performance/traces.md, each into its place.
+DIRECTORY holds the traces, which are not part of Spinney. Parts: openb (all pod lists there), proportions (stand-ins
+for the published lists that are not there), queue (the whole queue at once), racks (gangs that need a rack), switches
+(gangs on a real tree of racks, beside an exact solver), philly (its two months with the default configuration), waiting
+(reservation and backfill there, with forecasts of starts; ``--layout``, ``--begin``, ``--until`` and ``--every`` choose
+one experiment, ``--run`` some of its rows), dlrm. ``--write`` puts the tables into docs/performance/traces.md, each
+into its place.
 """
 
 import argparse
@@ -14,10 +15,10 @@ from pathlib import Path
 
 import structlog
 
-from benchmarks.traces import dlrm, openb, philly, racks, switches, waiting
+from benchmarks.traces import dlrm, openb, philly, proportions, racks, switches, waiting
 from benchmarks.traces.tables import write
 
-PARTS = ("openb", "queue", "racks", "switches", "philly", "waiting", "dlrm")
+PARTS = ("openb", "proportions", "queue", "racks", "switches", "philly", "waiting", "dlrm")
 
 
 def main() -> None:
@@ -40,6 +41,7 @@ def main() -> None:
     experiments = [chosen] if options.layout else waiting.EXPERIMENTS
     measures = {
         "openb": lambda: openb.measure(options.directory, seeds),
+        "proportions": lambda: proportions.measure(options.directory, seeds),
         "queue": lambda: openb.measure_queue(options.directory, seeds),
         "racks": lambda: racks.measure(options.directory, seeds),
         "switches": lambda: switches.measure(options.directory, seeds),

@@ -30,7 +30,7 @@ WHOLE_QUEUE = SchedulerConfig(
 
 def measure(directory: Path, seeds: list[int]) -> Iterator[Table]:
     """Replay every list there is."""
-    published = _published(directory)
+    known = published(directory)
     table = Table(
         "openb",
         "GPU allocation in % of 6,212 GPUs at 130 % asked for; mean ± standard deviation over "
@@ -49,15 +49,15 @@ def measure(directory: Path, seeds: list[int]) -> Iterator[Table]:
     )
     for path in sorted(directory.glob("openb_pods_*.csv*")):
         name = path.name.removeprefix("openb_pods_").split(".")[0]
-        found = [_run(read_openb(path, None, seed), PACKING) for seed in seeds]
-        best, fgd = published.get((name, "BestFit")), published.get((name, "FGD"))
+        found = [run(read_openb(path, None, seed), PACKING) for seed in seeds]
+        best, fgd = known.get((name, "BestFit")), known.get((name, "FGD"))
         table.add(
             name,
-            _spread([each[0] for each in best or []]),
-            _spread([each[0] for each in fgd or []]),
-            f"**{_spread([each.allocated for each in found])}**",
-            _spread([each[1] for each in fgd or []]),
-            _spread([each.fragmentation for each in found]),
+            spread([each[0] for each in best or []]),
+            spread([each[0] for each in fgd or []]),
+            f"**{spread([each.allocated for each in found])}**",
+            spread([each[1] for each in fgd or []]),
+            spread([each.fragmentation for each in found]),
             f"{fmean(each.jobs - each.started for each in found):,.0f}",
             f"{fmean(each.seconds for each in found):.1f}",
         )
@@ -76,8 +76,8 @@ def measure_queue(directory: Path, seeds: list[int]) -> Iterator[Table]:
     path = next(directory.glob("openb_pods_default.csv*"))
     traces = [_at_once(read_openb(path, None, seed)) for seed in seeds]
     for name, config in (("packing", PACKING), ("largestfirst + packing", WHOLE_QUEUE)):
-        found = [_run(trace, config, check=False) for trace in traces]
-        table.add(name, _spread([each.allocated for each in found]), _spread([each.fragmentation for each in found]))
+        found = [run(trace, config, check=False) for trace in traces]
+        table.add(name, spread([each.allocated for each in found]), spread([each.fragmentation for each in found]))
     yield table
 
 
@@ -85,7 +85,8 @@ def _at_once(trace: Trace) -> Trace:
     return trace.with_jobs(tuple(Job(job.name, 0.0, job.ask, kind=job.kind) for job in trace.jobs))
 
 
-def _run(trace: Trace, config: SchedulerConfig, *, check: bool = True) -> Figures:
+def run(trace: Trace, config: SchedulerConfig, *, check: bool = True) -> Figures:
+    """Replay an experiment and check every placement."""
     history = Replay(trace, suited(config, trace), stopwatch=time.process_time).run()
     problems = problems_of(trace, history) if check else []
     if problems:
@@ -93,7 +94,8 @@ def _run(trace: Trace, config: SchedulerConfig, *, check: bool = True) -> Figure
     return figures_of(trace, history)
 
 
-def _published(directory: Path) -> dict[tuple[str, str], list[tuple[float, float]]]:
+def published(directory: Path) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    """Return the published allocation and fragmentation of each seed, by list and policy."""
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     path = next(iter(directory.glob("openb_published.csv*")), None)
     for row in rows_of(path, "list", "policy") if path is not None else ():
@@ -103,7 +105,8 @@ def _published(directory: Path) -> dict[tuple[str, str], list[tuple[float, float
     return found
 
 
-def _spread(values: list[float]) -> str:
+def spread(values: list[float]) -> str:
+    """Return the mean with the standard deviation, if there are several."""
     if not values:
         return "-"
     return f"{fmean(values):.2f} ±{stdev(values):.2f}" if len(values) > 1 else f"{values[0]:.2f}"

@@ -13,7 +13,7 @@ from typing import Final
 from spinney.sim.replay.formats.tables import InvalidTrace, TableRow, opened, rows_of
 from spinney.sim.replay.trace import Ask, Job, Machine, Trace
 
-_AT_ONCE: Final = 1024
+AT_ONCE: Final = 1024
 """How many pods arrive at one moment. They are decided in their order, one after the other, so any number will do."""
 _SHARE_OF_TYPICAL: Final = 0.95
 
@@ -32,7 +32,7 @@ def read_openb(pods: Path, nodes: Path | None, seed: int | None) -> Trace:
         if row in seen:
             name, clones = f"{name}-tuned-{clones}", clones + 1
         seen.add(row)
-        jobs.append(Job(name, float(place // _AT_ONCE), asks[row], kind=kind_of(asks[row])))
+        jobs.append(Job(name, float(place // AT_ONCE), asks[row], kind=kind_of(asks[row])))
     return Trace(
         name=pods.name.split(".")[0],
         machines=machines,
