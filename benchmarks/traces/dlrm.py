@@ -26,8 +26,8 @@ def measure(directory: Path, wanted: list[tuple[Role, int]]) -> Iterator[Table]:
     path = next(directory.glob("dlrm2025.csv*"))
     table = Table(
         "dlrm",
-        "Instances of recommendation services (Alibaba 2025), as the experiment is defined; best fit by small event "
-        "simulators: the published one, and ours, in which all that ends at one moment ends together, as in a replay.",
+        "Instances of recommendation services (Alibaba 2025), as the experiment is defined; best fit as published, and "
+        "by a small event simulator of ours.",
         ["role", "nodes", "placement", "waited", "never ran", "nodes in use, mean", "peak", "CPU s"],
     )
     for role, count in wanted:
