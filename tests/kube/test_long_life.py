@@ -29,7 +29,7 @@ class Life:
         client = Client(self.server, self.runtime)
         self.client = client
         self.cache = WatchCache(client, THING, Thing, runtime=self.runtime, indexes={"namespace": _namespace})
-        self.cache._sharing = None  # bounded, but by more than a test can fill
+        self.cache._decoder._sharing = None  # bounded, but by more than a test can fill
         self.expectations = Expectations(self.runtime)
         self.cache.subscribe(self.expectations.observe)
         self.controller = Controller("things", self.reconcile, runtime=self.runtime)
