@@ -1,5 +1,6 @@
 """One gang, one failure: what goes wrong with a gang, or a plugin, stays there."""
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -209,3 +210,45 @@ def test_a_gang_of_very_many_parts_is_placed() -> None:
     put_gang(inventory, a_gang("wide", root=root), pods)
 
     assert len(a_scheduler(inventory).run_cycle().binds) == count
+
+
+class Leaving(Plugin):
+    """Ends the program, as a script would, where it is told to."""
+
+    name = "leaving"
+    at = ""
+
+    def on_session_open(self, session: Session) -> None:
+        def leave(*asked: object) -> None:
+            if any(getattr(each, "name", "").startswith("bad") for each in asked):
+                sys.exit(3)
+
+        if self.at == "open":
+            sys.exit(3)
+        getattr(session, self.at)(leave)
+
+
+@pytest.mark.parametrize("at", ["add_predicate_fn", "add_pre_predicate_fn"])
+def test_a_plugin_does_not_end_the_program(at: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What calls sys.exit about one gang refuses that gang; all others are placed."""
+    monkeypatch.setattr(Leaving, "at", at)
+    inventory = an_inventory(a_node("n0"), a_node("n1"))
+    put_job(inventory, "bad", 1)
+    put_job(inventory, "good", 1)
+
+    result = a_scheduler(inventory, Leaving).run_cycle()
+
+    assert {name.split("-")[0] for name in bound(result)} == {"good"}
+    assert set(said(result)) == {"bad"}
+
+
+def test_a_plugin_that_ends_the_program_when_it_opens_lets_everything_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told as any plugin that cannot open."""
+    monkeypatch.setattr(Leaving, "at", "open")
+    inventory = an_inventory(a_node("n0"))
+    put_job(inventory, "good", 1)
+
+    result = a_scheduler(inventory, Leaving).run_cycle()
+
+    assert not result.binds
+    assert "raised SystemExit: 3" in said(result)["good"][1]

@@ -5,6 +5,9 @@ from typing import Any, Final
 
 _SHOWN: Final = 60
 
+RAISED: Final = (Exception, SystemExit)
+"""What is taken for a fault of a plugin: also the end of the program, which is not for a plugin to decide."""
+
 
 class InvalidAnswer(TypeError):
     """A plugin answered with something that is no answer."""
@@ -32,6 +35,6 @@ def instance_of(kind: type | tuple[type, ...], expected: str) -> Callable[[Any],
     return read
 
 
-def fault_of(error: Exception) -> str:
+def fault_of(error: BaseException) -> str:
     """Return what a plugin did wrong, as messages go on after its name."""
     return str(error) if isinstance(error, InvalidAnswer) else f"raised {type(error).__name__}: {error}"

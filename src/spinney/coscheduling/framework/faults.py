@@ -17,7 +17,7 @@ from spinney.cluster.filters import Refusal
 from spinney.cluster.scores import Scores
 from spinney.cluster.table import NodeTable
 from spinney.coscheduling.framework.status import FrameworkPluginFailed, Status
-from spinney.extensions.answers import InvalidAnswer, fault_of, instance_of, shown
+from spinney.extensions.answers import RAISED, InvalidAnswer, fault_of, instance_of, shown
 
 log = structlog.get_logger()
 
@@ -44,7 +44,7 @@ class Faults:
         started = self.monotonic()
         try:
             return read(call())
-        except Exception as error:
+        except RAISED as error:
             raise self.note(plugin, point, error) from error
         finally:
             seconds = self.monotonic() - started
@@ -57,7 +57,7 @@ class Faults:
         """Return what a plugin answers in its own time; raises :class:`FrameworkPluginFailed`."""
         try:
             return read(await call())
-        except Exception as error:
+        except RAISED as error:
             raise self.note(plugin, point, error) from error
 
     def _took_long(self, plugin: str, point: str, seconds: float) -> None:
@@ -66,7 +66,7 @@ class Faults:
             log.warning("plugin is slow, and all else waits for it", plugin=plugin, point=point, seconds=seconds)
         self.count_slow(plugin, point)
 
-    def note(self, plugin: str, point: str, error: Exception) -> FrameworkPluginFailed:
+    def note(self, plugin: str, point: str, error: BaseException) -> FrameworkPluginFailed:
         """Log and count an error while it is being handled; return what to tell about it."""
         if (plugin, point) not in self._seen:
             self._seen.add((plugin, point))

@@ -24,6 +24,7 @@ from spinney.cluster.classes import RequestClass
 from spinney.cluster.fitting import few_fit_later_and_now
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Mask
+from spinney.extensions.answers import RAISED
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.evaluation.node_answers import GPU_SCORE, PREDICATE, SCORE, NodeAnswers
 from spinney.scheduler.evaluation.rule_sets import AskedRule, TaskRules
@@ -260,7 +261,7 @@ class NodeRules:
                 continue
             try:
                 answer = cast("PredicateFn", rule.fn)(task, task.job, node)
-            except Exception as error:  # noqa: BLE001 - what it raised is its reason
+            except RAISED as error:  # what it raised is its reason
                 answer = str(error)
             if isinstance(answer, str):
                 return f" ({answer})"

@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec.structs import replace
 
+from spinney.extensions.answers import RAISED
 from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.extension_points import Order
 from spinney.scheduler.framework.failures import Failures
@@ -42,14 +43,14 @@ class _Keys:
 
     __slots__ = ("_incomparable", "values")
 
-    def __init__(self, values: tuple[Any, ...], incomparable: Callable[[int, Exception], None]) -> None:
+    def __init__(self, values: tuple[Any, ...], incomparable: Callable[[int, BaseException], None]) -> None:
         self.values = values
         self._incomparable = incomparable
 
     def __lt__(self, other: "_Keys") -> bool:
         try:
             return self.values < other.values
-        except Exception:  # noqa: BLE001 - values are made by plugins
+        except RAISED:  # values are made by plugins
             return self._is_less(other)
 
     def __gt__(self, other: "_Keys") -> bool:
@@ -60,7 +61,7 @@ class _Keys:
             try:
                 if left < right or right < left:
                     return bool(left < right)
-            except Exception as error:  # noqa: BLE001 - which of them it was is told
+            except RAISED as error:  # which of them it was is told
                 self._incomparable(place, error)
         return False
 
@@ -134,7 +135,7 @@ class Ordering(Generic[T]):
         try:
             with self._timings.measure(order.plugin, self._hook):
                 return [validation.comparable(key(item)) for item in items]
-        except Exception:  # noqa: BLE001 - which item it was is found by asking one by one
+        except RAISED:  # which item it was is found by asking one by one
             return list(map(self._measured_key(order), items))
 
     def sort(
@@ -161,7 +162,7 @@ class Ordering(Generic[T]):
             if values is not None:
                 try:
                     sort_by(items, values)
-                except Exception as error:  # noqa: BLE001 - an order that fails says equal
+                except RAISED as error:  # an order that fails says equal
                     assert order.key is not None, "only orders by key have values"
                     self._failed(order.plugin, order.key, error)
 
@@ -176,7 +177,7 @@ class Ordering(Generic[T]):
         with self._timings.measure(order.plugin, self._hook):
             try:
                 return [validation.comparable(key(item)) for item in items]
-            except Exception as error:  # noqa: BLE001 - an order that fails says equal
+            except RAISED as error:  # an order that fails says equal
                 self._failed(order.plugin, key, error)
                 return None
 
@@ -188,7 +189,7 @@ class Ordering(Generic[T]):
             with self._timings.measure(order.plugin, self._hook):
                 try:
                     return validation.comparable(key(item))
-                except Exception as error:  # noqa: BLE001 - an order that fails says equal
+                except RAISED as error:  # an order that fails says equal
                     self._failed(order.plugin, key, error)
                     return _EQUAL
 
@@ -201,7 +202,7 @@ class Ordering(Generic[T]):
             def compared(left: T, right: T) -> int:
                 try:
                     return three_way(key(left), key(right))
-                except Exception as error:  # noqa: BLE001 - an order that fails says equal
+                except RAISED as error:  # an order that fails says equal
                     assert order.key is not None, "an order has a comparison or a key"
                     self._failed(order.plugin, order.key, error)
                     return 0
@@ -213,19 +214,19 @@ class Ordering(Generic[T]):
             with self._timings.measure(order.plugin, self._hook):
                 try:
                     return validation.sign(compare(left, right))
-                except Exception as error:  # noqa: BLE001 - an order that fails says equal
+                except RAISED as error:  # an order that fails says equal
                     self._failed(order.plugin, compare, error)
                     return 0
 
         return guarded
 
-    def _incomparable(self, place: int, error: Exception) -> None:
+    def _incomparable(self, place: int, error: BaseException) -> None:
         """Note that values which the order at a place gave do not compare."""
         order = self._orders[place]
         assert order.key is not None, "only orders by key give values"
         self._failed(order.plugin, order.key, error)
 
-    def _failed(self, plugin: str, fn: Callable[..., Any], error: Exception) -> None:
+    def _failed(self, plugin: str, fn: Callable[..., Any], error: BaseException) -> None:
         self._failures.add("plugin order failed, counted as equal", plugin, self._hook, fn, error)
 
 

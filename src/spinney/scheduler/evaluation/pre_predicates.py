@@ -8,6 +8,7 @@ known about them (:mod:`spinney.scheduler.knowledge`) spares questions.
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from spinney.extensions.answers import RAISED
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.evaluation.node_answers import accepts
 from spinney.scheduler.framework.extension_points import DoesNotFit, Hook, PrePredicateFn
@@ -112,7 +113,7 @@ class PrePredicates:
             try:
                 with self._timings.measure(hook.plugin, PRE_PREDICATE):
                     refused = learned.about_pod(task) if learned is not None else ask(task, task.job, None)
-            except Exception as error:  # noqa: BLE001 - a pre-predicate that fails refuses
+            except RAISED as error:  # a pre-predicate that fails refuses
                 event = "plugin pre-predicate failed, so the pod is refused"
                 said = self._failures.add(event, hook.plugin, PRE_PREDICATE, hook.fn, error)
                 return f"plugin {hook.plugin} failed: {said}"

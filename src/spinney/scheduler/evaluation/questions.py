@@ -13,6 +13,7 @@ import structlog
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.fitting import MANY
 from spinney.cluster.pods import PodRecord
+from spinney.extensions.answers import RAISED
 from spinney.gangs.tree import GangKey, GroupSet, Member
 from spinney.scheduler.evaluation.kept_ranking import KeptRanking
 from spinney.scheduler.evaluation.node_rules import NodeRules
@@ -230,7 +231,7 @@ class Questions:
                 try:
                     with self.timings.measure(hook.plugin, "subset_nodes"):
                         answer = validation.node_sets(hook.fn(job, group, given, each))
-                except Exception as error:
+                except RAISED as error:
                     said = self._failed("plugin failed to divide nodes", hook, "subset_nodes", error)
                     raise SubsettingFailed(hook.plugin, said) from error
                 if answer is not None:
@@ -411,7 +412,7 @@ class Questions:
                 try:
                     with self.timings.measure(hook.plugin, "allocate"):
                         many(event)
-                except Exception as error:  # noqa: BLE001 - a handler that fails changes nothing
+                except RAISED as error:  # a handler that fails changes nothing
                     self._handler_failed(hook.plugin, "allocate", many, error)
 
     def most_ahead(self, request: RequestClass) -> int:
@@ -466,10 +467,10 @@ class Questions:
                 assert single is not None, "one of the two forms is there"
                 for task in tasks:
                     single(Event(task))
-            except Exception as error:  # noqa: BLE001 - a handler that fails changes nothing
+            except RAISED as error:  # a handler that fails changes nothing
                 self._handler_failed(plugin, what, asked, error)
 
-    def _handler_failed(self, plugin: str, what: str, handler: Callable[..., None], error: Exception) -> None:
+    def _handler_failed(self, plugin: str, what: str, handler: Callable[..., None], error: BaseException) -> None:
         self.failures.add("plugin event handler failed; the operation stands", plugin, what, handler, error)
 
     def _scenario_refusal(self, hooks: Sequence[Hook[Any]], what: str, scenario: Scenario) -> str | None:
@@ -490,7 +491,7 @@ class Questions:
         try:
             with self.timings.measure(hook.plugin, what):
                 verdict = validation.verdict(hook.fn(*args))
-        except Exception as error:  # noqa: BLE001 - a check that fails says no
+        except RAISED as error:  # a check that fails says no
             said = self._failed("plugin capacity check failed, so there is no capacity", hook, what, error)
             return CapacityVerdict(ok=False, reason="PluginError", message=f"plugin {hook.plugin} failed: {said}")
         if verdict.lasting:
@@ -508,7 +509,7 @@ class Questions:
         try:
             with self.timings.measure(hook.plugin, what):
                 return read(hook.fn(*args))
-        except Exception as error:  # noqa: BLE001 - the caller goes on with the careful answer
+        except RAISED as error:  # the caller goes on with the careful answer
             self._failed("plugin failed", hook, what, error, counted_as=careful)
             return careful
 
@@ -516,7 +517,7 @@ class Questions:
         """Tell a plugin something; what it answers means nothing."""
         self._asked(hook, what, lambda _: None, None, *args)
 
-    def _failed(self, event: str, hook: Hook[Any], what: str, error: Exception, **fields: Any) -> str:
+    def _failed(self, event: str, hook: Hook[Any], what: str, error: BaseException, **fields: Any) -> str:
         return self.failures.add(event, hook.plugin, what, hook.fn, error, **fields)
 
 

@@ -3,6 +3,7 @@
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from spinney.extensions.answers import RAISED
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.statement import Statement, UnsoundSession
 
@@ -31,7 +32,7 @@ class Bulkhead:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         try:
-            if error is None or not isinstance(error, Exception):
+            if not isinstance(error, RAISED):
                 return False
             if isinstance(error, UnsoundSession):
                 self._session.set_back(self._gang, self._doing, error.cause)
@@ -43,7 +44,7 @@ class Bulkhead:
             self._session.failures.about = self._before
             del self._statements[self._begun :]
 
-    def _discard(self, error: Exception) -> None:
+    def _discard(self, error: BaseException) -> None:
         """Undo what was begun for the gang."""
         try:
             for statement in reversed(self._statements[self._begun :]):

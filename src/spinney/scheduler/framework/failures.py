@@ -36,7 +36,9 @@ class Failures:
         self._of_gangs: dict[GangKey, dict[tuple[str, str, str], str]] = {}
         self._first: dict[tuple[str, str, str], str] = {}
 
-    def add(self, event: str, plugin: str, hook: str, fn: Callable[..., Any], error: Exception, **fields: Any) -> str:
+    def add(
+        self, event: str, plugin: str, hook: str, fn: Callable[..., Any], error: BaseException, **fields: Any
+    ) -> str:
         """Note a failure while its error is being handled; return what to tell about it.
 
         ``event`` says in the log what was made of it.

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar, Unpack
 
+from spinney.extensions.answers import RAISED
 from spinney.gangs.tree import Member
 from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.events import EventHandler
@@ -370,7 +371,7 @@ class Hooks:
             try:
                 answer = condition(asked_about)
                 return answer if answer is True or answer is False else validation.truth(answer)
-            except Exception as error:  # noqa: BLE001 - the rule then has its say
+            except RAISED as error:  # the rule then has its say
                 self._failures.add("plugin condition failed, so its rule applies", plugin, APPLIES_TO, condition, error)
                 return True
 

@@ -20,6 +20,7 @@ from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.ledger import Ledger
 from spinney.cluster.statuses import PodStatus
 from spinney.explain.reasons import VictimReport
+from spinney.extensions.answers import RAISED
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
@@ -217,7 +218,7 @@ class Session:
                     self._plugins.append(plugin)
                     with self.hooks.attributed_to(option.name, alike=plugin.treats_alike):
                         opening(self)
-                except Exception as error:  # noqa: BLE001 - nothing is decided without it
+                except RAISED as error:  # nothing is decided without it
                     said = self.failures.add("plugin failed to open", option.name, OPEN, opening, error)
                     self.unopened[option.name] = said
         self.honoured = self.honoured.union(*(plugin.honours for plugin in self._plugins))
@@ -228,7 +229,7 @@ class Session:
             with self.timings.measure(plugin.name, CLOSE):
                 try:
                     plugin.on_session_close(self)
-                except Exception as error:  # noqa: BLE001 - the session is over
+                except RAISED as error:  # the session is over
                     self.failures.add("plugin failed to close", plugin.name, CLOSE, plugin.on_session_close, error)
         self._plugins.clear()
 
@@ -284,7 +285,7 @@ class Session:
         if self.abandoned:
             raise SessionAbandoned
 
-    def set_back(self, gang: GangKey, doing: str, error: Exception) -> None:
+    def set_back(self, gang: GangKey, doing: str, error: BaseException) -> None:
         """Leave a gang alone for a while, because looking at it failed."""
         log.exception("gang set back", gang=str(gang), doing=doing)
         self.errors[doing] += 1

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from spinney.cluster.resources import GPU
+from spinney.extensions.answers import RAISED
 from spinney.scheduler.framework.extension_points import GpuOrderFn, Hook
 from spinney.scheduler.framework.failures import Failures
 from spinney.scheduler.framework.nodes import NodeInfo, Nodes
@@ -80,7 +81,7 @@ def _score(
         try:
             with timings.measure(hook.plugin, "gpu_order"):
                 total += finite(hook.fn(task, node, group))
-        except Exception as error:  # noqa: BLE001 - a device without a score is dropped
+        except RAISED as error:  # a device without a score is dropped
             failures.add("plugin failed to score a device, which is dropped", hook.plugin, "gpu_order", hook.fn, error)
             return None
     return total
