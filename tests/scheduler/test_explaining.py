@@ -247,6 +247,19 @@ def test_a_queue_that_does_not_exist_is_all_that_is_said() -> None:
     assert "name a queue that exists in the label kai.scheduler/queue" in line
 
 
+def test_a_queue_that_has_no_place_among_queues_is_not_called_missing() -> None:
+    """Who names a queue whose parents form a circle is told to give one another parent, not to create it."""
+    inventory = an_inventory(a_node("n0"))
+    for name, parent in (("default-queue", "above"), ("above", "default-queue")):
+        inventory.put_queue(QueueInfo(name=name, parent=parent, quota=NO_BOUND, limit=NO_BOUND))
+    put_job(inventory, "train", 1, gpus=1)
+
+    _, line = refusal(inventory)
+
+    assert "its parents form a cycle through default-queue; give one of them another parent" in line
+    assert "or create it" not in line
+
+
 def test_a_queue_at_its_limit_is_named_with_its_figures() -> None:
     """A job its queue's limit keeps out hears of the queue, not of nodes."""
     inventory = an_inventory(a_node("n0"))

@@ -163,7 +163,7 @@ def _explain(
         kept_in=kept_in,
         others=others,
         beyond_nodes=absent or (ruled_out and any(map(diagnosis.beyond_nodes, diagnosis.one_of_each))),
-        needs=_needs(errors, diagnosis.one_of_each),
+        needs=_needs(session, job, errors, diagnosis.one_of_each),
     )
     if _is_about_nodes(reports):
         return found, diagnosis.quotes
@@ -178,10 +178,13 @@ def _others(session: Session, errors: Sequence[FitError], ruled_out: Sequence[Po
     return tuple(dict.fromkeys((*found, *filter(None, map(session.ask.pre_predicate, ruled_out)))))
 
 
-def _needs(errors: Sequence[FitError], one_of_each: Sequence[PodInfo]) -> tuple[str, ...]:
+def _needs(
+    session: Session, job: PodGroupInfo, errors: Sequence[FitError], one_of_each: Sequence[PodInfo]
+) -> tuple[str, ...]:
     """Return what has to be there before anything else can help."""
     needs = []
-    if any(error.reason == "QueueDoesNotExist" for error in errors):
+    missing = job.queue not in session.queues.index and job.queue not in session.queues.dropped
+    if missing and any(error.reason == "QueueDoesNotExist" for error in errors):
         needs.append(f"name a queue that exists in the label {QUEUE_LABEL} ('spinney queues' lists them), or create it")
     for task in one_of_each:
         pod = task.pod
