@@ -10,6 +10,7 @@ from spinney.api.durations import InvalidDuration, parse_duration
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.terminal.output import echo
+from spinney.explain.amounts import counted
 from spinney.sim.snapshots.files import write_snapshot
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
@@ -38,7 +39,7 @@ def record(*, directory: Path, every: str, lasting: str | None, choice: ClusterC
         raise click.ClickException(f"{directory}: cannot be written: {error.strerror}") from error
     except KeyboardInterrupt:
         pass
-    echo(f"{directory}: {written} snapshots; 'spinney replay {directory}' replays them")
+    echo(f"{directory}: {counted(written, 'snapshot')}; 'spinney replay {directory}' replays them")
 
 
 def _duration(text: str, option: str) -> timedelta:

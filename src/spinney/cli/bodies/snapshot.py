@@ -7,6 +7,7 @@ import click
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.terminal.output import echo
+from spinney.explain.amounts import counted
 from spinney.sim.snapshots.files import write_snapshot
 
 
@@ -18,7 +19,8 @@ def snapshot(*, output: Path, choice: ClusterChoice) -> None:
         raise click.ClickException(f"{output}: cannot be written: {error.strerror}") from error
     count = sum(map(len, taken.objects.values()))
     echo(
-        f"{output}: {count} objects of {taken.source} ({len(taken.nodes)} nodes, {len(taken.pods)} pods), "
+        f"{output}: {counted(count, 'object')} of {taken.source} "
+        f"({counted(len(taken.nodes), 'node')}, {counted(len(taken.pods), 'pod')}), "
         f"{size / 1024:.1f} KiB"
     )
     print_unseen(taken)

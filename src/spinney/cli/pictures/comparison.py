@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spinney.cli.terminal.printable import printable
+from spinney.explain.amounts import counted
 from spinney.scheduler.process.shadow import Comparison, Shadow
 
 _SHOWN = 50
@@ -17,7 +18,7 @@ def print_comparison(console: Console, shadow: Shadow) -> None:
     """Say how a shadow and the scheduler beside it compare."""
     found = shadow.compared()
     counts = Counter(each.difference for each in found)
-    summary = Table(title=f"{len(found)} pods placed by either scheduler", title_justify="left")
+    summary = Table(title=f"{counted(len(found), 'pod')} placed by either scheduler", title_justify="left")
     summary.add_column("")
     summary.add_column("pods", justify="right")
     for difference in Comparison:
@@ -27,7 +28,7 @@ def print_comparison(console: Console, shadow: Shadow) -> None:
     if leads:
         console.print(f"decided {statistics.median(leads):+.2f} s (median) before the other's bind was seen")
     if shadow.evictions:
-        console.print(f"would have evicted {shadow.evictions} pods")
+        console.print(f"would have evicted {counted(shadow.evictions, 'pod')}")
     for gang, message in sorted(shadow.refused.items()):
         console.print(printable(f"could not place {gang}: {message}"), markup=False)
     apart = [each for each in found if each.difference is not Comparison.SAME]

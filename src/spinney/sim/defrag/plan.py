@@ -17,6 +17,7 @@ from spinney.binding.moving import GangMover
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.resources import GPU
 from spinney.cluster.statuses import WAITING
+from spinney.explain.amounts import counted
 from spinney.sim.defrag.exact import LARGEST, exact, is_installed, size
 from spinney.sim.defrag.greedy import greedy
 from spinney.sim.defrag.problem import Problem, Solution, price_of
@@ -66,7 +67,7 @@ def make_plan(problem: Problem, wanted: str, solver: Solver = "auto") -> DefragP
     solution = greedy(problem) if roughly else exact(problem)
     if solution is None:
         held = f"; not moved: {'; '.join(problem.fixed[:5])}" if problem.fixed else ""
-        raise NoPlan(f"no moves make room for {wanted}: {len(problem.gangs)} gangs may be moved{held}")
+        raise NoPlan(f"no moves make room for {wanted}: {counted(len(problem.gangs), 'gang')} may be moved{held}")
     moves = sorted(_moves(problem, solution), key=lambda move: (len(move.pods), move.gpu_hours, move.gang))
     return DefragPlan(
         wanted=wanted,
