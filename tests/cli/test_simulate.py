@@ -136,7 +136,7 @@ def test_a_cluster_is_read_when_no_file_is_given(served: ServedCluster, tmp_path
             "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: web}\n",
             "Deployment web: spec.template: not there, expected a pod template",
         ),
-        ("replicas: 3\n", "workload.yaml:1: expected a Kubernetes object"),
+        ("replicas: 3\n", "workload.yaml:1: document: expected a Kubernetes object"),
         ("a: [1\n", "workload.yaml:2: document: expected ',' or ']'"),
         (
             as_yaml(a_training_job("bad", workers=-1)),

@@ -6,10 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 from spinney.cli import main
-from spinney.scheduler import Plugin
 from spinney.sim import Cluster
 from spinney.sim.policies.faults import PluginFailed
-from spinney.sim.policies.files import InvalidPolicy, PolicyFile, policies_in
+from spinney.sim.policies.files import InvalidPolicy, plugins_in
 from spinney.sim.snapshots.files import write_snapshot
 
 POLICY = """
@@ -25,11 +24,6 @@ class KeepFree(Plugin):
     def allowed(self, task, job, node):
         return "kept free" if node.name == "{node}" else None
 """
-
-
-def plugins_in(path: Path) -> list[type[Plugin]]:
-    """Return the plugins that a file defines."""
-    return [plugin for plugin, _ in policies_in([PolicyFile(path)]).session]
 
 
 @pytest.fixture

@@ -40,6 +40,8 @@ class Returning:
         self._session = session
         self._job = job
         self._bystanders = tuple(bystanders)
+        # A rule that promises nothing may refuse a victim the place it had, or count how often it is asked.
+        self._known = session.hooks.find_victims_alike
         self._waiting: dict[int, Sequence[_Turn]] = {}
         self._hardest: dict[int, QueueTurn] = {}
         self._victims: dict[Step, _Turn] = {}
@@ -47,8 +49,8 @@ class Returning:
     def before(self, steps: Sequence[Step]) -> list[PodInfo]:
         """Return the tasks that steps take and that are placed again before the job, if there is room for them."""
         tree = self._session.queues
-        if not all(hook.alike for hook in self._session.hooks.queue_order):
-            return []  # who knows what its order is about
+        if not self._known:
+            return []
         by_job: dict[PodGroupInfo, list[Step]] = {}
         for step in steps:
             by_job.setdefault(step.job, []).append(step)

@@ -104,6 +104,11 @@ def policies_in(files: Iterable[PolicyFile]) -> Policies:
     return Policies(tuple(session), tuple(framework))
 
 
+def plugins_in(path: Path) -> list[type[Plugin]]:
+    """Return the session scheduler's plugin classes that a file defines; raises :class:`InvalidPolicy`."""
+    return [plugin for plugin, _ in policies_in([PolicyFile(path)]).only_session().session]
+
+
 def with_plugins(config: SchedulerConfig, plugins: Iterable[type[Plugin]]) -> tuple[SchedulerConfig, PluginRegistry]:
     """Return a configuration and a registry that also have ``plugins``, after those that are configured.
 
