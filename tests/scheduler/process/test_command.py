@@ -79,5 +79,5 @@ async def test_a_dry_run_prints_how_it_compares(tmp_path: Path) -> None:
         command.terminate()
         said, _ = await command.communicate()
         assert command.returncode == 0
-        assert "1 pods placed by either scheduler" in said.decode()
+        assert "1 pod placed by either scheduler" in said.decode()
         assert "same node" in said.decode()
