@@ -29,6 +29,7 @@ from spinney.coscheduling.process.configuration import (
     PluginChoice,
 )
 from spinney.coscheduling.process.configuration import PluginSet as PointPlugins
+from spinney.extensions.answers import RAISED
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.framework.plugin import Plugin, PluginRegistry
 from spinney.scheduler.plugins import default_registry
@@ -176,7 +177,7 @@ def _module(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         raise InvalidPolicy(f"{path}:{error.lineno}: {error.msg}") from error
-    except (Exception, SystemExit) as error:
+    except RAISED as error:
         frames = traceback.extract_tb(error.__traceback__)
         line = next((each.lineno for each in frames if Path(each.filename).resolve() == path.resolve()), None)
         raise InvalidPolicy(f"{path}:{line}: {type(error).__name__}: {error}") from error
