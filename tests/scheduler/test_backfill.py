@@ -387,6 +387,25 @@ def test_nobody_gives_way_to_a_job_that_will_soon_run_anyway() -> None:
     assert not scheduler.run_cycle().evictions
 
 
+def test_a_job_gives_way_to_a_line_of_short_ones() -> None:
+    """Each of twenty saves a few minutes: together more than ten of work, and the time until all of them are gone."""
+    inventory, scheduler = a_node_with_a_long_job(timedelta(minutes=10))
+    inventory.apply(a_node("other"))
+    ending = a_pod("ending-0", gang="ending", gpus=8, node="other", annotations={EXPECTED_DURATION: "4m"})
+    put_gang(inventory, dataclasses.replace(a_gang("ending"), last_start=NOW), [ending])
+    for number in range(19):
+        a_job(inventory, f"waiting-{number}", 1, 8, JUST_NOW, lasts="1m")
+    assert [evicted.pod.name for evicted in scheduler.run_cycle().evictions] == ["long-0"]
+
+
+def test_nobody_is_put_off_for_longer_than_it_has_to_run() -> None:
+    """Who would come after thirty jobs of nine hours gives way to none of them, nor to the one of a minute before."""
+    inventory, scheduler = a_node_with_a_long_job(timedelta(minutes=1))
+    for number in range(30):
+        a_job(inventory, f"waiting-{number}", 1, 8, JUST_NOW, lasts="9h")
+    assert not scheduler.run_cycle().evictions
+
+
 def test_the_place_that_a_job_was_given_does_not_make_its_wait_longer() -> None:
     """It finds room in five minutes, where a place is kept for it: less than is lost, five and a half."""
     inventory, scheduler = a_node_with_a_long_job(timedelta(minutes=4, seconds=30))
@@ -405,17 +424,17 @@ def test_less_may_be_lost_the_more_jobs_wait_where_there_are_no_gpus() -> None:
         put_gang(inventory, dataclasses.replace(a_gang("long"), last_start=NOW - timedelta(minutes=30)), [pod])
         a_job(inventory, "short", 1, 0, JUST_NOW, lasts="1m", cpu="60")
         for number in range(waiting):
-            a_job(inventory, f"waiting-{number}", 1, 0, JUST_NOW, lasts="9h", cpu="60")
+            a_job(inventory, f"waiting-{number}", 1, 0, JUST_NOW, lasts="9h", cpu="50")
         return len(a_scheduler(inventory, config=backfilling(giveWay="4")).run_cycle().evictions)
 
     assert (evicted(0), evicted(30)) == (1, 0)
 
 
 def test_less_may_be_lost_the_more_jobs_wait() -> None:
-    """Work that is done again delays all who wait for room: with thirty of them half an hour of it is too much."""
+    """Work that is done again delays all who wait for other room: with thirty of them half an hour is too much."""
     inventory, scheduler = a_node_with_a_long_job(timedelta(minutes=30))
     for number in range(30):
-        a_job(inventory, f"waiting-{number}", 1, 8, JUST_NOW, lasts="9h")
+        a_job(inventory, f"waiting-{number}", 1, 7, JUST_NOW, lasts="9h")
     assert not scheduler.run_cycle().evictions
     assert a_node_with_a_long_job(timedelta(minutes=30))[1].run_cycle().evictions
 

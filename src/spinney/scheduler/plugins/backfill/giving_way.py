@@ -1,10 +1,13 @@
 """Jobs that run give way to much shorter ones that wait, if that costs all together less than it saves.
 
-It costs a job that gives way what it has done since it started or last made a checkpoint, and the run time of the job
-it lets pass; and it costs each job that waits for room the time in which all nodes together do again what was lost. The
-job that passes saves what it would wait otherwise, which must be no less. And whoever gives way must have several times
-the cost before it, together with all that it has lost so before: so a job that is thrown out again and again is soon
-left alone. Only run times that are stated count, of both.
+A job that gives way has to do again what it has done since it started or last made a checkpoint, and comes after those
+that wait in the line of the job it lets pass. Each job that waits for other room is later by the time in which all
+nodes together do again what was lost. All in that line save something, since each moves up
+(:mod:`~spinney.scheduler.plugins.backfill.lines`): that must be no less than what all others lose.
+
+Whoever gives way must still have as long to run as it will be later, and several times as long as the job that passes,
+with what it does again and all that it has lost so before: so a job that is thrown out again and again is soon left
+alone. Only run times that are stated count, of both.
 """
 
 import math
@@ -17,16 +20,17 @@ from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
+from spinney.scheduler.plugins.backfill.lines import WaitingLine
 from spinney.scheduler.plugins.backfill.memory import Memory
 
 TOO_DEAR = "giving way would cost more than it saves, or much of what those who would go still have to run"
 
 
 class GivingWay:
-    """Who gives way in one session: who still has ``times`` as long to run as that costs, to one who waits as long.
+    """Who gives way in one session: who still has ``times`` as long to run as it loses, where a line saves as much.
 
-    ``lacking_room`` tells how many jobs wait for room, ``wait_of`` the seconds until one finds it otherwise; ``None``:
-    nobody knows. Mutable: that is asked once of each.
+    ``lacking_room`` tells how many jobs wait for room, ``line_of`` who waits like one, beginning with it. Mutable: that
+    is asked once of each.
     """
 
     def __init__(
@@ -35,11 +39,11 @@ class GivingWay:
         memory: Memory,
         times: float,
         lacking_room: Callable[[], int],
-        wait_of: Callable[[PodGroupInfo], float | None],
+        line_of: Callable[[PodGroupInfo], WaitingLine],
     ) -> None:
         self._session, self._memory, self._times = session, memory, times
-        self._lacking_room, self._wait_of = lacking_room, wait_of
-        self._waits: dict[GangKey, float] = {}
+        self._lacking_room, self._line_of = lacking_room, line_of
+        self._lines: dict[GangKey, WaitingLine] = {}
 
     def register(self) -> None:
         """Have running jobs give way to equals."""
@@ -54,30 +58,42 @@ class GivingWay:
         return True if not equals or self._length(job) is None or self._pays(job, equals) else TOO_DEAR
 
     def _pays(self, job: PodGroupInfo, victims: Sequence[PodGroupInfo]) -> bool:
-        """Tell whether a job saves what it costs that victims give way, and each of them has long enough to run."""
+        """Tell whether victims have long enough to run, and all who wait save what it costs that they give way."""
         length = self._length(job)
         least = min(self._left(victim) or 0.0 for victim in victims)
         if length is None or least < self._times * length:
             return False
-        cost = self._cost(length, victims)
-        return least >= self._times * cost and self._wait(job) >= cost
-
-    def _cost(self, length: float, victims: Sequence[PodGroupInfo]) -> float:
-        """Return the seconds by which victims, and others who wait for room, are later in all."""
         now = self._session.now
-        own = again = 0.0
-        for victim in victims:
-            undone = self._memory.undone_by_eviction(victim, now)
-            own += length + undone + self._memory.undone_before(victim)
-            again += undone * self._part(victim)
-        return own + max(self._lacking_room() - 1, 0) * again
+        undone = [self._memory.undone_by_eviction(victim, now) for victim in victims]
+        lost = sum(undone) + sum(map(self._memory.undone_before, victims))
+        if least < self._times * (length * len(victims) + lost):
+            return False
+        gain = self._line(job).gain(self._places(job, victims), least)
+        later = gain.back * len(victims) + lost
+        again = sum(work * self._part(victim) for work, victim in zip(undone, victims, strict=True))
+        others = max(self._lacking_room() - gain.jobs, 0)
+        return later <= least and gain.saved >= later + others * again
+
+    def _places(self, job: PodGroupInfo, victims: Sequence[PodGroupInfo]) -> int:
+        """Return how many jobs like one have room where victims run: by GPUs if it has any, else by CPUs."""
+        cpus, gpus = self._held(job)
+        held = [self._held(victim) for victim in victims]
+        if gpus:
+            return max(sum(each[1] for each in held) // gpus, 1)
+        return max(sum(each[0] for each in held) // max(cpus, 1), 1)
 
     def _part(self, victim: PodGroupInfo) -> float:
         """Return the part of all nodes that a job holds: of their GPUs if it has any, else of their CPUs."""
-        cpus, gpus, memory = self._offered
-        requests = [record.request for _, record in victim.members.pods.values()]
-        parts = sum(request.gpu_parts(memory) for request in requests)
-        return parts / gpus if parts else sum(int(request.requests[CPU]) for request in requests) / cpus
+        all_cpus, all_gpus, _ = self._offered
+        cpus, gpus = self._held(victim)
+        return gpus / all_gpus if gpus else cpus / all_cpus
+
+    def _held(self, job: PodGroupInfo) -> tuple[int, int]:
+        """Return what the pods of a job ask for: CPUs, and parts of GPUs."""
+        memory = self._offered[2]
+        requests = [record.request for _, record in job.members.pods.values()]
+        cpus = sum(int(request.requests[CPU]) for request in requests)
+        return cpus, sum(request.gpu_parts(memory) for request in requests)
 
     @cached_property
     def _offered(self) -> tuple[float, float, int]:
@@ -86,11 +102,10 @@ class GivingWay:
         amounts = table.allocatable[rows].sum(axis=0)
         return max(float(amounts[CPU]), 1.0), max(DEVICE * float(amounts[GPU]), 1.0), int(table.gpu_memory[rows].min())
 
-    def _wait(self, job: PodGroupInfo) -> float:
-        known = self._waits.get(job.key)
+    def _line(self, job: PodGroupInfo) -> WaitingLine:
+        known = self._lines.get(job.key)
         if known is None:
-            found = self._wait_of(job)
-            known = self._waits[job.key] = math.inf if found is None else found
+            known = self._lines[job.key] = self._line_of(job)
         return known
 
     def _length(self, job: PodGroupInfo) -> float | None:

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property, partial
+from itertools import islice
 from typing import Annotated, Final
 
 import msgspec
@@ -41,6 +42,7 @@ from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.plugins.backfill.forecasts import Interval
 from spinney.scheduler.plugins.backfill.giving_way import GivingWay
+from spinney.scheduler.plugins.backfill.lines import LONGEST, WaitingLine
 from spinney.scheduler.plugins.backfill.memory import GivenPlace, Memory, Remaining
 from spinney.scheduler.plugins.backfill.outlook import Ends, Outlook, Place, Release
 from spinney.scheduler.plugins.backfill.overdue import Overdue
@@ -84,8 +86,8 @@ class Terms(msgspec.Struct, frozen=True, rename="camel"):
     """Gangs of several pods come first, by age; then all others by how long they have waited beside their run time."""
     aging_seconds: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 3600.0
     give_way: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    """A running job is preempted for a waiting one if it still has so many times as long to run as that costs, and the
-    other would wait as long: work that is done again, which also others wait for, and the other's run; 0: never."""
+    """A running job is preempted for a waiting one if it still has so many times as long to run as it loses by that,
+    the other's run and work done again, and if all in line with the other save as much as it costs others; 0: never."""
 
 
 class Backfill(Plugin):
@@ -113,7 +115,8 @@ class Backfill(Plugin):
         """Jobs that have been placed since a place was kept for them."""
         self._slots: dict[object, Slots] = {}
         """When jobs of each kind that were refused and have no place will find room."""
-        self._lacking_room = 0
+        self._lacking_room: list[PodGroupInfo] = []
+        """Jobs that were refused for want of room alone, in their order."""
         self._begun = False
         session.add_pre_job_allocation_fn(self._begin)
         session.add_job_refused_fn(self._reserve)
@@ -126,13 +129,13 @@ class Backfill(Plugin):
         )
         if self._terms.give_way:
             times = self._terms.give_way
-            GivingWay(session, memory, times, lambda: self._lacking_room, self._wait_of).register()
+            GivingWay(session, memory, times, lambda: len(self._lacking_room), self._line_of).register()
         if self._terms.shortest_first or self._terms.give_way:
             session.add_job_order_key(self._turns.rank)
 
     def on_session_close(self, session: Session) -> None:
         """Keep what the next session needs."""
-        self._memory.end(session, self._lacking_room)
+        self._memory.end(session, len(self._lacking_room))
 
     # -- who may pass ------------------------------------------------------------------------------------------------
 
@@ -276,7 +279,7 @@ class Backfill(Plugin):
             elif self._is_starved(job):
                 self._keep_empty(job)
         if self._lacks_room(job, job.tasks_to_allocate()):
-            self._lacking_room += 1
+            self._lacking_room.append(job)
             if job.key not in self._memory.promises:
                 self._foresee(job)
         if self._session.config.explain:
@@ -294,8 +297,7 @@ class Backfill(Plugin):
 
     def _foresee(self, job: PodGroupInfo) -> None:
         """Forecast the start of a job for which no place is kept, once: when its turn comes after those like it."""
-        requests = frozenset(record.request.number for _, record in job.members.pods.values())
-        kind = (job.queue, requests, len(job.members.pods), self._passes(job))
+        kind = (*_asked_for(job), self._passes(job))
         slots = self._slots.get(kind)
         if slots is None:
             demands = demands_of(self._session, job.tasks_to_allocate())
@@ -312,9 +314,13 @@ class Backfill(Plugin):
         place = self._outlook(but=job).earliest(many, regions(self._session, job))
         return place.at if place is not None else None
 
-    def _wait_of(self, job: PodGroupInfo) -> float | None:
-        """Return in how many seconds there is room for a job if it is the next; ``None``: nobody knows."""
-        return self._room_for(demands_of(self._session, job.tasks_to_allocate()), job, 1)
+    def _line_of(self, job: PodGroupInfo) -> WaitingLine:
+        """Return the jobs of a queue that wait for the same room as one, which is the first of them."""
+        kind = _asked_for(job)
+        alike = (other for other in self._lacking_room if _asked_for(other) == kind)
+        behind = (other for other in alike if other.key != job.key and other.key not in self._started)
+        lengths = [self._turns.lasts(other) for other in (job, *islice(behind, LONGEST - 1))]
+        return WaitingLine(lengths, partial(self._room_for, demands_of(self._session, job.tasks_to_allocate()), job))
 
     def _outlook(self, but: PodGroupInfo | None = None) -> Outlook:
         """Return what will be free beside the places that are kept for others, and after those they are kept for."""
@@ -459,3 +465,9 @@ class Backfill(Plugin):
 def _gpus_of_pod(job: PodGroupInfo) -> int:
     """Return how many GPUs the largest pod of a job asks for."""
     return max((record.request.gpus for _, record in job.members.pods.values()), default=0)
+
+
+def _asked_for(job: PodGroupInfo) -> tuple[object, ...]:
+    """Return what jobs have in common that can take each other's place: queue, requests, and number of pods."""
+    requests = frozenset(record.request.number for _, record in job.members.pods.values())
+    return job.queue, requests, len(job.members.pods)

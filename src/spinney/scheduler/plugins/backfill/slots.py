@@ -9,9 +9,12 @@ from collections.abc import Callable
 
 
 class Slots:
-    """Room for jobs that ask for the same, given to one after the other. Mutable; times are seconds from now."""
+    """Room for jobs that ask for the same, given to one after the other. Mutable; times are seconds from now.
 
-    def __init__(self, room_for: Callable[[int], float | None]) -> None:
+    ``lent`` places are there from now on, for jobs that start before ``until``: then they would have been free anyway.
+    """
+
+    def __init__(self, room_for: Callable[[int], float | None], *, lent: int = 0, until: float = 0.0) -> None:
         self._room_for = room_for
         """In how many seconds there is room for so many at once; ``None``: never, or nobody knows."""
         self._known = [(0, 0.0)]
@@ -21,6 +24,9 @@ class Slots:
         self._used = 0
         self._again: list[float] = []
         """When jobs end that were given room: a heap."""
+        self._lent = [0.0] * lent
+        """When lent places are free: a heap."""
+        self._until = until
         self._skipped: list[float] = []
         """How long those run that were not given room yet."""
 
@@ -39,6 +45,8 @@ class Slots:
         fresh = self._slot(self._used + 1)
         again = self._again[0] if self._again else math.inf
         start = min(fresh, again)
+        if self._lent and self._lent[0] <= start:
+            return self._lend(length)
         if start == math.inf:
             return None
         if again < fresh:
@@ -46,6 +54,12 @@ class Slots:
         else:
             self._used += 1
         heapq.heappush(self._again, start + length)
+        return start
+
+    def _lend(self, length: float) -> float:
+        start = heapq.heappop(self._lent)
+        if start + length < self._until:
+            heapq.heappush(self._lent, start + length)
         return start
 
     def _slot(self, number: int) -> float:
