@@ -1,14 +1,18 @@
 """Processes listen where their options and their configuration say."""
 
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from prometheus_client import CollectorRegistry
 
 from spinney.cli import main
 from spinney.kube.serving import HealthServer
 from spinney.operator.operator import Operator
+from spinney.runtime.serving import CannotListen
 
 KUBECONFIG = """
 apiVersion: v1
@@ -37,9 +41,9 @@ def listening(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     found: list[tuple[str, int]] = []
     made = HealthServer.__init__
 
-    def note(self: HealthServer, registry: Any, *, host: str = "", port: int = 8080) -> None:
+    def note(self: HealthServer, registry: Any, *, host: str = "", port: int = 8080, setting: str = "") -> None:
         found.append((host, port))
-        made(self, registry, host=host, port=port)
+        made(self, registry, host=host, port=port, setting=setting)
 
     monkeypatch.setattr(HealthServer, "__init__", note)
     return found
@@ -81,3 +85,47 @@ def test_the_operator_listens_where_its_configuration_says(
     assert listening == [("127.0.0.4", 7001), ("127.0.0.5", 7002)]
     assert "has no effect" in answer.stderr
     assert "runtimeClientConnection.qps" in answer.stderr
+
+
+@pytest.fixture
+def taken() -> Iterator[str]:
+    """A port on 127.0.0.1 that somebody else listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield str(listener.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("command", "chosen_with"),
+    [
+        (["up", "--port", "PORT"], "--port"),
+        (["up", "--dashboard-port", "PORT"], "--dashboard-port"),
+        (["dashboard", "--port", "PORT"], "--port or --address"),
+        (
+            ["dashboard", "--port", "0", "--metrics-address", "127.0.0.1", "--metrics-port", "PORT"],
+            "--metrics-port or --metrics-address",
+        ),
+        (
+            ["grouper", "--metrics-address", "127.0.0.1", "--metrics-port", "PORT"],
+            "--metrics-port or --metrics-address",
+        ),
+    ],
+)
+def test_a_port_in_use_is_said_with_what_chooses_another(
+    command: list[str], chosen_with: str, taken: str, kubeconfig: str, tmp_path: Path
+) -> None:
+    """Whoever listens says which address and port is taken, and by which option there is another."""
+    written = str(tmp_path / "of-up") if command[0] == "up" else kubeconfig
+    given = [taken if each == "PORT" else each for each in command]
+    answer = CliRunner().invoke(main, [*given, "--kubeconfig", written])
+
+    assert answer.exit_code == 1
+    assert f"127.0.0.1:{taken} is in use by another process; choose another with {chosen_with}\n" in answer.output
+    assert "Errno" not in answer.output
+
+
+async def test_an_address_that_is_none_of_this_machine_is_said() -> None:
+    """A configuration's field is named as an option is."""
+    server = HealthServer(CollectorRegistry(), host="192.0.2.1", port=7007, setting="server.metrics")
+    with pytest.raises(CannotListen, match=r"192\.0\.2\.1:7007 is no address .* with server\.metrics$"):
+        await server.start()
+    await server.stop()

@@ -28,7 +28,7 @@ from spinney.dashboard.view import View
 from spinney.dashboard.viewers import Viewers
 from spinney.gangs.tree import GangKey
 from spinney.kube.errors import KubeError
-from spinney.runtime.serving import stop_serving
+from spinney.runtime.serving import listen, stop_serving
 
 log = structlog.get_logger()
 
@@ -118,13 +118,16 @@ class Dashboard:
         )
 
     @asynccontextmanager
-    async def serving(self, port: int, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-        """Serve for the time of the block; gives the address, with the port that was taken for 0."""
+    async def serving(self, port: int, *, tls: ssl.SSLContext | None = None, setting: str = "") -> AsyncIterator[str]:
+        """Serve for the time of the block; gives the address, with the port that was taken for 0.
+
+        ``setting`` is what chooses the port, for messages.
+        """
         runner = web.AppRunner(self._app, access_log=None, handler_cancellation=True, shutdown_timeout=0.5)
         async with self._viewers.running():
             await runner.setup()
             try:
-                await web.TCPSite(runner, self._access.host, port, ssl_context=tls).start()
+                await listen(runner, self._access.host, port, setting=setting, tls=tls)
                 host, taken = runner.addresses[0][:2]
                 shown = f"[{host}]" if ":" in host else host
                 yield f"{'https' if tls is not None else 'http'}://{shown}:{taken}/"

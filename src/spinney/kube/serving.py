@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from spinney.kube.errors import KubeError
-from spinney.runtime.serving import stop_serving
+from spinney.runtime.serving import listen, stop_serving
 
 Check = Callable[[], str | None]
 """Returns None when all is well, else what is wrong."""
@@ -33,10 +33,11 @@ log = structlog.get_logger()
 class HealthServer:
     """Serves health and metrics over HTTP. Mutable: checks may be added while it runs."""
 
-    def __init__(self, registry: CollectorRegistry, *, host: str = "", port: int = 8080) -> None:
+    def __init__(self, registry: CollectorRegistry, *, host: str = "", port: int = 8080, setting: str = "") -> None:
         self._registry = registry
         self._host = host or None  # every address: a pod is probed from outside
         self._port = port
+        self._setting = setting  # what chooses them, for messages
         self._ready: dict[str, Check] = {}
         self._others: Answer | None = None
         self._guard: Guard | None = None
@@ -68,8 +69,7 @@ class HealthServer:
         """Begin to serve; port 0 takes any free port."""
         self._runner = web.ServerRunner(web.Server(self._answer))
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self._port)
-        await site.start()
+        await listen(self._runner, self._host, self._port, setting=self._setting)
         host, port = self._runner.addresses[0][:2]
         self._address = (host, port)
         self._serving.set()

@@ -1,8 +1,38 @@
-"""Ending a server so that nothing of it stays open."""
+"""Beginning to serve, with what to do where that cannot be, and ending a server so that nothing of it stays open."""
 
 import asyncio
+import errno
+import ssl
+from typing import Final
 
 from aiohttp import web
+
+_WHY: Final = {
+    errno.EADDRINUSE: "is in use by another process",
+    errno.EACCES: "may not be listened on by this user",
+    errno.EADDRNOTAVAIL: "is no address of this machine",
+}
+
+
+class CannotListen(OSError):
+    """Nobody can be served there; the text says where, why not, and what chooses another place."""
+
+
+async def listen(
+    runner: web.BaseRunner, host: str | None, port: int, *, setting: str, tls: ssl.SSLContext | None = None
+) -> None:
+    """Serve on an address, ``None`` for all of them; raises :class:`CannotListen`.
+
+    ``setting`` is the option, or the field of a configuration, that chooses the place; empty where nothing does.
+    """
+    try:
+        await web.TCPSite(runner, host, port, ssl_context=tls).start()
+    except OSError as error:
+        where = f"port {port}" if host is None else f"{f'[{host}]' if ':' in host else host}:{port}"
+        # Since Python 3.13 asyncio passes over addresses that are not to be had, and numbers nothing if none is left.
+        number = errno.EADDRNOTAVAIL if error.errno is None else error.errno
+        why = _WHY.get(number, f"cannot be listened on: {error.strerror or error}")
+        raise CannotListen(f"{where} {why}{f'; choose another with {setting}' if setting else ''}") from error
 
 
 async def stop_serving(runner: web.BaseRunner) -> None:

@@ -15,7 +15,7 @@ import structlog
 from aiohttp import web
 
 from spinney.runtime.certificates import ServingCertificate
-from spinney.runtime.serving import stop_serving
+from spinney.runtime.serving import listen, stop_serving
 
 log = structlog.get_logger()
 
@@ -54,6 +54,7 @@ class WebhookServer:
         *,
         host: str = "",
         port: int = 0,
+        setting: str = "",
         leaving: Callable[[], bool] = lambda: False,
     ) -> None:
         self._admission = admission
@@ -61,6 +62,7 @@ class WebhookServer:
         self._host = host or None
         self._leaving = leaving
         self._port = port
+        self._setting = setting  # what chooses them, for messages
 
     def present(self, certificate: ServingCertificate) -> None:
         """Present another certificate to new connections; those that exist go on."""
@@ -76,9 +78,8 @@ class WebhookServer:
         await runner.setup()
         listening = self._context
         listening.sni_callback = self._choose  # called for every handshake, whether or not it names a host
-        site = web.TCPSite(runner, self._host, self._port, ssl_context=listening)
         try:
-            await site.start()
+            await listen(runner, self._host, self._port, setting=self._setting, tls=listening)
             port: int = runner.addresses[0][1]
             log.info("webhooks served", port=port)
             yield port

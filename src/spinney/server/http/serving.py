@@ -24,7 +24,7 @@ from aiohttp.web_protocol import RequestHandler
 from spinney.api.struct import JSON
 from spinney.runtime.certificates import ServingCertificate, serving_certificate
 from spinney.runtime.private_files import write_private
-from spinney.runtime.serving import stop_serving
+from spinney.runtime.serving import listen, stop_serving
 from spinney.server.authentication.identity import identity
 from spinney.server.authentication.tokens import InvalidToken
 from spinney.server.authorization.impersonation import SEPARATOR
@@ -87,6 +87,7 @@ class Listening:
 
     host: str = "127.0.0.1"
     port: int = 0  # 0: any free port
+    setting: str = ""  # what chooses them, for messages
     allow_remote: bool = False
     tls: bool = True
     token: str | None = None  # None: the one in the data directory, or a random one
@@ -168,8 +169,7 @@ class HttpServer:
         self._runner = web.ServerRunner(self._connections, shutdown_timeout=_SHUTDOWN)
         await self._runner.setup()
         context = self._certificate.context() if self._certificate else None
-        site = web.TCPSite(self._runner, listening.host, listening.port, ssl_context=context)
-        await site.start()
+        await listen(self._runner, listening.host, listening.port, setting=listening.setting, tls=context)
         self._port = self._runner.addresses[0][1]
         log.info("embedded API server listens", url=self.url)
         return self
