@@ -1,6 +1,8 @@
 """Registration and initialisation of backends, built-in and third-party."""
 
+import sys
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -56,6 +58,13 @@ class Broken(Theirs):
         raise BackendUnavailable("the scheduler is not installed; run its installer")
 
 
+class Leaving(Theirs):
+    """A backend that ends the program where its scheduler is missing."""
+
+    async def init(self) -> None:
+        sys.exit(3)
+
+
 def entry_point(name: str, value: str) -> EntryPoint:
     """Return an entry point as an installed package declares it."""
     return EntryPoint(name=name, value=value, group="spinney.backends")
@@ -96,6 +105,16 @@ def test_an_unusable_backend_says_why(name: str, value: str, message: str) -> No
     catalogue.discover([entry_point(name, value)])
     with pytest.raises(UnusableBackend, match=message):
         catalogue.get(name)
+
+
+def test_a_package_that_ends_the_program_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Importing a backend that calls sys.exit fails as any that cannot be had."""
+    (tmp_path / "leaving_backend.py").write_text("import sys\nsys.exit(3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    catalogue = Catalogue()
+    catalogue.discover([entry_point("theirs", "leaving_backend:Theirs")])
+    with pytest.raises(UnusableBackend, match="importing leaving_backend:Theirs failed: SystemExit: 3"):
+        catalogue.get("theirs")
 
 
 def test_a_broken_package_does_not_disturb_others() -> None:
@@ -166,11 +185,12 @@ async def test_a_backend_that_cannot_be_made_names_its_profile() -> None:
         await Registry().initialize(catalogue, None, profiles)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("backend", "said"), [(Broken, ".*run its installer"), (Leaving, "SystemExit: 3")])
 @on_virtual_time
-async def test_a_backend_that_cannot_be_initialised_names_its_profile() -> None:
+async def test_a_backend_that_cannot_be_initialised_names_its_profile(backend: type[Theirs], said: str) -> None:
     """The error of a failed initialisation has the profile, its line and the reason."""
     catalogue = Catalogue()
-    catalogue.register(Broken)
+    catalogue.register(backend)
     profiles = Profiles((Profile("theirs", where="line 7"),), "theirs")
-    with pytest.raises(InitializationFailed, match=r"'theirs' \(line 7\): .*run its installer"):
+    with pytest.raises(InitializationFailed, match=rf"'theirs' \(line 7\): {said}"):
         await Registry().initialize(catalogue, None, profiles)  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 """Whatever a plugin gets wrong, at whichever extension point: other pods and groups get their nodes."""
 
 import asyncio
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,6 +46,8 @@ def wrong(fault: Fault, proper: Any, args: tuple[Any, ...]) -> Any:
     match fault:
         case Fault.RAISES:
             raise RuntimeError("lost my configuration")
+        case Fault.LEAVES:
+            sys.exit(3)
         case Fault.WRONG_TYPE:
             return object()
         case Fault.NAN:
@@ -213,7 +216,7 @@ async def test_a_fault_stays_with_whom_it_concerns(cluster_name: str, plugin: An
     assert set(bench.binds) >= GOOD
     if fault is Fault.SLOW:
         assert plugin in LATER or FAULTY in {name for name, _ in slow}
-    elif fault is not Fault.CHANGES_ARGUMENT and (fault is Fault.RAISES or plugin not in SILENT):
+    elif fault is not Fault.CHANGES_ARGUMENT and (fault in (Fault.RAISES, Fault.LEAVES) or plugin not in SILENT):
         assert FAULTY in {name for name, _ in counted}
         if plugin in CLOSED:
             assert not BAD & set(bench.binds)

@@ -1,5 +1,6 @@
 """Pods wait in the right place, in the right order, and are woken by what may help them."""
 
+import sys
 from typing import Any
 
 import pytest
@@ -322,6 +323,30 @@ def test_pods_whose_keys_do_not_compare_are_all_tried(clock: HandClock) -> None:
         clock.time += 1
 
     assert popped(queue) == ["a", "c", "d", "b"]
+
+
+class Leaving(int):
+    """A number that ends the program when it is compared."""
+
+    def __lt__(self, other: object) -> bool:
+        sys.exit(3)
+
+
+class LeavesWhenCompared(ByPriority):
+    """Gives keys that end the program when they are compared."""
+
+    def sort_key(self, queued: QueuedPod) -> tuple[Any, ...]:
+        return (Leaving(queued.pod.metadata.name, 16),)
+
+
+def test_a_comparison_of_keys_does_not_end_the_program(clock: HandClock) -> None:
+    """Keys of a QueueSort plugin that call sys.exit do not compare: who came first goes first."""
+    queue = SchedulingQueue(clock, LeavesWhenCompared())
+    for name in ("c", "a", "b"):
+        queue.add(a_pod(name))
+        clock.time += 1
+
+    assert popped(queue) == ["c", "a", "b"]
 
 
 class Waiting(Gates):

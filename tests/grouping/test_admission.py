@@ -187,15 +187,16 @@ async def test_a_backend_whose_scheduler_does_not_wait_for_groups_gets_its_pods_
         await world.until(lambda: world.placed() == ["train-0"])
 
 
+@pytest.mark.parametrize("raised", [ZeroDivisionError, SystemExit])
 async def test_a_backend_that_fails_fails_for_nobody_who_creates_a_pod(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, raised: type[BaseException]
 ) -> None:
     """The pod is created as it is."""
     async with a_world(cluster, at_creation=True) as world:
         backend = type(admission(world).backends["spinney-scheduler"])
 
         def broken(*_: object) -> None:
-            raise ZeroDivisionError
+            raise raised
 
         monkeypatch.setattr(backend, "prepare_pod", broken)
         assert not told(await created(world, "train-0", await world.owner(JOB, "train", SPEC)))

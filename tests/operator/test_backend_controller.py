@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import ClassVar
@@ -33,6 +34,8 @@ class Recorder(SchedulerBackend):
     holding: ClassVar[bool] = False
     hanging: ClassVar[tuple[str, ...]] = ()  # how the names of gangs begin that get no answer
     clumsy: ClassVar[tuple[str, ...]] = ()  # and whose pods cannot be prepared
+    leaving: ClassVar[tuple[str, ...]] = ()  # and about whose pods it ends the program
+    leaving_at_sync: ClassVar[tuple[str, ...]] = ()  # and about which themselves
     writes_scheduled: ClassVar[bool] = False
     undecided: ClassVar[tuple[str, ...]] = ()  # how the names of sets begin that it never judges
 
@@ -46,6 +49,8 @@ class Recorder(SchedulerBackend):
         type(self).calls.append(f"sync {gang.metadata.name} initialized={initialized} scheduled={scheduled}")
         if type(self).failing:
             raise RuntimeError("the scheduler is on holiday")
+        if gang.metadata.name.startswith(type(self).leaving_at_sync):
+            sys.exit(3)
         if gang.metadata.name.startswith(type(self).hanging):
             await asyncio.Event().wait()
 
@@ -58,6 +63,8 @@ class Recorder(SchedulerBackend):
         type(self).calls.append(f"prepare {pod['spec']['hostname']}")
         if gang.metadata.name.startswith(type(self).clumsy):
             raise RuntimeError("the pod was dropped")
+        if gang.metadata.name.startswith(type(self).leaving):
+            sys.exit(3)
         pod["spec"]["schedulerName"] = self.name
 
     def may_release(self, pod: Pod, gang: PodGang) -> bool:
@@ -72,6 +79,7 @@ class Recorder(SchedulerBackend):
 def settings() -> tuple[Settings, Catalogue]:
     """Return settings with the recorder as default, and forget what it recorded."""
     Recorder.calls, Recorder.failing, Recorder.holding = [], False, False
+    Recorder.leaving, Recorder.leaving_at_sync = (), ()
     Recorder.hanging, Recorder.clumsy, Recorder.undecided, Recorder.writes_scheduled = (), (), (), False
     catalogue = Catalogue()
     backends: list[type[SchedulerBackend]] = [*BACKENDS, Recorder]
@@ -128,6 +136,22 @@ async def test_a_pod_that_cannot_be_prepared_is_tried_again(world: World) -> Non
     Recorder.clumsy = ()
     await world.settle(400)
     assert len(await world.pods()) == 4
+
+
+@given_a_recorder
+async def test_a_backend_does_not_end_the_operator(world: World) -> None:
+    """One that calls sys.exit about a gang, or about its pods, holds up that gang alone, until it does so no more."""
+    Recorder.leaving, Recorder.leaving_at_sync = ("pods-",), ("gang-",)
+    for name in ("pods", "gang"):
+        await world.apply(a_pod_clique_set(name, [a_clique("worker", 2)]))
+    await world.bring_up(a_pod_clique_set("model"), 30)
+    assert {pod.metadata.labels[marks.PART_OF] for pod in await world.pods()} == {"model"}
+    said = find_condition((await world.gang("gang-0")).status.conditions, BACKEND_READY)
+    assert said is not None
+    assert said.message == "recorder: SystemExit: 3"
+    Recorder.leaving, Recorder.leaving_at_sync = (), ()
+    await world.settle(400)
+    assert {pod.metadata.labels[marks.PART_OF] for pod in await world.pods()} == {"model", "pods", "gang"}
 
 
 @given_a_recorder

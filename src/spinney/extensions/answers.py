@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-_SHOWN: Final = 60
+from spinney.runtime.faults import RAISED as RAISED  # noqa: PLC0414 - what plugins raise is asked for here
 
-RAISED: Final = (Exception, SystemExit)
-"""What is taken for a fault of a plugin: also the end of the program, which is not for a plugin to decide."""
+_SHOWN: Final = 60
 
 
 class InvalidAnswer(TypeError):

@@ -22,9 +22,10 @@ from spinney.kube.cache import Change, WatchCache
 from spinney.kube.errors import Conflict, KubeError
 from spinney.kube.keys import Key
 from spinney.kube.metrics import KubeMetrics
-from spinney.kube.queue import Origin, QueueClosed, Work, WorkQueue
+from spinney.kube.queue import LONGEST_DELAY_SECONDS, Origin, QueueClosed, Work, WorkQueue
 from spinney.kube.writes import counting_writes
 from spinney.runtime import Runtime
+from spinney.runtime.faults import RAISED
 from spinney.runtime.tasks import in_background
 
 Mapper = Callable[[Change[Any]], Iterable[Key]]
@@ -98,10 +99,11 @@ class Controller:
         runtime: Runtime,
         workers: int = 4,
         resync_seconds: float = RESYNC_SECONDS,
+        longest_delay: float = LONGEST_DELAY_SECONDS,
         metrics: KubeMetrics | None = None,
     ) -> None:
         self.name = name
-        self.queue = WorkQueue(runtime)
+        self.queue = WorkQueue(runtime, longest_delay=longest_delay)
         self._reconcile = reconcile
         self._runtime = runtime
         self._workers = workers
@@ -179,7 +181,7 @@ class Controller:
             except asyncio.CancelledError:
                 self.queue.add(key)  # the process may lead again
                 raise
-            except Exception as error:  # noqa: BLE001 - whatever a reconcile raises is logged and tried again
+            except RAISED as error:  # whatever a reconcile raises is logged and tried again
                 self._report(key, error, self.queue.add_backing_off(key))
             finally:
                 asked_again = self.queue.done(key)
@@ -200,7 +202,7 @@ class Controller:
         if requeue is not None and requeue.after is not None:
             self.queue.add_after(key, requeue.after)
 
-    def _report(self, key: Key, error: Exception, delay: float) -> None:
+    def _report(self, key: Key, error: BaseException, delay: float) -> None:
         fields = {"controller": self.name, "key": str(key), "retry_in": round(delay, 3), "error": str(error)}
         if isinstance(error, Conflict):
             log.debug("reconcile met a newer version", **fields)

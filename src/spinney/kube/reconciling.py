@@ -20,7 +20,9 @@ from spinney.kube.controller import Controller, Mapper, Reconcile
 from spinney.kube.errors import AlreadyExists, Conflict, NotFound
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
+from spinney.kube.queue import LONGEST_DELAY_SECONDS
 from spinney.runtime import Clock
+from spinney.runtime.faults import RAISED
 
 CONCURRENT_WRITES = 16
 
@@ -121,7 +123,7 @@ async def write_each(
             await write(item)
         return
     remaining = iter(every)
-    failures: list[Exception] = []
+    failures: list[BaseException] = []
 
     async def work() -> None:
         for item in remaining:
@@ -129,7 +131,7 @@ async def write_each(
                 return
             try:
                 await write(item)
-            except Exception as error:  # noqa: BLE001 - raised below, once the writes under way have ended
+            except RAISED as error:  # raised below, once the writes under way have ended
                 failures.append(error)
 
     await asyncio.gather(*(work() for _ in range(min(at_once, len(every)))))
@@ -188,9 +190,23 @@ async def patch_each(client: Client, resource: Resource, patches: Iterable[tuple
     await write_each(wanted, lambda each: patch_exactly(client, resource, *each, type=Unread))
 
 
-def a_controller(manager: Manager, name: str, reconcile: Reconcile, *, workers: int = 1) -> Controller:
-    """Return a new controller that the manager runs."""
-    controller = Controller(name, reconcile, runtime=manager.runtime, workers=workers, metrics=manager.metrics)
+def a_controller(
+    manager: Manager,
+    name: str,
+    reconcile: Reconcile,
+    *,
+    workers: int = 1,
+    longest_delay: float = LONGEST_DELAY_SECONDS,
+) -> Controller:
+    """Return a new controller that the manager runs; what keeps failing is tried again after ``longest_delay``."""
+    controller = Controller(
+        name,
+        reconcile,
+        runtime=manager.runtime,
+        workers=workers,
+        longest_delay=longest_delay,
+        metrics=manager.metrics,
+    )
     manager.add(controller)
     return controller
 

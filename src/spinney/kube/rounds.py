@@ -13,6 +13,7 @@ import structlog
 from spinney.kube.lease import LeaseGivenAway
 from spinney.kube.manager import Manager
 from spinney.kube.retrying import exponential
+from spinney.runtime.faults import RAISED
 
 log = structlog.get_logger()
 
@@ -51,7 +52,7 @@ class Rounds:
             await work()
         except LeaseGivenAway:
             raise
-        except Exception as error:
+        except RAISED as error:
             self._failed += 1
             self._failures.inc()
             self._in_a_row.set(self._failed)
