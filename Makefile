@@ -11,6 +11,8 @@ INPUTS := $(shell cat pyproject.toml requirements.lock Makefile | cksum | cut -d
 STAMP  := $(VENV)/.installed-$(INPUTS)
 REAL   := $(VENV)/.real-$(INPUTS)
 RELEASE := $(VENV)/.release-$(INPUTS)
+# Without bytecode each of the many commands that tests start compiles all of Spinney anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help:  ## list these targets
@@ -43,7 +45,11 @@ TESTS ?= tests
 
 .PHONY: test
 test: $(STAMP)  ## the test suite, on the embedded cluster
-	$(BIN)/pytest -q -m "not real and not node and not browser" -n auto $(TESTS)
+	$(BIN)/pytest -q -m "not real and not node and not browser" -n auto --dist loadgroup $(TESTS)
+
+.PHONY: test-backends
+test-backends: $(STAMP)  ## every scenario on every backend: the suite leaves out what the operator does alone
+	SPINNEY_E2E_EVERY_BACKEND=1 $(BIN)/pytest -q -m "not real" -n auto tests/e2e
 
 .PHONY: test-cases
 test-cases: $(STAMP)  ## the behaviour cases in the folder that SPINNEY_CASES names
@@ -59,7 +65,7 @@ searches: $(STAMP)  ## what the suite samples, searched for hours: faults, mutat
 	  tests/coscheduling/test_composite_preemption.py tests/coscheduling/test_nothing_sleeps.py \
 	  tests/coscheduling/test_forgetting.py tests/scheduler/test_oracle.py tests/sim/test_remedies.py \
 	  tests/*/test_histories.py tests/scheduler/process/test_checkpoint_storms.py
-	SPINNEY_E2E_EVERY_BACKEND=1 $(BIN)/pytest -q -m "not real" -n auto -o timeout=0 tests/e2e
+	$(MAKE) --no-print-directory test-backends
 	SPINNEY_EXAMPLES=new $(BIN)/pytest -q -m "not real and not node and not browser" -n auto
 
 .PHONY: lint

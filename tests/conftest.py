@@ -6,7 +6,6 @@ A test that asks for ``cluster`` runs twice: on the embedded cluster, in process
 
 import asyncio
 import gc
-import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 from spinney.testing.controlplane import ControlPlane, GoMissing
 from tests import descriptors
+from tests.examples import NEW
 from tests.logs import log_plainly
 
 
@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
 # are searched for every night.
 settings.register_profile("same", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 settings.register_profile("new", settings.get_profile("same"), derandomize=False)
-settings.load_profile(os.environ.get("SPINNEY_EXAMPLES", "same"))
+settings.load_profile("new" if NEW else "same")
 
 
 log_plainly()

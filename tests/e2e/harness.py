@@ -30,6 +30,7 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.backends.builtin import every_backend
+from spinney.coscheduling.process.configuration import CoschedulerConfiguration
 from spinney.coscheduling.process.process import CoschedulerProcess
 from spinney.kube.client import Client
 from spinney.kube.errors import Conflict
@@ -396,7 +397,8 @@ class Stages:
         if self.backend.served_by != "coscheduler":
             yield
             return
-        process = CoschedulerProcess(self.cluster.connect("coscheduler"))
+        configuration = CoschedulerConfiguration.in_place_of_kube_scheduler()
+        process = CoschedulerProcess(self.cluster.connect("coscheduler"), configuration)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(process.run(), name="coscheduler")
             await process.manager.wait_until_ready()

@@ -12,7 +12,7 @@ from spinney.api.conditions import find_condition
 from spinney.api.core import Pod
 from spinney.api.grove import PodClique, PodCliqueScalingGroup
 from spinney.api.struct import JSON
-from tests.e2e.backends import BACKENDS, everywhere, on
+from tests.e2e.backends import ONE_OF_EACH, everywhere, on
 from tests.e2e.harness import Stage, Stages
 from tests.e2e.workloads.functional import workload1_gt, workload2_gt, workload5_gt
 
@@ -87,25 +87,25 @@ def _is_gone(stage: Stage, uids: set[str | None]) -> bool:
     return not uids & stage.uids() and len(stage.pods()) == 10
 
 
-@on(*BACKENDS)
+@on(*ONE_OF_EACH)
 async def test_gt1_a_standalone_clique_below_its_minimum(a_stage: Stages) -> None:
     """One pod of a clique that needs both is lost: the whole replica is made anew, and recovers."""
     await play(a_stage, workload1_gt(), Loss("pc-a", 1, recycled=None))
 
 
-@on(*BACKENDS)
+@on(*ONE_OF_EACH)
 async def test_gt2_a_member_clique_below_its_minimum(a_stage: Stages) -> None:
     """One pod of a scaling group that needs both its replicas is lost: the whole replica of the set is made anew."""
     await play(a_stage, workload1_gt(), Loss("sg-x-0-pc-c", 1, recycled=None))
 
 
-@everywhere(*BACKENDS)
+@everywhere(*ONE_OF_EACH)
 async def test_gt3_a_clique_with_pods_to_spare(a_stage: Stages) -> None:
     """Losing one of two pods where one is enough does nothing; losing the other recycles the replica."""
     await play(a_stage, workload2_gt(), Loss("pc-a", 1), Loss("pc-a", 1, recycled=None))
 
 
-@on(*BACKENDS)
+@on(*ONE_OF_EACH)
 async def test_gt4_a_scaling_group_heals_itself_while_it_can(a_stage: Stages) -> None:
     """One replica of the group is recycled alone while the other serves; when both are lost, the whole replica is."""
     await play(
@@ -118,19 +118,19 @@ async def test_gt4_a_scaling_group_heals_itself_while_it_can(a_stage: Stages) ->
     )
 
 
-@on(*BACKENDS)
+@on(*ONE_OF_EACH)
 async def test_gt5_only_the_broken_replica_of_a_group_is_recycled(a_stage: Stages) -> None:
     """A group that can spare a replica recycles that one and leaves every other pod alone."""
     await play(a_stage, workload5_gt(), Loss("sg-x-0-pc-c", 3, recycled=("sg-x-0-pc-b", "sg-x-0-pc-c")))
 
 
-@on(*BACKENDS)
+@on(*ONE_OF_EACH)
 async def test_gt6_a_pod_of_a_scaled_gang_is_replaced(a_stage: Stages) -> None:
     """Losing one pod above the minimum of a scaled gang recycles nothing; its replacement starts when it may."""
     await play(a_stage, workload2_gt(), Loss("sg-x-1-pc-c", 1))
 
 
-@on(*BACKENDS)
+@on(*ONE_OF_EACH)
 async def test_a_gang_that_never_ran_is_waiting_not_broken(a_stage: Stages) -> None:
     """A workload for which there is no room outlives the delay, and its group is not called a recycled one."""
     async with a_stage(10, cordoned=2) as stage:
@@ -142,7 +142,7 @@ async def test_a_gang_that_never_ran_is_waiting_not_broken(a_stage: Stages) -> N
                 assert find_condition(each.object.status.conditions, "GangTerminationInProgress") is None
 
 
-@on(*BACKENDS)
+@on(*ONE_OF_EACH)
 async def test_a_recycled_group_says_so_until_it_is_well(a_stage: Stages) -> None:
     """GangTerminationInProgress is on the scaling groups of a recycled replica, and gone when they are well again."""
     async with a_stage(10) as stage:

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from spinney.api.struct import JSON
 from spinney.nodes import PodTimes
-from tests.e2e.backends import BACKENDS, on
+from tests.e2e.backends import ONE_OF_EACH, on
 from tests.e2e.harness import Stage, Stages
 from tests.e2e.workloads.functional import workload3, workload4, workload5, workload6
 
@@ -58,7 +58,7 @@ async def play(
             assert found == tuple(f"{name}-{parent}" for parent in parents)
 
 
-@on(*BACKENDS)
+@on(*ONE_OF_EACH)
 async def test_so1_in_order_within_one_gang(a_stage: Stages) -> None:
     """All of pc-a is ready before any pc-b starts, and every pc-b before any pc-c."""
     await play(
@@ -71,7 +71,7 @@ async def test_so1_in_order_within_one_gang(a_stage: Stages) -> None:
     )
 
 
-@on(*BACKENDS)
+@on(*ONE_OF_EACH)
 async def test_so2_in_order_within_each_gang(a_stage: Stages) -> None:
     """The base gang starts a, b, c; the scaled gang b, c, and waits for nobody else."""
     await play(
@@ -84,7 +84,7 @@ async def test_so2_in_order_within_each_gang(a_stage: Stages) -> None:
     )
 
 
-@on(*BACKENDS)
+@on(*ONE_OF_EACH)
 async def test_so3_an_explicit_order_within_one_gang(a_stage: Stages) -> None:
     """pc-c starts after pc-a, and pc-b after pc-c, whatever their place in the list."""
     await play(
@@ -97,7 +97,7 @@ async def test_so3_an_explicit_order_within_one_gang(a_stage: Stages) -> None:
     )
 
 
-@on(*BACKENDS)
+@on(*ONE_OF_EACH)
 async def test_so4_an_explicit_order_within_each_gang(a_stage: Stages) -> None:
     """The base gang starts a, b, c; in the scaled gang only b before c is left of that order."""
     await play(

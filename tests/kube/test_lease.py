@@ -18,6 +18,7 @@ from spinney.kube.guarding import FencedTransport, NotLeading
 from spinney.kube.lease import LeaderElection, LeaseLost, LeaseTimes, process_identity
 from spinney.kube.transport import Request, Response, StreamingResponse
 from spinney.runtime import Runtime
+from tests.examples import examples
 from tests.kube.model import THING, ModelServer, stopped
 from tests.virtual_time import on_virtual_time, opening
 
@@ -261,7 +262,7 @@ def test_impossible_times_are_refused(times: tuple[float, float, float]) -> None
 cuts = st.lists(st.tuples(st.sampled_from([0, 1, 2]), st.booleans(), st.floats(0.1, 25)), max_size=25)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(cuts=cuts, seed=st.integers(0, 5), latency=st.sampled_from([0.0, 0.3, 2.0]))
 @on_virtual_time
 async def test_never_two_leaders(cuts: list[tuple[int, bool, float]], seed: int, latency: float) -> None:

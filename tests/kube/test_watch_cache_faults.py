@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
 from spinney.runtime import Runtime, run_virtual
+from tests.examples import examples
 from tests.kube.model import THING, ModelServer, WatchFault, stopped
 from tests.kube.things import Thing
 
@@ -60,7 +61,7 @@ class Witness:
         self.changes.append(change)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(script=st.lists(steps, max_size=40), seed=st.integers(0, 3))
 def test_every_version_is_reported_once_and_in_order(script: list[tuple[str, Any]], seed: int) -> None:
     """After any mixture of writes and faults the cache equals the server, and its reports form an unbroken chain."""

@@ -17,6 +17,7 @@ from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.placement import filling
 from spinney.scheduler.topology.levels import TopologyLevels
+from tests.examples import examples
 from tests.scheduler.building import RACK, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang
 
 Shape = tuple[int, int, int]
@@ -90,21 +91,21 @@ SPREAD = SchedulerConfig(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(shapes, jobs, st.booleans())
 def test_filling_gives_what_one_by_one_gives(nodes: list[Shape], work: list[tuple[int, int]], packed: bool) -> None:
     """With bin packing, nodes are filled down the ranking in one pass."""
     both_ways(lambda: outcome(nodes, work, SchedulerConfig(), packed=packed))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(shapes, jobs, st.booleans())
 def test_spreading_gives_what_one_by_one_gives(nodes: list[Shape], work: list[tuple[int, int]], packed: bool) -> None:
     """With spreading, equally good nodes are used in waves."""
     both_ways(lambda: outcome(nodes, work, SPREAD, packed=packed))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(shapes, jobs)
 @example([(6, 0, 0), (5, 0, 0)], [(4, 1)])
 def test_any_plugin_gives_what_one_by_one_gives(nodes: list[Shape], work: list[tuple[int, int]]) -> None:
@@ -112,7 +113,7 @@ def test_any_plugin_gives_what_one_by_one_gives(nodes: list[Shape], work: list[t
     both_ways(lambda: outcome(nodes, work, SchedulerConfig(), Moody, packed=False))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(shapes, st.lists(st.tuples(st.sampled_from([1, 1, 1, 3]), st.integers(0, 2)), min_size=2, max_size=12))
 def test_single_pods_go_where_the_last_one_left_off(nodes: list[Shape], work: list[tuple[int, int]]) -> None:
     """Gangs of one that follow each other fill node after node, whatever else is placed between them."""

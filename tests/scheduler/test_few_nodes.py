@@ -23,6 +23,7 @@ from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.intake.inventory import Inventory
+from tests.examples import examples
 from tests.scheduler.building import a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang
 
 MODELS: tuple[dict[str, str], ...] = ({}, {"nvidia.com/gpu.memory": "16000"}, {"nvidia.com/gpu.memory": "40000"})
@@ -129,7 +130,7 @@ def checked(self: NodeRules, task: PodInfo, rules: TaskRules) -> Judged:
     return kept
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(machines, kinds, orders, st.sampled_from(SCORING))
 def test_few_nodes_are_judged_as_columns_judge_them(
     nodes: list[Machine], asked: list[Single], order: list[int], scoring: tuple[PluginOption, ...]

@@ -24,6 +24,7 @@ from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.topology.domains import Level
 from spinney.scheduler.topology.levels import TopologyLevels
 from spinney.scheduler.topology.planning import DomainRoom, GangSize, Planned, SearchSteps, plan
+from tests.examples import examples
 from tests.scheduler.building import (
     QUEUE,
     RACK,
@@ -284,7 +285,7 @@ def mixed_worlds(draw: st.DrawFn) -> tuple[Hosts, list[Asks]]:
 
 
 @given(mixed_worlds())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_by_turn_the_first_who_fares_otherwise_than_without_plans_fares_better(world: tuple[Hosts, list[Asks]]) -> None:
     """Gangs of other kinds, closed nodes, pods that end and queues with a limit change nothing about that."""
     hosts, gangs = world
@@ -363,7 +364,7 @@ def _room(racks: Racks) -> DomainRoom:
 
 
 @given(worlds())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_plan_holds_whom_brute_force_finds_room_for(world: World) -> None:
     """The same gangs, and no domain is promised more than it has."""
     room = _room(world.racks)
@@ -378,7 +379,7 @@ def test_a_plan_holds_whom_brute_force_finds_room_for(world: World) -> None:
 
 
 @given(worlds())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_gangs_find_a_domain_as_often_as_brute_force_finds_one(world: World) -> None:
     """Placed one after the other by the scheduler, each where it must be."""
     found = where(world.racks, world.gangs)

@@ -25,6 +25,7 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.placement.placing import place_job
 from spinney.scheduler.placement.plain_jobs import PlainJobs
 from spinney.scheduler.topology.levels import TopologyLevels
+from tests.examples import examples
 from tests.scheduler.building import RACK, ZONE, a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang, put_job
 
 CONSTRAINTS = (
@@ -133,7 +134,7 @@ def decided(inventory: Inventory) -> dict[str, object]:
     }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(clusters, streaks, hermits)
 def test_making_no_tasks_changes_nothing(nodes: list[int], work: list[Streak], hermits_on: set[int]) -> None:
     """Binds, their order, refusals, books and tasks are those of trying every job as any other."""

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.server.api import (
     APPLY,
     CONFIG_MAPS,
@@ -98,7 +99,7 @@ def _object(content: Any) -> Any:
     return content
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     steps=st.lists(
         st.tuples(
@@ -207,7 +208,7 @@ def _nearly_valid(draw: st.DrawFn) -> tuple[str, Any]:
     return collection, _with(_VALID[collection], path, draw(_JSON))
 
 
-@settings(max_examples=150, deadline=None, phases=(Phase.explicit, Phase.generate))
+@settings(max_examples=examples(150), deadline=None, phases=(Phase.explicit, Phase.generate))
 @given(nearly=_nearly_valid(), patch=st.sampled_from([MERGE, STRATEGIC, APPLY]))
 async def test_a_wrong_type_is_the_clients_fault(nearly: tuple[str, Any], patch: str) -> None:
     """An object that is right but for one value is stored or refused, created or patched; then all goes on."""

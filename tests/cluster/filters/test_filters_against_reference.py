@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from spinney.api.core import Node, Pod
 from spinney.api.struct import convert
 from spinney.cluster.filters import KUBE_FILTERS, Candidate, ClusterView, FilterFramework
+from tests.examples import examples
 
 from .reference import RULES, Scene
 from .worlds import NAMESPACES, a_node, a_pod, a_view, a_world, nodes_of, place, pods_of
@@ -40,7 +41,7 @@ def a_scene(nodes: list[Node], placed: list[Pod]) -> Scene:
 
 @pytest.mark.parametrize("name", sorted(RULES))
 @given(SEEDS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_columns_agree_with_nodes(name: str, seed: int) -> None:
     """Each filter refuses the same nodes for the same reasons as its per-node rule, on any cluster."""
     random = Random(seed)
@@ -52,7 +53,7 @@ def test_columns_agree_with_nodes(name: str, seed: int) -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_counts_follow_pods_and_nodes_that_come_and_go(seed: int) -> None:
     """After any changes of pods and nodes the filters answer as if the cluster had been built that way."""
     random = Random(seed)
@@ -86,7 +87,7 @@ def test_counts_follow_pods_and_nodes_that_come_and_go(seed: int) -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_trying_a_placement_leaves_no_trace(seed: int) -> None:
     """A pod placed and removed again, on the view or on a fork of it, leaves every answer as it was."""
     random = Random(seed)
@@ -106,7 +107,7 @@ def test_trying_a_placement_leaves_no_trace(seed: int) -> None:
 
 
 @given(SEEDS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_a_node_counts_for_its_first_refusal(seed: int) -> None:
     """The framework passes exactly the nodes that no rule refuses, in one pass or thoroughly."""
     random = Random(seed)

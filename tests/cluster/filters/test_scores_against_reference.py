@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from spinney.api.core import Node, Pod
 from spinney.cluster.filters import Candidate
 from spinney.cluster.scores import KUBE_SCORES, ScoreFramework
+from tests.examples import examples
 
 from . import reference_scores
 from .reference import Scene
@@ -38,7 +39,7 @@ def test_every_score_has_a_reference() -> None:
 
 @pytest.mark.parametrize("name", sorted(RULES))
 @given(SEEDS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_vectors_agree_with_nodes(name: str, seed: int) -> None:
     """Each score gives the same to every feasible node as its per-node rule, on any cluster."""
     random = Random(seed)

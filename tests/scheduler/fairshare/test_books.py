@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from spinney.scheduler.fairshare import ZERO, Amounts, QueueBooks, QueueTree
 from spinney.scheduler.process.queue_books import queue_statuses
+from tests.examples import examples
 from tests.scheduler.fairshare.strategies import a_queue, amounts, books_of, gpus, trees
 
 
@@ -31,7 +32,7 @@ def test_what_cannot_be_preempted_is_booked_apart() -> None:
 
 
 @given(st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_postings_and_their_reversals_cancel_in_any_order(data: st.DataObject) -> None:
     """After any postings and their reversals, in any order, the books are as before."""
     tree = data.draw(trees())
@@ -51,7 +52,7 @@ def test_postings_and_their_reversals_cancel_in_any_order(data: st.DataObject) -
 
 
 @given(st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_an_inner_queue_holds_what_its_children_hold(data: st.DataObject) -> None:
     """Charged at leaves only, every inner queue's page is the sum of its children's."""
     tree = data.draw(trees())

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from spinney.scheduler.fairshare import GPU, Amounts, QueueBooks, QueueInfo, QueueTree, Weights
 from spinney.scheduler.fairshare.amounts import UNITS
+from tests.examples import examples
 from tests.scheduler.fairshare.strategies import a_queue, books, books_of
 
 
@@ -113,7 +114,7 @@ def test_very_large_figures_do_not_overflow() -> None:
 
 
 @given(books(), st.data())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_the_order_in_which_queues_are_listed_does_not_matter(drawn: QueueBooks, data: st.DataObject) -> None:
     """The shares of a tree are the same however its queues are listed."""
     listed = QueueBooks(QueueTree(data.draw(st.permutations(drawn.tree.queues))), drawn.total)
@@ -132,7 +133,7 @@ def test_shares_agree_with_the_rule_written_plainly(drawn: QueueBooks) -> None:
 
 
 @given(books())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_siblings_never_get_more_than_there_is(drawn: QueueBooks) -> None:
     """The shares of siblings add up to what their parent has at most, unless quotas alone promise more."""
     tree = drawn.tree
@@ -147,7 +148,7 @@ def test_siblings_never_get_more_than_there_is(drawn: QueueBooks) -> None:
 
 
 @given(books())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_no_queue_gets_a_unit_more_than_it_can_use(drawn: QueueBooks) -> None:
     """A share exceeds what a queue requests within its limit by less than one unit."""
     for page in drawn.pages:
@@ -160,7 +161,7 @@ def test_no_queue_gets_a_unit_more_than_it_can_use(drawn: QueueBooks) -> None:
 
 
 @given(books())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_quota_is_guaranteed(drawn: QueueBooks) -> None:
     """Every queue gets what it requests up to its quota, in whichever band it is."""
     for position, page in enumerate(drawn.pages):

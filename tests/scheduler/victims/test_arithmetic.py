@@ -23,6 +23,7 @@ from spinney.scheduler.victims.room import FreedRoom
 from spinney.scheduler.victims.rule import VictimRule
 from spinney.scheduler.victims.searching import NO_ROOM, TOO_LITTLE, Search
 from spinney.scheduler.victims.simulating import Bystanders, simulate
+from tests.examples import examples
 from tests.scheduler.building import a_runtime
 from tests.scheduler.victims.worlds import Job, World, build, state, worlds
 
@@ -62,7 +63,7 @@ def some_set_holds(session: Session, rule: VictimRule, job: PodGroupInfo) -> boo
     return False
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(worlds(most_running=4), st.sampled_from(sorted(RULES)))
 def test_what_is_ruled_out_is_impossible(world: World, name: str) -> None:
     """A job refused by arithmetic alone is not placed by any set of victims, and the proof leaves no trace."""
@@ -98,7 +99,7 @@ def test_what_is_moved_needs_a_place_of_its_size() -> None:
     assert not units(4)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(worlds(most_running=4))
 def test_no_scenario_without_units_moves_everybody(world: World) -> None:
     """Where units are missing, a simulation of the same scenario loses somebody or does not place the job."""
@@ -119,7 +120,7 @@ def test_no_scenario_without_units_moves_everybody(world: World) -> None:
                     held[0].discard()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(worlds(), st.booleans())
 def test_who_is_said_to_return_has_its_turn_before_the_job(world: World, nested: bool) -> None:
     """In no simulation a victim is placed after the job of which the order alone said that it returns before it."""
@@ -143,7 +144,7 @@ def test_who_is_said_to_return_has_its_turn_before_the_job(world: World, nested:
                 held[0].discard()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(worlds())
 def test_room_counts_what_evicting_would_free(world: World) -> None:
     """Room after releasing steps on paper is what the ledger has after evicting them virtually."""
@@ -159,7 +160,7 @@ def test_room_counts_what_evicting_would_free(world: World) -> None:
         statement.discard()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(worlds())
 def test_steps_give_a_job_up_from_its_edges(world: World) -> None:
     """Pods beyond the minimum go one by one; after any number of steps a job has its minimum or nothing."""

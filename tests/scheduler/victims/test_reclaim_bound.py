@@ -8,13 +8,14 @@ from spinney.scheduler.fairshare.books import QueueBooks
 from spinney.scheduler.fairshare.bounds import Lot, least_of, most_reclaimable
 from spinney.scheduler.fairshare.queues import QueueInfo, QueueTree
 from spinney.scheduler.fairshare.reclaim import Reclaimer, Victims, judge
+from tests.examples import examples
 
 amounts = st.builds(Amounts, st.integers(0, 4), st.integers(0, 4), st.integers(0, 4))
 bounds = st.builds(Amounts, *[st.integers(-1, 8)] * 3)
 chunks = st.lists(amounts, min_size=1, max_size=6)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(
     quotas=st.tuples(bounds, bounds, bounds, bounds),
     shares=st.tuples(bounds, bounds),

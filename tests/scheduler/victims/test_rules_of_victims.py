@@ -6,13 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
+from tests.examples import examples
 from tests.scheduler.victims.worlds import World, evicted, load, promised, run, state, worlds
 
 EVERYTHING = ("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction")
 SEARCHES = st.sampled_from(["consolidation", "reclaim", "preempt"])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(worlds())
 def test_no_node_is_promised_more_than_it_has(world: World) -> None:
     """What stays, moves and arrives fits every node once what was evicted is gone."""
@@ -24,7 +25,7 @@ def test_no_node_is_promised_more_than_it_has(world: World) -> None:
     assert (table.idle[rows] + table.releasing[rows] >= 0).all()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(worlds(), SEARCHES)
 def test_victims_are_those_the_rule_names(world: World, action: str) -> None:
     """Only preemptible jobs are disturbed: moved, of other queues, or of lower priority in the same queue."""
@@ -46,7 +47,7 @@ def test_victims_are_those_the_rule_names(world: World, action: str) -> None:
             assert victim.priority < taker.priority
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(worlds(min_runtime=True), st.sampled_from(["reclaim", "preempt"]))
 def test_jobs_that_just_started_keep_their_gang(world: World, action: str) -> None:
     """A job within its min-runtime loses at most the pods beyond its minimum."""
@@ -58,7 +59,7 @@ def test_jobs_that_just_started_keep_their_gang(world: World, action: str) -> No
             assert job.gang_satisfied
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(worlds())
 def test_no_gang_is_left_in_part(world: World) -> None:
     """A job that lost or got pods has its minimum or nothing."""
@@ -69,7 +70,7 @@ def test_no_gang_is_left_in_part(world: World) -> None:
         assert job.gang_satisfied or not any(task.status in ACTIVE_ALLOCATED for task in job.tasks)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(worlds(), SEARCHES)
 def test_a_search_that_finds_nothing_leaves_no_trace(world: World, action: str) -> None:
     """Where nothing was committed every ledger bit is as before, however many scenarios were tried."""
@@ -79,7 +80,7 @@ def test_a_search_that_finds_nothing_leaves_no_trace(world: World, action: str) 
         assert state(session) == untouched
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(worlds())
 def test_searches_are_deterministic(world: World) -> None:
     """The same cluster gives the same decisions."""
@@ -87,7 +88,7 @@ def test_searches_are_deterministic(world: World) -> None:
     assert (evicted(first), promised(first)) == (evicted(second), promised(second))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(worlds(), SEARCHES)
 def test_each_beneficiary_is_placed(world: World, action: str) -> None:
     """Nobody is disturbed for a job that is not placed in the end, unless a later search took its promise."""
