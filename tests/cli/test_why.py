@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from spinney.api.core import EVENT
+from spinney.api.core import EVENT, POD
 from spinney.api.labels import ADMISSION, KUEUE_QUEUE, QUEUED
 from spinney.api.struct import JSON
 from spinney.cli import main
@@ -139,7 +139,7 @@ NODE: JSON = {
 
 def a_pod(name: str, *, cpu: str = "1", labels: dict[str, str] | None = None, **spec: object) -> JSON:
     """Return a pod for the default scheduler."""
-    container = {"name": "main", "resources": {"requests": {"cpu": cpu}}}
+    container = {"name": "main", "image": "i", "resources": {"requests": {"cpu": cpu}}}
     metadata = {"name": name, "labels": labels or {}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container], **spec}}
 
@@ -202,6 +202,60 @@ def test_a_suspended_job_is_answered_as_the_gang_it_would_be(busy: ServedCluster
     assert "of 9 pods" in queued.output.partition("9 pods: 9 pending")[2]
     assert "until it is resumed" in json.loads(held.stdout)["answer"]["sentences"][0]
     assert "job/kueues has no pods" in busy.spinney("why", "job/kueues").output
+
+
+def test_a_suspended_job_that_cannot_wait_in_a_queue_is_said_to_stay_suspended(served: ServedCluster) -> None:
+    """Its pods are another scheduler's, so nothing resumes it; nobody is asked after for pods that do not exist."""
+    pods = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+    metadata = {"name": "other", "labels": {ADMISSION: QUEUED}}
+    job = {"metadata": metadata, "spec": {"suspend": True, "template": {"spec": pods}}}
+    served.call(lambda client: client.create(JOB, job, "default"))
+
+    answer = served.spinney("why", "job/other").output
+
+    assert "the Job is suspended, and stays so: its pods ask for the scheduler default-scheduler; name one of" in answer
+    assert "is resumed when" not in answer
+    assert "does a scheduler of that name run?" not in answer
+    assert "kubectl describe pod" not in answer
+
+
+def test_a_pod_that_the_grouper_refused_says_what_it_said(served: ServedCluster) -> None:
+    """The grouper's event has the field and what was expected there; nobody need look for a scheduler."""
+    said = "annotation kai.scheduler/min-member: found 'two', expected a whole number"
+    pod = {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "lone"}
+    event: JSON = {
+        "metadata": {"name": "lone.1", "namespace": "default"},
+        "involvedObject": pod,
+        "reason": "GroupingRefused",
+        "message": said,
+        "type": "Warning",
+        "source": {"component": "spinney-grouper"},
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+    }
+
+    async def refuse(client: Client) -> None:
+        await client.create(POD, a_pod("lone", schedulerName="nobodys"), "default")
+        await client.create(EVENT, event)
+
+    served.call(refuse)
+    answer = served.spinney("why", "pod/lone").output
+
+    assert f"it waits for the grouper, which says: {said}" in answer
+    assert "does a scheduler of that name run?" not in answer
+    assert "was evicted" not in answer
+
+
+def test_plugins_of_the_coscheduler_are_not_asked_for(tmp_path: Path) -> None:
+    """They cannot be given to the simulation, so no option is recommended that would refuse them."""
+    pod = a_pod("p")
+    said = {"type": "PodScheduled", "status": "False", "reason": "SchedulerError"}
+    pod["status"] = {"phase": "Pending", "conditions": [{**said, "message": "plugin Night failed at filter: raised X"}]}
+
+    output = why(tmp_path, "p", NODE, pod)
+
+    assert "the scheduler has the plugin Night, and this simulation has not" in output
+    assert "--plugin" not in output
+    assert "--config" not in output
 
 
 def test_foreign_gates_are_named(tmp_path: Path) -> None:
@@ -373,7 +427,7 @@ def test_that_nothing_can_be_tried_is_said(tmp_path: Path) -> None:
     assert "there is no change to try that could let it start" in output
 
 
-@pytest.mark.parametrize("subject", ["deployment/web", "deployments/web", "web"])
+@pytest.mark.parametrize("subject", ["deployment/web", "deployments/web", "deploy/web", "web"])
 def test_a_deployment_is_answered_by_a_pod_that_waits(subject: str, tmp_path: Path) -> None:
     """No gang is made for it, and it has pods: the answer is about the first of them that has no node."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-abc", "uid": "u", "controller": True}
@@ -385,6 +439,31 @@ def test_a_deployment_is_answered_by_a_pod_that_waits(subject: str, tmp_path: Pa
 
     assert f"pod/web-abc-2 in namespace default is one of the pods of {subject}" in output
     assert "pod default/web-abc-2: pending" in output
+
+
+def test_a_label_that_pods_are_spread_by_and_no_node_has_is_named(tmp_path: Path) -> None:
+    """Nothing is spread unevenly: there is nothing to spread by."""
+    constraint = {"maxSkew": 1, "topologyKey": "shelf", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+
+    output = why(tmp_path, "p", NODE, a_pod("p", topologySpreadConstraints=[constraint]))
+
+    assert "n1 lacks the label shelf that pods are spread by" in output
+    assert "too unevenly" not in output
+
+
+def test_an_affinity_that_matches_nothing_is_said_to(tmp_path: Path) -> None:
+    """An empty term matches no node, which few people know."""
+    required: JSON = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{}]}}
+
+    output = why(tmp_path, "p", NODE, a_pod("p", affinity={"nodeAffinity": required}))
+
+    assert "n1 does not match the pod's node affinity: an empty term matches no node" in output
+
+
+def test_a_pod_on_a_node_that_is_gone_is_said_to_be_there(tmp_path: Path) -> None:
+    """It would start for ever; a pod on a node that exists is only starting."""
+    assert "the node n9 does not exist" in why(tmp_path, "p", NODE, a_pod("p", nodeName="n9"))
+    assert "does not exist" not in why(tmp_path, "p", NODE, a_pod("p", nodeName="n1"))
 
 
 def test_a_scheduler_that_nobody_runs_is_asked_after(tmp_path: Path) -> None:

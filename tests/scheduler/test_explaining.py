@@ -30,6 +30,8 @@ from tests.scheduler.building import (
     put_job,
 )
 
+HOSTNAME = "kubernetes.io/hostname"
+
 
 def refusal(inventory: Inventory, *plugins: type[Plugin]) -> tuple[Explanation, str]:
     """Run one cycle in which one job is refused; return why, as data and as the condition's line."""
@@ -62,6 +64,20 @@ def test_a_gang_that_is_too_large_says_what_the_cluster_lacks() -> None:
     assert (explanation.placed, explanation.needed) == (2, 4)
     assert line.startswith("unschedulable on cluster: 2 of 4 pods found room")
     assert "it lacks 8 GPUs on 1 node" in line
+
+
+def test_a_level_has_the_name_that_it_was_given() -> None:
+    """What a topology calls ``host`` is called so, whatever the label is."""
+    inventory = an_inventory(*(a_node(name, labels={ZONE: "z", HOSTNAME: name}) for name in ("n0", "n1")))
+    inventory.put_topology(TopologyLevels("dc", (ZONE, HOSTNAME), {"area": ZONE, "host": HOSTNAME}))
+    gang = a_gang("train", minimum=2, topology=TopologyConstraintInfo("dc", required="host"))
+    put_gang(inventory, gang, [a_pod(f"train-{n}", gang="train", gpus=8) for n in range(2)])
+
+    explanation, line = refusal(inventory)
+
+    assert "1 of 2 pods fit in host z.n0" in line
+    assert "domains (all pods in one host):" in as_text(explanation)
+    assert "area z has room for all 2 pods" in as_text(explanation)
 
 
 @pytest.mark.parametrize("topology", ["dc", ""])

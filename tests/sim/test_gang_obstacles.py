@@ -283,6 +283,7 @@ def test_a_part_of_a_gpu_that_no_gpu_has_is_not_freed_by_evicting(family: str, r
     [
         ({"nvidia.com/gpu": "16"}, "the pod requests 16 GPUs, but the largest node offers 8 GPUs"),
         ({"cpu": "2000"}, "the pod requests 2000 CPU cores, but the largest node offers 96 CPU cores"),
+        ({"memory": "8Ei"}, "the pod requests 64 TiB of memory or more, but the largest node offers"),
         ({"example.com/npu": "1"}, "the pod requests 1 example.com/npu, but no node offers any"),
     ],
 )

@@ -143,8 +143,28 @@ class Faulty(Plugin):
             "pass",
             "returned None, expected a whole number: negative, 0 or positive (order failed",
         ),
+        (
+            "session.add_predicate_fn(self.asked(1, 2, 3))",
+            "return None",
+            "policy.py:9 in Faulty.on_session_open: TypeError: None was registered, expected a function",
+        ),
+        (
+            "session.add_event_handler(self.asked)",
+            "return None",
+            "was registered, expected an EventHandler(allocate=..., deallocate=...)",
+        ),
     ],
-    ids=["opening", "no such hook", "raises", "wrong type", "wrong signature", "no score", "no order"],
+    ids=[
+        "opening",
+        "no such hook",
+        "raises",
+        "wrong type",
+        "wrong signature",
+        "no score",
+        "no order",
+        "called too early",
+        "no handler",
+    ],
 )
 def test_a_fault_is_named_with_its_line(last_night: Path, tmp_path: Path, hook: str, body: str, expected: str) -> None:
     """A policy that fails while it is asked ends the command with plugin, function, line and what came of it."""
@@ -163,6 +183,10 @@ def test_a_fault_is_named_with_its_line(last_night: Path, tmp_path: Path, hook: 
     [
         ("x = 1", "policy.py:3: Half has no on_session_open(self, session)"),
         ("def __init__(self): ...\n    def on_session_open(self, session): ...", "policy.py:3: Half cannot be built"),
+        (
+            "def __init__(self, arguments): raise SystemExit(3)\n    def on_session_open(self, session): ...",
+            "policy.py:3: Half cannot be built: SystemExit: 3",
+        ),
     ],
 )
 def test_a_class_that_cannot_be_built_is_named(tmp_path: Path, body: str, expected: str) -> None:

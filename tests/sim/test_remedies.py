@@ -8,6 +8,7 @@ import json
 import os
 import random
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,11 +17,13 @@ import pytest
 from spinney.api.labels import EXPECTED_DURATION
 from spinney.api.merge_patch import merge
 from spinney.api.struct import JSON, to_json
+from spinney.cli.bodies.why import remedy_lines
 from spinney.explain.rendering import as_text
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.sim import Cluster
 from spinney.sim.advice.advice import Advisor
+from spinney.sim.advice.answer import Answer
 from spinney.sim.advice.subjects import find
 from spinney.sim.embedded.shapes import BLOCK, RACK, topology_binding
 from spinney.sim.remedies.change import Maker, Remedy, maker_of
@@ -187,6 +190,33 @@ def test_a_search_that_ends_early_tells_only_what_was_tried(attempts: int, runti
     assert not found.complete
     for remedy in found.remedies:
         assert starts(carried_out(snapshot, remedy), gang, runtime), remedy.text
+
+
+def _goes_on(left: Iterator[int], seconds: float) -> bool:
+    return next(left, None) is not None
+
+
+def test_a_change_that_was_not_made_small_says_so(runtime: Runtime) -> None:
+    """Where the time is over before less was tried, it is told; what is not told so is as small as it can be."""
+    cluster = Cluster("8x8")
+    cluster.gang("train", pods=2, gpus=8)
+    snapshot, gang = cluster.snapshot(), GangKey("podgang", "default", "train")
+    closed = (msgspec.structs.replace(node.spec, unschedulable=True) for node in snapshot.nodes)
+    nodes = (msgspec.structs.replace(node, spec=spec) for node, spec in zip(snapshot.nodes, closed, strict=True))
+    snapshot = snapshot.with_objects(nodes)
+    whole = {each.text for each in remedies(snapshot, gang, None, runtime=runtime, best=20).remedies}
+    hasty: set[str] = set()
+    for attempts in range(20):
+        left = iter(range(attempts))
+        found = remedies(snapshot, gang, None, runtime=runtime, may_go_on=partial(_goes_on, left))
+        for remedy in found.remedies:
+            if remedy.smallest:
+                assert remedy.text in whole
+            else:
+                hasty.update(remedy_lines(Answer(subject="train", remedies=(remedy,), tried=attempts, exhausted=False)))
+
+    assert any("less may be enough: the search stopped before that was tried" in line for line in hasty)
+    assert any("the search stopped early, and more could be tried with --patience" in line for line in hasty)
 
 
 def test_steps_that_are_needed_together_are_one_remedy(runtime: Runtime) -> None:

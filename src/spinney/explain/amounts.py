@@ -6,6 +6,8 @@ Amounts are the integers of the cluster's columns: millicores for cpu, bytes for
 from collections.abc import Sequence
 from typing import Final
 
+from spinney.api.pod_requests import LARGEST_AMOUNT
+
 _KIBI: Final = 1024
 _UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _BYTE_RESOURCES: Final = {"memory": "memory", "ephemeral-storage": "ephemeral storage"}
@@ -33,7 +35,8 @@ def amount(resource: str, value: int) -> str:
 def too_large(resource: str, wanted: int, largest: int) -> str:
     """Return that a pod asks for more than ``largest``, what the largest node offers."""
     offered = f"the largest node offers {amount(resource, largest)}" if largest else "no node offers any"
-    return f"the pod requests {amount(resource, wanted)}, but {offered}"
+    more = " or more" if wanted >= LARGEST_AMOUNT else ""  # larger amounts are not kept
+    return f"the pod requests {amount(resource, wanted)}{more}, but {offered}"
 
 
 def listed(parts: list[str]) -> str:

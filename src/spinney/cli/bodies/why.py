@@ -25,6 +25,7 @@ from spinney.explain.rendering import as_text
 from spinney.extensions.registry import UnknownPlugin
 from spinney.gangs.tree import GangKey
 from spinney.kube.errors import Forbidden
+from spinney.kube.keys import key_of
 from spinney.runtime import Runtime, collection_held_off
 from spinney.scheduler.process.endpoint import EXPLANATIONS, RefusedGang
 from spinney.sim.advice.advice import Advisor
@@ -32,7 +33,7 @@ from spinney.sim.advice.answer import STARTS_ANYWAY, Answer
 from spinney.sim.advice.forecast import refused_gangs
 from spinney.sim.advice.subjects import AmbiguousSubject, NoSuchSubject, UnknownSubject, find
 from spinney.sim.advice.suspended_workloads import SuspendedSubject, suspended_workload
-from spinney.sim.overview.history import eviction_events
+from spinney.sim.overview.history import telling_events
 from spinney.sim.overview.queue_table import QueueLine
 from spinney.sim.policies.files import with_policies
 from spinney.sim.remedies.change import Remedy
@@ -69,13 +70,14 @@ def why(
 
     async def read_more(connection: "Connection") -> None:
         try:
-            events.extend(await eviction_events(connection.client, connection.namespace))
+            events.extend(await telling_events(connection.client, connection.namespace))
         except Forbidden as refusal:  # evictions are then only told by conditions
             unseen.append(forbidden(EVENT, refusal))
         if (asked := await suspended_workload(connection.client, subject, connection.namespace)) is not None:
             suspended.append(asked)
 
     snapshot, here = snapshot_of(choice, also=read_more)
+    exist = set(map(key_of, snapshot.pods))
     snapshot = replace(_with_gangs_of(suspended, snapshot), unseen=(*snapshot.unseen, *unseen))
     settings, registry = with_policies(settings or matching_profile(snapshot), policies)
     if verbose:
@@ -95,13 +97,16 @@ def why(
             best=best,
             patience=patience,
             events=events,
+            made_up=set(map(key_of, snapshot.pods)) - exist,
             refused=refused,
         )
+        served = advisor.simulation.inventory.scheduler_names
+        waits = tuple(each.sentence(served, Runtime.system().clock.now()) for each in suspended)
         found = find(snapshot, subject, here, queues=[line.name for line in advisor.queues])
-        answer = _introduced(advisor.reasons(found), suspended)
+        answer = _introduced(advisor.reasons(found), waits)
     if output != "text":
         with progress("trying changes"):
-            print_data({"answer": _introduced(advisor.answer(found), suspended), "unseen": snapshot.unseen}, output)
+            print_data({"answer": _introduced(advisor.answer(found), waits), "unseen": snapshot.unseen}, output)
         return
     if found.word == "podgang" and found.name not in subject and not suspended:
         echo(f"{subject} is {found}")
@@ -123,10 +128,9 @@ def _with_gangs_of(suspended: Sequence[SuspendedSubject], snapshot: ClusterSnaps
     return snapshot
 
 
-def _introduced(answer: Answer, suspended: Sequence[SuspendedSubject]) -> Answer:
+def _introduced(answer: Answer, waits: Sequence[str]) -> Answer:
     """Return an answer that begins with what suspended workloads wait for."""
-    sentences = tuple(workload.sentence for workload in suspended)
-    return msgspec.structs.replace(answer, sentences=(*sentences, *answer.sentences))
+    return msgspec.structs.replace(answer, sentences=(*waits, *answer.sentences))
 
 
 def _last_refusals(url: str) -> Mapping[GangKey, RefusedGang]:
@@ -174,7 +178,7 @@ def remedy_lines(answer: Answer) -> list[str]:
         return [STARTS_ANYWAY]
     if not answer.tried:
         return []
-    early = "" if answer.exhausted else "; more could be tried with --patience"
+    early = "" if answer.exhausted else "; the search stopped early, and more could be tried with --patience"
     if not answer.remedies and answer.tried == 1 and answer.exhausted:
         return ["there is no change to try that could let it start"]
     if not answer.remedies:
@@ -187,8 +191,9 @@ def remedy_lines(answer: Answer) -> list[str]:
 
 
 def _price(remedy: Remedy) -> str:
+    """Return what is said behind a change: what it costs others, and that it may be larger than it need be."""
     price = remedy.price
-    costs = []
+    costs = [] if remedy.smallest else ["less may be enough: the search stopped before that was tried"]
     if price.evicted:
         costs.append(f"evicts {counted(len(price.evicted), 'pod')}: {first_few(price.evicted)}")
     if price.delayed:

@@ -92,11 +92,11 @@ class DomainTrees:
     """Trees kept from session to session for as long as no node changes. Mutable: a cache."""
 
     def __init__(self) -> None:
-        self._trees: dict[tuple[str, tuple[str, ...]], tuple[int, int, DomainTree]] = {}
+        self._trees: dict[Hashable, tuple[int, int, DomainTree]] = {}
 
     def tree(self, topology: TopologyLevels, table: NodeTable) -> DomainTree:
         """Return the tree of a topology over the nodes of ``table``."""
-        key = (topology.name, topology.levels)
+        key = (topology.name, topology.levels, tuple(topology.aliases.items()))
         known = self._trees.get(key)
         if known is not None and known[:2] == (table.static.position, table.capacity):
             return known[2]

@@ -20,6 +20,10 @@ class TopologyLevels(msgspec.Struct, frozen=True):
         key = self.aliases.get(level, level)
         return self.levels.index(key) if key in self.levels else None
 
+    def called(self, key: str) -> str:
+        """Return what people call the level of a node label: the name it was given, or the last part of the label."""
+        return next((name for name, label in self.aliases.items() if label == key), key.rpartition("/")[2])
+
 
 def topology_of(found: kai.Topology | ClusterTopologyBinding) -> TopologyLevels:
     """Return the topology an object defines."""

@@ -6,7 +6,7 @@ another scheduler than ours, and the snapshot says what could not be seen.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Final
@@ -66,10 +66,11 @@ class Advisor:
         best: int = 3,
         patience: float | None = None,
         events: Sequence[Event] = (),
+        made_up: Collection[PodKey] = (),
         refused: Mapping[GangKey, RefusedGang] | None = None,
     ) -> None:
         self.snapshot = snapshot
-        self._events, self._refused = events, refused
+        self._events, self._refused, self._made_up = events, refused, made_up
         self._config, self._registry, self._runtime = config or matching_profile(snapshot), registry, runtime
         self._best, self._patience, self._node_groups = best, patience, node_groups
         self._spent = 0.0
@@ -265,6 +266,7 @@ class Advisor:
             by_state.setdefault(state_of(record), []).append(record)
         pending = by_state.get("pending", [])
         sentences = [census(by_state)] if records else ["it has no pods"]
+        sentences += self._lost_nodes([*by_state.get("starting", ()), *by_state.get("running", ())])
         workloads = self.snapshot.of(kueue.WORKLOAD, kueue.Workload)
         sentences += gate_sentences(by_state.get("gated", []), self._pod_gangs, workloads)
         explanations, said, placeable = self._forecast(pending)
@@ -279,8 +281,9 @@ class Advisor:
         told = history_of.newest((*history_of.said_of_pods(pending), *said_of_group))
         repeated = told is not None and told.message in {condition_message(each) for each in explanations}
         if told is not None and told.refused:
-            sentences += self._lacking_plugins(told)
-            sentences += [_differs(told)] if placeable else []
+            ours = all(map(self.simulation.serves, pending))
+            sentences += self._lacking_plugins(told, ours=ours)
+            sentences += [_differs(told, ours=ours)] if placeable else []
         return Answer(
             subject=subject,
             namespace=namespace,
@@ -294,6 +297,13 @@ class Advisor:
             recorded=() if told is None or repeated else (_recorded(told, self._now),),
             explanations=explanations,
         )
+
+    def _lost_nodes(self, placed: Sequence[PodRecord]) -> list[str]:
+        """Return that nodes of pods do not exist, where all nodes can be seen: nothing runs these pods."""
+        if not self.snapshot.sees(NODE):
+            return []
+        lost = sorted({each.node for each in placed} - {each.metadata.name for each in self.snapshot.nodes})
+        return [f"the node {name} does not exist: nothing runs its pods until it is back" for name in lost]
 
     def _past_evictions(self, subject: str, namespace: str, records: Sequence[PodRecord]) -> list[str]:
         """Return what events tell of evictions of the subject and of pods that its own have taken the place of."""
@@ -309,12 +319,16 @@ class Advisor:
         gangs = {self._gang_of[each.key] for each in pending if self.simulation.serves(each)}
         return list(disagreements(gangs, self._refused, self.cycle.waiting))
 
-    def _lacking_plugins(self, told: Said) -> list[str]:
-        """Return that the scheduler has plugins which this simulation lacks, where its refusal names some."""
+    def _lacking_plugins(self, told: Said, *, ours: bool) -> list[str]:
+        """Return that the scheduler has plugins which this simulation lacks, where its refusal names some.
+
+        ``ours`` are pods of the session scheduler; plugins of no other can be given.
+        """
         missing = history_of.foreign_plugins(told, {each.name for each in self._config.plugins})
         noun = "plugin" if len(missing) == 1 else "plugins"
         lacking = f"the scheduler has the {noun} {listed(missing)}, and this simulation has not"
-        return [f"{lacking}: --plugin or --config names the file"] if missing else []
+        help_ = ": --plugin or --config names the file" if ours else f": what they say is what {told.who} wrote"
+        return [f"{lacking}{help_}"] if missing else []
 
     def _findings(self, pending: Sequence[PodRecord], say: Callable[[str], None]) -> Findings:
         """Return what would let the gang of the pods that wait start; of several gangs, the first."""
@@ -358,7 +372,8 @@ class Advisor:
             return Forecast()
         if not self.snapshot.sees(NODE):
             return Forecast(sentences=("nodes may not be listed, so nothing could be simulated",))
-        return forecast(self.cycle, pending, self._gang_of)
+        refusals = history_of.grouping_refusals(self._events)
+        return forecast(self.cycle, pending, self._gang_of, made_up=self._made_up, refusals=refusals)
 
 
 def _recorded(told: Said, now: datetime) -> str:
@@ -366,12 +381,12 @@ def _recorded(told: Said, now: datetime) -> str:
     return f"{told.who}{when}: {told.message}"
 
 
-def _differs(told: Said) -> str:
+def _differs(told: Said, *, ours: bool) -> str:
     """Return that the simulation places what the scheduler refused, and why that may be.
 
     Reasons are not compared: each scheduler has its own words for the same one.
     """
     return (
         f"{told.who} refused it, and this simulation places it: the cluster has changed since, or the scheduler's "
-        "configuration is another; --config names its file"
+        f"configuration is another{'; --config names its file' if ours else ''}"
     )

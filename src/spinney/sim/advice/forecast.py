@@ -3,7 +3,8 @@
 Also where a running scheduler came to something else in its last cycle.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -32,15 +33,28 @@ class Forecast(NamedTuple):
     placeable: bool = False
 
 
-def forecast(cycle: CycleOutcome, pending: Sequence[PodRecord], gang_of: Mapping[PodKey, GangKey]) -> Forecast:
-    """Return what a simulated cycle does about pods that are pending."""
+def forecast(
+    cycle: CycleOutcome,
+    pending: Sequence[PodRecord],
+    gang_of: Mapping[PodKey, GangKey],
+    *,
+    made_up: Collection[PodKey] = (),
+    refusals: Mapping[PodKey, str] = MappingProxyType({}),
+) -> Forecast:
+    """Return what a simulated cycle does about pods that are pending.
+
+    Pods that are ``made_up`` do not exist yet. ``refusals`` is what the grouper says of pods that it cannot group.
+    """
     sentences: list[str] = []
     placed = [record for record in pending if record.key in cycle.placed]
     promised = [record for record in pending if record.key in cycle.promised]
     if placed:
         nodes = sorted({cycle.placed[record.key] for record in placed})
         sentences.append(f"a scheduling cycle would place {_names(placed)} now, on {_some(nodes)}")
-        silent = [each for each in placed if not each.pod.condition("PodScheduled")]
+        kept = {each.key for each in placed if each.key in refusals and _is_ungrouped(each.pod)}
+        sentences += [f"but it waits for the grouper, which says: {refusals[key]}" for key in sorted(kept)]
+        spoken_for = kept.union(made_up)
+        silent = [each for each in placed if not each.pod.condition("PodScheduled") and each.key not in spoken_for]
         sentences += [
             f"{name} has said nothing about it yet: does a scheduler of that name run?"
             for name in sorted({each.pod.spec.scheduler_name for each in silent})
@@ -71,14 +85,14 @@ def forecast(cycle: CycleOutcome, pending: Sequence[PodRecord], gang_of: Mapping
     return Forecast(tuple(explanations.values()), tuple(dict.fromkeys(sentences)), placeable=not refused)
 
 
-def _may_be_grouped(pod: Pod) -> bool:
-    """Tell whether a pod is of a workload, and in no group yet."""
-    return pod.metadata.controller is not None and GROUPED not in pod.metadata.labels and foreign_group(pod) is None
+def _is_ungrouped(pod: Pod) -> bool:
+    """Tell whether a pod is in no group yet."""
+    return GROUPED not in pod.metadata.labels and foreign_group(pod) is None
 
 
 def _not_grouped(silent: Sequence[PodRecord]) -> list[str]:
     """Return where to look if pods of workloads wait for the grouper, which says in events why it refuses."""
-    waiting = [each for each in silent if _may_be_grouped(each.pod)]
+    waiting = [each for each in silent if each.pod.metadata.controller is not None and _is_ungrouped(each.pod)]
     if not waiting:
         return []
     return [

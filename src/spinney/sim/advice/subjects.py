@@ -40,6 +40,8 @@ _CALLED: Final = {
     "queue": ("queues",),
 }
 _OTHER_WORDS: Final = {other: word for word, others in _CALLED.items() for other in others}
+_SHORT: Final = {"deploy": "deployment", "sts": "statefulset", "rs": "replicaset", "cj": "cronjob"}
+"""How kubectl abbreviates workloads."""
 _COHORT: Final = "cohort/"
 """How the names of Kueue's cohorts begin among queues."""
 _EITHER: Final = {"pg": ("podgang", "podgroup")}
@@ -91,6 +93,7 @@ def find(
     Raises :class:`UnknownSubject`, :class:`NoSuchSubject` or :class:`AmbiguousSubject`.
     """
     kind, _, own = text.rpartition("/")
+    kind = _SHORT.get(kind.lower(), kind)
     if kind and kind.lower() not in {*_WORDS, *_OTHER_WORDS} and (made := _made_for(snapshot, kind, own, namespace)):
         return made
     if _is_workload(kind):
@@ -194,7 +197,8 @@ def _word(written: str) -> str:
         return found
     near = get_close_matches(lowered, [*_WORDS, *_OTHER_WORDS], 1)
     hint = f"; did you mean {near[0]}?" if near else "."
-    raise UnknownSubject(f"{written!r} is no kind that can be asked about{hint} Known are {', '.join(_WORDS)}.")
+    known = f"{', '.join(_WORDS)}, and workloads such as job or deployment"
+    raise UnknownSubject(f"{written!r} is no kind that can be asked about{hint} Known are {known}.")
 
 
 def _words(word: str) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """A suspended workload has no pods, so a question about it is one about the gang that it would be."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -8,10 +8,12 @@ from spinney.api.labels import ADMISSION, KUEUE_QUEUE, QUEUED
 from spinney.api.struct import JSON
 from spinney.api.time import parse_timestamp
 from spinney.grouping.made_workloads import RUNTIMES
+from spinney.grouping.terms import RuleRefused
 from spinney.kube.client import Client
 from spinney.kube.discovery import find_kind
 from spinney.kube.errors import Forbidden, NotFound
 from spinney.queueing.suspended import GROUPS
+from spinney.queueing.virtual_gang import virtual_gang
 from spinney.sim.snapshots.expanding import ExpansionContext, expand
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
@@ -23,10 +25,14 @@ class SuspendedSubject:
     manifest: JSON
     runtimes: tuple[JSON, ...] = ()
 
-    @property
-    def sentence(self) -> str:
+    def sentence(self, served: Collection[str], now: datetime) -> str:
+        """Return what it waits for, where the session scheduler places pods of the schedulers that are ``served``."""
         kind, labels = self.manifest["kind"], _labels(self.manifest)
         if labels.get(ADMISSION) == QUEUED:
+            try:
+                virtual_gang(self.manifest, self.runtimes, names=served, priorities={}, born=now)
+            except RuleRefused as error:
+                return f"the {kind} is suspended, and stays so: {error}"
             return f"the {kind} is suspended, and is resumed when the gang that it would be, this one, can start"
         return (
             f"the {kind} is suspended until it is resumed; this is the gang that it would be. With the label "

@@ -167,14 +167,19 @@ class Schedulers:
 
 
 class Stack:
-    """Simulated nodes, operator and schedulers on one API server, embedded or real."""
+    """Simulated nodes, operator and schedulers on one API server, embedded or real.
 
-    def __init__(self, connect: Callable[[str], Client], options: StackOptions | None = None) -> None:
+    With ``adopts_nodes`` it runs the simulated nodes that it finds there, too.
+    """
+
+    def __init__(
+        self, connect: Callable[[str], Client], options: StackOptions | None = None, *, adopts_nodes: bool = False
+    ) -> None:
         options = options or StackOptions()
         nodes = connect("spinney-nodes")
         self._crds = options.crds
         self.client = connect("spinney")
-        self.fleet = Fleet(nodes, options.nodes, runtime=nodes.runtime)
+        self.fleet = Fleet(nodes, options.nodes, runtime=nodes.runtime, adopts=adopts_nodes)
         self.operator = Operator(connect("grove-operator"), options.operator)
         self.schedulers = Schedulers(connect, options)
         self.workloads = WorkloadControllers(connect("kube-controller-manager")) if options.workloads else None
@@ -218,7 +223,7 @@ class EmbeddedCluster:
         options_with_services = replace(server or ServerOptions(), service_addresses=self._services)
         self.server = ApiServer(runtime, options_with_services)
         self.client = self.connect("spinney")
-        self.stack = Stack(self.connect, options)
+        self.stack = Stack(self.connect, options, adopts_nodes=True)
         join_at_creation(self.server, self.stack.schedulers.grouper)
 
     def connect(self, field_manager: str) -> Client:

@@ -13,7 +13,7 @@ from spinney.api.core import EVENT
 from spinney.api.events import Event
 from spinney.api.grove_status import LastError
 from spinney.api.podgang import DISRUPTION_TARGET, PodGang
-from spinney.cluster.pods import PodRecord
+from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import WAITING
 from spinney.explain.amounts import counted
 from spinney.gangs.checkpoints import REQUESTED
@@ -23,6 +23,8 @@ from spinney.runtime.tasks import together
 
 _EVICTIONS: Final = ("Evict", "Preempted", "GangReleased")
 """Reasons of events about pods that had to go: ours and KAI's, kube-scheduler's, and of gangs below their minimum."""
+_UNGROUPED: Final = "GroupingRefused"
+"""The reason of the grouper's events about pods that wait because a rule cannot be applied."""
 GATED: Final = "SchedulingGated"
 """The reason of a condition that the API server wrote while a gate held the pod: no scheduler has spoken yet."""
 _PLUGIN: Final = re.compile(r"(?:refused by plugin |plugin (?=\S+ (?:failed|keeps|could not)\b))([\w./-]*\w)")
@@ -93,18 +95,28 @@ def gang_eviction(gang: PodGang, now: datetime) -> list[str]:
     return [f"it {done}{_ago(condition.last_transition_time, now)}: {condition.message or condition.reason}"]
 
 
-async def eviction_events(client: Client, namespace: str) -> list[Event]:
-    """Read the events of one namespace that tell of evictions."""
+async def telling_events(client: Client, namespace: str) -> list[Event]:
+    """Read the events of one namespace that tell of evictions, and of pods that could not be grouped."""
+    reasons = (*_EVICTIONS, _UNGROUPED)
     lists = await together(
-        *(client.list(EVENT, namespace, type=Event, field_selector=f"reason={reason}") for reason in _EVICTIONS)
+        *(client.list(EVENT, namespace, type=Event, field_selector=f"reason={reason}") for reason in reasons)
     )
     return [event for each in lists for event in each.items]
+
+
+def grouping_refusals(events: Iterable[Event]) -> dict[PodKey, str]:
+    """Return what the grouper said last of each pod that it could not group."""
+    told = [each for each in events if each.reason == _UNGROUPED]
+    return {
+        PodKey(each.involved_object.namespace, each.involved_object.name): " ".join(each.message.split())
+        for each in sorted(told, key=lambda each: moment_of(each) or _BEGINNING)
+    }
 
 
 def past_evictions(events: Iterable[Event], names: Collection[str], now: datetime) -> list[str]:
     """Return the newest eviction that events tell of objects called so, or of pods whose names begin so."""
     beginnings = tuple(f"{name}-" for name in names)
-    subjects = ((each, each.involved_object.name) for each in events)
+    subjects = ((each, each.involved_object.name) for each in events if each.reason in _EVICTIONS)
     about = [each for each, name in subjects if name in names or name.startswith(beginnings)]
     newest_first = sorted(about, key=lambda each: moment_of(each) or _BEGINNING, reverse=True)
     if not newest_first:

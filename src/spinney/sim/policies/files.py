@@ -233,7 +233,7 @@ def _must_be_built(file: PolicyFile, plugin: type[Plugin]) -> None:
         raise InvalidPolicy(f"{here}: {plugin.__name__} has no {', '.join(sorted(missing))}(self, session)")
     try:
         plugin(dict(file.arguments))
-    except Exception as error:
+    except RAISED as error:
         raise InvalidPolicy(
             f"{here}: {plugin.__name__} cannot be built: {type(error).__name__}: {error}; a plugin is called with its "
             "arguments, a mapping of text to text, and may leave __init__ out"

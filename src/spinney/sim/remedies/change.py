@@ -78,6 +78,8 @@ class Remedy(Struct, frozen=True, kw_only=True):
     patches: tuple[Patch, ...] = ()
     """The same on objects: on what a gang is made from (a PodCliqueSet, a Job), else on what schedulers read."""
     price: RemedyPrice = RemedyPrice()
+    smallest: bool = True
+    """False: the time was over before it was tried whether less is enough."""
 
     @property
     def text(self) -> str:

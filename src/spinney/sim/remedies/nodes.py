@@ -127,7 +127,7 @@ def _adding(
     where = ""
     if situation.required_key is not None:  # otherwise it does not matter where they are
         finest = situation.required_key
-        level = finest.rpartition("/")[2]
+        level = situation.level_name(finest)
         where = f" in {level} {domain[finest]}" if near is not None and finest in domain else f" in a new {level}"
 
     word = f"of kind {group.kind}" if group is not None else f"like {like.metadata.name}"

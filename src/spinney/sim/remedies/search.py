@@ -117,11 +117,15 @@ def remedies(
             return Findings(starts_anyway=True, tried=search.tried)
         search = replace(search, trial=replace(trial, whole=True))
     levers = list(_levers(_situation(trial, explanation, node_groups)))
-    alone = [pull for lever in levers if (pull := _enough(search, lever)) is not None]
-    found = [_remedy(search, _smallest(search, [pulled])) for pulled in alone]
+    found, not_enough = [], []
+    for lever in levers:
+        pulled = _enough(search, lever)
+        if pulled is None:
+            not_enough.append(lever)
+        else:  # made small before the next is tried: one small change is better advice than two large ones
+            found.append(_remedy(search, _smallest(search, [pulled])))
     if len(found) < best:
-        enough = [pull.lever for pull in alone]
-        found += _together(search, [lever for lever in levers if lever not in enough])
+        found += _together(search, not_enough)
     ordered = sorted(found, key=lambda each: (len(each.changes), each.price.total))
     return Findings(remedies=tuple(ordered[:best]), tried=search.tried, complete=search.complete)
 
@@ -279,5 +283,8 @@ def _remedy(search: _Search, pulled: Sequence[Pull]) -> Remedy:
     told = at_sources(search.trial.snapshot, search.changed([pull for pull in pulled if not pull.lever.waits]))
     steps = [pull.step for pull in pulled]
     return Remedy(
-        changes=with_commands(steps, told.of_gangs, told.words), patches=told.of_gangs + told.others, price=price
+        changes=with_commands(steps, told.of_gangs, told.words),
+        patches=told.of_gangs + told.others,
+        price=price,
+        smallest=search.complete,
     )

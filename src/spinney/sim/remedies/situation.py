@@ -112,6 +112,10 @@ class Situation:
         levels = self.topology.levels if self.topology is not None else ()
         return tuple(key for key in levels if key != "kubernetes.io/hostname")
 
+    def level_name(self, key: str) -> str:
+        """Return what people call the level of a node label."""
+        return self.topology.called(key) if self.topology is not None else key.rpartition("/")[2]
+
     @cached_property
     def required_key(self) -> str | None:
         """Return the node label of the coarsest level the gang requires."""

@@ -106,8 +106,8 @@ def _relax(situation: Situation) -> Iterator[Lever[Any]]:
         return level if at is None else keys[at - steps] if at >= steps else ""
 
     def text(picked: Sequence[int]) -> str:
-        now, before = widened(keys[depth], len(picked)), _short(keys[depth])
-        return f"require one {_short(now)} instead of one {before}" if now else f"do not require one {before}"
+        now, before = widened(keys[depth], len(picked)), topology.called(keys[depth])
+        return f"require one {topology.called(now)} instead of one {before}" if now else f"do not require one {before}"
 
     yield Lever(
         name="relax",
@@ -235,7 +235,3 @@ def _levelled(constraint: Any, widened: Callable[[str], str]) -> Any:
         return constraint
     level = widened(constraint.required_topology_level) or None
     return msgspec.structs.replace(constraint, required_topology_level=level)
-
-
-def _short(key: str) -> str:
-    return key.rpartition("/")[2]

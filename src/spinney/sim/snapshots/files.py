@@ -110,12 +110,17 @@ def _lowered(value: Any) -> dict[str, Any]:
 
 def write_snapshot(snapshot: ClusterSnapshot, path: Path) -> int:
     """Write a snapshot, readable by its owner only, and return its size in bytes; equal snapshots give equal files."""
-    raw = gzip.compress(snapshot_bytes(snapshot), mtime=0)
+    raw = packed_snapshot(snapshot)
     if path.exists() and not path.is_file():
         path.write_bytes(raw)  # a pipe or a terminal, which has no place to take
     else:
         write_private(path, raw)
     return len(raw)
+
+
+def packed_snapshot(snapshot: ClusterSnapshot) -> bytes:
+    """Return a snapshot as files hold it; equal snapshots give equal bytes."""
+    return gzip.compress(snapshot_bytes(snapshot), mtime=0)
 
 
 def snapshot_bytes(snapshot: ClusterSnapshot) -> bytes:
