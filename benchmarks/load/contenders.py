@@ -45,7 +45,7 @@ class Contender:
 _SPINNEY = "from spinney.cli import main; main()"
 STOCK = Contender("kube-scheduler", "default-scheduler")
 OURS = Contender("spinney", "spinney-scheduler", (sys.executable, "-c", _SPINNEY, "scheduler", "--kubeconfig"))
-COSCHEDULER = Contender("coscheduler", STOCK.scheduler, (sys.executable, "-c", _SPINNEY, "coscheduler", "--kubeconfig"))
+COSCHEDULER = Contender("coscheduler", "coscheduling", (sys.executable, "-c", _SPINNEY, "coscheduler", "--kubeconfig"))
 BARE = Contender("bare client", "nobody", (sys.executable, "-m", "benchmarks.load.bare"))
 BARE_SILENT = Contender("bare, no events", "nobody", (sys.executable, "-m", "benchmarks.load.bare", "--no-events"))
 

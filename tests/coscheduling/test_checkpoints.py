@@ -72,7 +72,8 @@ async def test_a_victim_is_asked_and_goes_when_it_is_ready(world: World) -> None
 
 async def test_a_victim_that_does_not_answer_goes_when_its_time_is_over(cluster: Cluster) -> None:
     """A single pod that declares a grace has it, not less and not more than is configured."""
-    async with a_world(cluster) as world, world.scheduling(CoschedulerConfiguration(max_checkpoint_grace_seconds=90)):
+    configuration = CoschedulerConfiguration.in_place_of_kube_scheduler(max_checkpoint_grace_seconds=90)
+    async with a_world(cluster) as world, world.scheduling(configuration):
         await world.priority("high", 1000)
         await world.nodes(a_node("n1", cpu="1"))
         low = a_pod("low")

@@ -1,5 +1,6 @@
 """The configuration is read strictly, and a profile that cannot work is refused with the reason."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,20 @@ from spinney.api.workload_v1alpha1 import GangPolicy
 from spinney.api.workload_v1alpha2 import SchedulingConstraints, SchedulingPolicy, TopologyKey
 from spinney.api.workload_v1beta1 import PodGroup, PodGroupSpec
 from spinney.coscheduling.framework import (
+    SUCCESS,
     CycleState,
+    EventHint,
+    FrameworkPlugin,
     FrameworkRegistry,
     Handle,
     PostFilter,
     PostFilterResult,
+    PreFilter,
     Status,
 )
 from spinney.coscheduling.plugins import BUILT_IN
 from spinney.coscheduling.plugins.unkept import KEEPERS
-from spinney.coscheduling.process.configuration import load_configuration, parse_configuration
+from spinney.coscheduling.process.configuration import CoschedulerConfiguration, load_configuration, parse_configuration
 from spinney.kube.cache import Change
 from spinney.kube.keys import Key
 
@@ -49,9 +54,12 @@ def with_late() -> FrameworkRegistry:
     return registry
 
 
-async def test_defaults_serve_both_names(cluster_name: str) -> None:
-    """Without profiles the scheduler serves default-scheduler and coscheduling."""
-    assert parse_configuration({}).scheduler_names == ("default-scheduler", "coscheduling")
+async def test_without_profiles_no_other_scheduler_is_in_the_way(cluster_name: str) -> None:
+    """It serves a name of its own; kube-scheduler's, which most clusters have one for, only if it is told so."""
+    assert parse_configuration({}).scheduler_names == ("coscheduling",)
+    assert parse_configuration({"podMaxBackoffSeconds": 20}).scheduler_names == ("coscheduling",)
+    both = CoschedulerConfiguration.in_place_of_kube_scheduler()
+    assert both.scheduler_names == ("default-scheduler", "coscheduling")
 
 
 @pytest.mark.parametrize(
@@ -182,6 +190,59 @@ async def test_plugins_and_arguments_are_checked(
     """A plugin that is unknown or out of place, and an argument that is wrong, are refused by name."""
     with pytest.raises(InvalidConfiguration) as raised:
         Bench(plugins=plugins, plugin_config=arguments)
+    assert said in str(raised.value)
+
+
+class AtBuild(PreFilter):
+    """A plugin that may fail when it is made, or when it says which events concern it."""
+
+    def __init__(self, handle: Handle, arguments: Mapping[str, Any]) -> None:
+        super().__init__(handle, arguments)
+        self.fails()
+
+    def fails(self) -> None: ...
+
+    def pre_filter(self, state: CycleState, pod: Pod) -> Status:
+        return SUCCESS
+
+
+class LeavesAtBuild(AtBuild):
+    def fails(self) -> None:
+        sys.exit(3)
+
+
+class LeavesAtEvents(AtBuild):
+    def events(self) -> tuple[EventHint, ...]:
+        sys.exit(3)
+
+
+class RaisesAtEvents(AtBuild):
+    def events(self) -> tuple[EventHint, ...]:
+        raise RuntimeError("lost my configuration")
+
+
+class NamesNoEvents(AtBuild):
+    def events(self) -> tuple[EventHint, ...]:
+        return ("Node",)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "said"),
+    [
+        (LeavesAtBuild, "plugin Faulty cannot be built: SystemExit: 3"),
+        (LeavesAtEvents, "which events concern it: events() raised SystemExit: 3"),
+        (RaisesAtEvents, "which events concern it: events() raised RuntimeError: lost my configuration"),
+        (NamesNoEvents, "which events concern it: events() returned 'Node' (str), expected an EventHint"),
+    ],
+)
+async def test_a_plugin_that_fails_at_the_start_is_named(
+    cluster_name: str, plugin: type[FrameworkPlugin], said: str
+) -> None:
+    """Whatever it does, the configuration that enables it is refused, which no process takes for its end."""
+    registry = FrameworkRegistry(BUILT_IN)
+    registry.register("Faulty", type("Faulty", (plugin,), {"name": "Faulty"}))
+    with pytest.raises(InvalidConfiguration) as raised:
+        Bench(registry=registry, plugins={"multiPoint": {"enabled": [{"name": "Faulty"}]}})
     assert said in str(raised.value)
 
 

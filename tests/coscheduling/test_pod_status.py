@@ -1,11 +1,12 @@
 """What a pending pod's status says: in the order in which it was meant, and never after the pod was bound."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from spinney.api.core import POD, Pod
-from spinney.coscheduling.framework import SUCCESS, FrameworkRegistry, PreEnqueue, Status
+from spinney.api.core import POD, Node, Pod
+from spinney.coscheduling.framework import SUCCESS, CycleState, FrameworkRegistry, NodeFilter, PreEnqueue, Status
 from spinney.coscheduling.plugins import BUILT_IN
 from spinney.coscheduling.process.configuration import parse_configuration
 from spinney.kube.guarding import GuardedTransport
@@ -85,6 +86,74 @@ async def test_a_plugin_that_fails_leaves_others_of_the_gang_to_say_why_they_wai
     async with a_world(cluster) as world, world.scheduling(configuration, registry=registry):
         await world.gang("g", 2, minimum=3)
         await world.until(lambda: "3" in world.message("g-1"))
+
+
+class Doorkeeper(PreEnqueue):
+    """Lets no pod in."""
+
+    name = "Doorkeeper"
+
+    def __init__(self, *_: object) -> None: ...
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Refuse it."""
+        return Status.unschedulable("not before noon")
+
+
+async def test_a_pod_that_a_plugin_keeps_out_of_the_queue_says_so(cluster: Cluster) -> None:
+    """It is never tried, so nothing else would say why it waits; and no autoscaler is to add a node for it."""
+    registry = FrameworkRegistry.installed(BUILT_IN)
+    registry.register(Doorkeeper.name, Doorkeeper)
+    plugins = {"preEnqueue": {"enabled": [{"name": Doorkeeper.name}]}}
+    configuration = parse_configuration({"profiles": [{"schedulerName": SCHEDULER, "plugins": plugins}]})
+    async with a_world(cluster) as world, world.scheduling(configuration, registry=registry):
+        await world.nodes(a_node("n1"))
+        await world.create(a_pod("p"))
+        await world.until(lambda: bool(world.message("p")))
+
+        assert world.message("p") == "plugin Doorkeeper keeps it out of the queue: not before noon"
+        condition = world.pods["p"].condition("PodScheduled")
+        assert condition is not None
+        assert condition.reason == "Inadmissible"
+
+
+class Judge(NodeFilter):
+    """Answers about a node what the test gives it."""
+
+    name = "Judge"
+    answer: Any = None
+
+    def __init__(self, *_: object) -> None: ...
+
+    def filter_node(self, state: CycleState, pod: Pod, node: Node) -> Status:
+        """Give the answer."""
+        return self.answer  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (None, "plugin Judge failed at filter: returned None, expected a Status"),
+        (True, "plugin Judge failed at filter: returned True (bool), expected a Status"),
+        (Status.error("no map"), "plugin Judge failed at filter: raised AnsweredError: no map (about node n1)"),
+    ],
+    ids=["none", "bool", "error"],
+)
+async def test_a_node_filter_that_gives_no_verdict_has_failed(cluster: Cluster, answer: Any, said: str) -> None:
+    """What it returned is said, and no autoscaler is to add a node for it."""
+    registry = FrameworkRegistry.installed(BUILT_IN)
+    registry.register(Judge.name, type(Judge.name, (Judge,), {"answer": answer}))
+    plugins = {"filter": {"enabled": [{"name": Judge.name}]}}
+    configuration = parse_configuration({"profiles": [{"schedulerName": SCHEDULER, "plugins": plugins}]})
+    async with a_world(cluster) as world, world.scheduling(configuration, registry=registry):
+        await world.nodes(a_node("n1"))
+        await world.create(a_pod("p"))
+        await world.until(lambda: bool(world.message("p")))
+
+        assert said in world.message("p")
+        condition = world.pods["p"].condition("PodScheduled")
+        assert condition is not None
+        assert condition.reason == "SchedulerError"
 
 
 async def test_what_is_overtaken_is_not_written(cluster: Cluster) -> None:

@@ -80,7 +80,7 @@ class World:
     client: Client
     runtime: Runtime
     namespace: str
-    configuration: CoschedulerConfiguration = field(default_factory=CoschedulerConfiguration)
+    configuration: CoschedulerConfiguration = field(default_factory=CoschedulerConfiguration.in_place_of_kube_scheduler)
     process: CoschedulerProcess | None = None
     transport: Transport | None = None
     """What the scheduler reaches the cluster by, if not by what the test does."""

@@ -21,7 +21,7 @@ from spinney.coscheduling.cycle.keyed_heap import KeyedHeap
 from spinney.coscheduling.framework import ClusterEvent, EventHint, PreEnqueue, QueuedPod, QueueSort, Status
 from spinney.coscheduling.framework.faults import Faults, a_status, a_truth
 from spinney.coscheduling.framework.status import FrameworkPluginFailed
-from spinney.extensions.answers import InvalidAnswer, shown
+from spinney.extensions.answers import RAISED, InvalidAnswer, shown
 from spinney.kube.keys import Key, key_of
 from spinney.runtime import Clock
 
@@ -56,6 +56,7 @@ class SchedulingQueue:
         wake: Callable[[], None] = lambda: None,
         faults: Faults | None = None,
         failed: Callable[[QueuedPod, FrameworkPluginFailed], None] = lambda _queued, _error: None,
+        kept_out: Callable[[QueuedPod, Status], None] = lambda _queued, _status: None,
     ) -> None:
         self._clock = clock
         self._sort = sort
@@ -65,6 +66,7 @@ class SchedulingQueue:
         self._wake = wake
         self.faults = faults if faults is not None else Faults()
         self._failed = failed
+        self._kept_out = kept_out
         self._active = KeyedHeap()
         self._backing_off = KeyedHeap()
         self._unschedulable: dict[Key, QueuedPod] = {}
@@ -240,6 +242,7 @@ class SchedulingQueue:
         if refused is not None:
             queued.rejected_by = frozenset({refused.plugin})
             self._enter_unschedulable(queued)
+            self._kept_out(queued, refused)
             return
         self._active.push(queued.key, self._place(queued), queued)
         self._wake()
@@ -260,7 +263,7 @@ class SchedulingQueue:
             return _OrderKey((0, *key), queued.first_queued, self._incomparable)
         return _OrderKey((1,), queued.first_queued, self._incomparable)
 
-    def _incomparable(self, error: Exception) -> None:
+    def _incomparable(self, error: BaseException) -> None:
         self.faults.note(self._sort.name, "queueSort", error)
 
     def _enqueue_after_rest(self, queued: QueuedPod) -> None:
@@ -340,7 +343,7 @@ class _OrderKey:
 
     __slots__ = ("_incomparable", "_since", "key")
 
-    def __init__(self, key: tuple[Any, ...], since: float, incomparable: Callable[[Exception], None]) -> None:
+    def __init__(self, key: tuple[Any, ...], since: float, incomparable: Callable[[BaseException], None]) -> None:
         self.key = key
         self._since = since
         self._incomparable = incomparable
@@ -348,6 +351,6 @@ class _OrderKey:
     def __lt__(self, other: "_OrderKey") -> bool:
         try:
             return bool(self.key < other.key)
-        except Exception as error:  # noqa: BLE001 - keys are made by a plugin
+        except RAISED as error:  # keys are made by a plugin
             self._incomparable(error)
             return self._since < other._since

@@ -21,8 +21,9 @@ from spinney.cluster.filters import Refusal
 from spinney.cluster.scores import Scores
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.framework.events import EventHint
+from spinney.coscheduling.framework.faults import a_status
 from spinney.coscheduling.framework.handle import Handle
-from spinney.coscheduling.framework.status import Code, FrameworkPluginFailed, Status
+from spinney.coscheduling.framework.status import AnsweredError, Code, FrameworkPluginFailed, Status
 from spinney.extensions.arguments import NoArguments, read_arguments
 from spinney.kube.keys import Key, key_of
 
@@ -168,7 +169,7 @@ class NodeFilter(Filter):
 
     @abstractmethod
     def filter_node(self, state: CycleState, pod: Pod, node: Node) -> Status:
-        """Allow or refuse one node; the reasons are counted in the pod's condition."""
+        """Allow or refuse one node; the reasons are counted in the pod's condition. An error refuses all nodes."""
 
     def filter(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Mask:
         """Return the nodes that no refusal names."""
@@ -184,9 +185,11 @@ class NodeFilter(Filter):
             node = nodes.nodes[row]
             if node is None:
                 continue
-            status = self.filter_node(state, pod, node)
+            status = a_status(self.filter_node(state, pod, node))
             if status.ok:
                 continue
+            if status.code is Code.ERROR:
+                raise AnsweredError(f"{status.message} (about node {node.metadata.name})")
             for reason in status.reasons or (self.reason,):
                 refused, final = found.setdefault(reason, (np.zeros_like(nodes.alive), np.zeros_like(nodes.alive)))
                 refused[row] = True

@@ -7,6 +7,7 @@ a profile orders, weighs and disables them like any other. They are asked before
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
+from spinney.api.documents import InvalidConfiguration
 from spinney.cluster.filters import FilterRule
 from spinney.cluster.scores import ScoreRule
 from spinney.coscheduling.framework.events import EventHint
@@ -25,11 +26,12 @@ from spinney.coscheduling.framework.points import (
     Reserve,
     Score,
 )
+from spinney.extensions.answers import RAISED, fault_of, instance_of
 
 P = TypeVar("P", bound=FrameworkPlugin)
 
 
-class InvalidProfile(ValueError):
+class InvalidProfile(InvalidConfiguration):
     """A profile that cannot run; the message names the profile, the plugin and what to change."""
 
 
@@ -116,11 +118,11 @@ class Profile:
         found: dict[str, tuple[EventHint, ...]] = {}
         for plugin in self.plugins:
             try:
-                found[plugin.name] = tuple(plugin.events())
-            except Exception as error:
+                found[plugin.name] = tuple(map(_a_hint, plugin.events()))
+            except RAISED as error:
                 raise InvalidProfile(
                     f"profile {self.scheduler_name}: plugin {plugin.name} cannot say which events concern it: "
-                    f"{type(error).__name__}: {error}"
+                    f"events() {fault_of(error)}; repair the plugin, or take it out of the profile"
                 ) from error
         return found
 
@@ -145,6 +147,9 @@ class Profile:
                     f"profile {self.scheduler_name}: {plugin.name} must be the last postFilter plugin, "
                     f"but {after.name} comes after it; enable {after.name} under plugins.postFilter, which comes first"
                 )
+
+
+_a_hint: Final[Callable[[object], EventHint]] = instance_of(EventHint, "an EventHint")
 
 
 def _of(kind: Callable[..., P], lists: PluginLists, point: str) -> tuple[P, ...]:

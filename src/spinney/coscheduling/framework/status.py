@@ -31,6 +31,10 @@ class FrameworkPluginFailed(Exception):
         self.plugin = plugin
 
 
+class AnsweredError(Exception):
+    """A plugin answered that it failed, where an answer is about one node of many."""
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """One plugin's answer."""
@@ -52,8 +56,10 @@ class Status:
         return cls(Code.UNRESOLVABLE, reasons, waits=waits)
 
     @classmethod
-    def error(cls, error: Exception) -> "Status":
-        """Report that something raised, signed by the plugin if it was one."""
+    def error(cls, error: BaseException | str) -> "Status":
+        """Report that something failed: what was raised, signed by the plugin if it was one, or what to say of it."""
+        if isinstance(error, str):
+            return cls(Code.ERROR, (error,))
         if isinstance(error, FrameworkPluginFailed):
             return cls(Code.ERROR, (str(error),), error.plugin)
         return cls(Code.ERROR, (f"{type(error).__name__}: {error}",))

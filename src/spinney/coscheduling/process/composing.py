@@ -15,6 +15,7 @@ from spinney.coscheduling.framework import (
     Profile,
     QueuedPod,
     Services,
+    Status,
 )
 from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.coscheduling.plugins import BUILT_IN, DEFAULT_PLUGINS
@@ -53,6 +54,7 @@ class ComposedProfiles:
         *,
         wake: Callable[[], None],
         failed: Callable[[QueuedPod, FrameworkPluginFailed], None],
+        kept_out: Callable[[QueuedPod, Status], None] = lambda _queued, _status: None,
     ) -> SchedulingQueue:
         """Return the one queue of all profiles."""
         profiles = list(self.profiles.values())
@@ -68,6 +70,7 @@ class ComposedProfiles:
             wake=wake,
             faults=profiles[0].faults,
             failed=failed,
+            kept_out=kept_out,
         )
 
     def pre_enqueue(self, pod: Pod) -> Sequence[PreEnqueue]:

@@ -19,22 +19,25 @@ defaults. Decoding is strict: an unknown field is an error that names it and the
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 import msgspec
 import yaml
 
 from spinney.api import yaml_text
 from spinney.api.documents import InvalidConfiguration, nearest
-from spinney.coscheduling.framework import FrameworkPlugin, FrameworkRegistry, Handle, InvalidProfile, Profile
+from spinney.coscheduling.framework import FrameworkPlugin, FrameworkRegistry, Handle, Profile
 from spinney.coscheduling.framework.profile import POINTS, serves
 from spinney.coscheduling.plugins.unkept import KEEPERS, Unkept
+from spinney.extensions.answers import RAISED
 from spinney.extensions.registry import UnknownPlugin
 
 MULTI_POINT: Final = "multiPoint"
 ALL: Final = "*"
-DEFAULT_NAMES: Final = ("default-scheduler", "coscheduling")
-"""The scheduler names served when the configuration lists no profile."""
+OWN_NAME: Final = "coscheduling"
+"""The scheduler name served when the configuration lists no profile: one that no other scheduler has."""
+KUBE_SCHEDULER: Final = "default-scheduler"
+"""The name of a cluster's own scheduler."""
 
 _KIND_FIELDS: Final = {"apiVersion", "kind", "metadata"}
 
@@ -80,9 +83,7 @@ class ProfileConfiguration(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
 class CoschedulerConfiguration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """Profiles, and how long rejected pods rest."""
 
-    profiles: tuple[ProfileConfiguration, ...] = tuple(
-        ProfileConfiguration(scheduler_name=name) for name in DEFAULT_NAMES
-    )
+    profiles: tuple[ProfileConfiguration, ...] = (ProfileConfiguration(scheduler_name=OWN_NAME),)
     """A scheduler name and its plugins each."""
     pod_initial_backoff_seconds: float = 1.0
     """How long a pod rests after it was refused for the first time; twice as long after each further time."""
@@ -94,6 +95,13 @@ class CoschedulerConfiguration(msgspec.Struct, frozen=True, kw_only=True, forbid
     """The longest that a victim is given to checkpoint before it is evicted; 0: nobody is asked."""
     max_own_min_runtime_seconds: Annotated[float, msgspec.Meta(ge=0)] = 3600.0
     """The longest minimum runtime that a gang may ask for itself; 0: none."""
+
+    @classmethod
+    def in_place_of_kube_scheduler(cls, **settings: Any) -> Self:
+        """Return a configuration for a cluster that has no kube-scheduler: its name is served, too."""
+        return cls(
+            profiles=tuple(ProfileConfiguration(scheduler_name=name) for name in (KUBE_SCHEDULER, OWN_NAME)), **settings
+        )
 
     @property
     def scheduler_names(self) -> tuple[str, ...]:
@@ -150,7 +158,7 @@ def make_profile(
                 made[name] = registry.builder(name)(handle, arguments.get(name, {}))
             except (UnknownPlugin, ValueError) as error:
                 raise InvalidConfiguration(f"profile {chosen.scheduler_name}: plugin {name}: {error}") from error
-            except Exception as error:
+            except RAISED as error:
                 raise InvalidConfiguration(
                     f"profile {chosen.scheduler_name}: plugin {name} cannot be built: {type(error).__name__}: {error}; "
                     "it is called with the handle and its arguments: __init__(self, handle, arguments)"
@@ -182,10 +190,7 @@ def make_profile(
     missing = [name for name, point in KEEPERS.items() if name not in {each.name for each in lists[point]}]
     if missing:
         lists["preFilter"] = (Unkept(handle, missing), *lists["preFilter"])
-    try:
-        return Profile(chosen.scheduler_name, lists, weights)
-    except InvalidProfile as error:
-        raise InvalidConfiguration(str(error)) from error
+    return Profile(chosen.scheduler_name, lists, weights)
 
 
 def _check_names(found: Mapping[str, object], known: Sequence[str], what: str) -> None:

@@ -7,6 +7,7 @@ binds and the lease get their turn; when nothing is ready, nothing runs.
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -32,7 +33,9 @@ from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.coscheduling.groups.book import Groups
 from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.groups.waiting import WaitingPods
+from spinney.coscheduling.plugins.coscheduling import Coscheduling
 from spinney.coscheduling.plugins.in_flight import why_kept
+from spinney.coscheduling.plugins.scheduling_gates import SchedulingGates
 from spinney.coscheduling.process.asked_victims import PREEMPT, AskedVictims
 from spinney.coscheduling.process.composing import ComposedProfiles
 from spinney.coscheduling.process.configuration import CoschedulerConfiguration
@@ -53,12 +56,14 @@ from spinney.kube.discovery import served
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.rounds import Rounds
-from spinney.reporting.pods import FAILED_SCHEDULING, PodStatusWriter
+from spinney.reporting.pods import FAILED_SCHEDULING, INADMISSIBLE, UNSCHEDULABLE, PodStatusWriter
 from spinney.reporting.unreadable import UnreadableObjects
 from spinney.runtime.tasks import BackgroundTasks
 
 CYCLES: Final = "pod scheduling cycles"
 PREEMPTING: Final = "Preempting"
+_TOLD_ELSEWHERE: Final = frozenset({Coscheduling.name, SchedulingGates.name})
+"""Plugins that keep pods out of the queue and whose reasons are told by group, or by the API server."""
 _HELD_SECONDS: Final = 5.0
 """How long a group may be incomplete before its pods say so: while a gang is being created it always is."""
 _MOST_PER_BURST: Final = 200
@@ -138,7 +143,11 @@ class CoschedulerProcess:
         self._try_again: datetime | None = None
         self._composed = ComposedProfiles.made(configuration, self.services, registry)
         self.queue = self._composed.queue(
-            configuration, self.services, wake=self._woken.set, failed=self._could_not_ask
+            configuration,
+            self.services,
+            wake=self._woken.set,
+            failed=self._could_not_ask,
+            kept_out=self._watch_kept_out,
         )
         self._evictor = Evictor(client, events)
         self._metrics = CoschedulingMetrics(self.manager.metrics.registry)
@@ -165,6 +174,7 @@ class CoschedulerProcess:
         )
         self._controller = PodGroupController(self.manager) if with_controller else None
         self._held: dict[GangKey, asyncio.TimerHandle] = {}
+        self._kept_out: dict[Key, asyncio.TimerHandle] = {}
 
     def _could_not_ask(self, queued: QueuedPod, error: FrameworkPluginFailed) -> None:
         record = self.cluster.pod(queued.key)
@@ -226,9 +236,10 @@ class CoschedulerProcess:
         finally:
             for waiting in self.services.waiting:
                 waiting.abandon()
-            for timer in self._held.values():
+            for timer in (*self._held.values(), *self._kept_out.values()):
                 timer.cancel()
             self._held.clear()
+            self._kept_out.clear()
             self.services.late_volumes.interrupt()
             await self.scheduler.finish_binding()
             await self._background.finish()
@@ -357,7 +368,25 @@ class CoschedulerProcess:
         self._metrics.groups_rejected.inc()
         self._conditions.refused(group, reason)
 
-    # -- groups that cannot be tried ---------------------------------------------------------------------------------
+    # -- pods and groups that cannot be tried ------------------------------------------------------------------------
+
+    def _watch_kept_out(self, queued: QueuedPod, refused: Status) -> None:
+        """Have a pod that a plugin keeps out of the queue say so, if that lasts; gates and groups speak elsewhere."""
+        if queued.key not in self._kept_out and refused.plugin not in _TOLD_ELSEWHERE:
+            loop = asyncio.get_running_loop()
+            self._kept_out[queued.key] = loop.call_later(_HELD_SECONDS, self._report_kept_out, queued.key)
+
+    def _report_kept_out(self, key: Key) -> None:
+        self._kept_out.pop(key, None)
+        record = self.cluster.pod(key)
+        if record is None or record.node:
+            return
+        with suppress(FrameworkPluginFailed):  # that is said when the queue asks
+            refused = self.queue.refusal(record.pod)
+            if refused is not None and refused.plugin not in _TOLD_ELSEWHERE:
+                waits = INADMISSIBLE if refused.waits == UNSCHEDULABLE else refused.waits  # no node would help
+                said = f"plugin {refused.plugin} keeps it out of the queue: {refused.message or 'it does not say why'}"
+                self._reports.held(record, replace(refused, reasons=(said,), waits=waits))
 
     def _watch_held(self, group: Group) -> None:
         """Have the members of a group that stays incomplete say so."""
