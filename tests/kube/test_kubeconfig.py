@@ -208,20 +208,22 @@ async def test_in_cluster(tmp_path: Path, runtime: Runtime) -> None:
     [
         ("clusters: [", "cannot be understood"),
         ("clusters: 5", "cannot be understood"),
-        ("{}", "no current-context"),
-        ("current-context: a", "the context is 'a', which the kubeconfig does not define"),
+        ("", "FILE names no cluster, for it has no contexts; .* or choose another kubeconfig"),
+        ("{}", "FILE names no cluster"),
+        ("contexts: [{name: a}, {name: b}]", "FILE has no current-context; name one of its contexts: a, b"),
+        ("{current-context: a, contexts: [{name: b}]}", "the context is 'a', which kubeconfig FILE does not define"),
         ("{current-context: a, contexts: [{name: a, context: {cluster: c}}]}", "cluster of context 'a' is 'c'"),
         (
             "{current-context: a, contexts: [{name: a, context: {cluster: c}}], clusters: [{name: c}]}",
-            "cluster 'c' of the kubeconfig has no server",
+            "cluster 'c' of kubeconfig FILE has no server",
         ),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, runtime: Runtime, text: str, message: str) -> None:
-    """A kubeconfig that cannot be used is refused with what is wrong in it."""
+    """A kubeconfig that cannot be used is refused with its name and what is wrong in it."""
     path = tmp_path / "config"
     path.write_text(text)
-    with pytest.raises(ConfigurationError, match=message):
+    with pytest.raises(ConfigurationError, match=message.replace("FILE", str(path))):
         load_kubeconfig(path, runtime=runtime)
 
 

@@ -244,6 +244,8 @@ def test_wrong_types_and_values_are_said_with_their_line() -> None:
     assert (
         found == "operator.yaml:2: leaderElection.leaseDuration: found 'soon', expected a duration such as 15s or 4h30m"
     )
+    (found,) = problems("leaderElection: {leaseDuration: 3000000h}")
+    assert "leaderElection.leaseDuration: '3000000h' is too long; the longest duration is 2562047h47m16s" in found
     found_all = problems(
         "leaderElection: {enabled: true, leaseDuration: 5s}\ncontrollers: {podGang: {concurrentSyncs: 0}}"
     )

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from spinney.api.core import SERVICE
+from spinney.api.core import RESOURCE_QUOTA, SERVICE
 from spinney.api.grove import (
     POD_CLIQUE,
     POD_CLIQUE_SCALING_GROUP,
@@ -23,7 +23,7 @@ from spinney.kube.errors import Conflict, Invalid, ServiceUnavailable
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
 from spinney.kube.transport import Request, Response
-from spinney.operator.status.last_errors import FAILURES_IN_A_ROW, ErrorReports
+from spinney.operator.status.last_errors import FAILURES_IN_A_ROW, TRIED_AGAIN_SECONDS, ErrorReports
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
@@ -58,6 +58,20 @@ SHARING = {
     ),
     "clique": (a_pod_clique_set("model", [a_clique("a", sharing=OUTSIDE)]), POD_CLIQUE, "model-0-a"),
 }
+
+
+@given_a_world
+async def test_what_was_refused_for_long_comes_soon_after_its_reason_has_gone(world: World) -> None:
+    """A quota that kept pods out for an hour, and is raised, keeps them out for about half a minute more at most."""
+    quota: JSON = {"metadata": {"name": "none", "namespace": world.namespace}, "spec": {"hard": {"pods": "0"}}}
+    await world.client.create(RESOURCE_QUOTA, quota)
+    await world.bring_up(a_pod_clique_set("model", [a_clique("a", 2)]), 3600)
+    assert await world.pods() == []
+    (said,) = await errors(world, POD_CLIQUE, "model-0-a")
+    assert "exceeded quota" in said["description"]
+    await world.client.patch(RESOURCE_QUOTA, "none", {"spec": {"hard": {"pods": "2"}}}, world.namespace)
+    await asyncio.sleep(TRIED_AGAIN_SECONDS * 1.1 + 1)  # the pauses differ a little
+    assert len(await world.pods()) == 2
 
 
 @pytest.mark.parametrize("level", SHARING)
@@ -179,6 +193,6 @@ async def test_telling_of_a_failure_does_not_make_it_try_again() -> None:
     async with a_world(line=line) as world:
         await world.bring_up(a_pod_clique_set("model", [a_clique("a", 1)]), seconds=600)
         asked = lines[0].asked
-        assert len(asked) < 20  # from ten milliseconds on, doubled each time
+        assert len(asked) < 13 + 600 / TRIED_AGAIN_SECONDS  # doubled from ten milliseconds on, and then no more
         (said,) = await errors(world, POD_CLIQUE, "model-0-a")
         assert said["description"] == f"request {len(asked)} was denied"

@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 
 from spinney.kube.cache import Change
-from spinney.kube.keys import Key, identify
+from spinney.kube.keys import Key, uid_of
 from spinney.runtime import Runtime
 
 log = structlog.get_logger()
@@ -95,9 +95,9 @@ class Expectations:
         An object that is marked for deletion counts as deleted: nothing brings it back.
         """
         if change.new is None:
-            self._settle(identify(change.old).uid)
+            self._settle(uid_of(change.old))
             return
-        uid = identify(change.new).uid
+        uid = uid_of(change.new)
         if self._in_flight:
             self._seen_in_flight.add(uid)
         owner = self._owners.get(self._awaited[uid]) if uid in self._awaited else None

@@ -1,14 +1,13 @@
 """What tells objects apart, and versions of one object."""
 
 import sys
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
 from spinney.api.keys import Key
 
-__all__ = ["Identified", "Key", "ObjectIdentity", "identify", "key_of"]
+__all__ = ["Identified", "Key", "ObjectIdentity", "identify", "key_of", "uid_of"]
 
 
 class ObjectIdentity(NamedTuple):
@@ -31,7 +30,7 @@ class Identified(msgspec.Struct, frozen=True):
 
 def identify(obj: Any) -> ObjectIdentity:
     """Read the identity of a decoded object: a struct with ``metadata``, or a JSON object."""
-    if isinstance(obj, Mapping):
+    if isinstance(obj, dict):
         metadata = obj["metadata"]
         return ObjectIdentity(
             Key(sys.intern(metadata.get("namespace") or ""), metadata["name"]),
@@ -46,8 +45,13 @@ def identify(obj: Any) -> ObjectIdentity:
     )
 
 
+def uid_of(obj: Any) -> str:
+    """Return the uid of a decoded object."""
+    return (obj["metadata"].get("uid") if isinstance(obj, dict) else obj.metadata.uid) or ""
+
+
 def key_of(obj: Any) -> Key:
     """Return the key of a decoded object."""
-    if isinstance(obj, Mapping):
+    if isinstance(obj, dict):
         return identify(obj).key
     return Key(sys.intern(obj.metadata.namespace or ""), obj.metadata.name)

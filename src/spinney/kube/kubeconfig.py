@@ -127,20 +127,38 @@ class Kubeconfig(msgspec.Struct, frozen=True):
     clusters: Mapping[str, ClusterEntry]
     users: Mapping[str, UserEntry]
     contexts: Mapping[str, ContextEntry]
+    files: str
+    """The names of the files, for messages."""
 
     def select(self, context: str | None = None) -> Selection:
         """Return what a context comes to; without a name, the current one."""
+        if not self.contexts:
+            raise ConfigurationError(
+                f"kubeconfig {self.files} names no cluster, for it has no contexts; have it written anew by what made "
+                "your cluster, or choose another kubeconfig"
+            )
         name = context or self.current_context
         if not name:
             raise ConfigurationError(
-                f"the kubeconfig has no current-context; name one of: {', '.join(sorted(self.contexts)) or '(none)'}"
+                f"kubeconfig {self.files} has no current-context; name one of its contexts: "
+                f"{', '.join(sorted(self.contexts))}"
             )
-        chosen = _named(self.contexts, name, "context")
-        cluster = _named(self.clusters, chosen.cluster, f"cluster of context {name!r}")
-        user = _named(self.users, chosen.user, f"user of context {name!r}") if chosen.user else UserEntry()
+        chosen = self._named(self.contexts, name, "context")
+        cluster = self._named(self.clusters, chosen.cluster, f"cluster of context {name!r}")
+        user = self._named(self.users, chosen.user, f"user of context {name!r}") if chosen.user else UserEntry()
         if not cluster.server:
-            raise ConfigurationError(f"cluster {chosen.cluster!r} of the kubeconfig has no server; expected a URL")
+            raise ConfigurationError(
+                f"cluster {chosen.cluster!r} of kubeconfig {self.files} has no server; expected a URL"
+            )
         return Selection(name, cluster, user, chosen.namespace or "default")
+
+    def _named(self, parts: Mapping[str, Any], name: str, what: str) -> Any:
+        if name not in parts:
+            defined = ", ".join(sorted(parts)) or "(none)"
+            raise ConfigurationError(
+                f"the {what} is {name!r}, which kubeconfig {self.files} does not define; it has: {defined}"
+            )
+        return parts[name]
 
 
 def kubeconfig_paths(environ: Mapping[str, str] = os.environ) -> Sequence[Path]:
@@ -160,7 +178,8 @@ def in_home(path: Path | str) -> Path:
 def read_kubeconfig(paths: Iterable[Path]) -> Kubeconfig:
     """Read and merge kubeconfig files; at least one must exist."""
     paths = list(paths)
-    files = [(_read(path), path.resolve().parent) for path in paths if path.is_file()]
+    found = [path for path in paths if path.is_file()]
+    files = [(_read(path), path.resolve().parent) for path in found]
     if not files:
         raise ConfigurationError(
             f"no kubeconfig found at {', '.join(map(str, paths))}; set KUBECONFIG or pass the path of one"
@@ -176,7 +195,7 @@ def read_kubeconfig(paths: Iterable[Path]) -> Kubeconfig:
         for context in file.contexts or ():
             contexts.setdefault(context.name, context.context or ContextEntry())
     current = next((file.current_context for file, _ in files if file.current_context), "")
-    return Kubeconfig(current, clusters, users, contexts)
+    return Kubeconfig(current, clusters, users, contexts, ", ".join(map(str, found)))
 
 
 def data_or_file(data: str, path: str, *, what: str) -> bytes | None:
@@ -225,10 +244,3 @@ def _anchored_user(user: UserEntry, directory: Path) -> UserEntry:
 def _anchored(path: str, directory: Path) -> str:
     """Return a path that stands in a file of ``directory`` as an absolute one."""
     return str(directory / path) if path else ""
-
-
-def _named(parts: Mapping[str, Any], name: str, what: str) -> Any:
-    if name not in parts:
-        defined = ", ".join(sorted(parts)) or "(none)"
-        raise ConfigurationError(f"the {what} is {name!r}, which the kubeconfig does not define; it has: {defined}")
-    return parts[name]

@@ -378,7 +378,10 @@ class _Parts:
         for task, name in self._tasks.items():
             if task.done():
                 error = None if task.cancelled() else task.exception()
-                problem = f"failed: {error!r}" if error is not None else "ended, though it should run until stopped"
+                if error is None:
+                    problem = "ended, though it should run until stopped"
+                else:  # what the system says is a sentence
+                    problem = f"failed: {error if isinstance(error, OSError) else repr(error)}"
                 raise ComponentFailed(f"{name} {problem}") from error
 
 

@@ -9,6 +9,7 @@ that one busy tenant does not delay the others.
 import asyncio
 from collections import OrderedDict
 from enum import Enum
+from typing import Final
 
 import msgspec
 
@@ -36,10 +37,16 @@ class Work(msgspec.Struct, frozen=True):
     added: float
 
 
+LONGEST_DELAY_SECONDS: Final = 300.0
+"""After which what keeps failing is tried again at the latest."""
+
+
 class WorkQueue:
     """Keys to be reconciled. Mutable; used from one event loop."""
 
-    def __init__(self, runtime: Runtime, *, first_delay: float = 0.01, longest_delay: float = 300.0) -> None:
+    def __init__(
+        self, runtime: Runtime, *, first_delay: float = 0.01, longest_delay: float = LONGEST_DELAY_SECONDS
+    ) -> None:
         self._runtime = runtime
         self._first_delay = first_delay
         self._longest_delay = longest_delay

@@ -37,7 +37,8 @@ SOON_SECONDS: Final = 1.0
 class WebhookProcess:
     """Serves admission beside the controllers, on every replica, leading or not. Mutable: learns its port.
 
-    ``configurations`` are registered with the API server, by name; ``register`` has it ask, and trust a bundle.
+    ``setting`` is what chooses address and port, for messages. ``configurations`` are registered with the API server,
+    by name; ``register`` has it ask, and trust a bundle.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class WebhookProcess:
         serving: WebhookServing,
         place: ServicePlace,
         *,
+        setting: str,
         configurations: Mapping[str, Resource],
         register: Callable[[bytes], Awaitable[None]],
         leaving: Callable[[], bool] = lambda: False,
@@ -55,6 +57,7 @@ class WebhookProcess:
         self._client = client
         self._serving = serving
         self._place = place
+        self._setting = setting
         self._configurations = configurations
         self._tell = register
         self._leaving = leaving
@@ -70,7 +73,12 @@ class WebhookProcess:
         serving = self._serving
         presented = await self._certificate()
         server = WebhookServer(
-            self._admission, presented, host=serving.bind_address, port=serving.port, leaving=self._leaving
+            self._admission,
+            presented,
+            host=serving.bind_address,
+            port=serving.port,
+            setting=self._setting,
+            leaving=self._leaving,
         )
         async with server.serving() as self.port:
             self._problem = "the API server was not told yet whom to trust"

@@ -43,6 +43,7 @@ from spinney.api.struct import JSON, convert, encode, to_json
 from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.backends.interface import Degradation, Rejected, SchedulerBackend
 from spinney.backends.registry import Registry
+from spinney.extensions.answers import RAISED
 from spinney.kube.keys import Key
 from spinney.operator.admission.authorization import WriteAuthorizer
 from spinney.operator.caches import Caches
@@ -129,7 +130,7 @@ class Admission:
         except BackendFailed as error:
             log.warning("backend could not judge", name=request.name, namespace=request.namespace, error=str(error))
             return _refused(request, error.code, str(error))
-        except Exception as error:
+        except RAISED as error:
             log.exception("admission failed", path=path, name=request.name, namespace=request.namespace)
             return _refused(request, INTERNAL, f"{type(error).__name__}: {error}")
         if verdict.faults:
@@ -232,7 +233,7 @@ async def _judged(backend: SchedulerBackend, pcs: PodCliqueSet, old: PodCliqueSe
             return await backend.validate_pod_clique_set(pcs, old)
     except Rejected:
         raise
-    except Exception as error:
+    except RAISED as error:
         if limit.expired():
             text = f"no answer within {BACKEND_SECONDS:.0f} s; try again, and see whether its scheduler is healthy"
             raise BackendFailed(f"{about}: {text}", TIMEOUT) from error

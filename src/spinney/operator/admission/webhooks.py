@@ -49,6 +49,7 @@ def webhook_process(
         client,
         written.server.webhooks,
         place,
+        setting="server.webhooks of the configuration",
         configurations=WEBHOOK_CONFIGURATIONS,
         register=partial(register, client, place, authorizer=written.authorizer.enabled),
         leaving=leaving,

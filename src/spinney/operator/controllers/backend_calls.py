@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from spinney.extensions.answers import RAISED
 from spinney.kube.keys import Key
 from spinney.runtime.tasks import end
 
@@ -92,7 +93,7 @@ class BackendCalls:
             try:
                 async with asyncio.timeout(TIMEOUT_SECONDS) as limit:
                     await call()
-            except Exception as error:  # noqa: BLE001 - a backend may raise anything; it is shown on the gang and retried
+            except RAISED as error:  # a backend may raise anything; it is shown on the gang and retried
                 if limit.expired():
                     return CallOutcome(f"{backend}: no answer within {TIMEOUT_SECONDS:.0f} s")
                 return CallOutcome(f"{backend}: {type(error).__name__}: {error}")

@@ -9,6 +9,7 @@ from spinney.api.meta import Condition
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding, ClusterTopologyBindingStatus
 from spinney.backends.interface import TopologyState
 from spinney.backends.registry import Registry
+from spinney.extensions.answers import RAISED
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.controller import Controller, Requeue
@@ -58,7 +59,7 @@ class ClusterTopologyBindingController:
                     states[name] = (topology, await backend.check_topology(binding, references[name]))
                 else:
                     states[name] = (topology, await backend.sync_topology(binding))
-            except Exception as error:  # noqa: BLE001 - a backend may raise anything; it is shown and retried
+            except RAISED as error:  # a backend may raise anything; it is shown and retried
                 failed = True
                 log.warning("topology sync failed", binding=key.name, backend=name, error=str(error))
                 states[name] = (topology, TopologyState(False, f"{type(error).__name__}: {error}"))

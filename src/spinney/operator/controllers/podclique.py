@@ -22,6 +22,7 @@ from spinney.api.podgang import BACKEND_READY, INITIALIZED, PodGang
 from spinney.api.struct import JSON
 from spinney.api.time import to_seconds
 from spinney.backends.interface import SchedulerBackend
+from spinney.extensions.answers import RAISED
 from spinney.kube.cache import Change
 from spinney.kube.client import PatchKind
 from spinney.kube.controller import Controller, Requeue, to_controller_of
@@ -49,7 +50,7 @@ from spinney.operator.desired.claims import claims_of_clique
 from spinney.operator.desired.layout import CliquePlace, Layout
 from spinney.operator.headcounts import Headcount
 from spinney.operator.pod_states import deletion_order, free_indexes, has_gate, is_active, is_scheduled
-from spinney.operator.status.last_errors import ErrorReports, only_tells
+from spinney.operator.status.last_errors import TRIED_AGAIN_SECONDS, ErrorReports, only_tells
 from spinney.operator.status.podclique import clique_status
 from spinney.operator.status.writing import says_the_same, write_status
 from spinney.operator.updates.podclique import CliqueUpdate, clique_update, is_due
@@ -99,7 +100,8 @@ class PodCliqueController:
     def register(self, manager: Manager, *, workers: int) -> Controller:
         """Run under a manager: woken by PodCliques, their pods, their gangs and what those wait for."""
         reports = ErrorReports(self._client, self._events, POD_CLIQUE, self._caches.cliques.get)
-        controller = a_controller(manager, "podclique", reports.of(self.reconcile), workers=workers)
+        reconcile = reports.of(self.reconcile)
+        controller = a_controller(manager, "podclique", reconcile, workers=workers, longest_delay=TRIED_AGAIN_SECONDS)
         self._caches.pods.subscribe(self._observe)
         self._caches.cliques.subscribe(self._forget)
         controller.watch(
@@ -150,10 +152,10 @@ class PodCliqueController:
         there = scene.counted.active - sum(map(is_active, doomed.values()))
         granted = self._growth.pods(clique, scene.layout, scene.place, there=there)
         await self._claims.keep(scene.layout.pcs, owner, claims_of_clique(scene.place, range(granted)))
-        failure: Exception | None = None
+        failure: BaseException | None = None
         try:
             await self._create_missing(scene, staying, granted - there)
-        except Exception as error:  # noqa: BLE001 - raised below: pods that are there do not wait for those that are not
+        except RAISED as error:  # raised below: pods that are there do not wait for those that are not
             failure = error
         refused = await self._open_gates(scene)
         if failure is not None:

@@ -22,7 +22,7 @@ from spinney.operator.desired.claims import claims_of_group
 from spinney.operator.desired.hashes import TemplateHashes
 from spinney.operator.desired.layout import Layout
 from spinney.operator.owned.taken_names import create_own
-from spinney.operator.status.last_errors import ErrorReports, only_tells
+from spinney.operator.status.last_errors import TRIED_AGAIN_SECONDS, ErrorReports, only_tells
 from spinney.operator.status.podcliquescalinggroup import by_replica, group_status, replicas_of
 from spinney.operator.status.podcliqueset import replica_index
 from spinney.operator.status.writing import write_status
@@ -57,7 +57,10 @@ class PodCliqueScalingGroupController:
     def register(self, manager: Manager, *, workers: int) -> Controller:
         """Run under a manager: woken by groups, their PodCliques and their sets."""
         reports = ErrorReports(self._client, self._events, POD_CLIQUE_SCALING_GROUP, self._caches.groups.get)
-        controller = a_controller(manager, "podcliquescalinggroup", reports.of(self.reconcile), workers=workers)
+        reconcile = reports.of(self.reconcile)
+        controller = a_controller(
+            manager, "podcliquescalinggroup", reconcile, workers=workers, longest_delay=TRIED_AGAIN_SECONDS
+        )
         controller.watch(self._caches.groups, unless=only_tells)
         controller.watch(self._caches.cliques, to_label(marks.SCALING_GROUP))
         controller.watch(self._caches.sets, self._groups_of_set)

@@ -58,7 +58,7 @@ from spinney.operator.desired.podgangs import new_gang
 from spinney.operator.owned.auxiliary import AuxiliaryObjects, NameTaken, OwnedObject
 from spinney.operator.owned.taken_names import create_own, taken_names
 from spinney.operator.status import podcliqueset as set_status
-from spinney.operator.status.last_errors import ErrorReports, ReconcileFault, only_tells
+from spinney.operator.status.last_errors import TRIED_AGAIN_SECONDS, ErrorReports, ReconcileFault, only_tells
 from spinney.operator.status.podcliqueset import ObservedSet, replica_index
 from spinney.operator.status.writing import write_status
 from spinney.operator.updates import termination
@@ -121,7 +121,10 @@ class PodCliqueSetController:
     def register(self, manager: Manager, *, workers: int) -> Controller:
         """Run under a manager: woken by sets, by everything made for them, and by topologies."""
         reports = ErrorReports(self._client, self._events, POD_CLIQUE_SET, self._caches.sets.get)
-        controller = a_controller(manager, "podcliqueset", reports.of(self.reconcile), workers=workers)
+        reconcile = reports.of(self.reconcile)
+        controller = a_controller(
+            manager, "podcliqueset", reconcile, workers=workers, longest_delay=TRIED_AGAIN_SECONDS
+        )
         controller.watch(self._caches.sets, unless=only_tells)
         self._caches.sets.subscribe(self._note_kept_replicas)
         controller.watch(self._caches.bindings, self._sets_of_topology)

@@ -16,6 +16,7 @@ from spinney.api.grove_status import LastError
 from spinney.api.meta import Metadata
 from spinney.api.resource import Resource
 from spinney.api.time import timestamp
+from spinney.extensions.answers import RAISED
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.controller import Reconcile, Requeue
@@ -28,6 +29,8 @@ log = structlog.get_logger()
 FIELD_MANAGER: Final = "spinney-operator-errors"
 FAILURES_IN_A_ROW: Final = 5
 """How often a reconcile may fail for a reason that may pass before it is told."""
+TRIED_AGAIN_SECONDS: Final = 30.0
+"""After which what was refused is tried again at the latest: nothing tells of a quota that was raised."""
 _LASTING: Final = (BadRequest, Forbidden, Invalid)
 
 
@@ -73,7 +76,7 @@ class ErrorReports:
                 log.warning("reconcile is held up", kind=self._resource.kind, key=str(key), error=str(obstacle))
                 await self._tell(key, obstacle)
                 return Requeue()
-            except Exception as error:
+            except RAISED as error:
                 self._failures[key] += 1
                 if _lasts(error) or self._failures[key] >= FAILURES_IN_A_ROW:
                     await self._tell(key, error)
@@ -82,7 +85,7 @@ class ErrorReports:
 
         return reporting
 
-    async def _tell(self, key: Key, error: Exception) -> None:
+    async def _tell(self, key: Key, error: BaseException) -> None:
         code, description = type(error).__name__, str(error)
         found = self._find(key)
         if found is None or self._told.get(key) == (code, description):
@@ -134,6 +137,6 @@ def _is_gone(error: KubeError) -> bool:
     return isinstance(error, NotFound | Conflict | Invalid)
 
 
-def _lasts(error: Exception) -> bool:
+def _lasts(error: BaseException) -> bool:
     """Tell whether trying again is of no use by itself."""
     return isinstance(error, _LASTING) or not isinstance(error, KubeError | ApiError | TimeoutError)
