@@ -4,6 +4,7 @@ Each action has nodes of its own (a *pool*), with one gang called ``good-...`` a
 plugin fails where it is asked about the bad ones, and answers as it should about the good ones.
 """
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -38,6 +39,7 @@ class Fault(Enum):
     """What a function of a plugin gets wrong."""
 
     RAISES = "raises"
+    LEAVES = "ends the program"
     WRONG_TYPE = "answers with something of the wrong type"
     NAN = "answers with NaN"
     WRONG_LENGTH = "answers with the wrong number of values"
@@ -45,7 +47,7 @@ class Fault(Enum):
     SLOW = "takes very long"
 
 
-NO_ANSWER = (Fault.RAISES, Fault.WRONG_TYPE, Fault.NAN, Fault.WRONG_LENGTH)
+NO_ANSWER = (Fault.RAISES, Fault.LEAVES, Fault.WRONG_TYPE, Fault.NAN, Fault.WRONG_LENGTH)
 
 
 class JumpingClock(StandingClock):
@@ -149,6 +151,8 @@ def faulty(fault: Fault, hook: Hook, clock: JumpingClock) -> Callable[..., Any]:
         match fault:
             case Fault.RAISES:
                 raise RuntimeError("lost my configuration")
+            case Fault.LEAVES:
+                sys.exit(3)
             case Fault.WRONG_TYPE:
                 return object()
             case Fault.NAN:

@@ -89,6 +89,7 @@ def test_what_is_written_is_read_back() -> None:
         ("atMost", "2.5", "found '2.5', expected a whole number"),
         ("strictOrder", "perhaps", "found 'perhaps', expected true or false"),
         ("patience", "5", "found '5', expected a duration such as 15s or 4h30m"),
+        ("patience", "3000000h", "'3000000h' is too long; the longest duration is 2562047h47m16s, which is 292 years"),
         ("kind", "c", "found 'c', expected a or b"),
         ("mood", "odd", "found 'odd', expected calm or wild"),
     ],

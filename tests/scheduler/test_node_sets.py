@@ -104,6 +104,17 @@ def test_an_empty_list_means_that_nothing_fits() -> None:
     assert sets_of(a_divided_session([], None)) == []
 
 
+def test_a_job_that_is_left_no_nodes_says_which_plugin_leaves_none() -> None:
+    """Nothing was tried, so nothing else would say why the job waits."""
+    P.answer, R.answer = [], None
+    inventory = an_inventory(a_node("n1"))
+    put_job(inventory, "job", 1)
+
+    (refused,) = a_scheduler(inventory, P).run_cycle().unschedulable
+
+    assert "plugin P leaves no nodes for it" in refused.message
+
+
 def test_a_node_may_be_in_several_sets() -> None:
     """Sets may overlap, and need not cover all nodes."""
     assert sets_of(a_divided_session([["n1", "n2"], ["n2", "n3"]], None)) == [["n1", "n2"], ["n2", "n3"]]

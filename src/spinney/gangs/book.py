@@ -92,6 +92,11 @@ class GangEntry:
         """Return how many pods of each pod set have one of these statuses."""
         return number_of_pods(self.counts, statuses)
 
+    def lacks(self, statuses: Collection[PodStatus]) -> bool:
+        """Tell whether the gang is known, and too few of its pods have one of these statuses."""
+        number = self.number(statuses)
+        return self.gang is not None and not is_satisfied(self.gang.root, lambda pod_set: number.get(pod_set.name, 0))
+
     def writable(self) -> dict[PodKey, tuple[str, PodRecord]]:
         if self.shared:
             self.pods = dict(self.pods)

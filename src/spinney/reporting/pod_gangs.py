@@ -94,9 +94,9 @@ class PodGangStatusKind(StatusKind[PodGang]):
         if said.scheduled:
             self._disruptions.pop(members.gang.key, None)
             said = replace(said, placement_score=self._score(members))
-        asked = next(filter(None, (request_of(record.annotations) for _, record in members.pods.values())), None)
-        if asked is not None and said.scheduled:
-            return replace(said, disruption=asked.message, disruption_reason=REQUESTED)
+            asked = next(filter(None, (request_of(record.annotations) for _, record in members.pods.values())), None)
+            if asked is not None:
+                return replace(said, disruption=asked.message, disruption_reason=REQUESTED)
         return replace(said, disruption=self._disruptions.get(members.gang.key, ""), disruption_reason=EVICTED)
 
 

@@ -4,7 +4,7 @@ from spinney.api.core import NODE, POD
 from spinney.api.coscheduling import POD_GROUP as COSCHEDULING_GROUP
 from spinney.api.kai import POD_GROUP as KAI_GROUP
 from spinney.api.kai import QUEUE
-from spinney.api.podgang import POD_GANG
+from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from spinney.api.struct import JSON
 from spinney.kube.client import PatchKind
@@ -73,6 +73,84 @@ async def test_a_pod_that_waits_gets_the_room_of_one_that_ends_at_once(world: Wo
         await world.client.delete(POD, "second", NS, grace_period_seconds=0)
         await world.settle(10)
         assert (await world.places())["third"] == "n1"
+
+
+@given_a_world
+async def test_pods_of_a_gang_that_is_short_of_pods_cost_a_cycle_a_second(world: World) -> None:
+    """Forty pods that come within four seconds are not worth forty cycles; the last of them starts the gang at once."""
+    for number in range(5):
+        await world.add_node(f"n{number}")
+    await world.add_group("a", 40)
+    async with world.scheduler() as process:
+        await world.settle(10)
+        before = process.cycles
+        for number in range(39):
+            await world.add_pod(f"a-{number}", gang="a")
+            await world.settle(0.1)
+        await world.settle(10)
+        assert 1 <= process.cycles - before <= 10  # what is said of the group is written, which may wake another
+        await world.add_pod("a-39", gang="a")
+        await world.settle(0.1)
+        assert all((await world.places()).values())
+
+
+@given_a_world
+async def test_a_gang_that_is_short_of_pods_does_not_keep_others_waiting(world: World) -> None:
+    """A single pod that comes while a gang is being made is placed at once."""
+    await world.add_node("n1")
+    await world.add_group("a", 3)
+    async with world.scheduler(pace=CyclePace(short=3600.0)):
+        await world.settle(10)
+        await world.add_pod("a-0", gang="a")
+        await world.settle(0.1)
+        await world.add_pod("single")
+        await world.settle(0.1)
+        assert (await world.places()) == {"a-0": "", "single": "n1"}
+
+
+@given_a_world
+async def test_the_last_gate_of_a_gang_starts_it_at_once(world: World) -> None:
+    """Pods that lose their gates one by one wait for the last of them, and for nothing else."""
+    await world.add_node("n1")
+    await world.add_group("a", 3)
+    for number in range(3):
+        await world.add_pod(f"a-{number}", gang="a", schedulingGates=[{"name": "later"}])
+    async with world.scheduler(pace=CyclePace(short=3600.0)):
+        await world.settle(10)
+        for number in range(3):
+            assert set((await world.places()).values()) == {""}
+            await world.client.patch(POD, f"a-{number}", {"spec": {"schedulingGates": None}}, NS)
+            await world.settle(0.1)
+        assert set((await world.places()).values()) == {"n1"}
+
+
+@given_a_world
+async def test_what_a_gang_is_short_of_is_counted_anew_when_pods_come_and_go(world: World) -> None:
+    """The reason of a gang that waits for pods says how many there are, a second after that changed at the latest."""
+    await install_crds(world.client)
+    await world.add_node("n1")
+    groups = [{"name": "w", "podReferences": [], "minReplicas": 4}]
+    await world.client.create(POD_GANG, {"metadata": {"name": "a", "namespace": NS}, "spec": {"podgroups": groups}})
+
+    async def come(number: int) -> None:
+        labels = {"grove.io/podgang": "a", "grove.io/podclique": "w"}
+        container = {"name": "main", "image": "pause"}
+        spec = {"schedulerName": "spinney-scheduler", "terminationGracePeriodSeconds": 0, "containers": [container]}
+        metadata = {"name": f"a-{number}", "namespace": NS, "labels": labels}
+        await world.client.create(POD, {"metadata": metadata, "spec": spec})
+
+    async def said() -> str:
+        gang = await world.client.get(POD_GANG, "a", NS, type=PodGang)
+        return " ".join(condition.message for condition in gang.status.conditions)
+
+    async with world.scheduler():
+        for number in range(3):
+            await come(number)
+            await world.settle(2)
+            assert f"w has {number + 1} of 4 pods" in await said()
+        await world.client.delete(POD, "a-2", NS, grace_period_seconds=0)
+        await world.settle(2)
+        assert "w has 2 of 4 pods" in await said()
 
 
 @given_a_world

@@ -34,7 +34,8 @@ async def test_a_device_is_given_out_once_by_both(world: World) -> None:
     pool = {"name": "n1", "generation": 1, "resourceSliceCount": 1}
     spec = {"driver": "gpu.example.com", "pool": pool, "nodeName": "n1", "devices": [{"name": "gpu-0"}]}
     await world.client.create(RESOURCE_SLICE, {"metadata": {"name": "n1-gpus"}, "spec": spec})
-    options = StackOptions(scheduler=SchedulerConfig(), coscheduler=CoschedulerConfiguration())
+    coscheduler = CoschedulerConfiguration.in_place_of_kube_scheduler()
+    options = StackOptions(scheduler=SchedulerConfig(), coscheduler=coscheduler)
 
     def connect(field_manager: str) -> Client:
         return Client(InProcessTransport(world.server), world.runtime, field_manager=field_manager)

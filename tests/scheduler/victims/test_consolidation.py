@@ -1,9 +1,11 @@
 """Consolidation: room is made by moving, and nobody loses anything."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from spinney.api.core import PersistentVolumeClaimVolume, PodResourceClaim, Volume
 from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo
 from spinney.scheduler.topology.levels import TopologyLevels
@@ -39,6 +41,41 @@ def test_nobody_is_moved_where_sums_do_not_suffice() -> None:
     assert not session.evictions
     ((report,),) = session.victim_reports.values()
     assert [each.reason for each in report.rejected] == ["evicting all that may be evicted makes too little room"]
+
+
+NOT_THERE = {
+    "resource claim": (
+        {"resource_claims": (PodResourceClaim(name="c", resource_claim_name="gone"),)},
+        None,
+        "resource claim gone does not exist",
+    ),
+    "volume claim": (
+        {"volumes": (Volume(name="v", persistent_volume_claim=PersistentVolumeClaimVolume(claim_name="gone")),)},
+        None,
+        'persistentvolumeclaim "gone" not found',
+    ),
+    "topology": (
+        {},
+        TopologyConstraintInfo("gone", required=RACK),
+        "topology gone that the job requires does not exist",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "topology", "reason"), NOT_THERE.values(), ids=NOT_THERE)
+def test_nobody_is_looked_for_where_something_does_not_exist(
+    spec: dict[str, Any], topology: TopologyConstraintInfo | None, reason: str
+) -> None:
+    """Whoever leaves does not make it: no scenario is tried, in any cycle."""
+    inventory = build(World((4, 4), ONE_QUEUE, FRAGMENTED))
+    pods = [a_pod("large-0", gang="large", gpus=4, **spec)]
+    put_gang(inventory, a_gang("large", queue="a", topology=topology), pods)
+
+    session = run_on(inventory, "consolidation")
+
+    ((report,),) = session.victim_reports.values()
+    assert report.candidates == 0
+    assert [(each.reason, each.scenarios) for each in report.rejected] == [(reason, 1)]
 
 
 def test_what_is_free_counts_only_where_a_job_may_go() -> None:

@@ -133,12 +133,18 @@ class UnmetLevel(msgspec.Struct, frozen=True, eq=False):
     """The rows of its other pods, which it must stay with."""
 
     @property
+    def called(self) -> str:
+        """Return what people call the level."""
+        return self.tree.topology.called(self.tree.levels[self.depth].key)
+
+    @property
     def kept_in(self) -> str:
         """Return in words where its other pods keep it; empty if it has none."""
         if not len(self.stays):
             return ""
         domains = self.tree.levels[self.depth]
-        level, names = short_level(domains.key), [domains.names[each] for each in _domains_at(domains, self.stays)]
+        level = self.called
+        names = [domains.names[each] for each in _domains_at(domains, self.stays)]
         if not names:
             return f"its other pods are on nodes that are in no {level}, and it has to be in one {level} with them"
         return f"it has to stay in {level} {' or '.join(names)}, where its other pods are"
@@ -213,11 +219,11 @@ class Diagnosis:
             members = domains.members(domain)
             rows = members[self._usable[members]]
             if not reports:
-                reports.append(self._report(short_level(domains.key), domains.names[domain], members, ask))
+                reports.append(self._report(level.called, domains.names[domain], members, ask))
                 continue
             reports.append(
                 DomainReport(
-                    level=short_level(domains.key),
+                    level=level.called,
                     domain=domains.names[domain],
                     nodes=len(rows),
                     fits=min(int(fits[domain]), ask.count),
@@ -242,7 +248,7 @@ class Diagnosis:
                 domains = level.tree.levels[depth]
                 chosen = int(roomy[np.argmin(fits[roomy])])
                 return DomainReport(
-                    level=short_level(domains.key),
+                    level=level.tree.topology.called(domains.key),
                     domain=domains.names[chosen],
                     nodes=len(domains.members(chosen)),
                     fits=level.ask.count,
@@ -389,8 +395,3 @@ def _usable(alive: Mask, result: FilterResult) -> Mask:
 def full_name(of: PodGroupInfo | PodInfo) -> str:
     """Return namespace and name."""
     return f"{of.namespace}/{of.name}"
-
-
-def short_level(key: str) -> str:
-    """Return what people call a level: the last part of its label key."""
-    return key.rpartition("/")[2]

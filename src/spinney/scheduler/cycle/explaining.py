@@ -14,7 +14,7 @@ from spinney.explain.reasons import Explanation, FilterReport, PodReport
 from spinney.gangs.sources import bare, podgang
 from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.reporting.pods import SCHEDULER_ERROR
-from spinney.scheduler.cycle.diagnosis import Diagnosis, PluginQuote, domains_kept_in, full_name, quoted, short_level
+from spinney.scheduler.cycle.diagnosis import Diagnosis, PluginQuote, domains_kept_in, full_name, quoted
 from spinney.scheduler.fairshare.capacity import OverCapacity
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.results import POD_SCHEDULING_ERRORS, TOPOLOGY_CONSTRAINT, FitError
@@ -156,7 +156,7 @@ def _explain(
         pods=reports,
         domains=domains,
         domain_count=count,
-        required_level=short_level(level.tree.levels[level.depth].key) if level is not None else None,
+        required_level=level.called if level is not None else None,
         wider=diagnosis.wider_domain(level),
         victims=tuple(session.victim_reports.get(job.key, ())),
         plugin_errors=tuple(f"{plugin}: {error}" for plugin, error in sorted(failures.items())),

@@ -6,6 +6,8 @@ it compares on demand. A plugin that raises counts as saying *equal*. Time is me
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cmp_to_key
+from itertools import islice
+from operator import lt
 from typing import Any, Final, Generic, TypeVar
 
 from msgspec.structs import replace
@@ -237,7 +239,7 @@ def three_way(left: Any, right: Any) -> int:
 
 def sort_by(items: list[T], values: list[Any]) -> None:
     """Sort ``items`` by ``values``, which are aligned with them; nothing is moved that is in order."""
-    if values.count(values[0]) == len(values) or values == sorted(values):
+    if not any(map(lt, islice(values, 1, None), values)):
         return
     ranked = sorted(range(len(items)), key=values.__getitem__)
     items[:] = [items[place] for place in ranked]

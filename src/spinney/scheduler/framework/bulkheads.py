@@ -49,5 +49,5 @@ class Bulkhead:
         try:
             for statement in reversed(self._statements[self._begun :]):
                 statement.discard()
-        except Exception as second:  # noqa: BLE001 - nor may what is left be trusted
+        except RAISED as second:  # nor may what is left be trusted
             raise UnsoundSession(f"{self._doing} {self._gang}", second) from error

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar, Unpack
 
-from spinney.extensions.answers import RAISED
+from spinney.extensions.answers import RAISED, shown
 from spinney.gangs.tree import Member
 from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.events import EventHandler
@@ -236,7 +236,9 @@ class Hooks:
 
     def add_event_handler(self, handler: EventHandler) -> None:
         """Be called with every virtual allocation and deallocation."""
-        self.events.append(self._hook(handler))
+        if not isinstance(handler, EventHandler):
+            raise TypeError(f"{shown(handler)} was registered, expected an EventHandler(allocate=..., deallocate=...)")
+        self.events.append(Hook(self._plugin, handler, alike=self._alike))
 
     # -- victims -----------------------------------------------------------------------------------------------------
 
@@ -348,14 +350,17 @@ class Hooks:
 
     def _hook(self, fn: F, **promised: Any) -> Hook[F]:
         """Return a function of the plugin that is being opened, with what it promises."""
+        _check_function(fn)
         return Hook(self._plugin, fn, alike=self._alike, **promised)
 
     def _order(self, **by: Any) -> Order[Any]:
         """Return an order of that plugin."""
+        _check_function(by.get("key", by.get("compare")))
         return Order(self._plugin, alike=self._alike, **by)
 
     def _rule(self, fn: F, *, columns: bool, traits: ColumnTraits | NodeTraits) -> NodeRule[F]:
         """Return a predicate or score of that plugin."""
+        _check_function(fn)
         traits = traits.copy()
         traits["applies_to"] = self._guarded(traits.get("applies_to"))
         traits["for_requests"] = self._guarded(traits.get("for_requests"))
@@ -376,3 +381,11 @@ class Hooks:
                 return True
 
         return applies
+
+
+def _check_function(fn: object) -> None:
+    """Refuse what cannot be asked while the line that registers it is still known."""
+    if not callable(fn):
+        raise TypeError(
+            f"{shown(fn)} was registered, expected a function; give the function itself, without calling it"
+        )

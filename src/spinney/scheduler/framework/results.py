@@ -42,6 +42,8 @@ NOTHING_TO_ALLOCATE: Final = "NothingToAllocate"
 """No pod of the job may be placed before others of it."""
 PREEMPTION_DELAY: Final = "PreemptionDelay"
 """The job may not disturb others yet."""
+NO_NODES_LEFT: Final = "NoNodesLeft"
+"""Plugins that divide the nodes leave none for the job."""
 PLUGIN_ERROR: Final = "PluginError"
 """A plugin that had to be asked about the job failed."""
 _OF_QUEUES: Final = frozenset({"OverLimit", "NonPreemptibleOverQuota"})

@@ -18,6 +18,7 @@ from spinney.cluster.resources import Vector
 from spinney.cluster.state import holding_of
 from spinney.cluster.statuses import PodStatus
 from spinney.cluster.table import Holding
+from spinney.extensions.answers import RAISED
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo
@@ -32,7 +33,7 @@ log = structlog.get_logger()
 class UnsoundSession(RuntimeError):
     """What a session has on its books may not be what it decided: it must not decide anything more."""
 
-    def __init__(self, while_doing: str, cause: Exception) -> None:
+    def __init__(self, while_doing: str, cause: BaseException) -> None:
         super().__init__(f"the session cannot go on after {while_doing}: {type(cause).__name__}: {cause}")
         self.cause = cause
 
@@ -342,14 +343,14 @@ class Statement:
                     continue
                 for operation in operations:
                     operation.commit(self._session)
-        except Exception as error:
+        except RAISED as error:
             raise UnsoundSession("committing", error) from error
         self._log.clear()
 
     def _do(self, operation: Operation) -> None:
         try:
             operation.do(self._session)
-        except Exception as error:
+        except RAISED as error:
             raise UnsoundSession("booking", error) from error
         self._log.append(operation)
 

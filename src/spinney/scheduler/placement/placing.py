@@ -17,11 +17,18 @@ from typing import Final
 import numpy as np
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
+from spinney.explain.amounts import listed
 from spinney.gangs.tree import DEFAULT_POD_SET, GroupSet, Member, PodSet
 from spinney.scheduler.evaluation.questions import SubsettingFailed
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeSet
-from spinney.scheduler.framework.results import NOTHING_TO_ALLOCATE, PLUGIN_ERROR, POD_SCHEDULING_ERRORS, FitError
+from spinney.scheduler.framework.results import (
+    NO_NODES_LEFT,
+    NOTHING_TO_ALLOCATE,
+    PLUGIN_ERROR,
+    POD_SCHEDULING_ERRORS,
+    FitError,
+)
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.statement import Statement
 from spinney.scheduler.framework.tasks import NUMBER, PodInfo, by_request
@@ -75,7 +82,13 @@ def place_job(
         with session.keeping_no_reasons():
             return _attempt(attempt, nodes, tasks)
     session.fit_errors.pop(job.key, None)
-    return _attempt(attempt, nodes, tasks)
+    if _attempt(attempt, nodes, tasks):
+        return True
+    if job.key not in session.fit_errors:  # it was tried on no node set, and nobody said why
+        dividers = [*session.ask.dividers.get(job.key, ())]
+        leave = "plugin {} leaves" if len(dividers) == 1 else "plugins {} leave"
+        attempt.refuse(NO_NODES_LEFT, f"{leave.format(listed(dividers))} no nodes for it")
+    return False
 
 
 def _attempt(attempt: Attempt, nodes: NodeSet, tasks: Sequence[PodInfo] | None) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Holding
+from spinney.extensions.answers import RAISED
 from spinney.gangs.tree import GroupSet
 from spinney.scheduler.evaluation.questions import SubsettingFailed
 from spinney.scheduler.evaluation.rule_sets import TaskRules
@@ -229,7 +230,7 @@ class PlainJobs:
                 job.put_all(given)
             session.ask.announce_allocation(TaskRun([job for job, _ in run], first))
             session.record_plain(placed)
-        except Exception as error:
+        except RAISED as error:
             raise UnsoundSession("booking", error) from error
 
 

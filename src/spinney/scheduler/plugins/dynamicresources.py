@@ -46,6 +46,7 @@ class DynamicResources(Plugin):
     def on_session_open(self, session: Session) -> None:
         """Register the filters and the handler that keeps claims; nothing where there are no claims."""
         self._session = session
+        session.add_victim_invariant_pre_predicate_fn(self._lacks_claim)
         if not session.claims.claims:
             session.add_pre_predicate_fn(self._may_use_claims, applies_to=_uses_claims)
             return
@@ -53,16 +54,21 @@ class DynamicResources(Plugin):
         session.add_predicate_columns(self._reaches_devices, stateful=True, applies_to=_uses_claims)
         session.add_event_handler(EventHandler(allocate=self._allocated, deallocate=self._deallocated))
 
-    def _may_use_claims(self, task: PodInfo, job: PodGroupInfo) -> str | None:
-        if not task.pod.spec.resource_claims:
-            return None
-        keys = claims_of(task.pod)
-        if len(keys) < len(task.pod.spec.resource_claims):
+    def _lacks_claim(self, task: PodInfo) -> str | None:
+        """Return which claim of a pod does not exist: nobody who leaves makes it."""
+        wanted = task.pod.spec.resource_claims
+        keys = claims_of(task.pod) if wanted else ()
+        if len(keys) < len(wanted):
             return "a resource claim of the pod has not been made from its template yet"
-        for key in keys:
-            claim = self._session.claims.claims.get(key)
-            if claim is None:
-                return f"resource claim {key.name} does not exist"
+        missing = (key for key in keys if key not in self._session.claims.claims)
+        return next((f"resource claim {key.name} does not exist" for key in missing), None)
+
+    def _may_use_claims(self, task: PodInfo, job: PodGroupInfo) -> str | None:
+        lacking = self._lacks_claim(task)
+        if lacking is not None:
+            return lacking
+        for key in claims_of(task.pod) if task.pod.spec.resource_claims else ():
+            claim = self._session.claims.claims[key]
             problem = "" if claim.allocated else self._session.claims.problem(claim)
             if problem:
                 return f"resource claim {key.name} cannot be allocated: {problem}"

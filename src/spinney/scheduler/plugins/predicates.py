@@ -37,7 +37,9 @@ class Predicates(Plugin):
         self._largest = session.nodes.table.allocatable[session.nodes.all.rows].max(axis=0, initial=0)
         session.add_pre_predicate_fn(self._suits_some_node, per_job=False)
         session.add_pre_predicate_fn(self._suits_pods_somewhere, applies_to=self._looks_at_pods)
-        session.add_victim_invariant_pre_predicate_fn(lambda task: self._fits_some_node(task, task.job))
+        session.add_victim_invariant_pre_predicate_fn(
+            lambda task: self._fits_some_node(task, task.job) or self._lacks_volume(task)
+        )
         session.add_predicate_columns(self._suits_node, per_job=False, reads_usage=False)
         session.add_predicate_columns(
             self._suits_devices, per_job=False, for_requests=_is_particular_about_devices, few=self._suit_devices
@@ -67,6 +69,11 @@ class Predicates(Plugin):
     def _suits_pods_somewhere(self, task: PodInfo, job: PodGroupInfo) -> str | None:
         """Refuse a pod that other pods, or its volumes, keep off all nodes."""
         return self._refusal(LIVE_FILTERS, task)
+
+    def _lacks_volume(self, task: PodInfo) -> str | None:
+        """Return which claim or volume that a pod names does not exist: nobody who leaves makes it."""
+        reason = self._suits_pods_somewhere(task, task.job) if task.request.looks_around else None
+        return reason if reason is not None and reason.endswith(" not found") else None
 
     def _refusal(self, filters: Sequence[FilterRule], task: PodInfo) -> str | None:
         view, candidate = self._view(filters), _candidate(task)

@@ -1,11 +1,11 @@
 """The session scheduler as a process: watches in, decisions out.
 
 Watch events update the inventory in place. A cycle runs when something happened that could change a decision, and not
-otherwise: a cluster at rest costs nothing. What only gives room can wait a moment while nobody waits for it. Where time
-alone will change a decision (a grace period ends, a job may disturb others from then on), the cycle before says when,
-and the next one runs then. The cycle works on a snapshot, in a worker thread in production, while the loop goes on
-taking events, renewing the lease and binding: what a cycle has decided is handed over while it decides the rest, so
-that the API server is not idle meanwhile.
+otherwise: a cluster at rest costs nothing. What only gives room can wait a moment while nobody waits for it, and so
+can a pod whose gang has too few pods to start. Where time alone will change a decision (a grace period ends, a job may
+disturb others from then on), the cycle before says when, and the next one runs then. The cycle works on a snapshot, in
+a worker thread in production, while the loop goes on taking events, renewing the lease and binding: what a cycle has
+decided is handed over while it decides the rest, so that the API server is not idle meanwhile.
 """
 
 import asyncio
@@ -27,6 +27,7 @@ from spinney.binding.repair import PartGangs
 from spinney.binding.shared_devices import SharedDeviceWriter
 from spinney.binding.volumes import LateVolumes
 from spinney.cluster.pods import PodRecord
+from spinney.cluster.statuses import WAITING
 from spinney.gangs.sources import bare
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
@@ -44,6 +45,7 @@ from spinney.reporting.volcano_groups import VolcanoGroupStatus
 from spinney.runtime import collect_young
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.framework.jobs import READY
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.framework.results import CycleResult
 from spinney.scheduler.framework.session import Session
@@ -88,6 +90,8 @@ class CyclePace(msgspec.Struct, frozen=True):
     """Up to this it is as long as the last cycle took: where pods come all the time, cycles run half of it."""
     ends: float = 1.0
     """From the end of a pod on its own to a cycle, while nobody waits for its room."""
+    short: float = 1.0
+    """From a pod of a gang that has too few pods to start, to a cycle that counts them anew."""
     hand_over: float = 0.02
     """Between looks at what a cycle has decided so far."""
     slow: float = 30.0
@@ -278,12 +282,23 @@ class SchedulerProcess:
         confirmed = confirms(record, change.new)
         self._apply(change)
         resized = asks_for_another_amount(record, self.inventory.cluster.pod(change.key))
-        if confirmed or not (resized or may_change_decisions(change)):
+        if confirmed or self._woken.ringing or not (resized or may_change_decisions(change)):
             return
-        if self._nobody_waits and record is not None and only_gives_room(change) and self._is_single(record):
+        if self._adds_to_a_short_gang(change):
+            self._woken.set_patiently(self._pace.short)
+        elif self._nobody_waits and record is not None and only_gives_room(change) and self._is_single(record):
             self._woken.set_within(self._pace.ends)
         else:
             self._woken.set()
+
+    def _adds_to_a_short_gang(self, change: Change[Pod]) -> bool:
+        """Tell whether a pod came, or lost a gate, and its gang still has too few pods to be tried."""
+        record = self.inventory.cluster.pod(change.key)
+        if record is None or record.status not in WAITING or not (change.old is None or change.old.gated):
+            return False
+        gangs = self.inventory.gangs
+        gang = gangs.membership(record)[0]
+        return gang in gangs and gangs.entry(gang).lacks(READY)
 
     def _is_single(self, record: PodRecord) -> bool:
         """Tell whether a pod is in no gang that may be broken without it."""

@@ -5,7 +5,7 @@ gate, is deleted or ends does, and so does one that another scheduler binds, or 
 our own bind arrived changes nothing. A pod that waits may be told later what decides where it goes: labels and
 annotations name its group and how it shares devices, its status the claims made for it. A pod that is resized where it
 runs gives or takes room. That a pod leaves its node helps those who wait; where nobody does, a cycle for it can wait,
-too.
+too. So can one for a pod whose gang has too few pods to start all the same: it can only count them anew.
 A node's heartbeat changes nothing; its labels, taints, capacity or readiness do. Of other objects generation, labels
 and annotations tell (a label names the queue of a gang), or, where no generation is read (claims, volumes), whether
 anything a scheduler reads differs.
@@ -37,6 +37,12 @@ class Alarm:
     def __init__(self) -> None:
         self._rings = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
+        self._patient_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def ringing(self) -> bool:
+        """Tell whether the next cycle is woken already."""
+        return self._rings.is_set()
 
     def set(self) -> None:
         """Wake it at once."""
@@ -47,17 +53,22 @@ class Alarm:
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(seconds, self.set)
 
+    def set_patiently(self, seconds: float) -> None:
+        """Wake it so many seconds after the first who asks for that, whoever else may be in a hurry."""
+        if self._patient_timer is None:
+            self._patient_timer = asyncio.get_running_loop().call_later(seconds, self.set)
+
     def hurry(self) -> None:
-        """Wake it at once if it was going to be woken."""
+        """Wake it at once if it was going to be woken and can be of help."""
         if self._timer is not None:
             self.set()
 
     def clear(self) -> None:
         """Forget who has asked: a cycle begins."""
         self._rings.clear()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in filter(None, (self._timer, self._patient_timer)):
+            timer.cancel()
+        self._timer = self._patient_timer = None
 
     async def wait(self) -> None:
         """Wait until it is time."""

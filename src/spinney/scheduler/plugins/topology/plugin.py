@@ -59,6 +59,7 @@ class TopologyPlugin(Plugin):
         self._steps: dict[str, LevelScores | None] = {}
         """By group; ``None`` while a set is tried in which all nodes score the same."""
         self._parents: dict[str, str] = {}
+        session.add_victim_invariant_pre_predicate_fn(lambda task: self._missing(task.job.root))
         session.add_subset_nodes_fn(self._subset, applies_to=lambda group: group.topology is not None)
         session.add_node_order_columns(
             self._score,
@@ -80,8 +81,7 @@ class TopologyPlugin(Plugin):
             self._parents = _parents(job.root)
         domains = self._find(constraint)
         if domains is None:
-            message = f"topology {constraint.topology} that {group.name or 'the job'} requires does not exist"
-            session.record_fit_error(job, FitError("TopologyNotFound", message))
+            session.record_fit_error(job, FitError("TopologyNotFound", _not_there(group, constraint)))
             return ()
         try:
             subsetting = Subsetting(session.nodes, domains, constraint, self._demand(job, tasks), node_set)
@@ -136,6 +136,13 @@ class TopologyPlugin(Plugin):
             label = above
         return self._steps[label]
 
+    def _missing(self, group: Member) -> str | None:
+        """Return which topology that a job, or a part of it, requires does not exist: nobody who leaves makes it."""
+        constraint = group.topology
+        if constraint is not None and self._session.topologies.resolve(constraint) is None:
+            return _not_there(group, constraint)
+        return next(filter(None, map(self._missing, group.members)), None) if isinstance(group, GroupSet) else None
+
     def _find(self, constraint: TopologyConstraintInfo) -> Domains | None:
         """Return the domains of the topology a constraint means, if it exists."""
         topology = self._session.topologies.resolve(constraint)
@@ -171,3 +178,7 @@ def _parents(group: GroupSet) -> dict[str, str]:
         if isinstance(member, GroupSet):
             found.update(_parents(member))
     return found
+
+
+def _not_there(group: Member, constraint: TopologyConstraintInfo) -> str:
+    return f"topology {constraint.topology} that {group.name or 'the job'} requires does not exist"
