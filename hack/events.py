@@ -14,6 +14,7 @@ from typing import Final
 
 SOURCE: Final = Path(__file__).resolve().parent.parent / "src"
 OPERATOR, SCHEDULER, COSCHEDULER, GROUPER = "operator", "scheduler", "coscheduler", "grouper"
+EMBEDDED: Final = "embedded cluster"
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,14 @@ class Event:
 
 
 EVENTS: Final = (
+    Event(
+        "FailedCreate",
+        "Warning",
+        EMBEDDED,
+        "ReplicaSet, StatefulSet, Job",
+        "The API server refused a pod of the workload (quota, admission, an invalid template) with this message, as "
+        "kube-controller-manager says it elsewhere; it is tried again.",
+    ),
     Event(
         "Scheduled",
         "Normal",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.api.durations import InvalidDuration, format_duration, parse_duration
+from spinney.api.durations import LONGEST, InvalidDuration, format_duration, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -36,11 +36,19 @@ def test_reads_and_writes_as_go(text: str, seconds: float, written: str) -> None
     assert format_duration(duration) == written
 
 
-@pytest.mark.parametrize("text", ["", "5", "1d", "h", "1h-5m", "1 h", "s1", "-", "3000000h", "."])
+@pytest.mark.parametrize("text", ["", "5", "1d", "h", "1h-5m", "1 h", "s1", "-", "."])
 def test_refuses_what_is_no_duration(text: str) -> None:
     """The error names the text and the units there are."""
     with pytest.raises(InvalidDuration, match="is not a duration"):
         parse_duration(text)
+
+
+@pytest.mark.parametrize("text", ["3000000h", "-3000000h", "2562047h47m17s", "9" * 40 + "s"])
+def test_a_duration_that_is_too_long_is_called_so(text: str) -> None:
+    """The error names the text and the longest that there is, which is read."""
+    with pytest.raises(InvalidDuration, match=f"'{text}' is too long; the longest duration is {LONGEST}, which is 292"):
+        parse_duration(text)
+    assert parse_duration(LONGEST).days // 365.25 == 292
 
 
 @given(st.timedeltas(min_value=timedelta(days=-90000), max_value=timedelta(days=90000)))

@@ -83,7 +83,7 @@ class Town:
             nodes=NODES,
             operator=Settings.of(check(self.configuration(step), every_backend())),
             scheduler=SchedulerConfig(scheduler_names=("spinney-scheduler", "kai-scheduler", "volcano")),
-            coscheduler=CoschedulerConfiguration(),
+            coscheduler=CoschedulerConfiguration.in_place_of_kube_scheduler(),
         )
         stack = Stack(self.connect, options)
         async with stack.running():

@@ -107,6 +107,8 @@ def test_a_configuration_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
         ("grouper: {enabled: true, config: {rules: [{kind: Job}]}}", "rules[0].kind: found 'Job', expected group/Kind"),
         ("replicaCount: 1\nconfig:\n", "values.yaml:2: config: found nothing; leave the key out for its defaults"),
         ("grouper: {enabled: true, config: null}", "grouper.config: found nothing"),
+        ("scheduler: {config: {suspendedWorkloads: null}}", "scheduler.config.suspendedWorkloads: found nothing"),
+        ("grouper: {config: {admission: }}", "grouper.config.admission: found nothing; leave the key out"),
     ],
 )
 def test_what_the_other_processes_are_told_is_checked_too(tmp_path: Path, values: str, said: str) -> None:

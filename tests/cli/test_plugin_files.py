@@ -93,9 +93,11 @@ def test_a_scheduler_is_checked_with_the_plugin(policies: Path) -> None:
     assert "node: n1" in answer.output
 
 
-def test_the_coscheduler_is_checked_with_the_plugin(policies: Path) -> None:
+def test_the_coscheduler_is_checked_with_the_plugin(policies: Path, tmp_path: Path) -> None:
     """Every profile gets the plugin at the points it serves; what cannot be built is said."""
-    answer = spinney("coscheduler", "--check", "--plugin", f"{policies}:Quiet,loud=no")
+    config = tmp_path / "coscheduler.yaml"
+    config.write_text("profiles: [{schedulerName: a}, {schedulerName: b}]")
+    answer = spinney("coscheduler", "--check", "--config", str(config), "--plugin", f"{policies}:Quiet,loud=no")
 
     assert answer.exit_code == 0, answer.output
     assert answer.output.count("name: Quiet") == 4  # enabled and configured, in two profiles

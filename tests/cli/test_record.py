@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from spinney.cli import main
@@ -22,9 +23,13 @@ def test_a_cluster_is_recorded_and_replayed(served: ServedCluster, tmp_path: Pat
     assert "1 jobs on 4 nodes" in replayed.output
 
 
-def test_a_rhythm_that_is_none_is_refused(served: ServedCluster, tmp_path: Path) -> None:
-    """--every takes a duration above zero."""
-    answer = served.spinney("record", str(tmp_path / "week"), "--every", "often")
+@pytest.mark.parametrize(
+    ("every", "said"),
+    [("often", "expected a duration"), ("3000000h", "'3000000h' is too long; the longest")],
+)
+def test_a_rhythm_that_is_none_is_refused(every: str, said: str, tmp_path: Path) -> None:
+    """--every takes a duration above zero, and none that is too long."""
+    answer = CliRunner().invoke(main, ["record", str(tmp_path / "week"), "--every", every])
 
     assert answer.exit_code == 2
-    assert "expected a duration" in answer.output
+    assert said in answer.output

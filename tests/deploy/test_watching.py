@@ -92,7 +92,7 @@ async def a_busy_cluster(client: Client) -> None:
     bounded = {"quota": 1, "limit": 4, "overQuotaWeight": 1}
     resources = {"gpu": bounded, "cpu": bounded, "memory": bounded}
     await client.create(kai.QUEUE, {"metadata": {"name": "team"}, "spec": {"resources": resources}})
-    for scheduler in ("spinney-scheduler", "default-scheduler"):
+    for scheduler in ("spinney-scheduler", "coscheduling"):
         selector = {"for": scheduler}
         await client.create(NODE, {"metadata": {"name": scheduler, "labels": selector}, "status": ready})
         for name, priority, gpus in (("first", "low", 2), ("huge", "low", 9), ("urgent", "high", 2)):

@@ -24,7 +24,7 @@ PDB = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 
 
 @asynccontextmanager
-async def a_fleet(cluster: Cluster, count: int = 2, **settings: JSON) -> AsyncIterator[Fleet]:
+async def a_fleet(cluster: Cluster, count: int = 2, *, adopts: bool = False, **settings: JSON) -> AsyncIterator[Fleet]:
     """Run nodes n0, n1, ... with 4 cores, 8 GPUs and 10 pods each."""
     group = {
         "name": "n{index}",
@@ -33,7 +33,7 @@ async def a_fleet(cluster: Cluster, count: int = 2, **settings: JSON) -> AsyncIt
         "labels": {"zone": "a"},
     }
     spec = ClusterSpec.from_document({"nodes": [group], **settings})
-    async with Fleet(cluster.client, spec, runtime=cluster.runtime).running() as fleet:
+    async with Fleet(cluster.client, spec, runtime=cluster.runtime, adopts=adopts).running() as fleet:
         yield fleet
 
 
@@ -368,6 +368,22 @@ async def test_a_fleet_adopts_the_nodes_and_pods_of_one_before_it(cluster: Clust
         assert other["status"]["podIP"] != after["status"]["podIP"]
         await cluster.client.delete(POD, "p", cluster.namespace)
         await until_gone(cluster, "p")
+
+
+@pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
+async def test_a_smaller_fleet_runs_the_nodes_that_a_larger_one_left(cluster: Cluster) -> None:
+    """They are ready and take pods, so somebody has to run these; what they have and their taints stay."""
+    taint = {"key": "example.com/slow", "effect": "NoSchedule"}
+    async with a_fleet(cluster, 2):
+        await cluster.client.patch(NODE, "n1", {"spec": {"taints": [taint]}})
+    async with a_fleet(cluster, 1, adopts=True) as fleet:
+        assert fleet.names == ["n0", "n1"]
+        await cluster.client.create(POD, a_pod_manifest("p", node="n1"), cluster.namespace)
+        await until(cluster, "p", is_ready)
+        node = await cluster.client.get(NODE, "n1")
+
+    assert node["status"]["allocatable"]["nvidia.com/gpu"] == "8"
+    assert [each["key"] for each in node["spec"]["taints"]] == ["example.com/slow"]
 
 
 async def test_leases_are_renewed(cluster: Cluster) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-_KILLS = int(os.environ.get("SPINNEY_KILLS", "10"))
+_KILLS = int(os.environ.get("SPINNEY_KILLS", "5"))
 _CLIENTS, _KEYS, _WRITES = 6, 5, 40
 _SERVER = """
 import asyncio, sys

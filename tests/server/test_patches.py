@@ -10,7 +10,7 @@ from spinney.api.merge_patch import merge
 from spinney.server.kinds.shapes import POD
 from spinney.server.patches.json import PatchFailed, apply_json_patch
 from spinney.server.patches.strategic import strategic_merge
-from tests.server.api import CONFIG_MAPS, JSON_PATCH, PODS, STRATEGIC, Api, a_config_map, a_pod
+from tests.server.api import CONFIG_MAPS, JSON_PATCH, MERGE, PODS, STRATEGIC, Api, a_config_map, a_pod
 
 _SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.text("ab", max_size=2)
 _JSON = st.recursive(
@@ -131,3 +131,31 @@ async def test_a_condition_is_patched_in_place(api: Api) -> None:
         await api.patch(f"{PODS}/p/status", {"status": {"conditions": [condition]}}, STRATEGIC)
     conditions = (await api.get(f"{PODS}/p"))["status"]["conditions"]
     assert [each["type"] for each in conditions] == ["PodScheduled", "Ready"]
+
+
+@pytest.mark.parametrize("kind", [MERGE, STRATEGIC])
+async def test_a_patch_of_the_status_leaves_the_rest_as_it_is(api: Api, kind: str) -> None:
+    """What it says of the spec, known or not, has no effect; its labels are taken, and nothing of it stays behind."""
+    await api.create(PODS, a_pod("p", labels={"a": "1"}, tolerations=[{"key": "x", "operator": "Exists"}]))
+    before = await api.get(f"{PODS}/p")
+    said = {
+        "metadata": {"labels": {"b": "2"}},
+        "spec": {"hostname": "h", "bogus": 1, "tolerations": [{"key": "y", "operator": "Exists"}]},
+        "status": {"phase": "Running", "bogus": 1},
+    }
+    await api.patch(f"{PODS}/p/status", said, kind)
+    after = await api.get(f"{PODS}/p")
+    assert after["spec"] == before["spec"]
+    assert after["metadata"]["labels"] == {"a": "1", "b": "2"}
+    assert after["status"] == {**before["status"], "phase": "Running"}
+
+
+@pytest.mark.parametrize("kind", [MERGE, STRATEGIC])
+async def test_a_refused_patch_of_the_status_changes_nothing(api: Api, kind: str) -> None:
+    """What a patch has of the wrong type is told, and the object is the same to whoever reads it next."""
+    await api.create(PODS, a_pod("p", labels={"a": "1"}))
+    before = await api.get(f"{PODS}/p")
+    said = {"metadata": {"labels": {"a": "2"}}, "spec": {"hostname": "h"}, "status": {"phase": 3}}
+    answer = await api.send("PATCH", f"{PODS}/p/status", said, headers={"content-type": kind})
+    assert answer.status in {400, 422}
+    assert await api.get(f"{PODS}/p") == before

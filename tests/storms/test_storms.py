@@ -11,6 +11,9 @@ import pytest
 
 from tests.storms.story import Outcome, storm
 
+pytestmark = pytest.mark.xdist_group("storms")
+"""One worker runs them all: what came of a storm is looked at twice."""
+
 SEEDS = (4, 5, 6, 7, 12, 17, 18, 22)
 """A few short ones. Each thing that should happen does in two of them at least: a change shifts what a seed brings."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spinney.api.core import POD
+from spinney.api.core import EVENT, POD
 from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
@@ -142,6 +142,20 @@ async def test_an_indexed_job_is_a_gang_and_completes(client: Client) -> None:
     (done,) = await until(client, JOB, lambda found: bool(found[0]["status"].get("completionTime")))
     assert done["status"]["completedIndexes"] == "0-2"
     assert [each["type"] for each in done["status"]["conditions"] if each["status"] == "True"] == ["Complete"]
+
+
+@given_a_cluster
+async def test_a_workload_whose_pods_are_refused_says_why(client: Client) -> None:
+    """The event on it has the words of the API server."""
+    quota = Resource("", "v1", "ResourceQuota", "resourcequotas")
+    await client.create(quota, {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}, "default")
+    await client.create(STATEFUL_SET, a_workload("StatefulSet", "db", replicas=1, serviceName="db"), "default")
+
+    events = await until(client, EVENT, lambda found: any(each["reason"] == "FailedCreate" for each in found))
+
+    (said,) = [each for each in events if each["reason"] == "FailedCreate"]
+    assert (said["involvedObject"]["kind"], said["involvedObject"]["name"]) == ("StatefulSet", "db")
+    assert said["message"].startswith('Error creating: pods "db-0" is forbidden: exceeded quota: none')
 
 
 @given_a_cluster

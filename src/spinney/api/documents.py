@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 import yaml
 
-from spinney.api.durations import parse_duration
+from spinney.api.durations import DurationTooLong, parse_duration
 from spinney.api.yaml_text import MarkingLoader, Unacceptable
 
 Step = str | int
@@ -281,6 +281,9 @@ def _walk(kind: msgspec.inspect.Type, value: Any, path: tuple[Step, ...], report
     if isinstance(kind, msgspec.inspect.TimeDeltaType):
         try:
             return parse_duration(value)
+        except DurationTooLong as error:
+            report(path, str(error))
+            return parse_duration("0s")
         except (TypeError, ValueError):
             report(path, f"found {value!r}, expected a duration such as 15s or 4h30m")
             return parse_duration("0s")

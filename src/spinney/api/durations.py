@@ -21,16 +21,25 @@ _MICROSECONDS: Final = {
 _PART: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?P<unit>ns|us|µs|μs|ms|s|m|h)")
 # Go counts nanoseconds in an int64.
 _LIMIT: Final = Fraction(2**63, 1000)
+LONGEST: Final = "2562047h47m16s"
+"""The longest duration, in whole seconds."""
 
 
 class InvalidDuration(ValueError):
     """A text that is not a duration."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, fault: str = "") -> None:
         super().__init__(
-            f"{text!r} is not a duration; expected numbers with units (h, m, s, ms, us, ns), such as 4h30m"
+            fault or f"{text!r} is not a duration; expected numbers with units (h, m, s, ms, us, ns), such as 4h30m"
         )
         self.text = text
+
+
+class DurationTooLong(InvalidDuration):
+    """A duration that Go, and with it Kubernetes, cannot hold."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text, f"{text!r} is too long; the longest duration is {LONGEST}, which is 292 years")
 
 
 def parse_duration(text: str) -> timedelta:
@@ -42,8 +51,10 @@ def parse_duration(text: str) -> timedelta:
     while match := _PART.match(unsigned, position):
         microseconds += Fraction(match["number"].rstrip(".")) * _MICROSECONDS[match["unit"]]
         position = match.end()
-    if position == 0 or position != len(unsigned) or microseconds >= _LIMIT:
+    if position == 0 or position != len(unsigned):
         raise InvalidDuration(text)
+    if microseconds >= _LIMIT:
+        raise DurationTooLong(text)
     whole = int(microseconds)
     return timedelta(microseconds=-whole if text[0] == "-" else whole)
 

@@ -13,6 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 import structlog
 
 from spinney.backends.interface import INTERFACE_VERSION, SchedulerBackend, deprecations, is_compatible
+from spinney.extensions.answers import RAISED
 
 log = structlog.get_logger()
 
@@ -82,7 +83,7 @@ class Catalogue:
     def _load(self, entry_point: EntryPoint) -> None:
         try:
             backend = entry_point.load()
-        except Exception as error:
+        except RAISED as error:
             raise UnusableBackend(
                 f"backend {entry_point.name!r}: importing {entry_point.value} failed: {type(error).__name__}: {error}"
             ) from error

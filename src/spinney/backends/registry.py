@@ -7,6 +7,7 @@ import structlog
 from spinney.backends.catalogue import Catalogue
 from spinney.backends.interface import BackendContext, SchedulerBackend, TopologyAware
 from spinney.backends.profiles import Profile, Profiles
+from spinney.extensions.answers import RAISED
 
 log = structlog.get_logger()
 
@@ -72,7 +73,7 @@ async def _initialized(catalogue: Catalogue, context: BackendContext, profile: P
     try:
         backend = kind(context, profile.config)
         await backend.init()
-    except Exception as error:
+    except RAISED as error:
         raise InitializationFailed(
             f"profile {profile.name!r} ({profile.where}): {type(error).__name__}: {error}"
         ) from error

@@ -72,14 +72,36 @@ class PluginParameter(click.ParamType[tuple[Path, str, dict[str, str]]]):
         return Path(path) if Path(path).is_dir() else TEXT_FILE.convert(path, param, ctx), name, arguments
 
 
-class OutputFile(click.Path):
+class WrittenPath(click.Path):
+    """A file or directory that is going to be written.
+
+    ``-`` is standard output, which becomes ``None``, or is refused where that has something else to take.
+    """
+
+    def __init__(self, *, no_dash: str = "", **checks: Any) -> None:
+        super().__init__(path_type=Path, **checks)
+        self._no_dash = no_dash
+
+    def convert(  # type: ignore[override]
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path | None:
+        if value == "-" and self._no_dash:
+            self.fail(f"- is standard output, {self._no_dash}; ./- is what is called so", param, ctx)
+        return None if value == "-" else Path(os.fsdecode(super().convert(value, param, ctx)))
+
+
+class OutputFile(WrittenPath):
     """A file that is going to be written: that it can be is known before the work whose outcome it takes."""
 
-    def __init__(self) -> None:
-        super().__init__(dir_okay=False, writable=True, path_type=Path)
+    def __init__(self, *, no_dash: str) -> None:
+        super().__init__(no_dash=no_dash, dir_okay=False, writable=True)
 
-    def convert(self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+    def convert(  # type: ignore[override]
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> Path | None:
+        path = super().convert(value, param, ctx)
+        if path is None:
+            return None
         if not path.parent.is_dir():
             self.fail(f"{path} cannot be written: there is no directory {path.parent}", param, ctx)
         if not path.exists() and not os.access(path.parent, os.W_OK):
@@ -106,10 +128,12 @@ class Duration(click.ParamType[timedelta | None]):
     name = "DURATION"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta | None:
-        from spinney.api.durations import InvalidDuration, parse_duration  # noqa: PLC0415 - only where it is asked for
+        from spinney.api.durations import DurationTooLong, InvalidDuration, parse_duration  # noqa: PLC0415 - only where it is asked for
 
         try:
             return parse_duration(value) or None
+        except DurationTooLong as error:
+            self.fail(str(error), param, ctx)
         except InvalidDuration:
             self.fail(f"{value!r} is no duration; expected one such as 90s, 5m or 1h30m", param, ctx)
 
@@ -119,7 +143,8 @@ SECONDS: Final = Seconds()
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 """A file that must be there, of whatever form."""
 TEXT_FILE: Final = TextFile()
-OUTPUT_FILE: Final = OutputFile()
+SEVERAL_FILES: Final = "and more than one file is written; name a directory"
+"""Why ``-`` is refused for a directory."""
 
 
 class DescribedArgument(click.Argument):
@@ -198,6 +223,10 @@ def _loading() -> Iterator[None]:
         yield
     finally:
         click.echo("\r\x1b[K", nl=False, err=True)
+
+
+METRICS_SETTING: Final = "--metrics-port or --metrics-address"
+"""What chooses where metrics and probes are served, for messages."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from spinney.api.core import NODE, POD, Node, Pod
 from spinney.api.resource import Resource
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, connected
-from spinney.cli.options import ProcessOptions
+from spinney.cli.options import METRICS_SETTING, ProcessOptions
 from spinney.cli.running import in_one_line, until_told_to_go
 from spinney.cli.terminal.output import echo
 from spinney.kube.client import Client
@@ -84,11 +84,16 @@ def print_checked(config: Path | None, settings: object, *notes: str) -> None:
 
 
 def managed(
-    client: Client, *, lease: ProcessLease | None, endpoint: tuple[str, int] | None, linger_seconds: float = 0.0
+    client: Client,
+    *,
+    lease: ProcessLease | None,
+    endpoint: tuple[str, int] | None,
+    setting: str = METRICS_SETTING,
+    linger_seconds: float = 0.0,
 ) -> Manager:
     """Compose what a process runs in; with a lease the manager's client writes nothing without holding it.
 
-    ``endpoint`` is the address and port of metrics and probes, if they are served.
+    ``endpoint`` is the address and port of metrics and probes, if they are served; ``setting`` is what chooses it.
     """
     runtime, metrics, election, health = client.runtime, KubeMetrics(), None, None
     client = client.measured(metrics.requests)
@@ -107,5 +112,5 @@ def managed(
         from spinney.kube.serving import HealthServer  # noqa: PLC0415 - brings a web server, only where it is asked for
 
         host, port = endpoint
-        health = HealthServer(metrics.registry, host=host, port=port)
+        health = HealthServer(metrics.registry, host=host, port=port, setting=setting)
     return Manager(client, runtime, election=election, health=health, metrics=metrics, linger_seconds=linger_seconds)

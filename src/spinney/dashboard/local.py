@@ -33,8 +33,11 @@ class LocalScheduler:
 
 
 @asynccontextmanager
-async def dashboard_of(cluster: EmbeddedCluster, *, port: int = 0) -> AsyncIterator[str]:
-    """Serve an embedded cluster's dashboard for the time of the block; gives its address. It only reads."""
+async def dashboard_of(cluster: EmbeddedCluster, *, port: int = 0, setting: str = "") -> AsyncIterator[str]:
+    """Serve an embedded cluster's dashboard for the time of the block; gives its address. It only reads.
+
+    ``setting`` is what chooses the port, for messages.
+    """
     runtime = cluster.runtime
     # Questions take seconds; the cluster's own worker is the scheduler's.
     executor = ThreadExecutor(name="spinney-dashboard")
@@ -49,7 +52,7 @@ async def dashboard_of(cluster: EmbeddedCluster, *, port: int = 0) -> AsyncItera
         dashboard = Dashboard(
             viewers, access, Adviser(executor), version=version("spinney"), schedulers=[LocalScheduler(cluster)]
         )
-        async with dashboard.serving(port) as address:
+        async with dashboard.serving(port, setting=setting) as address:
             yield address
     finally:
         executor.close()

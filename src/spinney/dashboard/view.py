@@ -1,17 +1,21 @@
 """One viewer's eyes: everything they may read, followed with their own credentials and published as it changes.
 
 The rows are made again at most a few times a second, and never more of the time than a set part: a cluster where
-everything happens at once is shown a little later, not at the cost of a whole core. What the viewer may read is asked
-again every minute; when it has changed, the view starts anew and shows only that.
+everything happens at once is shown a little later, not at the cost of a whole core. What has changed waits for that
+moment, too, so an object that changes four times meanwhile is looked at once. What the viewer may read is asked again
+every minute; when it has changed, the view starts anew and shows only that.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 import structlog
+from msgspec.structs import replace
 
 from spinney.api.core import EVENT, Node
 from spinney.api.events import Event
@@ -37,6 +41,8 @@ from spinney.sim.snapshots.snapshot import KINDS, ClusterSnapshot
 log = structlog.get_logger()
 
 RIGHTS_SECONDS: Final = 60.0
+_AT_ONCE: Final = 100
+"""So many changes are taken in before others have their turn: it takes a few milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,7 @@ class View:
         self._namespaces = tuple(namespaces)
         self._pace = pace
         self._metrics = KubeMetrics()
+        self._guard = UnreadableObjects(self._metrics)
         self.feed = Feed("")
         self._begin(ReadableScope(frozenset(), {}, frozenset()))
         self._ready = asyncio.Event()
@@ -80,13 +87,21 @@ class View:
 
     def _begin(self, scope: ReadableScope) -> None:
         self.scope = scope
-        self.board = Board(self.runtime)
+        self._board = Board(self.runtime)
+        self._unread: dict[tuple[Resource, Key], Change[Any]] = {}
+        """What has changed and is not on the board yet, one change for each object."""
         before, self.feed = self.feed, Feed(self.runtime.uid()[:8])
         before.end()
         self._caches: dict[tuple[Resource, str | None], WatchCache[Any]] = {}
         self._changed = asyncio.Event()
         self._encoded: tuple[str, bytes] | None = None
         self._trouble = ""
+
+    @property
+    def board(self) -> Board:
+        """Return the board, on which everything is that is known."""
+        self._take_in(len(self._unread))
+        return self._board
 
     async def wait_until_ready(self) -> None:
         """Wait until everything has been read once; raises what keeps it from being read."""
@@ -127,7 +142,6 @@ class View:
 
     async def _follow(self, scope: ReadableScope) -> None:
         """Follow what may be read until that changes."""
-        guard = UnreadableObjects(self._metrics)
         wanted: list[tuple[Resource, str | None]] = [(kind, None) for kind in scope.everywhere]
         wanted += [(kind, name) for name, kinds in scope.within.items() for kind in kinds]
         running: list[asyncio.Task[None]] = []
@@ -135,13 +149,13 @@ class View:
             for kind, namespace in sorted(wanted, key=lambda each: (str(each[0]), each[1] or "")):
                 if kind is EVENT:
                     caches = [self._cache(kind, namespace, f"reason={reason}") for reason in EVICTIONS]
-                    take_in: Callable[[Change[Any]], None] = self._note_eviction
+                    take_in = self._guard.guarded(kind, self._note_eviction)
                 else:
                     caches = [self._cache(kind, namespace)]
                     self._caches[kind, namespace] = caches[0]
-                    take_in = self._take_in
+                    take_in = self._guard.guarded(kind, partial(self._note, kind))
                 for cache in caches:
-                    cache.subscribe(guard.guarded(kind, take_in))
+                    cache.subscribe(take_in)
                     running.append(asyncio.create_task(cache.run(), name=f"dashboard's cache of {kind}"))
             for cache in self._caches.values():
                 await cache.wait_for_sync()
@@ -189,10 +203,20 @@ class View:
 
     # -- changes -----------------------------------------------------------------------------------------------------
 
-    def _take_in(self, change: Change[Any]) -> None:
-        self.board.take_in(change)
+    def _note(self, kind: Resource, change: Change[Any]) -> None:
+        """Keep a change until the rows are made; one that ends an object comes after all that came before it."""
+        if change.new is None:
+            self.board.take_in(change)
+        else:
+            before = self._unread.get((kind, change.key))
+            self._unread[kind, change.key] = change if before is None else replace(change, old=before.old)
         if not isinstance(change.new, Node) or not _is_heartbeat(change):
             self._changed.set()
+
+    def _take_in(self, count: int) -> None:
+        """Put the oldest of what has changed on the board."""
+        for kind, key in list(islice(self._unread, count)):
+            self._guard.guarded(kind, self._board.take_in)(self._unread.pop((kind, key)))
 
     def _note_eviction(self, change: Change[Event]) -> None:
         event = change.new
@@ -211,6 +235,7 @@ class View:
             await self._changed.wait()
             await clock.sleep(self._pace.gather)
             self._changed.clear()
+            caught_up = await self._catch_up()
             began = clock.monotonic()
             queues = began - queues_at >= self._pace.queues
             self._publish(queues=queues)
@@ -218,14 +243,25 @@ class View:
             if queues:
                 queues_at = ended
             share = self._pace.share if self._viewers else self._pace.unseen_share
-            await clock.sleep((ended - began) * (1 / share - 1))
+            await clock.sleep((caught_up + ended - began) * (1 / share - 1))
             if not queues:
                 # Queues had to wait: look again when it is their turn, though nothing else may have happened.
                 asyncio.get_running_loop().call_later(self._pace.queues, self._changed.set)
 
+    async def _catch_up(self) -> float:
+        """Put what has changed on the board, little by little, and return the seconds that it took."""
+        clock = self.runtime.clock
+        seconds = 0.0
+        for _ in range(0, len(self._unread), _AT_ONCE):
+            began = clock.monotonic()
+            self._take_in(_AT_ONCE)
+            seconds += clock.monotonic() - began
+            await asyncio.sleep(0)
+        return seconds
+
     async def _sample_for_ever(self) -> None:
         while True:
-            self.board.history.sample_queues(self.board.queue_rows)
+            self._board.history.sample_queues(self._board.queue_rows)
             await self.runtime.clock.sleep(SAMPLE_SECONDS)
 
     def _publish(self, *, queues: bool) -> None:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import inspect
 
 from spinney.api.documents import nearest
-from spinney.api.durations import format_duration, parse_duration
+from spinney.api.durations import DurationTooLong, format_duration, parse_duration
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -51,6 +51,8 @@ def read_arguments(kind: type[T], found: Mapping[str, Any]) -> T:
         else:
             try:
                 values[fields[name].name] = _read(fields[name].type, value)
+            except DurationTooLong as error:
+                problems.append((key, str(error)))
             except ValueError:
                 problems.append((key, f"found {value!r}, expected {_expected(fields[name].type)}"))
     given = {aliases.get(key, key) for key in found}

@@ -8,6 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import ClassVar, Generic, TypeVar, cast
 
 from spinney.api.documents import nearest
+from spinney.extensions.answers import RAISED
 
 B = TypeVar("B")
 
@@ -78,7 +79,7 @@ def _loaded(entry: EntryPoint) -> object:
     where = f"entry point {entry.name!r} of {source} in group {entry.group!r}"
     try:
         builder: object = entry.load()
-    except Exception as error:
+    except RAISED as error:
         raise InvalidPlugin(
             f"{where} cannot be loaded from {entry.value}: {type(error).__name__}: {error}; "
             "repair or remove the distribution, or take the plugin out of the configuration"

@@ -21,6 +21,7 @@ from spinney.api.names import label_value_faults
 from spinney.api.podgang import PodGang, PodGangSpec
 from spinney.api.struct import JSON, convert
 from spinney.backends.interface import SchedulerBackend
+from spinney.extensions.answers import RAISED
 from spinney.grouping import joining, podgangs
 from spinney.grouping.intake import LeftAlone, PodIntake, is_common, is_single
 from spinney.grouping.joining import Marks
@@ -99,7 +100,7 @@ class PodAdmission:
             told = await self._decided(pod)
         except (_Later, RuleRefused, KubeError, TimeoutError) as why:
             log.debug("pod is told its gang after its creation", namespace=namespace, why=str(why))
-        except Exception:
+        except RAISED:
             log.exception("pod could not be told its gang at its creation", namespace=namespace)
         if not dry_run:
             self._count(told)

@@ -18,6 +18,7 @@ from spinney.api.core import POD, Pod
 from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.backends.interface import SchedulerBackend
+from spinney.extensions.answers import RAISED
 from spinney.grouping import joining, podgangs, selecting, statuses
 from spinney.grouping.describing import GangDescription
 from spinney.grouping.intake import REFUSED, PodIntake
@@ -214,7 +215,7 @@ class GroupingController:
             return None
         try:
             await backend.sync_pod_gang(gang)
-        except Exception as error:  # noqa: BLE001 - whatever a backend raises is its own, and is said on the gang
+        except RAISED as error:  # whatever a backend raises is its own, and is said on the gang
             text = f"{type(error).__name__}: {error}"
             if self._complaints.get(key) != text:
                 self._complaints[key] = text

@@ -109,6 +109,7 @@ def webhook_process(
         client,
         written.admission,
         place,
+        setting="admission of the configuration",
         configurations={WEBHOOK: MUTATING_WEBHOOK_CONFIGURATION},
         register=partial(register, client, grouper, written, place),
         leaving=lambda: grouper.manager.stopping,

@@ -22,6 +22,7 @@ from spinney.kube.retrying import Backoff
 from spinney.nodes.heartbeats import LEASE_NAMESPACE, Heart
 from spinney.nodes.kubelet import Kubelets
 from spinney.nodes.node import (
+    SIMULATED_LABEL,
     Health,
     SimulatedNode,
     node_conditions,
@@ -45,13 +46,18 @@ class UnknownNode(LookupError):
 
 
 class Fleet:
-    """The simulated nodes of a cluster. Mutable; used from one event loop."""
+    """The simulated nodes of a cluster. Mutable; used from one event loop.
 
-    def __init__(self, client: Client, spec: ClusterSpec, *, runtime: Runtime) -> None:
+    A fleet that ``adopts`` runs all simulated nodes that it finds, those of an earlier fleet too: it has to be the only
+    one of its cluster.
+    """
+
+    def __init__(self, client: Client, spec: ClusterSpec, *, runtime: Runtime, adopts: bool = False) -> None:
         self._client = client
         self._runtime = runtime
         self._nodes: dict[str, SimulatedNode] = {}
         self._initial = spec.expanded()
+        self._adopts = adopts
         self._numbered = 0
         self._heart = Heart(client, self._nodes, spec.heartbeats, runtime)
         self._kubelets = Kubelets(client, self._nodes, spec.pods, runtime)
@@ -77,6 +83,8 @@ class Fleet:
             await self._kubelets.pods.wait_for_sync()
             await self._join(self._initial)
             self._initial = []
+            if self._adopts:
+                await self._join(await self._left_behind())
             tasks.create_task(self._kubelets.controller.run(), name="nodes: kubelets")
             tasks.create_task(self._heart.run(), name="nodes: heartbeats")
             self._ready.set()
@@ -117,6 +125,20 @@ class Fleet:
         await unless_gone(self._client.delete(LEASE, node.name, LEASE_NAMESPACE))
         await write_each(pods, self._kubelets.delete_at_once, at_once=_CONCURRENCY)
         log.info("node removed", node=name, pods=len(pods))
+
+    async def _left_behind(self) -> list[NodeSpec]:
+        """Return the simulated nodes that an earlier fleet has registered, and this one has not."""
+        found = (await self._client.list(NODE, label_selector=f"{SIMULATED_LABEL}=true")).items
+        return [
+            NodeSpec(
+                name=each["metadata"]["name"],
+                capacity=each["status"].get("capacity") or {},
+                allocatable=each["status"].get("allocatable") or {},
+                labels=each["metadata"]["labels"],
+            )
+            for each in found
+            if each["metadata"]["name"] not in self._nodes
+        ]
 
     async def _join(self, specs: list[NodeSpec]) -> None:
         now = self._runtime.clock.now()

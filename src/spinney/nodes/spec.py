@@ -31,7 +31,7 @@ import msgspec
 import yaml
 
 from spinney.api import yaml_text
-from spinney.api.durations import InvalidDuration, parse_duration
+from spinney.api.durations import DurationTooLong, InvalidDuration, parse_duration
 from spinney.api.names import dns_subdomain_faults, label_value_faults, qualified_name_faults
 from spinney.api.quantity import InvalidQuantity, Quantity, RawQuantity
 
@@ -41,8 +41,9 @@ _EXPONENTIAL = re.compile(r"exp\((?P<mean>[^()]+)\)")
 class InvalidLatency(ValueError):
     """A text that is not a latency."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__(f"{text!r} is not a latency; expected 2s, a range such as 1s..3s, or exp(2s) with a mean")
+    def __init__(self, text: str, fault: str = "") -> None:
+        expected = "is not a latency; expected 2s, a range such as 1s..3s, or exp(2s) with a mean"
+        super().__init__(fault or f"{text!r} {expected}")
 
 
 class Distribution(Enum):
@@ -71,6 +72,8 @@ class Latency:
                 return cls(0.0, _seconds(match["mean"]), Distribution.EXPONENTIAL)
             low, dots, high = text.partition("..")
             latency = cls(_seconds(low), _seconds(high if dots else low))
+        except DurationTooLong as fault:
+            raise InvalidLatency(text, str(fault)) from fault
         except InvalidDuration as fault:
             raise InvalidLatency(text) from fault
         if latency.low < 0 or latency.high < latency.low:

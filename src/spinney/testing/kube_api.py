@@ -129,7 +129,8 @@ async def _simulated(server: ApiServer, runtime: Runtime, nodes: ClusterSpec) ->
     from spinney.workloads import WorkloadControllers  # noqa: PLC0415
 
     fleet = Fleet(_connect(server, runtime, "kubelet"), nodes, runtime=runtime)
-    scheduler = CoschedulerProcess(_connect(server, runtime, "kube-scheduler"), CoschedulerConfiguration())
+    configuration = CoschedulerConfiguration.in_place_of_kube_scheduler()
+    scheduler = CoschedulerProcess(_connect(server, runtime, "kube-scheduler"), configuration)
     workloads = WorkloadControllers(_connect(server, runtime, "kube-controller-manager"))
     async with fleet.running(), running(scheduler), running(workloads):
         yield

@@ -29,10 +29,12 @@ class WorkloadControllers:
         sets = self.manager.cache(REPLICA_SET, WorkloadObject, indexes={BY_OWNER: owner_uid})
         deployments = self.manager.cache(DEPLOYMENT, WorkloadObject)
 
+        events = self.manager.recorder("kube-controller-manager")
+
         def upkeep(resource: Resource, workloads: WatchCache[WorkloadObject]) -> Upkeep:
             expectations = Expectations(client.runtime)
             pods.subscribe(expectations.observe)
-            return Upkeep(client, resource, workloads, pods, expectations)
+            return Upkeep(client, resource, workloads, pods, expectations, events)
 
         keepers: Mapping[Resource, type[ReplicaSets | StatefulSets | Jobs]] = {
             REPLICA_SET: ReplicaSets,

@@ -10,7 +10,8 @@ from spinney.api.struct import JSON
 from spinney.api.time import timestamp
 from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
-from spinney.kube.errors import Conflict, NotFound
+from spinney.kube.errors import ApiError, Conflict, NotFound
+from spinney.kube.events import EventRecorder, reference
 from spinney.kube.expectations import Expectations
 from spinney.kube.keys import Identified, Key, key_of
 from spinney.kube.reconciling import Unread, unless_gone, write_each
@@ -27,6 +28,7 @@ class Upkeep:
     workloads: WatchCache[WorkloadObject]
     pods: WatchCache[Pod]
     expectations: Expectations
+    events: EventRecorder
 
     def due(self, key: Key) -> WorkloadObject | None:
         """Return a workload whose pods may be looked after now.
@@ -54,11 +56,16 @@ class Upkeep:
         return timestamp(self.clock.now())
 
     async def create(self, found: WorkloadObject, manifests: Iterable[JSON]) -> None:
-        """Create pods for a workload."""
+        """Create pods for a workload; it says in an event why one is refused."""
 
         async def one(manifest: JSON) -> None:
             with self.expectations.creating(key_of(found)) as creation:
-                made = await self.client.create(POD, manifest, found.metadata.namespace, type=Identified)
+                try:
+                    made = await self.client.create(POD, manifest, found.metadata.namespace, type=Identified)
+                except ApiError as error:
+                    said = f"Error creating: {error}"
+                    self.events.event(reference(self.resource, found), "Warning", "FailedCreate", said)
+                    raise
                 creation.created(made.metadata.uid)
 
         await write_each(manifests, one)

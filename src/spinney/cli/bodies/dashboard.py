@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import advice, opened
+from spinney.cli.options import METRICS_SETTING
 from spinney.cli.running import in_one_line, until_told_to_go
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo
@@ -68,9 +69,9 @@ def dashboard(
             metrics=DashboardMetrics(registry),
         )
         async with AsyncExitStack() as parts:
-            url = await parts.enter_async_context(served.serving(port, tls=tls))
+            url = await parts.enter_async_context(served.serving(port, tls=tls, setting="--port or --address"))
             if endpoint is not None:
-                health = HealthServer(registry, host=endpoint[0], port=endpoint[1])
+                health = HealthServer(registry, host=endpoint[0], port=endpoint[1], setting=METRICS_SETTING)
                 await health.start()
                 parts.push_async_callback(health.stop)
             echo(f"The dashboard of {source} is at {url}\nCtrl-C stops it; it only reads.")
@@ -82,7 +83,7 @@ def dashboard(
     except KubeError as error:
         raise click.ClickException(advice(error)) from error
     except OSError as error:
-        raise click.ClickException(f"{address}:{port} cannot be served: {error.strerror or error}") from error
+        raise click.ClickException(str(error)) from error
 
 
 def _connections(choice: ClusterChoice, runtime: Runtime) -> tuple[Connect, str]:

@@ -98,6 +98,7 @@ async def _run(loaded: LoadedOperatorConfiguration, kubeconfig: Path | None) -> 
         client,
         lease=_lease(written.leader_election) if written.leader_election.enabled else None,
         endpoint=(probes.bind_address, probes.port) if probes.enable else None,
+        setting="server.healthProbes of the configuration",
         linger_seconds=WEBHOOKS_LINGER_SECONDS,
     )
     namespace = namespace_in_cluster()
@@ -117,7 +118,12 @@ async def _run(loaded: LoadedOperatorConfiguration, kubeconfig: Path | None) -> 
         manager.add_runnable("webhooks", webhooks.run, needs_lease=False)
         manager.check_ready("webhooks", webhooks.unready)
     if served.enable and served.port != probes.port:
-        endpoint = HealthServer(manager.metrics.registry, host=served.bind_address, port=served.port)
+        endpoint = HealthServer(
+            manager.metrics.registry,
+            host=served.bind_address,
+            port=served.port,
+            setting="server.metrics of the configuration",
+        )
         manager.add_runnable("metrics", lambda: _serve(endpoint), needs_lease=False)
     manager.stop_on_signals()
     try:

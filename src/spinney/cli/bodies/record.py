@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from spinney.api.durations import InvalidDuration, parse_duration
+from spinney.api.durations import DurationTooLong, InvalidDuration, parse_duration
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.terminal.output import echo
@@ -45,6 +45,8 @@ def record(*, directory: Path, every: str, lasting: str | None, choice: ClusterC
 def _duration(text: str, option: str) -> timedelta:
     try:
         found = parse_duration(text)
+    except DurationTooLong as error:
+        raise click.BadParameter(str(error), param_hint=option) from error
     except InvalidDuration:
         found = timedelta(0)
     if found <= timedelta(0):

@@ -20,6 +20,7 @@ from spinney.cli.settings.stack import embedded_settings
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo, progress
 from spinney.dashboard.local import dashboard_of
+from spinney.explain.amounts import counted
 from spinney.kube.crds import CrdRefused
 from spinney.kube.errors import InternalError, KubeError
 from spinney.kube.kubeconfig import in_home
@@ -108,21 +109,25 @@ async def run(
         try:
             async with AsyncExitStack() as parts:
                 with progress("starting the cluster"):
-                    http = await parts.enter_async_context(HttpServer(cluster.server, Listening(port=port)))
+                    http = await parts.enter_async_context(
+                        HttpServer(cluster.server, Listening(port=port, setting="--port"))
+                    )
                     await parts.enter_async_context(cluster.running())
                     await parts.enter_async_context(cluster.reviewing())
                     await _apply_topology(cluster)
                     page = ""
                     if dashboard is not None:
-                        page = await parts.enter_async_context(dashboard_of(cluster, port=dashboard))
+                        page = await parts.enter_async_context(
+                            dashboard_of(cluster, port=dashboard, setting="--dashboard-port")
+                        )
                 http.write_kubeconfig(kubeconfig)
-                nodes = len(options.nodes.expanded())
+                nodes = counted(len(cluster.stack.fleet.names), "simulated node")
                 echo(_greeting(http.url, kubeconfig, page, nodes=nodes, data_dir=server.data_directory))
                 ready = True
                 try:
                     await asyncio.get_running_loop().create_future()
                 finally:
-                    echo(f"\nstopping the operator, the schedulers and {nodes} simulated nodes ...", err=True)
+                    echo(f"\nstopping the operator, the schedulers and {nodes} ...", err=True)
                     gc.freeze()  # a process that ends need not look through a cluster's objects for cycles
         finally:
             cluster.server.close()
@@ -171,11 +176,11 @@ def _described(nodes: str, cluster_file: Path | None) -> ClusterSpec:
     return spec
 
 
-def _greeting(url: str, kubeconfig: Path, page: str, *, nodes: int, data_dir: Path | None) -> str:
+def _greeting(url: str, kubeconfig: Path, page: str, *, nodes: str, data_dir: Path | None) -> str:
     kept = f"everything is kept in {data_dir}" if data_dir else "nothing is kept"
     shown = f"Its dashboard is at {page}\n" if page else ""
     return f"""
-An embedded Kubernetes cluster with {nodes} simulated nodes is up at {url}
+An embedded Kubernetes cluster with {nodes} is up at {url}
 (topology {TOPOLOGY}: block, rack, host). Ctrl-C stops it; {kept}.
 {shown}
   export KUBECONFIG={shlex.quote(str(kubeconfig))}

@@ -1,11 +1,10 @@
 """What changes a cluster: manifests that are applied or deleted, CRDs, and nodes that are emptied or freed."""
 
-from pathlib import Path
-
 import click
 
 from spinney.cli.clusters import completing
 from spinney.cli.options import (
+    WrittenPath,
     argument,
     cluster_options,
     file_option,
@@ -49,8 +48,8 @@ OWNERS = ("grove", "kai", "volcano", "scheduler-plugins")
 @click.option(
     "--output",
     "-o",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Directory to write one file per kind into; without it they go to standard output.",
+    type=WrittenPath(file_okay=False),
+    help="Directory to write one file per kind into; without it, or with -, they go to standard output.",
 )
 @click.option("--create", is_flag=True, help="Create those the cluster lacks; one that exists is never changed.")
 @cluster_options

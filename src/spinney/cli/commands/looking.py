@@ -7,6 +7,8 @@ import click
 
 from spinney.cli.clusters import completing
 from spinney.cli.options import (
+    SEVERAL_FILES,
+    WrittenPath,
     argument,
     cluster_options,
     from_option,
@@ -83,7 +85,9 @@ def queues() -> None:
 
 @click.command()
 @argument(
-    "directory", type=click.Path(file_okay=False, path_type=Path), meaning="Where to write; made if it is not there."
+    "directory",
+    type=WrittenPath(no_dash=SEVERAL_FILES, file_okay=False),
+    meaning="Where to write; made if it is not there.",
 )
 @click.option("--every", default="60s", show_default=True, metavar="DURATION", help="How often to look.")
 @click.option("--for", "lasting", metavar="DURATION", help="How long to record; until interrupted without it.")
@@ -101,10 +105,10 @@ def record() -> None:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=WrittenPath(dir_okay=False),
     default=Path("snapshot.json.gz"),
     show_default=True,
-    help="File to write (mode 0600).",
+    help="File to write (mode 0600); - is standard output.",
 )
 @cluster_options
 @with_body

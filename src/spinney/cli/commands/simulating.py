@@ -7,9 +7,11 @@ import click
 from spinney.cli.clusters.choosing import KUBECONFIG
 from spinney.cli.options import (
     FILE,
-    OUTPUT_FILE,
     SECONDS,
+    SEVERAL_FILES,
     TEXT_FILE,
+    OutputFile,
+    WrittenPath,
     argument,
     cluster_options,
     file_option,
@@ -130,7 +132,11 @@ def demo() -> None:
     help="How many pools of nodes that have nothing to do with each other are replayed at once; by default as many as "
     "there are processors. With --plugin or --speed it is one.",
 )
-@click.option("--placements", type=OUTPUT_FILE, help="Write who was placed where to this file.")
+@click.option(
+    "--placements",
+    type=OutputFile(no_dash="which has the report; name a file"),
+    help="Write who was placed where to this file.",
+)
 @click.option(
     "--timeline",
     is_flag=True,
@@ -200,14 +206,14 @@ def simulate() -> None:
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1; by default any free one.")
 @click.option(
     "--kubeconfig",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=WrittenPath(no_dash="which has what happens; name a file", dir_okay=False),
     default=KUBECONFIG,
     show_default=True,
     help="Where to write the kubeconfig (mode 0600).",
 )
 @click.option(
     "--data-dir",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=WrittenPath(no_dash=SEVERAL_FILES, file_okay=False),
     help="Keep the cluster's objects in this directory and go on from what is there; by default nothing is kept.",
 )
 @click.option(

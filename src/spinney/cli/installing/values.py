@@ -184,6 +184,8 @@ class Values(_Part, frozen=True, kw_only=True):
     config: OperatorConfiguration = OperatorConfiguration()
 
 
+SECTIONS: Final = {"scheduler": ("provisioningRequests", "suspendedWorkloads"), "grouper": ("admission",)}
+"""What the chart reads of configurations that are not checked otherwise: sections, which may not be empty."""
 DEFAULTS: Final = files("spinney.cli.installing").joinpath("values.yaml")
 
 
@@ -198,7 +200,8 @@ def read_values(text: str, source: str) -> JSON:
     document = parse(text, source)
     decode(Values, document)
     found: JSON = document.value or {}
-    emptied = [document.problem(path, "found nothing; leave the key out for its defaults") for path in _emptied(found)]
+    paths = (*_emptied(found), *_empty_sections(found))
+    emptied = [document.problem(path, "found nothing; leave the key out for its defaults") for path in paths]
     if emptied:
         raise InvalidDocument(emptied)
     return found
@@ -214,6 +217,12 @@ def _emptied(values: JSON, kind: type[_Part] = Values, path: tuple[str, ...] = (
             yield place
         elif isinstance(field.type, type) and issubclass(field.type, _Part):
             yield from _emptied(value, field.type, place)
+
+
+def _empty_sections(values: JSON) -> Iterator[tuple[str, ...]]:
+    for process, sections in SECTIONS.items():
+        config = (values.get(process) or {}).get("config") or {}
+        yield from ((process, "config", each) for each in sections if each in config and config[each] is None)
 
 
 def _is_needed(field: msgspec.structs.FieldInfo) -> bool:
@@ -237,6 +246,10 @@ def schema() -> JSON:
         needed = [field.encode_name for field in msgspec.structs.fields(kind) if _is_needed(field)]
         if kind.__name__ in made["$defs"]:
             made["$defs"][kind.__name__]["required"] += needed
+    for process, sections in SECTIONS.items():
+        kind_of = made["$defs"]["Values"]["properties"][process]["$ref"].rpartition("/")[2]
+        config = made["$defs"][kind_of]["properties"]["config"]
+        config["properties"] = {each: {"type": "object"} for each in sections}
     return {"$schema": "http://json-schema.org/draft-07/schema#", **made}
 
 

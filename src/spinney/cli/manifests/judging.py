@@ -39,6 +39,7 @@ from spinney.cli.manifests.fields import builtin_field_problems, field_problems,
 from spinney.cli.manifests.objects import Manifest
 from spinney.cli.manifests.offline_backends import NeedsCluster, judge
 from spinney.cli.running import in_one_line
+from spinney.extensions.answers import RAISED
 from spinney.operator.admission.rules import filled, refused_startup_order
 from spinney.operator.configuration import load
 from spinney.operator.desired.layout import scheduler_name
@@ -187,7 +188,7 @@ def _judged(pcs: PodCliqueSet, setting: Setting) -> Judgement:
         faults = [invalid(FieldPath(rejected.path), name, str(rejected))]
     except NeedsCluster:
         not_done.append(f"whether {name} can honour what is asked for, as it is set up in the cluster")
-    except Exception as error:  # noqa: BLE001 - a backend may raise anything; the rest of the answer stands
+    except RAISED as error:  # a backend may raise anything; the rest of the answer stands
         not_done.append(f"whether {name} can honour what is asked for: {type(error).__name__}: {error}")
     finally:
         runtime.executor.close()

@@ -106,7 +106,7 @@ async def resource_for(client: Client, manifest: Manifest) -> Resource:
     served = {each.kind: each for each in await kinds_of(client, version)}
     if manifest.kind in served:
         return served[manifest.kind]
-    hint = nearest(manifest.kind, sorted(served)) if served else f"it serves nothing of {version}"
+    hint = nearest(manifest.kind, sorted(served)) if served else f"it serves nothing of {version}."
     raise click.ClickException(
         f"{manifest}: the cluster does not serve {version} {manifest.kind}; {hint} "
         "Its CRD may not be installed, or be older: 'spinney crds' prints ours."

@@ -8,7 +8,13 @@ from typing import Final
 
 from spinney.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
 from spinney.api.core import Node, Pod
-from spinney.cluster.filters import node_affinity, node_conditions, node_unschedulable, taint_toleration
+from spinney.cluster.filters import (
+    node_affinity,
+    node_conditions,
+    node_unschedulable,
+    taint_toleration,
+    topology_spread,
+)
 from spinney.cluster.table import NodeTable
 
 _OF_THE_NODE: Final = "node.kubernetes.io/"
@@ -25,6 +31,8 @@ def obstacle(table: NodeTable, pod: Pod, filter_name: str, node: str) -> str | N
     if filter_name in _CONDITIONS:
         besides = _toleration(pod, found, mirrored=False)
         return f"{_CONDITIONS[filter_name].format(node=node)}{f', and {besides}' if besides else ''}"
+    if filter_name == topology_spread.NAME:
+        return _spread_by(pod, found)
     return _labels(pod, found) if filter_name == node_affinity.NAME else None
 
 
@@ -41,6 +49,13 @@ def _toleration(pod: Pod, node: Node, *, mirrored: bool = True) -> str | None:
     return f"{node.metadata.name} has {taints}, not tolerated by the pod" if names else None
 
 
+def _spread_by(pod: Pod, node: Node) -> str | None:
+    """Return which labels the node lacks that the pod has to be spread by; ``None`` if it has all."""
+    wanted = [each for each in pod.spec.topology_spread_constraints if each.when_unsatisfiable == "DoNotSchedule"]
+    missing = dict.fromkeys(each.topology_key for each in wanted if each.topology_key not in node.metadata.labels)
+    return f"{node.metadata.name} lacks the label {', '.join(missing)} that pods are spread by" if missing else None
+
+
 def _labels(pod: Pod, node: Node) -> str | None:
     """Return what the node lacks of the selector, or which terms of the affinity it does not match."""
     labels = node.metadata.labels
@@ -55,7 +70,7 @@ def _labels(pod: Pod, node: Node) -> str | None:
 
 def _term(term: NodeSelectorTerm) -> str:
     """Return a term as kubectl writes selectors."""
-    return ", ".join(map(_comparison, (*term.match_expressions, *term.match_fields)))
+    return ", ".join(map(_comparison, (*term.match_expressions, *term.match_fields))) or "an empty term matches no node"
 
 
 def _comparison(wanted: NodeSelectorRequirement) -> str:

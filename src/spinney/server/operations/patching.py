@@ -56,6 +56,7 @@ def patch_change(target: Target, request: Request, options: WriteOptions) -> Cha
         return lambda obj: _json_patched(target, obj, body)
     if not isinstance(body, dict):
         raise bad_request(f"a patch of type {kind} is an object")
+    options.merging = True
     if kind == MERGE_PATCH:
         return lambda obj: merge(obj, body)
     return lambda obj: strategic_merge(obj, body, target.kind.shape)

@@ -27,7 +27,7 @@ from spinney.server.operations.metadata import bump_generation, check_envelope, 
 from spinney.server.operations.write import WriteOptions, admit, attributes_of, check_may_create, check_unknown_fields
 from spinney.server.patches.ownership import own_updated
 from spinney.server.store import Record
-from spinney.server.store.record import record
+from spinney.server.store.record import copied, record
 
 Change = Callable[[JSON], JSON]
 
@@ -88,7 +88,7 @@ async def _update_once(
     """Return the new record, or ``None`` if another client wrote meanwhile."""
     kind = target.kind
     old = current.decode()
-    wanted = change(kind.served(current.decode()))
+    wanted = change(kind.served(_present(target, current, old, options)))
     obj = kind.stored(_patched(kind, wanted) if options.patching else check_envelope(kind, wanted))
     _check_preconditions(target, obj, old, patching=options.patching)
     managed = obj["metadata"].get("managedFields")
@@ -120,6 +120,18 @@ async def _update_once(
     if options.dry_run:
         return record(target.key, current.revision, admitted, kind.field_values(admitted))
     return store_released(context, kind, target.key, admitted)
+
+
+def _present(target: Target, current: Record, old: JSON, options: WriteOptions) -> JSON:
+    """Return the object as it is, for a change to be made of it.
+
+    It is a copy. Of an object whose status is written the rest is as it was in the end, so a merge, which changes
+    nothing in place, is given that itself: the references of a large gang are neither copied nor compared.
+    """
+    kind = target.kind
+    if target.subresource != "status" or not options.merging or kind.from_storage is not None:
+        return current.decode()
+    return {**old, **copied({name: old[name] for name in ("metadata", "status") if name in old})}
 
 
 def _fill_defaults(target: Target, obj: JSON) -> None:

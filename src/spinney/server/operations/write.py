@@ -36,6 +36,7 @@ class WriteOptions:
     field_validation: str = "Warn"
     force: bool = False
     patching: bool = False  # the object is what a patch makes of the present one
+    merging: bool = False  # the patch is merged into it, and changes nothing in place
     applying: bool = False  # or what an applied configuration makes of it
     user: User = ADMIN
     repeated: list[str] = field(default_factory=list)  # what is to be said about fields that stand twice in the body

@@ -33,6 +33,11 @@ class Record(msgspec.Struct, frozen=True, gc=False):
         return _decoder.decode(self.raw)
 
 
+def copied(obj: JSON) -> JSON:
+    """Return a private copy of a decoded object, or of parts of one."""
+    return _decoder.decode(_encoder.encode(obj))
+
+
 _NOTHING: Mapping[str, str] = {}
 
 
