@@ -22,6 +22,7 @@ from spinney.server import ApiServer, ServerOptions
 from spinney.sim.embedded.transport import InProcessTransport
 from tests.grouping.test_controller import A_JOB
 from tests.grouping.world import JOB, a_pod, reference
+from tests.virtual_time import on_virtual_time
 
 WHO = "grouper"
 CONFIGURATION = """
@@ -95,6 +96,7 @@ async def gang_made(without: str = "") -> tuple[PodGang, list[str]]:
         return gang, said
 
 
+@on_virtual_time
 async def test_it_works_with_exactly_its_rights() -> None:
     """A Job's pods are grouped under the printed rights, with the defaults of kinds and the scheduler's PodGroup."""
     gang, said = await gang_made()
@@ -103,6 +105,7 @@ async def test_it_works_with_exactly_its_rights() -> None:
     assert gang.spec.priority_class_name == "of-jobs"
 
 
+@on_virtual_time
 async def test_an_owner_that_may_not_be_read_is_not_needed() -> None:
     """Without the right to read Jobs the last owner that can be read counts, the pod itself, and it says so."""
     gang, (said,) = await gang_made(without="batch/Job")
