@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spinney.cluster.table import Mask
+from spinney.explain.amounts import counted
 from spinney.extensions.answers import InvalidAnswer, instance_of, shown
 from spinney.scheduler.fairshare import Amounts
 from spinney.scheduler.framework.events import CapacityVerdict
@@ -174,15 +175,17 @@ def node_sets(answer: Any) -> Sequence[NodeSet] | None:
 
 
 def _column(answer: Any, nodes: NodeSet, expected: str) -> npt.NDArray[Any]:
+    """Return a value per node; a single value, which has no length, is that of every node."""
     try:
         found = np.asarray(answer)
-        return found if found.shape == nodes.rows.shape else np.broadcast_to(found, nodes.rows.shape)
-    except ValueError:
-        raise InvalidAnswer(f"{_shape(answer)} for {len(nodes)} nodes", expected) from None
-
-
-def _shape(answer: Any) -> str:
-    return f"{len(answer)} values" if hasattr(answer, "__len__") else shown(answer)
+    except ValueError:  # a list with lists of several lengths in it
+        raise InvalidAnswer(shown(answer), expected) from None
+    if found.shape == nodes.rows.shape:
+        return found
+    if found.ndim:
+        given = counted(len(found), "value") if found.ndim == 1 else f"values of shape {found.shape}"
+        raise InvalidAnswer(f"{given} for {counted(len(nodes), 'node')}", expected)
+    return np.broadcast_to(found, nodes.rows.shape)
 
 
 def _values(answer: Any, found: npt.NDArray[Any]) -> str:
