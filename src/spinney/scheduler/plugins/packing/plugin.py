@@ -6,15 +6,16 @@ A node loses by a pod in three ways, each counted in GPUs, and the node that los
 * the rest of a shared GPU fits nothing that is asked for (:mod:`~spinney.scheduler.plugins.packing.leftovers`);
 * an emptier node is broken into: a little, so that whole nodes stay for those that need them.
 
-What is asked for is learned from the pods that are placed. Near-equal nodes count as equal, and go in order of name:
-filling one after the other packs better than going by the last thousandth. Pods without GPUs on nodes without GPUs
-fill the fullest first.
+What is asked for is learned from the pods that are placed. Near-equal nodes count as equal: for pods that take whole
+GPUs the one goes first whose most plentiful resource is least free, then they go in order of name. Filling one after
+the other packs better than going by the last thousandth. Pods without GPUs on nodes without GPUs fill the fullest
+first.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from operator import sub
+from operator import mul, sub
 from types import MappingProxyType
 from typing import Final
 
@@ -57,6 +58,8 @@ _OPENING: Final = 0.01
 """What it counts to share a device that nobody shares yet."""
 _EQUAL: Final = 0.01
 """Nodes that differ by less than about this count as equal."""
+_PLENTY: Final = _EQUAL / 100
+"""What a resource counts that is free on all of a node: it decides between equal nodes only."""
 _FEW: Final = 12
 """Up to so many nodes, numbers are quicker than arrays."""
 
@@ -140,6 +143,7 @@ class Packing(Plugin):
         """The same of some rows as numbers."""
         self._last: tuple[Rows, tuple[int, int], Columns] | None = None
         """Rows that were asked about last, when that was, and what was free there."""
+        self._parts: Columns | None = None
         self._none_stranded = False
         """No GPU was stranded when they were last looked at, and nothing has happened since that could strand one."""
 
@@ -162,22 +166,34 @@ class Packing(Plugin):
 
     def _fullness(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         rows, table = nodes.rows, self._table
-        lost = _FREE_GPU * (self._free_at(rows)[_GPUS] - task.request.gpus)
-        if needs_no_gpu(task.request):
-            free = table.idle[:, CPU][rows] + table.releasing[:, CPU][rows]
+        request, free = task.request, self._free_at(rows)
+        left = free[_GPUS] - request.gpus
+        if needs_no_gpu(request):
+            cpu = table.idle[:, CPU][rows] + table.releasing[:, CPU][rows]
             without = table.allocatable[:, GPU][rows] == 0
-            lost = np.where(without, np.clip(free / self._largest_cpu, 0.0, 1.0), lost)
+            lost = np.where(without, np.clip(cpu / self._largest_cpu, 0.0, 1.0), _FREE_GPU * left)
             found: Scores = -self._scale * lost
             return found
-        return self._score(lost)
+        found = self._score(_FREE_GPU * left)
+        if self._known.workload.needs_company:
+            parts = self._parts_of_nodes()[:, rows]
+            others = np.maximum.reduce((free[_OTHERS:] - self._needs_of(request)[:, None]) * parts[1:])
+            found -= self._scale * _PLENTY * np.maximum(left * parts[0], others)
+        return found
 
     def _fullness_of_few(self, request: RequestClass, rows: Sequence[int]) -> list[float]:
         table, gpus, without_gpu = self._table, request.gpus, needs_no_gpu(request)
-        found: list[float] = []
+        beside, found = self._needs_of(request).tolist(), list[float]()
+        parts = self._parts_of_nodes() if beside else None
         for row, free in zip(rows, self._few_at(rows), strict=True):
-            lost = _FREE_GPU * (free[_GPUS] - gpus)
+            left = free[_GPUS] - gpus
+            lost = _FREE_GPU * left
             if not without_gpu:
-                found.append(self._score_of(lost))
+                score = self._score_of(lost)
+                if parts is not None:
+                    after = (left, *map(sub, free[_OTHERS:], beside))
+                    score -= self._scale * _PLENTY * max(map(mul, after, parts[:, row].tolist()))
+                found.append(score)
                 continue
             if table.allocatable.item(row, GPU) == 0:
                 cpu = table.idle.item(row, CPU) + table.releasing.item(row, CPU)
@@ -338,6 +354,12 @@ class Packing(Plugin):
             stranded = stranded_on(workload, gpus, others)
         free[:, row] = self._facts[row] = (gpus, whole, stranded, *others)
         self._position = table.usage.position
+
+    def _parts_of_nodes(self) -> Columns:
+        """Return what part of a node one GPU is, and one of each resource that is asked for with GPUs."""
+        if self._parts is None:
+            self._parts = 1.0 / np.maximum(self._table.allocatable[:, [GPU, *self._columns]].T, 1)
+        return self._parts
 
     def _losses_of(self, parts: int) -> Amounts:
         """Return what is lost when ``parts`` of a device are taken, by the parts that are free there before."""
