@@ -110,6 +110,20 @@ def test_whole_nodes_are_kept_whole() -> None:
     assert bind.node == "n2"
 
 
+def test_of_nodes_with_as_many_free_gpus_the_one_with_less_of_all_else_goes_first() -> None:
+    """What is most plentiful on a node decides, and only between nodes that are equal by their GPUs."""
+    inventory = an_inventory(a_node("n1"), a_node("n2"), a_node("n3"))
+    inventory.apply(a_pod("little", gpus=3, cpu="1", node="n1"))
+    inventory.apply(a_pod("much", gpus=3, cpu="16", node="n2"))
+    inventory.apply(a_pod("fuller", gpus=7, cpu="1", node="n3"))
+    inventory.apply(a_pod("new-1", gpus=1, cpu="1"))
+    inventory.apply(a_pod("new-2", gpus=1, cpu="1"))
+
+    binds = a_scheduler(inventory, config=_PACKING).run_cycle().binds
+
+    assert [bind.node for bind in binds] == ["n3", "n2"]
+
+
 def test_nodes_without_gpus_are_filled_one_after_the_other() -> None:
     """Pods without GPUs go to the fullest of the nodes that have none."""
     inventory = an_inventory(a_node("n1", gpus=0), a_node("n2", gpus=0), a_node("n3"))
