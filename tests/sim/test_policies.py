@@ -141,7 +141,18 @@ class Faulty(Plugin):
         (
             "session.add_job_order_fn(lambda a, b: None)",
             "pass",
-            "returned None, expected a whole number: negative, 0 or positive (order failed",
+            "policy.py:9 in Faulty.on_session_open.<locals>.<lambda>: InvalidAnswer: returned None, expected a whole "
+            "number: negative, 0 or positive (order failed",
+        ),
+        (
+            "session.add_job_order_key(lambda job: object())",
+            "pass",
+            "  in Faulty.on_session_open.<lambda>: TypeError: '<' not supported",
+        ),
+        (
+            "session.add_job_order_key(lambda job: float('nan'))",
+            "pass",
+            "policy.py:9 in Faulty.on_session_open.<locals>.<lambda>: InvalidAnswer: returned nan",
         ),
         (
             "session.add_predicate_fn(self.asked(1, 2, 3))",
@@ -162,6 +173,8 @@ class Faulty(Plugin):
         "wrong signature",
         "no score",
         "no order",
+        "no comparison",
+        "no key",
         "called too early",
         "no handler",
     ],

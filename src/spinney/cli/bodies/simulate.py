@@ -110,7 +110,8 @@ def simulate(
     except Exception as error:
         if not policies or not any(str(path.resolve()) in _files(error) for path, _, _ in plugins):
             raise
-        faults.add(", ".join(each.name for each, _ in policies.session), error, "the session could not be opened")
+        names = ", ".join(each.name for each, _ in policies.session)
+        faults.add(names, error, "the session could not be opened", "on_session_open")
         raise click.ClickException(_failures(faults)) from error
     finally:
         runtime.executor.close()

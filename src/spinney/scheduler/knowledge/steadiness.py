@@ -38,6 +38,7 @@ class Steady:
 
     def __init__(self, fn: Callable[..., Any], view: View, *, listens: bool) -> None:
         self._fn = fn
+        self.__wrapped__ = fn
         self.__qualname__ = getattr(fn, "__qualname__", type(fn).__qualname__)
         self._view = view
         self._watch = Watch()

@@ -52,9 +52,11 @@ class PolicyFaults:
     def __bool__(self) -> bool:
         return bool(self._met)
 
-    def add(self, plugin: str, error: BaseException, outcome: str) -> None:
+    def add(self, plugin: str, error: BaseException, outcome: str, function: str) -> None:
+        """Note a fault; ``function`` names what was asked, for a fault that shows itself after the answer."""
         said = f"{type(error).__name__}: {error}{_meant(error)}"
-        self._met[PluginFault(plugin=plugin, where=place_of(error), error=said, outcome=outcome)] = None
+        where = place_of(error) or f"in {function}"
+        self._met[PluginFault(plugin=plugin, where=where, error=said, outcome=outcome)] = None
 
     def _gather(
         self, _logger: structlog.typing.WrappedLogger, _method: str, event: structlog.typing.EventDict
@@ -62,7 +64,8 @@ class PolicyFaults:
         error = sys.exc_info()[1]
         if "plugin" not in event or not event.get("exc_info") or error is None:
             return event
-        self.add(str(event["plugin"]), error, str(event["event"]).removeprefix("plugin "))
+        outcome = str(event["event"]).removeprefix("plugin ")
+        self.add(str(event["plugin"]), error, outcome, str(event.get("function") or event.get("point")))
         raise structlog.DropEvent
 
 
@@ -81,7 +84,10 @@ def watching() -> Iterator[PolicyFaults]:
 
 
 def place_of(error: BaseException) -> str:
-    """Return where a plugin's function failed: the last line outside this package, or the function that was asked."""
+    """Return where a plugin's function failed: the last line outside this package, or the function that was asked.
+
+    Nothing is returned where the error does not lead to either.
+    """
     frames: list[tuple[CodeType, int, dict[str, Any]]] = []
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
@@ -95,7 +101,7 @@ def place_of(error: BaseException) -> str:
             found = _code_of(getattr(asked, "fn", asked))
             if found is not None and not _is_ours(found):
                 return f"{_shown(found.co_filename)}:{found.co_firstlineno} in {found.co_qualname}"
-    return "in a function that cannot be told"
+    return ""
 
 
 def _code_of(asked: object) -> CodeType | None:
