@@ -9,7 +9,7 @@ from spinney.api.grove import POD_CLIQUE, PodClique
 from spinney.api.podgang import BACKEND_READY, INITIALIZED, POD_GANG, written
 from spinney.api.resource import Resource
 from spinney.runtime.tasks import end
-from spinney.testing.builders import a_clique, a_pod_clique_set
+from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec
 from tests.operator.harness import World, a_world
 from tests.operator.test_backend_controller import Recorder, settings
 from tests.virtual_time import on_virtual_time
@@ -35,6 +35,17 @@ async def test_a_workload_comes_up_in_few_writes() -> None:
             "Pod": {2},
         }
         assert sum(kinds[POD].values()) == 48
+
+
+@on_virtual_time
+async def test_an_amount_that_is_left_empty_keeps_nothing_from_coming_up() -> None:
+    """A chart's ``cpu:`` without a value asks for no cpu, as it does of Kubernetes; the pods exist and are released."""
+    spec = a_pod_spec()
+    spec["containers"][0]["resources"] = {"requests": {"cpu": None, "memory": "1Gi"}, "limits": {"cpu": None}}
+    async with a_world() as world:
+        await world.bring_up(a_pod_clique_set("model", [a_clique("worker", 2, pod_spec=spec)]))
+        gang = await world.gang("model-0")
+        assert is_true(gang.status.conditions, INITIALIZED)
 
 
 @on_virtual_time

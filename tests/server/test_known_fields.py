@@ -74,6 +74,15 @@ async def test_null_is_nothing() -> None:
     assert made["spec"]["affinity"] == {}
 
 
+async def test_a_null_amount_is_none_of_it() -> None:
+    """A null among requests or limits is read as 0, as Kubernetes decodes it."""
+    pod = a_pod("p")
+    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": None}, "limits": {"memory": None}}
+    made = await an_api().create(PODS, pod)
+    assert made["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "0"
+    assert made["spec"]["containers"][0]["resources"]["limits"] == {"memory": "0"}
+
+
 @pytest.mark.parametrize(("version", "group"), [("1.37", "schedulingGroup"), ("1.35", "workloadRef")])
 async def test_each_release_has_its_fields(version: str, group: str) -> None:
     """A field that came or went with a release is known to those that have it."""

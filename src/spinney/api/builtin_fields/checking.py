@@ -26,7 +26,7 @@ _TEXT_ONLY: Final = frozenset((str,))
 _NOTHING_BEFORE: Final[Mapping[str, Any]] = {}
 
 
-_NOTHING: Final = {"string": ""}
+_NOTHING: Final = {"string": "", "quantity": "0"}
 """What Kubernetes reads a null in a map or a list as; other nulls stay."""
 
 
