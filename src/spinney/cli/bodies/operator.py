@@ -94,14 +94,14 @@ async def _run(loaded: LoadedOperatorConfiguration, kubeconfig: Path | None) -> 
     transport, _, _ = opened(ClusterChoice(kubeconfig), runtime)
     client = Client(transport, runtime, field_manager=FIELD_MANAGER)
     probes, served = written.server.health_probes, written.server.metrics
+    namespace = namespace_in_cluster()
     manager = managed(
         client,
         lease=_lease(written.leader_election) if written.leader_election.enabled else None,
         endpoint=(probes.bind_address, probes.port) if probes.enable else None,
         setting="server.healthProbes of the configuration",
-        linger_seconds=WEBHOOKS_LINGER_SECONDS,
+        linger_seconds=WEBHOOKS_LINGER_SECONDS if namespace else 0.0,
     )
-    namespace = namespace_in_cluster()
     account = os.environ.get("GROVE_OPERATOR_SERVICE_ACCOUNT_NAME")
     user = f"system:serviceaccount:{namespace}:{account}" if namespace and account else None
     running = Operator(manager.client, Settings.of(loaded, own=_own_image(), user=user), manager=manager)
