@@ -65,7 +65,7 @@ async def measure(
     progress(f"{asking.name}: {contender.name}: filling {nodes} nodes")
     await fill(client, family, nodes)
     witness = Witness(ASKING, asking.size, hopeless=asking.answered is is_told)
-    async with _watched_by(witness, client):
+    async with watched_by(witness.see, client):
         figures = await _answer(bench, contender, family, asking, limit=limit)
     await family.clear(client)
     return replace(figures, faults=witness.faults())
@@ -97,12 +97,12 @@ async def _answer(bench: Bench, contender: Contender, family: Family, asking: As
 
 
 @asynccontextmanager
-async def _watched_by(witness: Witness, client: Client) -> AsyncIterator[None]:
+async def watched_by(witness: Callable[[Change[Pod]], None], client: Client) -> AsyncIterator[None]:
     """Show a witness every change of a pod from the block's beginning to its end."""
     over = asyncio.Event()
 
     def see(change: Change[Pod]) -> None:
-        witness.see(change)
+        witness(change)
         if change.key.name == LAST:
             over.set()
 

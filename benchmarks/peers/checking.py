@@ -31,16 +31,17 @@ def judged(
 ) -> list[str]:
     """Return nodes that were promised too much at any bind, gangs that left their domain, and those there in part."""
     levels = {gang.name: gang.level for gang in gangs}
+    gpus = {gang.name: gang.gpus for gang in gangs}
     used: Counter[str] = Counter()
     bound: Counter[str] = Counter()
     domains: dict[str, set[str]] = defaultdict(set)
     for pod, node in places.items():
         gang = gang_of.get(pod, "")
-        used[node] += 1
+        used[node] += gpus.get(gang, 1)
         bound[gang] += 1
         if level := levels.get(gang):
             domains[gang].add(nodes[node][level])
-    found = [f"node {node} has {GPUS} GPUs and {count} pods" for node, count in used.items() if count > GPUS]
+    found = [f"node {node} has {GPUS} GPUs and pods with {count}" for node, count in used.items() if count > GPUS]
     found += [
         f"gang {gang} is in several domains of {levels[gang]}: {', '.join(sorted(where))}"
         for gang, where in domains.items()

@@ -27,19 +27,25 @@ from spinney.testing.peers import Peer, running
 from spinney.testing.peers.recipes import COSCHEDULING_NAME, KAI_PARENT_QUEUE, KAI_QUEUE
 
 TOPOLOGY: Final = "bench"
+TIERS: Final = {RACK: 1, BLOCK: 2}
+"""The tiers of Volcano's HyperNodes."""
 KAI_PROMISED: Final = "promised"
 """A queue of KAI's to which every GPU is promised."""
 
 
 @dataclass(frozen=True)
 class Gang:
-    """Pods that are to be placed together, if ``rack`` (a node label) is given on nodes that agree in it."""
+    """Pods that are to be placed together, if ``level`` (a node label) is given on nodes that agree in it."""
 
     name: str
     size: int
     minimum: int
     level: str = ""
     queue: str = ""
+    gpus: int = 1
+    """Of each pod."""
+    preemptible: bool = True
+    """Others may be placed at its cost, or it may be moved: of KAI's groups only."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +80,10 @@ class Family:
         await cluster.for_each(self.pods(gangs), lambda pod: client.create(POD, pod))
 
     def pods(self, gangs: list[Gang]) -> list[JSON]:
-        """Return the pods of gangs, of one GPU each."""
-        resources = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {cluster.GPU: "1"}}
+        """Return the pods of gangs."""
         pods = []
         for gang in gangs:
+            resources = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {cluster.GPU: str(gang.gpus)}}
             for number in range(gang.size):
                 pod = cluster.a_pod(f"{gang.name}-{number:04d}", self.scheduler, resources)
                 pod["metadata"] |= {"labels": {GANG: gang.name}, "annotations": {}}
@@ -132,6 +138,8 @@ def _kai_group(gang: Gang) -> JSON:
     spec: JSON = {"minMember": gang.minimum, "queue": gang.queue or KAI_QUEUE}
     if gang.level:
         spec["topologyConstraint"] = {"topology": TOPOLOGY, "requiredTopologyLevel": gang.level}
+    if not gang.preemptible:
+        spec["preemptibility"] = kai.NON_PREEMPTIBLE
     return _named(gang, spec)
 
 
@@ -144,7 +152,10 @@ def _kai_pod(pod: JSON, gang: Gang) -> None:
 
 
 def _volcano_group(gang: Gang) -> JSON:
-    return _named(gang, {"minMember": gang.minimum, "queue": volcano.DEFAULT_QUEUE})
+    spec: JSON = {"minMember": gang.minimum, "queue": volcano.DEFAULT_QUEUE}
+    if gang.level:
+        spec["networkTopology"] = {"mode": "hard", "highestTierAllowed": TIERS[gang.level]}
+    return _named(gang, spec)
 
 
 def _volcano_pod(pod: JSON, gang: Gang) -> None:

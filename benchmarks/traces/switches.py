@@ -8,6 +8,7 @@ of arrival, each gang that has room beside those before it, wherever these are p
 
 import random
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -44,7 +45,7 @@ def measure(directory: Path, seeds: list[int]) -> Iterator[Table]:
             "instances with as many hosts as the exact solver",
         ],
     )
-    tree = _tree(next(directory.glob("lingjun_topo.csv*")))
+    tree = tree_of(directory)
     instances = [instance(tree, seed) for seed in seeds]
     asked = sum(len(gangs) for _, gangs in instances)
 
@@ -65,22 +66,22 @@ def measure(directory: Path, seeds: list[int]) -> Iterator[Table]:
     yield table
 
 
-def _tree(path: Path) -> Racks:
+def tree_of(directory: Path) -> Racks:
     """Return how many hosts each rack has; a rack is a pair of an aggregation switch and one on top of the rack."""
     found: dict[tuple[str, str], int] = {}
-    for row in rows_of(path, "PSW", "ASW"):
+    for row in rows_of(next(directory.glob("lingjun_topo.csv*")), "PSW", "ASW"):
         rack = (row["PSW"], row["ASW"])
         found[rack] = found.get(rack, 0) + 1
     return found
 
 
-def instance(tree: Racks, seed: int) -> tuple[Racks, list[int]]:
+def instance(tree: Racks, seed: int, *, count: int = RACKS, sizes: Sequence[int] = SIZES) -> tuple[Racks, list[int]]:
     """Return some racks of the tree, and the sizes of gangs that ask for more than they have."""
     chance = random.Random(seed)
-    racks = {rack: tree[rack] for rack in chance.sample(sorted(tree), RACKS)}
+    racks = {rack: tree[rack] for rack in chance.sample(sorted(tree), count)}
     gangs: list[int] = []
     while sum(gangs) < ASKED * sum(racks.values()):
-        gangs.append(chance.choice(SIZES))
+        gangs.append(chance.choice(sizes))
     return racks, gangs
 
 
@@ -112,28 +113,39 @@ def fitting(racks: Racks, gangs: Sequence[int]) -> list[int]:
 
 
 def best_of(racks: Racks, gangs: Sequence[int]) -> list[int]:
-    """Return the gangs that find a rack or a switch if as many hosts as possible are to be in such gangs."""
+    """Return the gangs that find a rack or a switch if as many hosts as possible are to be in such gangs.
+
+    Gangs of one size are alike, so they are counted: how many are in each rack, or under each switch. A gang under a
+    switch takes any hosts that those in its racks leave.
+    """
     highspy = import_module("highspy")
     highs: Any = highspy.Highs()
     highs.silent()
-    free: dict[tuple[str, str], list[Any]] = {rack: [] for rack in racks}
-    chosen: list[tuple[int, Any]] = []
+    hosts: dict[str, int] = {}
+    for (switch, _), count in racks.items():
+        hosts[switch] = hosts.get(switch, 0) + count
+    in_rack: dict[tuple[str, str], list[Any]] = {rack: [] for rack in racks}
+    under: dict[str, list[Any]] = {switch: [] for switch in hosts}
+    counts: dict[int, list[Any]] = {}
+    for size, asked in Counter(gangs).items():
+        # Where gangs of this size may be: a switch, and the rack below it that they must share, if any.
+        domains = list(racks) if size <= LARGEST_OF_RACK else [(switch, "") for switch in hosts]
+        counts[size] = [highs.addIntegral(0, asked) for _ in domains]
+        for (switch, rack), number in zip(domains, counts[size], strict=True):
+            under[switch].append(size * number)
+            if rack:
+                in_rack[switch, rack].append(size * number)
+        highs.addConstr(sum(counts[size]) <= asked)
+    for place, used in in_rack.items():
+        if used:
+            highs.addConstr(sum(used) <= racks[place])
+    for switch, used in under.items():
+        highs.addConstr(sum(used) <= hosts[switch])
+    highs.maximize(sum(size * number for size, numbers in counts.items() for number in numbers))
+    left = {size: round(sum(highs.val(number) for number in numbers)) for size, numbers in counts.items()}
+    found = []
     for size in gangs:
-        here = []
-        if size <= LARGEST_OF_RACK:
-            for rack in racks:
-                here.append(highs.addBinary())
-                free[rack].append(size * here[-1])
-        else:
-            for switch in dict.fromkeys(switch for switch, _ in racks):
-                here.append(taken := highs.addBinary())
-                shares = {rack: highs.addIntegral(0, racks[rack]) for rack in racks if rack[0] == switch}
-                highs.addConstr(sum(shares.values()) == size * taken)
-                for rack, share in shares.items():
-                    free[rack].append(share)
-        highs.addConstr(sum(here) <= 1)
-        chosen += [(size, taken) for taken in here]
-    for rack, used in free.items():
-        highs.addConstr(sum(used) <= racks[rack])
-    highs.maximize(sum(size * taken for size, taken in chosen))
-    return [size for size, taken in chosen if highs.val(taken) > 0.5]
+        if left[size]:
+            left[size] -= 1
+            found.append(size)
+    return found
