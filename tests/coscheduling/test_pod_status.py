@@ -6,7 +6,16 @@ from typing import Any
 import pytest
 
 from spinney.api.core import POD, Node, Pod
-from spinney.coscheduling.framework import SUCCESS, CycleState, FrameworkRegistry, NodeFilter, PreEnqueue, Status
+from spinney.coscheduling.framework import (
+    SUCCESS,
+    Code,
+    CycleState,
+    FrameworkRegistry,
+    NodeFilter,
+    Permit,
+    PreEnqueue,
+    Status,
+)
 from spinney.coscheduling.plugins import BUILT_IN
 from spinney.coscheduling.process.configuration import parse_configuration
 from spinney.kube.guarding import GuardedTransport
@@ -112,6 +121,35 @@ async def test_a_pod_that_a_plugin_keeps_out_of_the_queue_says_so(cluster: Clust
         await world.until(lambda: bool(world.message("p")))
 
         assert world.message("p") == "plugin Doorkeeper keeps it out of the queue: not before noon"
+        condition = world.pods["p"].condition("PodScheduled")
+        assert condition is not None
+        assert condition.reason == "Inadmissible"
+
+
+class Gatekeeper(Permit):
+    """Has every pod wait for an hour."""
+
+    name = "Gatekeeper"
+
+    def __init__(self, *_: object) -> None: ...
+
+    def permit(self, state: CycleState, pod: Pod, node: str) -> tuple[Status, float]:
+        """Have it wait."""
+        return Status(Code.WAIT), 3600.0
+
+
+async def test_a_pod_that_a_plugin_has_wait_for_its_bind_says_so(cluster: Cluster) -> None:
+    """It has a node and is not bound, for as long as the plugin likes; and no autoscaler is to add a node for it."""
+    registry = FrameworkRegistry.installed(BUILT_IN)
+    registry.register(Gatekeeper.name, Gatekeeper)
+    plugins = {"permit": {"enabled": [{"name": Gatekeeper.name}]}}
+    configuration = parse_configuration({"profiles": [{"schedulerName": SCHEDULER, "plugins": plugins}]})
+    async with a_world(cluster) as world, world.scheduling(configuration, registry=registry):
+        await world.nodes(a_node("n1"))
+        await world.create(a_pod("p"))
+        await world.until(lambda: bool(world.message("p")))
+
+        assert world.message("p") == "it waits for plugin Gatekeeper to let it be bound to n1"
         condition = world.pods["p"].condition("PodScheduled")
         assert condition is not None
         assert condition.reason == "Inadmissible"

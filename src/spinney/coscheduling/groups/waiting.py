@@ -35,6 +35,11 @@ class WaitingPod:
         self._plugin, self._seconds = min(timeouts.items(), key=lambda item: (item[1], item[0]))
         self._timer = asyncio.get_running_loop().call_later(self._seconds, self._time_out)
 
+    @property
+    def awaited(self) -> Collection[str]:
+        """The plugins that hold the pod."""
+        return self._pending.keys()
+
     def allow(self, plugin: str) -> None:
         """Note that ``plugin`` no longer holds the pod; the last one to do so lets it go."""
         self._pending.pop(plugin, None)
@@ -78,9 +83,12 @@ class WaitingPods:
 
     def __init__(self) -> None:
         self._pods: dict[Key, WaitingPod] = {}
+        self.began: Callable[[WaitingPod], None] = lambda _: None
+        """Told of each pod that begins to wait."""
 
     def add(self, pod: WaitingPod) -> None:
         self._pods[pod.key] = pod
+        self.began(pod)
 
     def remove(self, key: Key) -> None:
         """Forget a pod whose outcome is settled."""

@@ -32,7 +32,7 @@ from spinney.coscheduling.framework import FrameworkRegistry, QueuedPod, Service
 from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.coscheduling.groups.book import Groups
 from spinney.coscheduling.groups.group import Group
-from spinney.coscheduling.groups.waiting import WaitingPods
+from spinney.coscheduling.groups.waiting import WaitingPod, WaitingPods
 from spinney.coscheduling.plugins.coscheduling import Coscheduling
 from spinney.coscheduling.plugins.in_flight import why_kept
 from spinney.coscheduling.plugins.scheduling_gates import SchedulingGates
@@ -43,6 +43,7 @@ from spinney.coscheduling.process.disruption import GroupEvictions
 from spinney.coscheduling.process.following import follow_cluster
 from spinney.coscheduling.process.group_status import GroupConditions
 from spinney.coscheduling.process.intake import CoschedulingIntake
+from spinney.coscheduling.process.lasting import Lasting
 from spinney.coscheduling.process.pod_group_controller import PodGroupController
 from spinney.coscheduling.process.reading import COMPONENT, OPTIONAL_KINDS
 from spinney.coscheduling.process.reporting import Reports
@@ -63,9 +64,7 @@ from spinney.runtime.tasks import BackgroundTasks
 CYCLES: Final = "pod scheduling cycles"
 PREEMPTING: Final = "Preempting"
 _TOLD_ELSEWHERE: Final = frozenset({Coscheduling.name, SchedulingGates.name})
-"""Plugins that keep pods out of the queue and whose reasons are told by group, or by the API server."""
-_HELD_SECONDS: Final = 5.0
-"""How long a group may be incomplete before its pods say so: while a gang is being created it always is."""
+"""Plugins that keep pods out of the queue, or at Permit, and whose reasons are told by group, or by the API server."""
 _MOST_PER_BURST: Final = 200
 _STOOD_BY: Final = "the scheduler gave its lease away while the pod waited for permission to bind, and leads again"
 _SHORTEST_REST: Final = 0.001
@@ -173,8 +172,7 @@ class CoschedulerProcess:
             metrics=self._metrics,
         )
         self._controller = PodGroupController(self.manager) if with_controller else None
-        self._held: dict[GangKey, asyncio.TimerHandle] = {}
-        self._kept_out: dict[Key, asyncio.TimerHandle] = {}
+        self._lasting = Lasting()
 
     def _could_not_ask(self, queued: QueuedPod, error: FrameworkPluginFailed) -> None:
         record = self.cluster.pod(queued.key)
@@ -200,6 +198,7 @@ class CoschedulerProcess:
         self.groups.completed = self._completed
         self.groups.reordered = lambda group: self.queue.reorder(each.key for each in group.pending())
         self.groups.incomplete = self._watch_held
+        self.services.waiting.began = self._watch_waiting
         self.shared.gangs.subscribe(self.groups)
         found = self._served
         if found is None:
@@ -236,10 +235,7 @@ class CoschedulerProcess:
         finally:
             for waiting in self.services.waiting:
                 waiting.abandon()
-            for timer in (*self._held.values(), *self._kept_out.values()):
-                timer.cancel()
-            self._held.clear()
-            self._kept_out.clear()
+            self._lasting.clear()
             self.services.late_volumes.interrupt()
             await self.scheduler.finish_binding()
             await self._background.finish()
@@ -372,12 +368,10 @@ class CoschedulerProcess:
 
     def _watch_kept_out(self, queued: QueuedPod, refused: Status) -> None:
         """Have a pod that a plugin keeps out of the queue say so, if that lasts; gates and groups speak elsewhere."""
-        if queued.key not in self._kept_out and refused.plugin not in _TOLD_ELSEWHERE:
-            loop = asyncio.get_running_loop()
-            self._kept_out[queued.key] = loop.call_later(_HELD_SECONDS, self._report_kept_out, queued.key)
+        if refused.plugin not in _TOLD_ELSEWHERE:
+            self._lasting.watch(self._report_kept_out, queued.key)
 
     def _report_kept_out(self, key: Key) -> None:
-        self._kept_out.pop(key, None)
         record = self.cluster.pod(key)
         if record is None or record.node:
             return
@@ -388,14 +382,24 @@ class CoschedulerProcess:
                 said = f"plugin {refused.plugin} keeps it out of the queue: {refused.message or 'it does not say why'}"
                 self._reports.held(record, replace(refused, reasons=(said,), waits=waits))
 
+    def _watch_waiting(self, waiting: WaitingPod) -> None:
+        """Have a pod that waits for permission to bind say so, if that lasts; groups speak elsewhere."""
+        if not _TOLD_ELSEWHERE.issuperset(waiting.awaited):
+            self._lasting.watch(self._report_waiting, waiting.key)
+
+    def _report_waiting(self, key: Key) -> None:
+        waiting, record = self.services.waiting.get(key), self.cluster.pod(key)
+        awaited = sorted({*waiting.awaited} - _TOLD_ELSEWHERE) if waiting is not None else []
+        if waiting is None or record is None or not awaited:
+            return
+        said = f"it waits for {', '.join(f'plugin {each}' for each in awaited)} to let it be bound to {waiting.node}"
+        self._reports.held(record, Status.unresolvable(said, waits=INADMISSIBLE))
+
     def _watch_held(self, group: Group) -> None:
         """Have the members of a group that stays incomplete say so."""
-        if group.key not in self._held:
-            loop = asyncio.get_running_loop()
-            self._held[group.key] = loop.call_later(_HELD_SECONDS, self._report_held, group.key)
+        self._lasting.watch(self._report_held, group.key)
 
     def _report_held(self, key: GangKey) -> None:
-        self._held.pop(key, None)
         group = self.groups.get(key)
         if group is None or group.complete:
             return
