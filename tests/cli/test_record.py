@@ -25,7 +25,11 @@ def test_a_cluster_is_recorded_and_replayed(served: ServedCluster, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("every", "said"),
-    [("often", "expected a duration"), ("3000000h", "'3000000h' is too long; the longest")],
+    [
+        ("often", "'often' is not a duration"),
+        ("0s", "expected a duration above 0"),
+        ("3000000h", "'3000000h' is too long; the longest"),
+    ],
 )
 def test_a_rhythm_that_is_none_is_refused(every: str, said: str, tmp_path: Path) -> None:
     """--every takes a duration above zero, and none that is too long."""

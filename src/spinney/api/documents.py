@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 import yaml
 
-from spinney.api.durations import DurationTooLong, parse_duration
+from spinney.api.durations import InvalidDuration, parse_duration
 from spinney.api.yaml_text import MarkingLoader, Unacceptable
 
 Step = str | int
@@ -280,12 +280,9 @@ def _walk(kind: msgspec.inspect.Type, value: Any, path: tuple[Step, ...], report
         report(path, f"found {value!r}; {nearest(str(value), list(map(str, kind.values)))}")
     if isinstance(kind, msgspec.inspect.TimeDeltaType):
         try:
-            return parse_duration(value)
-        except DurationTooLong as error:
+            return parse_duration(str(value))
+        except InvalidDuration as error:
             report(path, str(error))
-            return parse_duration("0s")
-        except (TypeError, ValueError):
-            report(path, f"found {value!r}, expected a duration such as 15s or 4h30m")
             return parse_duration("0s")
     return value
 

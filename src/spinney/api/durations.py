@@ -30,7 +30,8 @@ class InvalidDuration(ValueError):
 
     def __init__(self, text: str, fault: str = "") -> None:
         super().__init__(
-            fault or f"{text!r} is not a duration; expected numbers with units (h, m, s, ms, us, ns), such as 4h30m"
+            fault
+            or f"{text!r} is not a duration; expected numbers with units (h, m, s, ms, us, ns), such as 15s or 4h30m"
         )
         self.text = text
 

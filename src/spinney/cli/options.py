@@ -128,14 +128,12 @@ class Duration(click.ParamType[timedelta | None]):
     name = "DURATION"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta | None:
-        from spinney.api.durations import DurationTooLong, InvalidDuration, parse_duration  # noqa: PLC0415 - only where it is asked for
+        from spinney.api.durations import InvalidDuration, parse_duration  # noqa: PLC0415 - only where it is asked for
 
         try:
             return parse_duration(value) or None
-        except DurationTooLong as error:
+        except InvalidDuration as error:
             self.fail(str(error), param, ctx)
-        except InvalidDuration:
-            self.fail(f"{value!r} is no duration; expected one such as 90s, 5m or 1h30m", param, ctx)
 
 
 DURATION: Final = Duration()

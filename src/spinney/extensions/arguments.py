@@ -16,7 +16,7 @@ import msgspec
 from msgspec import inspect
 
 from spinney.api.documents import nearest
-from spinney.api.durations import DurationTooLong, format_duration, parse_duration
+from spinney.api.durations import InvalidDuration, format_duration, parse_duration
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -51,7 +51,7 @@ def read_arguments(kind: type[T], found: Mapping[str, Any]) -> T:
         else:
             try:
                 values[fields[name].name] = _read(fields[name].type, value)
-            except DurationTooLong as error:
+            except InvalidDuration as error:
                 problems.append((key, str(error)))
             except ValueError:
                 problems.append((key, f"found {value!r}, expected {_expected(fields[name].type)}"))
@@ -112,8 +112,6 @@ def _expected(kind: Any) -> str:
             return _either([word.value for word in words])
         case inspect.BoolType():
             return "true or false"
-        case inspect.TimeDeltaType():
-            return "a duration such as 15s or 4h30m"
         case inspect.IntType() as number:
             return f"a whole number{_bounds(number)}"
         case inspect.FloatType() as number:

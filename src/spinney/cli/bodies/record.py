@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from spinney.api.durations import DurationTooLong, InvalidDuration, parse_duration
+from spinney.api.durations import InvalidDuration, parse_duration
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.terminal.output import echo
@@ -45,10 +45,8 @@ def record(*, directory: Path, every: str, lasting: str | None, choice: ClusterC
 def _duration(text: str, option: str) -> timedelta:
     try:
         found = parse_duration(text)
-    except DurationTooLong as error:
+    except InvalidDuration as error:
         raise click.BadParameter(str(error), param_hint=option) from error
-    except InvalidDuration:
-        found = timedelta(0)
     if found <= timedelta(0):
-        raise click.BadParameter(f"found {text!r}, expected a duration such as 30s or 1h", param_hint=option)
+        raise click.BadParameter(f"found {text!r}, expected a duration above 0, such as 30s or 1h", param_hint=option)
     return found
