@@ -17,6 +17,7 @@ from spinney.api.grove import EXPLICIT, POD_CLIQUE_SET
 from spinney.api.struct import JSON
 from spinney.backends import every_backend
 from spinney.cli import main
+from spinney.cli.installing.values import SECTIONS
 from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
 from spinney.kube.crds import install_crds
@@ -33,6 +34,15 @@ FILES: dict[str, str] = runpy.run_path(str(ROOT / "hack" / "chart.py"))["files"]
 def by_identity(objects: Iterable[JSON]) -> dict[tuple[str, str], JSON]:
     """Return objects by kind and name."""
     return {(each["kind"], each["metadata"]["name"]): each for each in objects}
+
+
+def test_every_section_that_the_chart_reads_may_not_be_empty() -> None:
+    """The chart looks into sections of the processes' configurations; Helm fails in a template where one is null."""
+    looked_into = re.compile(r'dig "(\w+)" "\w+" (?:"[^"]*"|\w+) \.Values\.(\w+)\.config')
+    templates = (CHART / "templates").iterdir()
+    read = {(process, name) for each in templates for name, process in looked_into.findall(each.read_text())}
+
+    assert read == {(process, name) for process, sections in SECTIONS.items() for name in sections}
 
 
 @pytest.mark.parametrize("path", FILES)
