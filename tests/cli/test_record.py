@@ -20,7 +20,7 @@ def test_a_cluster_is_recorded_and_replayed(served: ServedCluster, tmp_path: Pat
     assert len(list(week.glob("*.json.gz"))) >= 1
     replayed = CliRunner().invoke(main, ["replay", str(week)])
     assert replayed.exit_code == 0, replayed.output
-    assert "1 jobs on 4 nodes" in replayed.output
+    assert "1 job on 4 nodes" in replayed.output
 
 
 @pytest.mark.parametrize(

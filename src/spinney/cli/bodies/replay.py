@@ -194,8 +194,14 @@ _GROUPS: Final[Mapping[str, Callable[[Figures], Mapping[str, JobTimes]]]] = {
 # -- printing ----------------------------------------------------------------------------------------------------------
 
 
+def _many(count: int, noun: str) -> str:
+    """Return ``1 node`` or ``1,200 nodes``: traces have so many that thousands are set apart."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _print(trace: Trace, runs: Sequence[ReplayRun], output: str, timelines: Sequence[Timeline]) -> None:
-    title = f"{trace.name}: {len(trace.jobs):,} jobs on {len(trace.machines):,} nodes with {trace.gpus:,} GPUs"
+    jobs, nodes = _many(len(trace.jobs), "job"), _many(len(trace.machines), "node")
+    title = f"{trace.name}: {jobs} on {nodes} with {_many(trace.gpus, 'GPU')}"
     if output == "json":
         found = [{"config": run.config, "seed": run.seed, "figures": msgspec.to_builtins(run.figures)} for run in runs]
         for run, timeline in zip(found, timelines, strict=False):  # without --timeline there are none
