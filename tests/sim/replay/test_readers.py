@@ -145,6 +145,15 @@ def test_text_is_read_in_the_encodings_of_others(tmp_path: Path, encoding: str) 
     assert [job.name for job in read_trace(path, Wanted(seed=43)).jobs] == ["p0", "M\xfcnchen"]
 
 
+@pytest.mark.parametrize("field", ["MaxProcs", "MaxNodes"])
+def test_a_field_of_an_swf_header_that_is_no_number_is_named(tmp_path: Path, field: str) -> None:
+    """The message says which field it is, and what was found."""
+    path = tmp_path / "small.swf"
+    path.write_text(f"; {field}: many\n")
+    with pytest.raises(InvalidTrace, match=f"small.swf: {field} of the header: found 'many', expected a whole number"):
+        read_trace(path, Wanted())
+
+
 def test_swf_is_read_with_its_header(tmp_path: Path) -> None:
     """Processors are GPUs of equal nodes; jobs that never ran are left out and counted."""
     path = tmp_path / "small.swf"

@@ -5,7 +5,7 @@ A processor of the trace is one GPU here, as published GPU traces in this form h
 after its line, under the same number, the first line has the whole of it, and the others are left out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,8 +29,8 @@ def read_swf(path: Path) -> Trace:
         if line.startswith(";") and ":" in line:
             key, _, value = line[1:].partition(":")
             header[key.strip()] = value.strip()
-    procs = _whole(header.get("MaxProcs") or header.get("MaxNodes") or "0", path)
-    count = _whole(header.get("MaxNodes") or "0", path) or max(procs // _PER_NODE, 1)
+    procs = _whole(header, "MaxProcs" if header.get("MaxProcs") else "MaxNodes", path)
+    count = _whole(header, "MaxNodes", path) or max(procs // _PER_NODE, 1)
     per_node = max(procs // count, 1) if procs else _PER_NODE
     jobs: list[Job] = []
     known: dict[str, int] = {}
@@ -86,8 +86,9 @@ def _numbers(cells: Sequence[str], where: str) -> list[float]:
     return [finite(cell, f"{where}: field {number}") for number, cell in enumerate(cells[:_FIELDS], start=1)]
 
 
-def _whole(text: str, path: Path) -> int:
+def _whole(header: Mapping[str, str], field: str, path: Path) -> int:
+    text = header.get(field) or "0"
     try:
         return max(int(text.split(maxsplit=1)[0]), 0)  # where it is not known, some write -1
     except (ValueError, IndexError):
-        raise InvalidTrace(f"{path}: header says {text!r} where a number is expected") from None
+        raise InvalidTrace(f"{path}: {field} of the header: found {text!r}, expected a whole number") from None
