@@ -33,7 +33,7 @@ def measure(directory: Path, seeds: list[int]) -> Iterator[Table]:
     table = Table(
         "racks",
         "Gangs of 8, 16, 32 and 64 GPUs that must share a rack, among the pods of openb default until 130 % were asked "
-        "for ([packing.md](packing.md) defines it): how many of each size find one, mean over "
+        "for ([packing.md](../packing.md) defines it): how many of each size find one, mean over "
         f"{len(seeds)} seeds, and the GPUs given out in the end.",
         ["configuration", "offered, each size", "8", "16", "32", "64", "GPUs given out %"],
     )
