@@ -39,7 +39,8 @@ def test_on_a_terminal_it_is_a_live_view_that_can_be_left_running(tmp_path: Path
     """On a terminal racks, queues and gangs are redrawn in place; with ``--keep`` kubectl can be pointed at it."""
     ours, theirs = pty.openpty()
     environment = os.environ | {"HOME": str(tmp_path), "COLUMNS": "120", "LINES": "50", "TERM": "xterm-256color"}
-    process = subprocess.Popen([sys.executable, "-c", WITHOUT_READERS, "demo", "--keep"], stdout=theirs, stderr=theirs, env=environment)
+    command = [sys.executable, "-c", WITHOUT_READERS, "demo", "--keep"]
+    process = subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
     shown = b""
     while b"export KUBECONFIG=" not in shown:
