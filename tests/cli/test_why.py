@@ -494,3 +494,29 @@ def test_a_clique_is_explained_with_its_gang(served: ServedCluster) -> None:
     assert "pclq default/cliquey-0-worker: pending" in output
     assert "its pods belong to the podgang cliquey-0" in output
     assert "2 of 3 pods found room" in output
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "remedy"),
+    [
+        ("gpu-fraction", "abc", "0.5"),
+        ("gpu-fraction", "1", "0.5"),
+        ("gpu-fraction", "0.00000001", "0.5"),
+        ("gpu-memory", "4Gi", "4096"),
+        ("gpu-fraction-num-devices", "0", "2"),
+    ],
+)
+def test_a_share_that_cannot_be_read_is_told(tmp_path: Path, annotation: str, value: str, remedy: str) -> None:
+    """A pod whose annotation asks for nothing that can be read waits, and is placed when it says what is advised."""
+
+    def answer(text: str) -> str:
+        pod = a_pod("sharer", schedulerName="spinney-scheduler")
+        pod["metadata"]["annotations"] = {"gpu-fraction": "0.25", annotation: text}
+        return why(tmp_path, "sharer", node, pod)
+
+    node = NODE | {"status": {"capacity": NODE["status"]["capacity"] | {"nvidia.com/gpu": "8"}}}
+    node["metadata"] = node["metadata"] | {"labels": {"nvidia.com/gpu.memory": "16384"}}
+
+    assert f"annotation {annotation}: '{value}' is no " in answer(value)
+    assert f"like {remedy}" in answer(value)
+    assert "would place the pod now, on n1" in answer(remedy)

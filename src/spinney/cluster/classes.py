@@ -19,14 +19,13 @@ import numpy as np
 
 from spinney.api.affinity import Affinity, Toleration, TopologySpreadConstraint
 from spinney.api.core import ContainerPort, PersistentVolumeClaimVolume, Pod, PodResourceClaim, Volume
+from spinney.api.labels import GPU_FRACTION, GPU_MEMORY
 from spinney.api.pod_requests import LARGEST_AMOUNT
 from spinney.cluster.devices import DEVICE, share_of_memory, shares_of_memory, whole_number
 from spinney.cluster.journal import Rows
 from spinney.cluster.requests import requested
 from spinney.cluster.resources import GPU, MIG_PREFIX, ResourceAxis, Vector, mig_slices, padded
 
-FRACTION_ANNOTATION: Final = "gpu-fraction"
-MEMORY_ANNOTATION: Final = "gpu-memory"
 DEVICES_ANNOTATION: Final = "gpu-fraction-num-devices"
 LEGACY_MIG_ANNOTATION: Final = "kai.scheduler/legacy-mig"
 """Marks a pod of the obsolete style that asked for MIG instances by annotation."""
@@ -34,6 +33,8 @@ _FRACTION = re.compile(r"0?\.(\d+)|[01]")
 _NO_SHARING: Final = ("", "", "")
 _KEPT: Final = 4096
 """How many classes are remembered before those that nobody uses are looked for."""
+_SHOWN: Final = 40
+"""Characters of an annotation that are told."""
 _ANYTHING: Final = np.iinfo(np.int64).min
 _NO_LABELS: Final[Mapping[str, str]] = {}
 
@@ -97,6 +98,8 @@ class RequestClass:
     """Compute slices of the MIG instances requested."""
     unoffered: tuple[str, ...] = ()
     """The resources requested that no node has offered so far, by name."""
+    misread: str | None = None
+    """Which annotation about shared devices cannot be read, and how to write it. Without it no device is asked for."""
 
     @cached_property
     def carries_rules(self) -> bool:
@@ -211,6 +214,7 @@ class RequestClasses:
                 legacy_mig=legacy_mig,
                 mig_slices=min(sum(mig_slices(name) * each for name, each in requests.items()), LARGEST_AMOUNT),
                 unoffered=tuple([name for name in requests if requests[name] and self.axis.find(name) is None]),
+                misread=_misread(*sharing),
             )
             if len(self._known) >= self._enough:
                 self._forget_unused()
@@ -278,8 +282,8 @@ def _device_request(annotations: Mapping[str, str]) -> tuple[tuple[str, str, str
         if key == LEGACY_MIG_ANNOTATION or key.startswith(MIG_PREFIX):
             legacy_mig = True
     sharing = (
-        annotations.get(FRACTION_ANNOTATION, ""),
-        annotations.get(MEMORY_ANNOTATION, ""),
+        annotations.get(GPU_FRACTION, ""),
+        annotations.get(GPU_MEMORY, ""),
         annotations.get(DEVICES_ANNOTATION, ""),
     )
     return sharing, legacy_mig
@@ -294,6 +298,21 @@ def _share(fraction: str, memory: str, devices: str) -> DeviceShare | None:
         return None
     parts = round(float(fraction) * DEVICE)
     return DeviceShare(parts=parts, memory=0, devices=count) if 0 < parts < DEVICE else None
+
+
+def _misread(fraction: str, memory: str, devices: str) -> str | None:
+    """Return which annotation about shared devices says nothing that can be read; a fraction of 0 asks for none."""
+    if fraction and (_FRACTION.fullmatch(fraction) is None or (float(fraction) and _share(fraction, "", "") is None)):
+        return f"{_told(GPU_FRACTION, fraction)} is no part of a GPU; write a number between 0 and 1, like 0.5"
+    if memory and whole_number(memory) is None:
+        return f"{_told(GPU_MEMORY, memory)} is no amount of memory; write MiB as digits, like 4096"
+    if devices and not whole_number(devices):
+        return f"{_told(DEVICES_ANNOTATION, devices)} is no number of GPUs; write digits, like 2"
+    return None
+
+
+def _told(annotation: str, value: str) -> str:
+    return f"annotation {annotation}: {value[:_SHOWN]!r}"
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode

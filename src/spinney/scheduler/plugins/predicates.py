@@ -51,8 +51,10 @@ class Predicates(Plugin):
     # -- the pod alone -----------------------------------------------------------------------------------------------
 
     def _fits_some_node(self, task: PodInfo, job: PodGroupInfo) -> str | None:
-        """Refuse a pod that asks for more than any single node offers."""
+        """Refuse a pod that asks for more than any single node offers, or for a share that cannot be read."""
         request = task.request
+        if request.misread is not None:
+            return request.misread
         if request.legacy_mig:
             return "pods that ask for MIG instances by annotation are not supported"
         for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
