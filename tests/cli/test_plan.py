@@ -76,7 +76,15 @@ def test_nodes_may_have_to_share_a_label(tmp_path: Path, label: str) -> None:
     """Two whole nodes in one rack cannot be had where each rack has one node."""
     result = planned(tmp_path, "--nodes", "2", "--sharing", label)
     assert result.exit_code == 1
-    assert f"no moves make room for 2 whole nodes that share {label}" in result.output
+    fewer = {"rack": "1 node", "none": "0 nodes"}[label]
+    assert f"2 whole nodes cannot be had: {fewer} of 8 GPUs that share {label}" in result.output
+
+
+def test_more_nodes_than_there_are(tmp_path: Path) -> None:
+    """Who wants more whole nodes than the cluster has is told so, not that nothing may be moved."""
+    result = planned(tmp_path, "--nodes", "99")
+    assert result.exit_code == 1
+    assert "99 whole nodes cannot be had: 2 nodes of 8 GPUs" in result.output
 
 
 def test_what_may_not_be_moved_is_named(tmp_path: Path) -> None:

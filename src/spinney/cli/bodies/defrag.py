@@ -21,8 +21,8 @@ from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.framework.session import Session
 from spinney.sim.defrag.exact import is_installed
-from spinney.sim.defrag.plan import PATIENCE, DefragPlan, NoPlan, Solver, carry_out, make_plan
-from spinney.sim.defrag.problem import Problem, room_for, whole_nodes
+from spinney.sim.defrag.plan import PATIENCE, DefragPlan, Solver, carry_out, make_plan
+from spinney.sim.defrag.problem import NoPlan, Problem, room_for, whole_nodes
 from spinney.sim.whatif.simulation import Simulation
 
 

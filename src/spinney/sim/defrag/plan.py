@@ -20,7 +20,7 @@ from spinney.cluster.statuses import WAITING
 from spinney.explain.amounts import counted
 from spinney.sim.defrag.exact import LARGEST, exact, is_installed, size
 from spinney.sim.defrag.greedy import greedy
-from spinney.sim.defrag.problem import Problem, Solution, price_of
+from spinney.sim.defrag.problem import NoPlan, Problem, Solution, price_of
 
 Solver = Literal["auto", "exact", "greedy"]
 
@@ -55,10 +55,6 @@ class DefragPlan(msgspec.Struct, frozen=True, kw_only=True):
     """``exact``: nothing cheaper exists; ``greedy``: something cheaper may."""
     restarts: int
     gpu_hours: float
-
-
-class NoPlan(Exception):
-    """There is no room to be made; the text says why."""
 
 
 def make_plan(problem: Problem, wanted: str, solver: Solver = "auto") -> DefragPlan:

@@ -12,6 +12,7 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.resources import GPU, Vector
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.cluster.table import Mask, Matrix
+from spinney.explain.amounts import counted
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
@@ -20,6 +21,10 @@ from spinney.scheduler.plugins.keeping import demands_of, regions
 
 _HOUR: Final = 3600.0
 _SETTLED: Final = ACTIVE_ALLOCATED - {PodStatus.PIPELINED}
+
+
+class NoPlan(Exception):
+    """There is no room to be made; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +101,10 @@ def room_for(session: Session, job: PodGroupInfo) -> Problem:
 
 
 def whole_nodes(session: Session, count: int, level: str | None) -> Problem:
-    """Return the problem of freeing all GPUs of so many nodes, which share a value of the label ``level`` if given."""
+    """Return the problem of freeing all GPUs of so many nodes, which share a value of the label ``level`` if given.
+
+    Nodes are whole with as many GPUs as any has; raises :class:`NoPlan` where there are too few of them.
+    """
     table = session.nodes.table
     rows = session.nodes.all.rows
     most = int(table.allocatable[rows, GPU].max(initial=0))
@@ -106,6 +114,14 @@ def whole_nodes(session: Session, count: int, level: str | None) -> Problem:
     if level is not None:
         values = table.labels.column(level)[rows]
         sets = [rows[values == value] for value in np.unique(values[values >= 0])]
+    largest = max((int((table.allocatable[each, GPU] == most).sum()) for each in sets), default=0)
+    if not most:
+        raise NoPlan("no node has GPUs")
+    if count > largest:
+        together = f" that share {level}" if level is not None else ""
+        raise NoPlan(
+            f"{counted(count, 'whole node')} cannot be had: {counted(largest, 'node')} of {most} GPUs{together}"
+        )
     return _problem(session, [Demand(request, count, one_per_node=True)], sets, None)
 
 
