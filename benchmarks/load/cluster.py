@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import TypeVar
 
 from spinney.api.core import EVENT, NAMESPACE, NODE, POD, SERVICE_ACCOUNT
@@ -10,7 +11,7 @@ from spinney.api.rbac import CLUSTER_ROLE_BINDING
 from spinney.api.struct import JSON
 from spinney.api.workload_v1beta1 import POD_GROUP
 from spinney.kube.client import Client
-from spinney.kube.errors import NotFound
+from spinney.kube.errors import NotFound, ServerTimeout
 
 T = TypeVar("T")
 
@@ -98,9 +99,13 @@ async def clear(client: Client) -> None:
 
 
 async def clear_pods(client: Client) -> None:
-    """Remove every pod and event of the namespace."""
+    """Remove every pod and event of the namespace, in as many requests as the server needs for them."""
     for resource in (POD, EVENT):
-        await client.delete_collection(resource, NAMESPACE_NAME, grace_period_seconds=0)
+        there = True
+        while there:
+            with suppress(ServerTimeout):
+                await client.delete_collection(resource, NAMESPACE_NAME, grace_period_seconds=0)
+            there = bool((await client.list(resource, NAMESPACE_NAME, limit=1)).items)
 
 
 async def _remove_group(client: Client, name: str) -> None:

@@ -6,7 +6,7 @@ One kube-apiserver and etcd of Kubernetes 1.37, plain Node objects, no kubelets.
 one-GPU pods at an even rate, and each is deleted after its lifetime, so that ``rate * lifetime`` of them hold a node at
 any time. The wait is from the moment a creation is sent to the moment a watcher in another process sees the pod bound.
 ``sent late`` is by how much the load itself was behind: on a machine too busy to create pods at that rate it grows, and
-the waits say nothing.
+the waits say nothing. A server that is overrun lets requests time out; these are counted.
 """
 
 import argparse
@@ -28,6 +28,7 @@ from benchmarks.load.processes import cpu_seconds, peak_memory
 from spinney.api.core import POD
 from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
+from spinney.kube.errors import NotFound, ServerTimeout
 from spinney.runtime import Runtime
 from spinney.testing.controlplane import ControlPlane
 
@@ -46,6 +47,8 @@ class Waits:
     waits: tuple[float, ...]
     """Of those that were bound, in order of length."""
     late: float
+    unanswered: int
+    """Requests of the load that the server let time out."""
     cpu: float
     server_cpu: float
     memory: float
@@ -61,6 +64,7 @@ class Arrivals:
     def __init__(self, client: Client, scheduler: str, *, rate: float, lifetime: float) -> None:
         self.sent: dict[str, float] = {}
         self.late = 0.0
+        self.unanswered = 0
         self._client = client
         self._scheduler = scheduler
         self._rate = rate
@@ -78,9 +82,12 @@ class Arrivals:
 
     async def _live(self, name: str) -> None:
         self.sent[name] = time.monotonic()
-        await self._client.create(POD, cluster.a_pod(name, self._scheduler, RESOURCES))
-        await asyncio.sleep(self._lifetime)
-        await self._client.delete(POD, name, cluster.NAMESPACE_NAME, grace_period_seconds=0)
+        try:
+            await self._client.create(POD, cluster.a_pod(name, self._scheduler, RESOURCES))
+            await asyncio.sleep(self._lifetime)
+            await self._client.delete(POD, name, cluster.NAMESPACE_NAME, grace_period_seconds=0)
+        except (ServerTimeout, NotFound):  # a server that is overrun; what it did of it nobody knows
+            self.unanswered += 1
 
 
 async def measure(bench: Bench, contender: Contender, options: argparse.Namespace) -> Waits:
@@ -107,7 +114,7 @@ async def measure(bench: Bench, contender: Contender, options: argparse.Namespac
         served -= bench.at_rest * (time.monotonic() - start)
     await cluster.clear(bench.client)
     waits = sorted(moment - arrivals.sent[name] for name, (moment, _) in bound.items() if name in arrivals.sent)
-    return Waits(count, tuple(waits), arrivals.late, cpu, served, memory)
+    return Waits(count, tuple(waits), arrivals.late, arrivals.unanswered, cpu, served, memory)
 
 
 async def _until_up(client: Client, contender: Contender) -> None:
@@ -123,13 +130,26 @@ async def _until_up(client: Client, contender: Contender) -> None:
 def table(found: dict[str, Waits]) -> Table:
     """Show what each contender made of it."""
     shown = Table(title_justify="left")
-    for column in ("", "bound", "p50", "p99", "longest", "sent late", "CPU-ms/pod", "server's", "peak MiB"):
+    for column in (
+        "",
+        "bound",
+        "p50",
+        "p99",
+        "longest",
+        "sent late",
+        "timed out",
+        "CPU-ms/pod",
+        "server's",
+        "peak MiB",
+    ):
         shown.add_column(column, justify="right" if column else "left")
     for name, run in found.items():
         times = [f"{1000 * run.at(part):.0f} ms" if run.waits else "" for part in (0.5, 0.99, 1.0)]
         used = [f"{1000 * seconds / run.pods:.2f}" for seconds in (run.cpu, run.server_cpu)]
         late = f"{1000 * run.late:.0f} ms"
-        shown.add_row(name, f"{len(run.waits)} of {run.pods}", *times, late, *used, f"{run.memory:.0f}")
+        shown.add_row(
+            name, f"{len(run.waits)} of {run.pods}", *times, late, str(run.unanswered), *used, f"{run.memory:.0f}"
+        )
     return shown
 
 
