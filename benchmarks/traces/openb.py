@@ -6,6 +6,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 
 from benchmarks.traces.tables import Table
+from spinney.explain.amounts import counted
 from spinney.scheduler.config import KAI_PLUGINS, PluginOption, SchedulerConfig
 from spinney.sim.replay import Replay
 from spinney.sim.replay.checking import problems_of
@@ -70,7 +71,7 @@ def measure_queue(directory: Path, seeds: list[int]) -> Iterator[Table]:
         "queue",
         "The whole queue is there to choose from: all pods of openb default arrive at the same moment, in one cycle; "
         "still no moving. `largestfirst` orders jobs by size, and packing learns from those that wait. "
-        f"Mean ± standard deviation over {len(seeds)} seeds.",
+        f"Mean ± standard deviation over {counted(len(seeds), 'seed')}.",
         ["configuration", "GPU allocation %", "fragmentation %"],
     )
     path = next(directory.glob("openb_pods_default.csv*"))

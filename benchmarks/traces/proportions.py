@@ -15,6 +15,7 @@ from typing import Final
 
 from benchmarks.traces.openb import PACKING, published, run, spread
 from benchmarks.traces.tables import Table
+from spinney.explain.amounts import counted
 from spinney.sim.replay.formats.openb import AT_ONCE, kind_of, read_openb, typical
 from spinney.sim.replay.trace import WHOLE, Ask, Job, Machine, Trace
 
@@ -40,7 +41,8 @@ def measure(directory: Path, seeds: list[int]) -> Iterator[Table]:
     table = Table(
         "proportions",
         "Stand-ins for the ten published pod lists that were not at hand: the pods of default in their proportions, in "
-        f"orders of our own; mean ± standard deviation over {len(seeds)} seeds. Published: the real lists, ten seeds.",
+        f"orders of our own; mean ± standard deviation over {counted(len(seeds), 'seed')}. "
+        "Published: the real lists, ten seeds.",
         ["pod list", "BestFit, published", "FGD, published", "Spinney", "fragmentation: FGD", "Spinney", "CPU s"],
     )
     known = published(directory)

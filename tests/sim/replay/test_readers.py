@@ -101,7 +101,7 @@ def test_philly_makes_gangs_of_large_jobs(tmp_path: Path) -> None:
         ("job-2", 60, 3, 4),
         ("job-3", 86400, 2, 8),
     ]
-    assert trace.notes == ("1 jobs of virtual clusters without nodes were left out",)
+    assert trace.notes == ("left out, as their virtual clusters have no nodes: 1 job",)
 
 
 @pytest.mark.parametrize(

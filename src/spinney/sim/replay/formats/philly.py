@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal
 
+from spinney.explain.amounts import counted
 from spinney.sim.replay.formats.bounds import check_size
 from spinney.sim.replay.formats.tables import InvalidTrace, TableRow, rows_of
 from spinney.sim.replay.trace import Ask, Job, Machine, Trace
@@ -48,7 +49,7 @@ def read_philly(
     start = earliest or (rows[0][0] if rows else datetime.min)
     found = [_job(row, (moment - start).total_seconds(), pooled=layout != "shared") for moment, row in rows]
     end = (latest - start).total_seconds() if latest is not None else None
-    notes = (f"{unknown} jobs of virtual clusters without nodes were left out",) if unknown else ()
+    notes = (f"left out, as their virtual clusters have no nodes: {counted(unknown, 'job')}",) if unknown else ()
     return Trace(
         name=f"philly-{layout}",
         machines=_machines(sizes, layout),
