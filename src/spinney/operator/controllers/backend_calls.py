@@ -93,6 +93,10 @@ class BackendCalls:
             try:
                 async with asyncio.timeout(TIMEOUT_SECONDS) as limit:
                     await call()
+            except asyncio.CancelledError:
+                if (task := asyncio.current_task()) is not None and task.cancelling():
+                    raise
+                return CallOutcome(f"{backend}: CancelledError, though nobody cancelled the call")
             except RAISED as error:  # a backend may raise anything; it is shown on the gang and retried
                 if limit.expired():
                     return CallOutcome(f"{backend}: no answer within {TIMEOUT_SECONDS:.0f} s")

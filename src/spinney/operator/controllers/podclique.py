@@ -15,7 +15,7 @@ import structlog
 
 from spinney.api import labels as marks
 from spinney.api.core import POD, Pod
-from spinney.api.grove import POD_CLIQUE, PodClique, PodCliqueSet
+from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodClique, PodCliqueSet
 from spinney.api.grove_status import PodCliqueStatus
 from spinney.api.meta import owner_reference
 from spinney.api.podgang import BACKEND_READY, INITIALIZED, PodGang
@@ -43,6 +43,7 @@ from spinney.kube.reconciling import (
 )
 from spinney.operator.caches import BY_BASE_GANG, BY_GANG, BY_SET
 from spinney.operator.configuration import InitContainer
+from spinney.operator.controllers.backend_questions import BackendFault, BackendQuestions
 from spinney.operator.controllers.pod_names import PodNames
 from spinney.operator.controllers.shared import Shared
 from spinney.operator.desired import gates, pods
@@ -100,7 +101,7 @@ class PodCliqueController:
     def register(self, manager: Manager, *, workers: int) -> Controller:
         """Run under a manager: woken by PodCliques, their pods, their gangs and what those wait for."""
         reports = ErrorReports(self._client, self._events, POD_CLIQUE, self._caches.cliques.get)
-        reconcile = reports.of(self.reconcile)
+        reconcile = reports.of(self._telling_set)
         controller = a_controller(manager, "podclique", reconcile, workers=workers, longest_delay=TRIED_AGAIN_SECONDS)
         self._caches.pods.subscribe(self._observe)
         self._caches.cliques.subscribe(self._forget)
@@ -169,6 +170,17 @@ class PodCliqueController:
         await self._write_status(scene, status)
         self._growth.check_granted(clique.spec.replicas or 0, granted, scene.layout)
         return Requeue() if refused else None
+
+    async def _telling_set(self, key: Key) -> Requeue | None:
+        """Reconcile; what a backend does wrong is told on the set, too, where its user looks."""
+        try:
+            return await self.reconcile(key)
+        except BackendFault as fault:
+            clique = self._caches.cliques.get(key)
+            pcs = None if clique is None else self._caches.set_of(clique.metadata)
+            if pcs is not None:
+                self._events.event(reference(POD_CLIQUE_SET, pcs), "Warning", "BackendFailed", str(fault))
+            raise
 
     # -- deciding ------------------------------------------------------------------------------------------------------
 
@@ -257,7 +269,7 @@ class PodCliqueController:
         clique = scene.clique
         name = self._names.begin(clique, index, there=there, taken=taken)
         manifest = pods.pod_manifest(clique, scene.layout, scene.place, index, name=name, waiting=self._waiting)
-        backend.prepare_pod(manifest, gang)
+        BackendQuestions(backend, gang).prepare(manifest)
         with self._expectations.creating(scene.key) as creation:
             try:
                 created = await self._client.create(POD, manifest, type=Identified)
@@ -295,7 +307,7 @@ class PodCliqueController:
             gang,
             [pod for pod in scene.pods if pod.metadata.uid not in self._opened],
             base_scheduled=base_scheduled,
-            may_release=scene.backend.may_release,
+            may_release=BackendQuestions(scene.backend, gang).may_release,
         )
         refused: list[Pod] = []
 
@@ -410,7 +422,8 @@ def _of_a_former_life(scene: CliqueObservation) -> list[Pod]:
     if gang is None or gang.metadata.deleting or backend is None or scene.counted.active == scene.counted.scheduled:
         return []
     waiting = [pod for pod in scene.pods if is_active(pod) and not is_scheduled(pod)]
-    return [pod for pod in waiting if not backend.is_prepared_for(pod, gang)]
+    questions = BackendQuestions(backend, gang)
+    return [pod for pod in waiting if not questions.is_prepared(pod)]
 
 
 def _life(clique: PodClique, gang: PodGang | None, counted: Headcount) -> object:
