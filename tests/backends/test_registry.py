@@ -65,6 +65,14 @@ class Leaving(Theirs):
         sys.exit(3)
 
 
+class Incapable(Theirs):
+    """A backend that does not say what it can do."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return None  # type: ignore[return-value]
+
+
 def entry_point(name: str, value: str) -> EntryPoint:
     """Return an entry point as an installed package declares it."""
     return EntryPoint(name=name, value=value, group="spinney.backends")
@@ -185,7 +193,14 @@ async def test_a_backend_that_cannot_be_made_names_its_profile() -> None:
         await Registry().initialize(catalogue, None, profiles)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("backend", "said"), [(Broken, ".*run its installer"), (Leaving, "SystemExit: 3")])
+@pytest.mark.parametrize(
+    ("backend", "said"),
+    [
+        (Broken, ".*run its installer"),
+        (Leaving, "SystemExit: 3"),
+        (Incapable, "InvalidAnswer: returned None, expected Capabilities"),
+    ],
+)
 @on_virtual_time
 async def test_a_backend_that_cannot_be_initialised_names_its_profile(backend: type[Theirs], said: str) -> None:
     """The error of a failed initialisation has the profile, its line and the reason."""

@@ -1,15 +1,18 @@
 """The backends of one process: built once from the profiles, initialised, and found by name."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import structlog
 
 from spinney.backends.catalogue import Catalogue
-from spinney.backends.interface import BackendContext, SchedulerBackend, TopologyAware
+from spinney.backends.interface import BackendContext, Capabilities, SchedulerBackend, TopologyAware
 from spinney.backends.profiles import Profile, Profiles
-from spinney.extensions.answers import RAISED
+from spinney.extensions.answers import RAISED, instance_of
 
 log = structlog.get_logger()
+
+_capabilities: Final[Callable[[Any], Capabilities]] = instance_of(Capabilities, "Capabilities from `capabilities`")
 
 
 class InitializationFailed(RuntimeError):
@@ -73,6 +76,7 @@ async def _initialized(catalogue: Catalogue, context: BackendContext, profile: P
     try:
         backend = kind(context, profile.config)
         await backend.init()
+        _capabilities(backend.capabilities)
     except RAISED as error:
         raise InitializationFailed(
             f"profile {profile.name!r} ({profile.where}): {type(error).__name__}: {error}"
