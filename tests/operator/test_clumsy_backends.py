@@ -130,3 +130,18 @@ async def test_a_backend_that_cancels_itself_has_failed(method: str) -> None:
         assert condition.message.endswith("clumsy: CancelledError, though nobody cancelled the call")
 
     await beside_a_good_one(method, awaited(raising(asyncio.CancelledError())), look)
+
+
+@pytest.mark.parametrize("answer", [None, "no", ["no"]])
+@on_virtual_time
+async def test_an_answer_about_a_set_that_is_none_is_told(answer: object) -> None:
+    """What is no list of degradations is neither taken for praise nor for a refusal."""
+
+    async def look(world: World) -> None:
+        pcs = await world.client.get(POD_CLIQUE_SET, "ill", "test", type=PodCliqueSet)
+        condition = find_condition(pcs.status.conditions, CAPABILITIES_MET)
+        assert condition is not None
+        assert (condition.status, condition.reason) == ("Unknown", "ValidationFailed")
+        assert condition.message.startswith("clumsy: InvalidAnswer: returned ")
+
+    await beside_a_good_one("validate_pod_clique_set", awaited(answering(answer)), look)
