@@ -32,12 +32,12 @@ def test_without_a_terminal_one_picture_is_printed(served: ServedCluster) -> Non
     assert "rack-0" in answer.output
 
 
-def top(cluster: Cluster, directory: Path) -> str:
+def top(cluster: Cluster, directory: Path, *options: str) -> str:
     """Return what is shown of a cluster after a scheduling cycle."""
     cluster.step()
     file = directory / "snapshot.json.gz"
     write_snapshot(cluster.snapshot(), file)
-    return CliRunner().invoke(main, ["top", "--from", str(file)]).output
+    return CliRunner().invoke(main, ["top", "--from", str(file), *options]).output
 
 
 def test_gangs_of_any_family_are_drawn(tmp_path: Path) -> None:
@@ -58,6 +58,15 @@ def test_gangs_of_one_name_in_two_namespaces_are_two() -> None:
     snapshot = cluster.snapshot()
 
     assert list(summary(Memberships().scene(snapshot.nodes, snapshot.pods))) == ["blue/train", "green/train"]
+
+
+def test_gangs_of_other_namespaces_are_not_counted(tmp_path: Path) -> None:
+    """The line above the picture is about the gangs that are drawn."""
+    cluster = Cluster("2x4")
+    for namespace in ("blue", "green"):
+        cluster.gang("train", pods=1, gpus=4, namespace=namespace)
+
+    assert "1 gang, 0 waiting · 1 pod" in top(cluster, tmp_path, "-n", "blue")
 
 
 def test_a_cluster_without_gpus_shows_its_cpu(tmp_path: Path) -> None:

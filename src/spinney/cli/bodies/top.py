@@ -45,7 +45,8 @@ def top(*, choice: ClusterChoice, once: bool) -> None:
         pods = [pod for pod in snapshot.pods if choice.namespace in (None, pod.metadata.namespace)]
         snapshot = replace(snapshot, objects={**snapshot.objects, POD: tuple(pods)})
         inventory = inventory_of(snapshot, {pod.spec.scheduler_name for pod in pods})
-        lines = GangTable().lines(snapshot, inventory.gangs.snapshot().gangs, singles=True)
+        found = GangTable().lines(snapshot, inventory.gangs.snapshot().gangs, singles=True)
+        lines = [line for line in found if choice.namespace in (None, line.namespace)]
         content = Content(snapshot, lines, inventory)
         terminal = sys.stdout.isatty()
         console = Console(highlight=False, width=None if terminal else _WIDTH)
