@@ -239,7 +239,7 @@ def test_a_rack_that_is_too_small_leads_to_a_wider_level_or_more_nodes(runtime: 
     found = texts(cluster, "train", runtime)
 
     assert "require one block instead of one rack" in found
-    assert any(text.startswith("add 2 nodes like gpu-000 (8 GPUs each) in rack") for text in found)
+    assert any(text.startswith("add 2 nodes like gpu-000 (8 GPUs each) in rack block-0.rack-") for text in found)
 
 
 def test_new_nodes_are_wanted_somewhere_only_where_a_level_is_required(runtime: Runtime) -> None:

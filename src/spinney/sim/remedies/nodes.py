@@ -126,9 +126,8 @@ def _adding(
     gpus = value(like.status.allocatable.get(GPU_NAME, 0))
     where = ""
     if situation.required_key is not None:  # otherwise it does not matter where they are
-        finest = situation.required_key
-        level = situation.level_name(finest)
-        where = f" in {level} {domain[finest]}" if near is not None and finest in domain else f" in a new {level}"
+        level = situation.level_name(situation.required_key)
+        where = f" in {level} {situation.domain_name(near)}" if near is not None else f" in a new {level}"
 
     word = f"of kind {group.kind}" if group is not None else f"like {like.metadata.name}"
 

@@ -139,6 +139,11 @@ class Situation:
                 return {key: labels[key] for key in self.level_keys if key in labels}
         return None
 
+    def domain_name(self, labels: Mapping[str, str]) -> str:
+        """Return what explanations call the domain of the required level that has these labels: its path."""
+        path = self.level_keys[: self.level_keys.index(self.required_key) + 1] if self.required_key is not None else ()
+        return ".".join(labels[key] for key in path if key in labels)
+
     def nearest_first(self, nodes: Iterable[Node]) -> list[Node]:
         """Return nodes in order of name, those of the nearest domain first."""
         near = self.nearest or {}
