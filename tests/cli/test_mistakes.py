@@ -244,9 +244,12 @@ def test_a_port_that_is_taken(served: ServedCluster) -> None:
     [
         (["get"], "Write what to list: gangs, sets or nodes."),
         (["up", "--nodes", "99999999x8"], "at most 50000 nodes can be simulated"),
+        (["up", "--nodes", "8x99999999"], "at most 1000 GPUs can be simulated on a node"),
         (["crds", "--output", "/proc/nowhere"], "/proc/nowhere: cannot be written"),
         (["why", "--from", "cluster.yaml", "node/n"], "'node' is no kind that can be asked about. Known are pod,"),
         (["why", "--from", "cluster.yaml", "nobody"], "'spinney get gangs -A'"),
+        (["why", "--from", "cluster.yaml", "nobody", "--patience", "nan"], "nan is no number of seconds"),
+        (["why", "--from", "cluster.yaml", "job/nobody"], "it does not exist, asks for none, or is suspended"),
     ],
 )
 def test_what_cannot_be_done(arguments: list[str], expected: str) -> None:

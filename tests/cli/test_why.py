@@ -177,8 +177,22 @@ def test_a_workload_without_pods_says_where_to_look(tmp_path: Path) -> None:
     answer = CliRunner().invoke(main, ["why", "jobs/train", "--from", str(file)])
 
     assert answer.exit_code != 0
-    assert "jobs/train has no pods: it does not exist, or it is suspended" in answer.output
-    assert "suspended" in answer.output
+    assert "jobs/train has no pods: it does not exist, asks for none, or is suspended" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("subject", "lister"),
+    [
+        ("queue/nobody", "'queue/nobody' was found; 'spinney queues' lists"),
+        ("pod/nobody", "'kubectl get pods -A' lists"),
+        ("pclq/nobody", "'kubectl get podcliques -A' lists"),
+    ],
+)
+def test_a_name_that_nothing_has_is_answered_with_what_lists_its_kind(
+    served: ServedCluster, subject: str, lister: str
+) -> None:
+    """Gangs and sets are not where to look for a queue or a pod; a queue is in no namespace."""
+    assert lister in served.spinney("why", subject).output
 
 
 def test_a_suspended_job_is_answered_as_the_gang_it_would_be(busy: ServedCluster) -> None:

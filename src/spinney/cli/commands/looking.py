@@ -7,6 +7,7 @@ import click
 
 from spinney.cli.clusters import completing
 from spinney.cli.options import (
+    SECONDS,
     SEVERAL_FILES,
     WrittenPath,
     argument,
@@ -157,7 +158,7 @@ def top() -> None:
 )
 @click.option(
     "--patience",
-    type=click.FloatRange(0),
+    type=SECONDS,
     default=10.0,
     show_default=True,
     metavar="SECONDS",

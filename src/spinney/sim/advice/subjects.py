@@ -46,6 +46,12 @@ _COHORT: Final = "cohort/"
 """How the names of Kueue's cohorts begin among queues."""
 _EITHER: Final = {"pg": ("podgang", "podgroup")}
 """Both PodGangs and PodGroups call themselves ``pg``."""
+_LISTED_BY: Final[Mapping[tuple[str, ...], str]] = {
+    ("pod",): "'kubectl get pods -A' lists",
+    ("pclq",): "'kubectl get podcliques -A' lists",
+    ("queue",): "'spinney queues' lists",
+}
+_ALL_LISTED_BY: Final = "'spinney get gangs -A' and 'spinney get sets -A' list"
 
 
 @dataclass(frozen=True, order=True)
@@ -102,7 +108,7 @@ def find(
         if said := _said_by_kueue(snapshot, kind, own, namespace):
             raise NoSuchSubject(f"{text} has no pods yet: Kueue has not admitted it: {said}")
         raise NoSuchSubject(
-            f"{text} has no pods: it does not exist, or it is suspended, or its controller does not run; "
+            f"{text} has no pods: it does not exist, asks for none, or is suspended, or its controller does not run; "
             "'kubectl describe' shows what it waits for, and 'spinney simulate -f' whether its gang would start"
         )
     word, name = _parse(text)
@@ -220,7 +226,7 @@ def _not_found(
     namespace: str | None,
     elsewhere: list[AdviceSubject],
 ) -> str:
-    where = f" in namespace {namespace}" if namespace else ""
+    where = f" in namespace {namespace}" if namespace and words != ("queue",) else ""
     message = f"nothing called {text!r} was found{where}"
     if elsewhere:
         return f"{message}; there is {', '.join(map(str, elsewhere))}: pass -n {elsewhere[0].namespace}"
@@ -231,4 +237,4 @@ def _not_found(
     unlisted = [str(each) for word in words for each in _WORDS[word] if not snapshot.sees(each)]
     if unlisted and len(words) == 1:
         return f"{message}; not served or not allowed here: {', '.join(unlisted)}"
-    return f"{message}; 'spinney get gangs -A' and 'spinney get sets -A' list what there is"
+    return f"{message}; {_LISTED_BY.get(words, _ALL_LISTED_BY)} what there is"

@@ -15,6 +15,8 @@ TOPOLOGY = "gpu-topology"
 """The name of the ClusterTopologyBinding that the shapes below come with."""
 
 MOST_NODES = 50_000
+MOST_GPUS = 1_000
+"""On a node: pictures draw every one."""
 _SHAPE = re.compile(r"(\d+)x(\d+)")
 
 
@@ -29,6 +31,8 @@ def parse_shape(text: str) -> tuple[int, int]:
         raise InvalidShape(f"{text!r} is not NODESxGPUS, such as 32x8 for 32 nodes of 8 GPUs each")
     if int(match[1]) > MOST_NODES:
         raise InvalidShape(f"{text!r}: at most {MOST_NODES} nodes can be simulated; Kubernetes itself stops at 5000")
+    if int(match[2]) > MOST_GPUS:
+        raise InvalidShape(f"{text!r}: at most {MOST_GPUS} GPUs can be simulated on a node")
     return int(match[1]), int(match[2])
 
 
