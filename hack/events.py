@@ -192,6 +192,13 @@ EVENTS: Final = (
         "`replicas` was changed in the template of a clique or scaling group: what exists keeps its size; scale that.",
     ),
     Event(
+        "BackendFailed",
+        "Warning",
+        OPERATOR,
+        "PodCliqueSet",
+        "A backend failed, or answered what it may not, about a pod of the set; the message names both. Tried again.",
+    ),
+    Event(
         "BackendNotEnabled",
         "Warning",
         OPERATOR,
