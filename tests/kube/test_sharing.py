@@ -92,3 +92,25 @@ def test_what_is_remembered_is_bounded() -> None:
     again = copied(old)
     pool.share(again)
     assert again.inner.text is not old.inner.text
+
+
+class Anything(Struct, frozen=True, kw_only=True):
+    """A part that keeps what the user wrote."""
+
+    template: Mapping[str, object] = {}
+
+
+class Holder(Struct, frozen=True, kw_only=True):
+    """An object with such a part."""
+
+    spec: Anything = Anything()
+
+
+def test_numbers_beyond_64_bits_are_kept_as_they_are() -> None:
+    """JSON carries any number, and one of a user's must not end who watches: the part is only not shared."""
+    shared = Sharing()
+    first, second = (Holder(spec=Anything(template={"gpus": 10**20})) for _ in range(2))
+    for each in (first, second):
+        shared.share(each)
+
+    assert first == second == Holder(spec=Anything(template={"gpus": 10**20}))

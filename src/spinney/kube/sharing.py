@@ -67,8 +67,8 @@ class _Shape:
     def share(self, struct: msgspec.Struct) -> None:
         """Replace the parts of ``struct`` that were seen before."""
         for field, value in zip(self._fields, self._values_of(struct), strict=False):
-            if value:
-                part = field.part_for(value if type(value) is str else _encode(value), value)
+            if value and (key := _key(value)) is not None:
+                part = field.part_for(key, value)
                 if part is not value:
                     force_setattr(struct, field.name, part)
         if self._trials_left:
@@ -100,6 +100,16 @@ class Sharing:
                 if shape is None:
                     shape = self._shapes[type(part)] = _Shape(type(part))
                 shape.share(part)
+
+
+def _key(value: Any) -> bytes | str | None:
+    """Return what tells a part from others; ``None`` of one with a number beyond 64 bits, which cannot be written."""
+    if type(value) is str:
+        return value
+    try:
+        return _encode(value)
+    except OverflowError:
+        return None
 
 
 def _may_repeat(annotation: Any) -> bool:
