@@ -1,6 +1,10 @@
 """Pools that have nothing to do with each other are replayed apart, and told as one story."""
 
+import subprocess
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from spinney.sim.replay import Job, Machine, Progress, Trace
 from spinney.sim.replay.checking import problems_of
@@ -77,3 +81,30 @@ def test_processes_change_nothing_but_the_time() -> None:
     alone, together = replayed(trace), replayed(trace, processes=2, progress=seen.append)
     assert together.events == alone.events
     assert (together.decided, together.ended_at) == (alone.decided, alone.ended_at)
+
+
+def test_an_interrupted_replay_ends_its_processes(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Ctrl-C ends those that run, silently, and begins no other, however many pools are left."""
+    started: list[subprocess.Popen[bytes]] = []
+    begin = subprocess.Popen
+
+    def counted(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(begin(*arguments, **options))
+        return started[-1]
+
+    def interrupted(_: Progress) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess, "Popen", counted)
+    pools = [f"pool-{number}" for number in range(12)]
+    nodes = tuple(replace(machine, pool=pool) for machine, pool in zip(machines(12), pools, strict=True))
+    jobs = (in_pool(pool, a_job(f"{pool}-{number}", float(number))) for pool in pools for number in range(50))
+
+    with pytest.raises(KeyboardInterrupt):
+        replayed(a_trace(*jobs, nodes=nodes), processes=2, progress=interrupted)
+
+    assert len(started) < len(pools)
+    assert all(process.returncode is not None for process in started)
+    assert capfd.readouterr().err == ""
