@@ -2,9 +2,12 @@
 
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +24,7 @@ from spinney.sim.overview.gang_table import gang_lines
 from spinney.sim.snapshots.files import write_snapshot
 from spinney.sim.whatif.loading import inventory_of
 from tests.cli.clusters import ServedCluster
+from tests.cli.workloads import a_training_job, until_running
 
 
 def test_without_a_terminal_one_picture_is_printed(served: ServedCluster) -> None:
@@ -67,6 +71,20 @@ def test_gangs_of_other_namespaces_are_not_counted(tmp_path: Path) -> None:
         cluster.gang("train", pods=1, gpus=4, namespace=namespace)
 
     assert "1 gang, 0 waiting · 1 pod" in top(cluster, tmp_path, "-n", "blue")
+
+
+def test_what_other_namespaces_hold_is_not_free(tmp_path: Path) -> None:
+    """Nodes and queues are everybody's: GPUs of a gang that is not listed are in use, and its queue holds them."""
+    cluster = Cluster("2x4")
+    cluster.queue("team", quota=8)
+    for namespace in ("blue", "green"):
+        cluster.gang("train", pods=1, gpus=4, namespace=namespace, queue="team")
+    shown = top(cluster, tmp_path, "-n", "blue")
+
+    assert "8 of 8 GPUs in use · 1 gang" in shown
+    assert {"gpu-000 AAAA", "gpu-001 ■■■■"} <= set(re.findall(r"gpu-00. \S+", shown))
+    assert re.search(r"team +\S+ +8 +8 ", shown)
+    assert "green" not in shown
 
 
 def test_a_cluster_without_gpus_shows_its_cpu(tmp_path: Path) -> None:
@@ -159,21 +177,43 @@ def test_keys_are_told_apart() -> None:
     assert keys_in("\x1b[Aj\x1b[6~\r\x1b[15~q\x1b") == ["up", "j", "pgdn", "enter", "q", "esc"]
 
 
-def test_on_a_terminal_it_follows_and_takes_keys(served: ServedCluster) -> None:
-    """The first page appears, a key shows the racks, and Ctrl-C ends it with the exit status shells expect."""
+@contextmanager
+def followed(served: ServedCluster, *options: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Run it on a terminal for the time of the block, which is given the process and our end of the terminal."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-c", "from spinney.cli import main; main()", "top", "--kubeconfig"]
+    command = [sys.executable, "-c", "from spinney.cli import main; main()", "top", *options, "--kubeconfig"]
     process = subprocess.Popen(
         [*command, str(served.kubeconfig)], stdin=theirs, stdout=theirs, stderr=theirs, env=os.environ
     )
     os.close(theirs)
-    shown = b""
-    while b"4 nodes" not in shown:
-        shown += os.read(ours, 65536)
-    os.write(ours, b"4")
-    while b"rack-1" not in shown:
-        shown += os.read(ours, 65536)
-    process.send_signal(signal.SIGINT)
+    try:
+        yield process, ours
+    finally:
+        process.kill()
+        process.wait(timeout=60)
+        os.close(ours)
 
-    assert process.wait(timeout=60) == 130
-    os.close(ours)
+
+def until_shown(terminal: int, wanted: bytes) -> None:
+    """Read what a terminal is sent until something is there."""
+    shown = b""
+    while wanted not in shown:
+        shown += os.read(terminal, 65536)
+
+
+def test_on_a_terminal_it_follows_and_takes_keys(served: ServedCluster) -> None:
+    """The first page appears, a key shows the racks, and Ctrl-C ends it with the exit status shells expect."""
+    with followed(served) as (process, terminal):
+        until_shown(terminal, b"4 nodes")
+        os.write(terminal, b"4")
+        until_shown(terminal, b"rack-1")
+        process.send_signal(signal.SIGINT)
+
+        assert process.wait(timeout=60) == 130
+
+
+def test_on_a_terminal_nodes_are_everybodys_too(served: ServedCluster) -> None:
+    """In a namespace without gangs the GPUs that those of another hold are in use."""
+    served.call(lambda client: until_running(client, a_training_job("runs", workers=2), 2))
+    with followed(served, "-n", "kube-system") as (_, terminal):
+        until_shown(terminal, "16 of 32 GPUs in use · 0 gangs".encode())

@@ -6,14 +6,13 @@ The page of racks is the demo's picture.
 import asyncio
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from spinney.api.core import POD, Node, Pod
+from spinney.api.core import Node, Pod
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, with_cluster
 from spinney.cli.clusters.following import following
@@ -42,16 +41,13 @@ _HEIGHT: Final = 200
 def top(*, choice: ClusterChoice, once: bool) -> None:
     if once or choice.file is not None or not sys.stdout.isatty():
         snapshot, _ = snapshot_of(choice)
-        pods = [pod for pod in snapshot.pods if choice.namespace in (None, pod.metadata.namespace)]
-        snapshot = replace(snapshot, objects={**snapshot.objects, POD: tuple(pods)})
-        inventory = inventory_of(snapshot, {pod.spec.scheduler_name for pod in pods})
-        found = GangTable().lines(snapshot, inventory.gangs.snapshot().gangs, singles=True)
-        lines = [line for line in found if choice.namespace in (None, line.namespace)]
-        content = Content(snapshot, lines, inventory)
+        inventory = inventory_of(snapshot, {pod.spec.scheduler_name for pod in snapshot.pods})
+        lines = GangTable().lines(snapshot, inventory.gangs.snapshot().gangs, singles=True)
+        content = Content(snapshot, lines, inventory, choice.namespace)
         terminal = sys.stdout.isatty()
         console = Console(highlight=False, width=None if terminal else _WIDTH)
         console.print(Text(content.totals))
-        picture = Memberships().scene(snapshot.nodes, pods, content.queues)
+        picture = Memberships(choice.namespace).scene(snapshot.nodes, snapshot.pods, content.queues)
         console.print(Picture(picture, height=console.height - 2 if terminal else _HEIGHT), end="")
         print_unseen(snapshot)
         return
@@ -59,9 +55,13 @@ def top(*, choice: ClusterChoice, once: bool) -> None:
 
 
 class Memberships:
-    """Pods and the gang each is in, whatever family that is of. Mutable: remembers pods it has seen."""
+    """Pods and the gang each is in, whatever family that is of. Mutable: remembers pods it has seen.
 
-    def __init__(self) -> None:
+    With a namespace the gangs of others have no name: their pods are drawn as pods that are in no gang.
+    """
+
+    def __init__(self, namespace: str | None = None) -> None:
+        self._namespace = namespace
         self._classes = RequestClasses(ResourceAxis())
         self._seen: dict[tuple[str | None, str], tuple[Pod, GangKey | None]] = {}
 
@@ -80,18 +80,18 @@ class Memberships:
         if seen is pod:
             return key
         found = membership(record_of(pod, self._classes))[0]
-        return None if found.source == bare.SOURCE else found
+        return None if found.source == bare.SOURCE or self._namespace not in (None, found.namespace) else found
 
 
 async def _follow(connection: Connection, namespace: str | None) -> None:
     """Show page after page, after each burst of changes and each key, until the user quits."""
     async with following(connection, namespace) as cluster:
-        memberships, redraw, view = Memberships(), asyncio.Event(), ScreenView()
+        memberships, redraw, view = Memberships(namespace), asyncio.Event(), ScreenView()
         latest: list[Content] = []
 
         async def keep_up() -> None:
             async for snapshot in cluster.states():
-                latest[:] = [Content(snapshot, cluster.gangs(snapshot, singles=True), cluster.inventory)]
+                latest[:] = [Content(snapshot, cluster.gangs(snapshot, singles=True), cluster.inventory, namespace)]
                 redraw.set()
 
         console = Console(highlight=False)

@@ -7,7 +7,7 @@ follows is shown the state after each burst of changes, and drawing it takes at 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from spinney.api.core import NODE, POD, Pod
 from spinney.api.grove import POD_CLIQUE_SET
@@ -100,32 +100,58 @@ class Followed:
 
 @asynccontextmanager
 async def following(connection: "Connection", namespace: str | None = None) -> AsyncIterator[Followed]:
-    """Follow nodes, pods and everything that gangs are made of, in one namespace or all, for the time of the block.
+    """Follow nodes, pods and everything that gangs are made of, for the time of the block.
 
-    Raises what the server says if nodes or pods may not be listed; other kinds that may not are noted as unseen.
+    What may not be listed over all namespaces is followed in ``namespace`` alone, and the rest is noted as unseen.
+    Raises what the server says if nodes or pods may not be listed there either.
     """
     client = connection.client
     there = await served(client, _KINDS)
     kinds = [kind for kind in _KINDS if kind in there]
-    refusals = await together(*(_refusal(connection, kind, namespace) for kind in kinds))
-    unseen = [each for each in refusals if each is not None]
+    reached = dict(zip(kinds, await together(*(_reach(connection, kind, namespace) for kind in kinds)), strict=True))
+    unseen = [each.unseen for each in reached.values() if each.unseen is not None]
     caches: list[WatchCache[Any]] = [
-        WatchCache(client, kind, KINDS[kind], runtime=client.runtime, namespace=namespace if kind.namespaced else None)
-        for kind, refusal in zip(kinds, refusals, strict=True)
-        if refusal is None
+        WatchCache(client, kind, KINDS[kind], runtime=client.runtime, namespace=each.namespace)
+        for kind, each in reached.items()
+        if each.listed
     ]
     followed = Followed(connection, caches, unseen)
     async with kept_up(*caches):
         yield followed
 
 
-async def _refusal(connection: "Connection", kind: Resource, namespace: str | None) -> Unseen | None:
-    """Return why a kind cannot be followed: a cache would go on trying."""
+class _Reach(NamedTuple):
+    """How far a kind can be followed: everywhere, in a namespace, or not at all."""
+
+    listed: bool = True
+    namespace: str | None = None
+    unseen: Unseen | None = None
+
+
+async def _reach(connection: "Connection", kind: Resource, namespace: str | None) -> _Reach:
+    """Return how far a kind can be followed: a cache would go on trying."""
     try:
-        async for _ in connection.client.pages(kind, namespace if kind.namespaced else None, limit=1):
-            break
+        await _look(connection, kind, None)
     except Forbidden as refusal:
-        if kind in _NEEDED:
-            raise
-        return Unseen(what=str(kind), reason=FORBIDDEN, detail=" ".join(str(refusal).split()))
-    return None
+        if namespace is None or not kind.namespaced:
+            return _refused(kind, refusal)
+    else:
+        return _Reach()
+    try:
+        await _look(connection, kind, namespace)
+    except Forbidden as refusal:
+        return _refused(kind, refusal)
+    reason = f"{FORBIDDEN} outside namespace {namespace}"
+    return _Reach(namespace=namespace, unseen=Unseen(what=str(kind), reason=reason))
+
+
+async def _look(connection: "Connection", kind: Resource, namespace: str | None) -> None:
+    """List one object of a kind."""
+    async for _ in connection.client.pages(kind, namespace, limit=1):
+        break
+
+
+def _refused(kind: Resource, refusal: Forbidden) -> _Reach:
+    if kind in _NEEDED:
+        raise refusal
+    return _Reach(listed=False, unseen=Unseen(what=str(kind), reason=FORBIDDEN, detail=" ".join(str(refusal).split())))

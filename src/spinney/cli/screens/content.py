@@ -51,11 +51,18 @@ class Content:
     lines: Sequence[GangLine]
     """Gangs, and pods that are in none."""
     inventory: Inventory
+    namespace: str | None = None
+    """Whose gangs are listed; nodes and queues have what everybody holds."""
+
+    @cached_property
+    def shown(self) -> Sequence[GangLine]:
+        """Return the gangs and single pods of the namespace."""
+        return [line for line in self.lines if self.namespace in (None, line.namespace)]
 
     @cached_property
     def gangs(self) -> Sequence[GangLine]:
-        """Return the gangs, those that wait first."""
-        found = [line for line in self.lines if line.source != bare.SOURCE]
+        """Return the gangs of the namespace, those that wait first."""
+        found = [line for line in self.shown if line.source != bare.SOURCE]
         return sorted(found, key=lambda line: (WAITING.index(line.state), line.namespace, line.name))
 
     @cached_property
@@ -89,7 +96,7 @@ class Content:
             f"{sum(node.used for node in nodes)} of {counted(sum(node.gpus for node in nodes), 'GPU')} in use",
             f"{counted(len(gangs), 'gang')}, {len(waiting)} waiting"
             + (f" for {counted(sum(gang.gpus - gang.gpus_held for gang in waiting), 'GPU')}" if waiting else ""),
-            counted(sum(line.pods for line in self.lines), "pod"),
+            counted(sum(line.pods for line in self.shown), "pod"),
         ]
         return " · ".join(parts)
 
