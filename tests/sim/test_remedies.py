@@ -121,6 +121,20 @@ def test_a_limit_is_raised_in_every_queue_that_needs_it(runtime: Runtime) -> Non
     )
 
 
+def test_the_command_raises_the_limit(runtime: Runtime) -> None:
+    """What is raised has a command, like all that kubectl can do."""
+    cluster = Cluster("4x8")
+    cluster.queue("team", quota=8, limit=16)
+    cluster.gang("train", pods=3, gpus=8, queue="team")
+
+    _, found = found_for(cluster.snapshot(), "train", runtime)
+
+    assert [change.command for remedy in found.remedies for change in remedy.changes if change.lever == "limit"] == [
+        "kubectl patch queue.v2.scheduling.run.ai team --type merge -p "
+        """'{"spec":{"resources":{"gpu":{"limit":24}}}}'"""
+    ]
+
+
 def test_a_queue_that_does_not_exist_is_created(runtime: Runtime) -> None:
     """A gang of a missing queue starts once the queue exists, beside the others, or once it names another one."""
     cluster = Cluster("4x8")

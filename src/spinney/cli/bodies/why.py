@@ -216,8 +216,11 @@ def _developer_log(*, wanted: bool) -> Iterator[Sequence[Mapping[str, Any]]]:
         yield ()
         return
     log_to_stderr(1)  # what is below the level is not captured
-    with structlog.testing.capture_logs() as logged:
-        yield logged
+    try:
+        with structlog.testing.capture_logs() as logged:
+            yield logged
+    finally:
+        log_to_stderr()
 
 
 def _print_developer_log(answer: Answer, logged: Sequence[Mapping[str, Any]]) -> None:

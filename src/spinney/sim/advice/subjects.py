@@ -51,6 +51,10 @@ _LISTED_BY: Final[Mapping[tuple[str, ...], str]] = {
     ("pclq",): "'kubectl get podcliques -A' lists",
     ("queue",): "'spinney queues' lists",
 }
+_SUGGESTED: Final = 3
+"""Names that are suggested for one that is not there."""
+_TELLING: Final = 3
+"""Characters that say more than chance would: one or two are in the suffix of many a pod."""
 _ALL_LISTED_BY: Final = "'spinney get gangs -A' and 'spinney get sets -A' list"
 
 
@@ -98,6 +102,7 @@ def find(
     ``queues`` are further queues that can be asked about: those that gangs name and that have no object.
     Raises :class:`UnknownSubject`, :class:`NoSuchSubject` or :class:`AmbiguousSubject`.
     """
+    _must_be_named(text)
     kind, _, own = text.rpartition("/")
     kind = _SHORT.get(kind.lower(), kind)
     if kind and kind.lower() not in {*_WORDS, *_OTHER_WORDS} and (made := _made_for(snapshot, kind, own, namespace)):
@@ -189,6 +194,17 @@ def _is_workload(word: str) -> bool:
     return lowered in kinds or lowered.removesuffix("s") in kinds
 
 
+def _must_be_named(text: str) -> None:
+    """Refuse what has no name, or a slash and no kind before it."""
+    before, slash, name = text.rpartition("/")
+    if not name:
+        raise UnknownSubject(
+            f"{text!r} names nothing; write NAME or KIND/NAME, such as {before.strip('/') or 'pod'}/train"
+        )
+    if slash and not before.strip("/"):
+        raise UnknownSubject(f"{text!r} has no kind before the slash; write {name}, or KIND/{name}")
+
+
 def _parse(text: str) -> tuple[str, str]:
     if text.startswith(_COHORT):
         return "queue", text
@@ -231,10 +247,16 @@ def _not_found(
     if elsewhere:
         return f"{message}; there is {', '.join(map(str, elsewhere))}: pass -n {elsewhere[0].namespace}"
     names = sorted({each.name for each in _candidates(snapshot, words) if namespace in (None, each.namespace)})
-    near = get_close_matches(text.rpartition("/")[2], names, 3)
-    if near:
+    if near := _near(text.rpartition("/")[2], names):
         return f"{message}; did you mean {' or '.join(near)}?"
     unlisted = [str(each) for word in words for each in _WORDS[word] if not snapshot.sees(each)]
     if unlisted and len(words) == 1:
         return f"{message}; not served or not allowed here: {', '.join(unlisted)}"
     return f"{message}; {_LISTED_BY.get(words, _ALL_LISTED_BY)} what there is"
+
+
+def _near(name: str, names: list[str]) -> list[str]:
+    """Return a few names that may have been meant: those that are spelt almost so, and those it is a part of."""
+    parts = [each for each in names if name in each] if len(name) >= _TELLING else []
+    parts.sort(key=lambda each: (not each.startswith(name), len(each)))
+    return list(dict.fromkeys((*get_close_matches(name, names, _SUGGESTED), *parts)))[:_SUGGESTED]

@@ -16,7 +16,7 @@ from spinney.api.kai import QUEUE, Queue, QueueResource, QueueResources, QueueSp
 from spinney.api.labels import GROUPED
 from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import PodGang
-from spinney.api.struct import to_json
+from spinney.api.struct import JSON, to_json
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, WAITING, PodStatus
 from spinney.explain.amounts import counted, listed
 from spinney.gangs.sources.context import QUEUE_LABEL
@@ -61,6 +61,11 @@ class _Bound:
         changed = msgspec.structs.replace(getattr(resources, self.resource), **{self.which: self.amount + more})
         resources = msgspec.structs.replace(resources, **{self.resource: changed})
         return with_spec(queue, resources=resources)
+
+    def patch(self, more: float) -> JSON:
+        """Return the merge patch that raises the bound by ``more``."""
+        raised = self.amount + more
+        return {"spec": {"resources": {self.resource: {self.which: int(raised) if raised.is_integer() else raised}}}}
 
 
 class _Raise(NamedTuple):
@@ -179,6 +184,7 @@ def _raising(
         elements=[_Raise(bound, bound.most) for bound in bounds],
         apply=_raised,
         text=_described,
+        command=_commands,
         refine=lambda picked: [_amount_lever(each.bound) for each in picked],
     )
 
@@ -191,6 +197,7 @@ def _amount_lever(bound: _Bound) -> Lever[_Raise]:
         elements=[_Raise(bound, more) for more in steps],
         apply=lambda snapshot, picked: _raised(snapshot, picked[-1:]),
         text=lambda picked: _described(picked[-1:]),
+        command=lambda picked: _commands(picked[-1:]),
         ordered=True,
         likely=bisect_left(steps, bound.missing) + 1 if bound.missing > 0 else 1,
     )
@@ -213,6 +220,14 @@ def _described(bounds: Sequence[_Raise]) -> str:
         for bound, more in bounds
     ]
     return f"raise the {bounds[0].bound.which} of {listed(parts)}"
+
+
+def _commands(bounds: Sequence[_Raise]) -> str:
+    return "\n".join(
+        f"kubectl patch queue.v2.scheduling.run.ai {bound.queue} --type merge -p "
+        f"'{json.dumps(bound.patch(more), separators=(',', ':'))}'"
+        for bound, more in bounds
+    )
 
 
 def _elsewhere(situation: Situation, queues: dict[str, Queue], current: str) -> Iterator[Lever[str]]:

@@ -88,7 +88,9 @@ class RemedyTrial:
         return all(pod.spec.node_name or pod.spec.scheduler_name in SESSION_NAMES for pod in self.snapshot.pods)
 
     def _simulated(self, snapshot: ClusterSnapshot) -> Simulation:
-        config = msgspec.structs.replace(self.config, explain=False) if self.config is not None else None
+        config = self.config  # nobody reads what is said of a trial
+        if config is not None:
+            config = msgspec.structs.replace(config, explain=False, verbosity=0)
         return Simulation(snapshot, config, runtime=self.runtime, registry=self.registry)
 
     def _settled(self, changed: ClusterSnapshot, restarted: Iterable[GangKey]) -> Fate:
