@@ -209,8 +209,15 @@ EVENTS: Final = (
         "SyncFailed",
         "Warning",
         f"{OPERATOR}, {GROUPER}",
-        "PodGang",
+        "PodGang, PodCliqueSet",
         "A backend could not write what its scheduler needs; the message is the backend's, and it is tried again.",
+    ),
+    Event(
+        "CleanupFailed",
+        "Warning",
+        OPERATOR,
+        "PodGang, PodCliqueSet",
+        "A backend could not clean up after a gang, which stays until it can; the message is the backend's.",
     ),
     Event(
         "NameTaken",
@@ -328,7 +335,7 @@ COMPUTED: Final = {
     "spinney.coscheduling.process.group_status": {"Preempting"},  # what the process tells about
     "spinney.operator.status.last_errors": {"NameTaken", "MissingTemplate", "TooLarge"},  # the error's name
     "spinney.operator.controllers.podcliqueset": {"NameTaken", "MissingTemplate", "TooLarge"},  # the error's name
-    "spinney.operator.controllers.podgang": {"BackendNotEnabled", "SyncFailed"},  # given by the caller
+    "spinney.operator.controllers.podgang": {"BackendNotEnabled", "CleanupFailed", "SyncFailed"},  # given by the caller
 }
 """The reasons that a module records under a name which is not a constant."""
 

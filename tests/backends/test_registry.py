@@ -1,5 +1,6 @@
 """Registration and initialisation of backends, built-in and third-party."""
 
+import asyncio
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -65,6 +66,20 @@ class Leaving(Theirs):
         sys.exit(3)
 
 
+class Unending(Theirs):
+    """A backend that waits for ever for its scheduler."""
+
+    async def init(self) -> None:
+        await asyncio.Event().wait()
+
+
+class Cancelled(Theirs):
+    """A backend one of whose own tasks was cancelled."""
+
+    async def init(self) -> None:
+        raise asyncio.CancelledError
+
+
 class Incapable(Theirs):
     """A backend that does not say what it can do."""
 
@@ -108,11 +123,12 @@ def test_an_installed_backend_is_found_by_its_entry_point() -> None:
     ],
 )
 def test_an_unusable_backend_says_why(name: str, value: str, message: str) -> None:
-    """A backend that cannot be imported, is misnamed, or is for another interface is refused when asked for."""
+    """A backend that cannot be imported, is misnamed, or is for another interface is refused at every call."""
     catalogue = Catalogue()
     catalogue.discover([entry_point(name, value)])
-    with pytest.raises(UnusableBackend, match=message):
-        catalogue.get(name)
+    for _ in range(2):
+        with pytest.raises(UnusableBackend, match=message):
+            catalogue.get(name)
 
 
 def test_a_package_that_ends_the_program_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,6 +214,8 @@ async def test_a_backend_that_cannot_be_made_names_its_profile() -> None:
     [
         (Broken, ".*run its installer"),
         (Leaving, "SystemExit: 3"),
+        (Unending, "init has not ended within 120 s"),
+        (Cancelled, "CancelledError, though nobody cancelled init"),
         (Incapable, "InvalidAnswer: returned None, expected Capabilities"),
     ],
 )

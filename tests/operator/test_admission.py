@@ -3,10 +3,10 @@
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import aiohttp
 import msgspec
@@ -67,6 +67,10 @@ class InProcessCaller:
         """Let go of nothing."""
 
 
+WRONG: Final[Mapping[str, object]] = {"silent": None, "text": "no", "texts": ["no"]}
+"""Names of sets, and answers about them that are none."""
+
+
 class Thinker(SchedulerBackend):
     """A backend that gives sets called ``slow`` no verdict, fails on ``broken`` and refuses ``unwanted`` ones."""
 
@@ -84,6 +88,10 @@ class Thinker(SchedulerBackend):
             await asyncio.Event().wait()
         if pcs.metadata.name == "broken":
             raise LookupError("no map of the racks")
+        if pcs.metadata.name == "cancelled":
+            raise asyncio.CancelledError
+        if pcs.metadata.name in WRONG:
+            return WRONG[pcs.metadata.name]  # type: ignore[return-value]
         if pcs.metadata.name == "unwanted":
             raise Rejected("gangs of this size are not taken")
         return []
@@ -265,7 +273,14 @@ async def test_the_nvlink_group_of_a_set_stays() -> None:
 
 @pytest.mark.parametrize(
     ("name", "code", "told"),
-    [("slow", 504, "no answer within 7 s"), ("broken", 500, "LookupError: no map of the racks")],
+    [
+        ("slow", 504, "no answer within 7 s"),
+        ("broken", 500, "LookupError: no map of the racks"),
+        ("cancelled", 500, "CancelledError, though nobody cancelled the call"),
+        ("silent", 500, "InvalidAnswer: returned None, expected a list of Degradation from validate_pod_clique_set"),
+        ("text", 500, r"InvalidAnswer: returned 'no' \(str\), expected a list of Degradation"),
+        ("texts", 500, r"InvalidAnswer: returned 'no' \(str\) as element 0, expected a list of Degradation"),
+    ],
 )
 @on_virtual_time
 async def test_a_backend_that_gives_no_verdict_is_named(name: str, code: int, told: str) -> None:

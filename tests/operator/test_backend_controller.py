@@ -241,10 +241,47 @@ async def test_a_gang_is_held_until_its_backend_has_cleaned_up(world: World) -> 
     await world.client.delete(POD_CLIQUE_SET, "model", "test")
     await world.settle()
     assert await world.names(POD_GANG) == ["model-0"]
+    condition = find_condition((await world.gang("model-0")).status.conditions, BACKEND_READY)
+    assert condition is not None
+    assert (condition.status, condition.reason) == ("False", "CleanupFailed")
     Recorder.failing = False
     await world.settle(400)
     assert await world.names(POD_GANG) == []
     assert "delete model-0" in Recorder.calls
+
+
+@given_a_recorder
+async def test_a_set_says_why_a_gang_it_has_no_use_for_does_not_go(world: World) -> None:
+    """A hook that fails is in the set's condition and an event, is tried less and less often, and is forgotten."""
+    await world.bring_up(a_pod_clique_set("model", [a_clique("worker", 1)], replicas=2))
+    Recorder.failing = True
+    before = len(Recorder.calls)
+    await world.client.patch(POD_CLIQUE_SET, "model", {"spec": {"replicas": 1}}, "test")
+    await world.settle(60)
+    assert len(Recorder.calls) - before < 25
+    condition = find_condition((await the_set(world)).status.conditions, BACKEND_READY)
+    assert condition is not None
+    assert (condition.status, condition.reason) == ("False", "CleanupFailed")
+    assert condition.message == "PodGang model-1: recorder: RuntimeError: the scheduler is on holiday"
+    events = (await world.client.list(EVENT, "test")).items
+    told = {event["involvedObject"]["kind"] for event in events if event["reason"] == "CleanupFailed"}
+    assert told == {"PodGang", "PodCliqueSet"}
+    Recorder.failing = False
+    await world.settle(400)
+    assert await world.names(POD_GANG) == ["model-0"]
+    assert find_condition((await the_set(world)).status.conditions, BACKEND_READY) is None
+
+
+@given_a_recorder
+async def test_a_set_that_is_being_deleted_says_why_it_does_not_go(world: World) -> None:
+    """Whoever waits for a set to go, with its gangs first, finds the reason in its events."""
+    await world.bring_up(a_pod_clique_set("model"))
+    Recorder.failing = True
+    await world.client.delete(POD_CLIQUE_SET, "model", "test", propagation_policy="Foreground")
+    await world.settle()
+    events = (await world.client.list(EVENT, "test")).items
+    told = {event["involvedObject"]["kind"] for event in events if event["reason"] == "CleanupFailed"}
+    assert told == {"PodGang", "PodCliqueSet"}
 
 
 @given_a_recorder

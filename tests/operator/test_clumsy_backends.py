@@ -9,9 +9,9 @@ from structlog.testing import capture_logs
 
 from spinney.api import labels as marks
 from spinney.api.conditions import find_condition
-from spinney.api.core import EVENT
+from spinney.api.core import EVENT, Pod
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET, PodClique, PodCliqueSet
-from spinney.api.podgang import BACKEND_READY, PodGang
+from spinney.api.podgang import BACKEND_READY, POD_GANG, PodGang
 from spinney.backends import Capabilities, Catalogue, PodManifest, Profile, Profiles, SchedulerBackend
 from spinney.backends.builtin import BACKENDS
 from spinney.operator.operator import Settings
@@ -32,6 +32,15 @@ class Clumsy(SchedulerBackend):
 
     def prepare_pod(self, pod: PodManifest, gang: PodGang) -> None:
         pod["spec"]["schedulerName"] = self.name
+
+
+class Unspeakable(RuntimeError):
+    """An error that fails once more when it is asked what it says."""
+
+    def __str__(self) -> str:
+        raise KeyError("text")
+
+    __repr__ = __str__
 
 
 def raising(error: BaseException) -> Callable[..., Any]:
@@ -66,6 +75,21 @@ def awaited(method: Callable[..., Any]) -> Callable[..., Any]:
     return waiting
 
 
+def meddling(answer: object) -> Callable[..., Any]:
+    """Return a method that changes what can be changed in all that it is given, and has this answer."""
+
+    def method(self: object, *given: Any) -> Any:
+        for each in given:
+            if isinstance(each, Pod | PodGang | PodCliqueSet):
+                each.metadata.labels[marks.SCHEDULER_NAME] = "nobody"  # type: ignore[index]
+                each.metadata.annotations.clear()  # type: ignore[attr-defined]
+            if isinstance(each, PodCliqueSet):
+                each.spec.template.cliques[0].spec.pod_spec.clear()
+        return answer
+
+    return method
+
+
 async def beside_a_good_one(method: str, wrong: object, look: Callable[[World], Any]) -> int:
     """Bring up a set of a backend with a wrong method, then one of kube-scheduler; returns how often it was logged."""
     catalogue = Catalogue()
@@ -95,6 +119,10 @@ async def beside_a_good_one(method: str, wrong: object, look: Callable[[World], 
         ("prepare_pod", changing(lambda pod: pod["metadata"].pop("ownerReferences")), "metadata.ownerReferences"),
         ("prepare_pod", changing(lambda pod: pod["metadata"]["labels"].pop(marks.POD_CLIQUE)), "grove.io/podclique"),
         ("prepare_pod", changing(lambda pod: pod["spec"].pop("schedulingGates")), f"gate {marks.POD_GANG_GATE}"),
+        ("prepare_pod", changing(lambda pod: pod["spec"].update(mine=object())), "left a pod that cannot be written"),
+        ("prepare_pod", changing(lambda pod: pod["spec"].update(mine=pod)), "written as JSON (RecursionError"),
+        ("prepare_pod", raising(Unspeakable()), "prepare_pod raised Unspeakable (its text cannot be had: KeyError)"),
+        ("prepare_pod", answering(Unspeakable()), "prepare_pod returned Unspeakable, expected None"),
         ("prepare_pod", changing(dict.clear), "metadata.name, metadata.namespace, metadata.ownerReferences"),
         ("is_prepared_for", answering(None), "is_prepared_for returned None, expected True or False"),
         ("is_prepared_for", raising(RuntimeError("boom")), "is_prepared_for raised RuntimeError: boom"),
@@ -145,3 +173,36 @@ async def test_an_answer_about_a_set_that_is_none_is_told(answer: object) -> Non
         assert condition.message.startswith("clumsy: InvalidAnswer: returned ")
 
     await beside_a_good_one("validate_pod_clique_set", awaited(answering(answer)), look)
+
+
+@on_virtual_time
+async def test_what_a_backend_changes_in_what_it_is_given_is_changed_for_nobody_else() -> None:
+    """A set comes up, and goes, as if its backend had left gangs, pods and the set itself alone."""
+
+    def look_up(self: Clumsy, pod: PodManifest, gang: PodGang) -> None:
+        found = self.context.lookup
+        pcs, again = found.pod_clique_set(gang), found.pod_gang(gang.metadata.namespace or "", gang.metadata.name)
+        meddling(None)(self, gang, pcs, again)
+
+    methods: dict[str, object] = {
+        "sync_pod_gang": awaited(meddling(None)),
+        "on_pod_gang_delete": awaited(meddling(None)),
+        "validate_pod_clique_set": awaited(meddling([])),
+        "prepare_pod": look_up,
+        "is_prepared_for": meddling(True),
+        "may_release": meddling(True),
+    }
+    catalogue = Catalogue()
+    for backend in (*BACKENDS, type("Meddling", (Clumsy,), methods)):
+        catalogue.register(backend)
+    profiles = Profiles((Profile("default-scheduler"), Profile("clumsy")), "clumsy")
+    async with a_world(Settings(profiles=profiles), catalogue=catalogue) as world:
+        await world.bring_up(a_pod_clique_set("model", [a_clique("worker", 2)]), 30)
+        assert sum(pod.is_true("Ready") for pod in await world.pods()) == 2
+        gangs, sets = world.operator.caches.gangs.values(), world.operator.caches.sets.values()
+        assert [gang.metadata.labels[marks.SCHEDULER_NAME] for gang in gangs] == ["clumsy"]
+        assert all(pcs.spec.template.cliques[0].spec.pod_spec for pcs in sets)
+        assert all(marks.SCHEDULER_NAME not in pod.metadata.labels for pod in world.operator.caches.pods.values())
+        await world.client.delete(POD_CLIQUE_SET, "model", "test")
+        await world.settle(30)
+        assert await world.names(POD_GANG) == []

@@ -13,7 +13,8 @@ from importlib.metadata import EntryPoint, entry_points
 import structlog
 
 from spinney.backends.interface import INTERFACE_VERSION, SchedulerBackend, deprecations, is_compatible
-from spinney.extensions.answers import RAISED
+from spinney.backends.soundness import faults_of
+from spinney.extensions.answers import RAISED, shown, told
 
 log = structlog.get_logger()
 
@@ -31,7 +32,7 @@ class Catalogue:
         self._classes: dict[str, type[SchedulerBackend]] = {}
         self._entry_points: dict[str, EntryPoint] = {}
         self._aliases: dict[str, str] = {}
-        self._disputed: dict[str, UnusableBackend] = {}
+        self._refused: dict[str, UnusableBackend] = {}
 
     def discover(self, installed: Iterable[EntryPoint] | None = None) -> None:
         """Add the backends that installed packages bring."""
@@ -39,27 +40,29 @@ class Catalogue:
             self.register_entry_point(entry_point)
 
     def register(self, backend: type[SchedulerBackend]) -> None:
-        """Add a backend class under its name and aliases; a name already taken is an error."""
+        """Add a backend class under its name and aliases; raises if it is badly written or a name is already taken."""
+        written = f"{backend.__module__}.{backend.__qualname__}"
+        if faults := faults_of(backend):
+            raise UnusableBackend(f"backend {getattr(backend, 'name', None)!r} ({written}): {'; '.join(faults)}")
         if not is_compatible(backend.interface_version):
             raise UnusableBackend(
-                f"backend {backend.name!r} ({backend.__module__}.{backend.__qualname__}) is written for backend "
+                f"backend {backend.name!r} ({written}) is written for backend "
                 f"interface {backend.interface_version}, this operator serves {INTERFACE_VERSION}; "
                 "install a release of the backend made for this major version"
             )
-        self._claim(backend.name, f"{backend.__module__}.{backend.__qualname__}")
+        for name in (backend.name, *backend.aliases):
+            self._claim(name, written)
         self._classes[backend.name] = backend
+        self._aliases |= dict.fromkeys(backend.aliases, backend.name)
         for text in deprecations(backend):
             log.warning("backend implements what is to go", backend=backend.name, deprecation=text)
-        for alias in backend.aliases:
-            self._claim(alias, f"{backend.__module__}.{backend.__qualname__}")
-            self._aliases[alias] = backend.name
 
     def register_entry_point(self, entry_point: EntryPoint) -> None:
         """Add a backend that is imported when it is first asked for; so is a name already taken refused."""
         try:
             self._claim(entry_point.name, entry_point.value)
         except UnusableBackend as error:
-            self._disputed.setdefault(self.canonical(entry_point.name), error)
+            self._refused.setdefault(self.canonical(entry_point.name), error)
             return
         self._entry_points[entry_point.name] = entry_point
 
@@ -74,10 +77,14 @@ class Catalogue:
     def get(self, name: str) -> type[SchedulerBackend] | None:
         """Return the backend class for a name or alias, importing it if need be; ``None`` when there is none."""
         name = self.canonical(name)
-        if name in self._disputed:
-            raise self._disputed[name]
+        if name in self._refused:
+            raise self._refused[name]
         if name in self._entry_points:
-            self._load(self._entry_points.pop(name))
+            try:
+                self._load(self._entry_points.pop(name))
+            except UnusableBackend as error:
+                self._refused[name] = error
+                raise
         return self._classes.get(name)
 
     def _load(self, entry_point: EntryPoint) -> None:
@@ -85,11 +92,11 @@ class Catalogue:
             backend = entry_point.load()
         except RAISED as error:
             raise UnusableBackend(
-                f"backend {entry_point.name!r}: importing {entry_point.value} failed: {type(error).__name__}: {error}"
+                f"backend {entry_point.name!r}: importing {entry_point.value} failed: {told(error)}"
             ) from error
         if not (isinstance(backend, type) and issubclass(backend, SchedulerBackend)):
             raise UnusableBackend(
-                f"backend {entry_point.name!r}: {entry_point.value} is {backend!r}, "
+                f"backend {entry_point.name!r}: {entry_point.value} is {shown(backend)}, "
                 "expected a subclass of spinney.backends.SchedulerBackend"
             )
         name = getattr(backend, "name", None)

@@ -1,18 +1,25 @@
 """The backends of one process: built once from the profiles, initialised, and found by name."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import structlog
 
+from spinney.api.resource import Resource
 from spinney.backends.catalogue import Catalogue
 from spinney.backends.interface import BackendContext, Capabilities, SchedulerBackend, TopologyAware
 from spinney.backends.profiles import Profile, Profiles
-from spinney.extensions.answers import RAISED, instance_of
+from spinney.extensions.answers import RAISED, instance_of, told
+from spinney.runtime.tasks import is_being_cancelled
 
 log = structlog.get_logger()
 
+INIT_SECONDS: Final = 120.0
+"""How long a backend may take to be initialised; kube-scheduler's probe of a gang waits for 30 s by itself."""
+
 _capabilities: Final[Callable[[Any], Capabilities]] = instance_of(Capabilities, "Capabilities from `capabilities`")
+_resource: Final[Callable[[Any], Resource]] = instance_of(Resource, "a Resource from `topology_resource`")
 
 
 class InitializationFailed(RuntimeError):
@@ -73,13 +80,23 @@ async def _initialized(catalogue: Catalogue, context: BackendContext, profile: P
     kind = catalogue.get(profile.name)
     if kind is None:
         raise InitializationFailed(f"profile {profile.name!r} ({profile.where}): no backend of that name is installed")
+    about = f"profile {profile.name!r} ({profile.where})"
+    limit = asyncio.timeout(INIT_SECONDS)
     try:
         backend = kind(context, profile.config)
-        await backend.init()
+        async with limit:
+            await backend.init()
         _capabilities(backend.capabilities)
+        if isinstance(backend, TopologyAware):
+            _resource(backend.topology_resource)
+    except asyncio.CancelledError as error:
+        if is_being_cancelled():
+            raise
+        raise InitializationFailed(f"{about}: CancelledError, though nobody cancelled init") from error
     except RAISED as error:
-        raise InitializationFailed(
-            f"profile {profile.name!r} ({profile.where}): {type(error).__name__}: {error}"
-        ) from error
+        if limit.expired():
+            text = f"init has not ended within {INIT_SECONDS:.0f} s; see whether its scheduler is healthy"
+            raise InitializationFailed(f"{about}: {text}") from error
+        raise InitializationFailed(f"{about}: {told(error)}") from error
     log.info("backend initialised", backend=backend.name, interface=backend.interface_version)
     return backend

@@ -18,7 +18,8 @@ from spinney.api.core import POD, Pod
 from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.backends.interface import SchedulerBackend
-from spinney.extensions.answers import RAISED
+from spinney.backends.lending import lent
+from spinney.extensions.answers import RAISED, told
 from spinney.grouping import joining, podgangs, selecting, statuses
 from spinney.grouping.describing import GangDescription
 from spinney.grouping.intake import REFUSED, PodIntake
@@ -214,9 +215,9 @@ class GroupingController:
         if self._synced.get(key) == structure:
             return None
         try:
-            await backend.sync_pod_gang(gang)
+            await backend.sync_pod_gang(lent(gang))
         except RAISED as error:  # whatever a backend raises is its own, and is said on the gang
-            text = f"{type(error).__name__}: {error}"
+            text = f"{backend.name}: {told(error)}"
             if self._complaints.get(key) != text:
                 self._complaints[key] = text
                 self.events.event(reference(POD_GANG, gang), "Warning", SYNC_FAILED, text)

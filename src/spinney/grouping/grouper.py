@@ -15,6 +15,7 @@ from spinney.api.struct import Struct
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
 from spinney.backends.builtin import every_backend
 from spinney.backends.interface import BackendContext, SchedulerBackend
+from spinney.backends.lending import lent
 from spinney.backends.profiles import ALWAYS_ENABLED
 from spinney.backends.registry import Registry
 from spinney.grouping.admission import PodAdmission
@@ -55,13 +56,15 @@ class _Lookup:
     bindings: WatchCache[ClusterTopologyBinding]
 
     def pod_gang(self, namespace: str, name: str) -> PodGang | None:
-        return self.gangs.get(Key(namespace, name))
+        found = self.gangs.get(Key(namespace, name))
+        return None if found is None else lent(found)
 
     def pod_clique_set(self, gang: PodGang) -> PodCliqueSet | None:
         return None
 
     def topology_binding(self, name: str) -> ClusterTopologyBinding | None:
-        return self.bindings.get(Key("", name))
+        found = self.bindings.get(Key("", name))
+        return None if found is None else lent(found)
 
 
 class Grouper:

@@ -14,6 +14,7 @@ from spinney.api.core import Pod
 from spinney.api.podgang import PodGang
 from spinney.api.struct import JSON
 from spinney.backends.interface import SchedulerBackend
+from spinney.backends.lending import lent
 from spinney.gangs.sources.ungrouped import is_ungrouped
 from spinney.grouping import podgangs, selecting
 from spinney.grouping.describing import GangDescription
@@ -31,7 +32,7 @@ def gang_marks(name: str, gang: PodGang, group: str, backend: SchedulerBackend) 
         "metadata": {"name": name, "labels": {**labels, marks.POD_INDEX: "0"}, "annotations": {}},
         "spec": {},
     }
-    backend.prepare_pod(manifest, gang)
+    backend.prepare_pod(manifest, lent(gang))
     marked: Mapping[str, Any] = manifest["metadata"]
     own = {key: value for key, value in marked["labels"].items() if key != marks.POD_INDEX}
     return {"labels": own, "annotations": marked["annotations"]}

@@ -116,19 +116,6 @@ class Caches:
         binding = self.bindings.get(Key("", name)) if name is not None else None
         return SetTopology(self.topology_enabled, name, binding)
 
-    def pod_gang(self, namespace: str, name: str) -> PodGang | None:
-        """Return a gang as last seen (for backends)."""
-        return self.gangs.get(Key(namespace, name))
-
-    def pod_clique_set(self, gang: PodGang) -> PodCliqueSet | None:
-        """Return the PodCliqueSet a gang belongs to (for backends)."""
-        name = gang.metadata.labels.get(marks.PART_OF, "")
-        return self.sets.get(Key(gang.metadata.namespace or "", name))
-
-    def topology_binding(self, name: str) -> ClusterTopologyBinding | None:
-        """Return a topology binding by name (for backends)."""
-        return self.bindings.get(Key("", name))
-
 
 def _by_label(label: str) -> Callable[[Labelled], Iterable[Hashable]]:
     def values(obj: Labelled) -> Iterable[Hashable]:

@@ -1,12 +1,13 @@
 """The operator: caches, backends and controllers, composed."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
 
 from spinney.api.compute_domains import COMPUTE_DOMAIN
+from spinney.api.resource import Resource
 from spinney.api.resource_claims import RESOURCE_CLAIM
 from spinney.api.schema.validate_size import DEFAULT_LIMITS, SizeLimits
 from spinney.backends.builtin import every_backend
@@ -17,6 +18,7 @@ from spinney.backends.profiles import Profiles
 from spinney.backends.registry import Registry
 from spinney.kube.client import Client
 from spinney.kube.controller import Controller
+from spinney.kube.discovery import served
 from spinney.kube.manager import Manager
 from spinney.operator.admission.authorization import WriteAuthorizer
 from spinney.operator.admission.rules import Admission
@@ -25,6 +27,7 @@ from spinney.operator.configuration import WORKERS, InitContainer, LoadedOperato
 from spinney.operator.controllers.clustertopologybinding import ClusterTopologyBindingController
 from spinney.operator.controllers.growth import Growth
 from spinney.operator.controllers.interlock import GangInterlock
+from spinney.operator.controllers.lookups import BackendLookups
 from spinney.operator.controllers.podclique import PodCliqueController
 from spinney.operator.controllers.podcliquescalinggroup import PodCliqueScalingGroupController
 from spinney.operator.controllers.podcliqueset import PodCliqueSetController
@@ -119,17 +122,20 @@ class Operator:
     async def run(self) -> None:
         """Initialise the backends, then run until stopped. A backend that cannot be initialised ends it at once."""
         client = self.manager.client
-        context = BackendContext(client, self._events, client.runtime.clock, self.caches)
+        context = BackendContext(client, self._events, client.runtime.clock, BackendLookups(self.caches))
         await self.registry.initialize(self._catalogue, context, self._settings.profiles)
         if self._settings.mnnvl_enabled and not await serves(client, COMPUTE_DOMAIN):
             raise ComputeDomainsMissing(
                 f"network.autoMNNVLEnabled is on, and the cluster does not serve {COMPUTE_DOMAIN}; "
                 "install the NVIDIA DRA driver, or switch it off"
             )
-        self.controllers = self._compose(claims_served=await serves(client, RESOURCE_CLAIM))
+        topologies = await served(client, (each.topology_resource for each in self.registry.topology_aware().values()))
+        self.controllers = self._compose(
+            claims_served=await serves(client, RESOURCE_CLAIM), topologies_served=topologies
+        )
         await self.manager.run()
 
-    def _compose(self, *, claims_served: bool) -> tuple[Controller, ...]:
+    def _compose(self, *, claims_served: bool, topologies_served: Container[Resource]) -> tuple[Controller, ...]:
         client, manager, settings = self.manager.client, self.manager, self._settings
         caches, registry, events = self.caches, self.registry, self._events
         auxiliary_objects = AuxiliaryObjects.of(
@@ -159,7 +165,7 @@ class Operator:
             cliques.register(manager, workers=settings.workers["pod_clique"]),
             groups.register(manager, workers=settings.workers["pod_clique_scaling_group"]),
             gangs.register(manager, workers=settings.workers["pod_gang"]),
-            bindings.register(manager),
+            bindings.register(manager, served=topologies_served),
         )
 
     def _authorizer(self) -> WriteAuthorizer | None:

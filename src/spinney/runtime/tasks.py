@@ -30,6 +30,12 @@ async def end(*tasks: asyncio.Task[Any]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+def is_being_cancelled() -> bool:
+    """Tell whether the task that runs was asked to end; a ``CancelledError`` in one that was not is a fault."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 class BackgroundTasks:
     """Tasks that are not waited for one by one, kept until they end: the event loop itself may forget them. Mutable."""
 

@@ -43,7 +43,8 @@ from spinney.api.struct import JSON, convert, encode, to_json
 from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.backends.interface import Degradation, Rejected, SchedulerBackend
 from spinney.backends.registry import Registry
-from spinney.extensions.answers import RAISED
+from spinney.backends.verdicts import verdict
+from spinney.extensions.answers import RAISED, told
 from spinney.kube.keys import Key
 from spinney.operator.admission.authorization import WriteAuthorizer
 from spinney.operator.caches import Caches
@@ -52,6 +53,7 @@ from spinney.operator.desired.gangs import expected_gangs
 from spinney.operator.desired.layout import Layout, scheduler_name
 from spinney.operator.owned.taken_names import taken_names
 from spinney.runtime import Executor
+from spinney.runtime.tasks import is_being_cancelled
 
 log = structlog.get_logger()
 
@@ -230,14 +232,18 @@ async def _judged(backend: SchedulerBackend, pcs: PodCliqueSet, old: PodCliqueSe
     about = f"scheduler backend {backend.name!r} could not judge PodCliqueSet {pcs.metadata.namespace}/{_name(pcs)}"
     try:
         async with asyncio.timeout(BACKEND_SECONDS) as limit:
-            return await backend.validate_pod_clique_set(pcs, old)
+            return await verdict(backend, pcs, old)
     except Rejected:
         raise
+    except asyncio.CancelledError as error:
+        if is_being_cancelled():
+            raise
+        raise BackendFailed(f"{about}: CancelledError, though nobody cancelled the call", INTERNAL) from error
     except RAISED as error:
         if limit.expired():
             text = f"no answer within {BACKEND_SECONDS:.0f} s; try again, and see whether its scheduler is healthy"
             raise BackendFailed(f"{about}: {text}", TIMEOUT) from error
-        raise BackendFailed(f"{about}: {type(error).__name__}: {error}", INTERNAL) from error
+        raise BackendFailed(f"{about}: {told(error)}", INTERNAL) from error
 
 
 def _name(pcs: PodCliqueSet) -> str:

@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from spinney.extensions.answers import RAISED
+from spinney.extensions.answers import RAISED, told
 from spinney.kube.keys import Key
-from spinney.runtime.tasks import end
+from spinney.runtime.tasks import end, is_being_cancelled
 
 MOMENT_SECONDS: Final = 1.0
 TIMEOUT_SECONDS: Final = 30.0
@@ -94,11 +94,11 @@ class BackendCalls:
                 async with asyncio.timeout(TIMEOUT_SECONDS) as limit:
                     await call()
             except asyncio.CancelledError:
-                if (task := asyncio.current_task()) is not None and task.cancelling():
+                if is_being_cancelled():
                     raise
                 return CallOutcome(f"{backend}: CancelledError, though nobody cancelled the call")
             except RAISED as error:  # a backend may raise anything; it is shown on the gang and retried
                 if limit.expired():
                     return CallOutcome(f"{backend}: no answer within {TIMEOUT_SECONDS:.0f} s")
-                return CallOutcome(f"{backend}: {type(error).__name__}: {error}")
+                return CallOutcome(f"{backend}: {told(error)}")
         return CallOutcome()

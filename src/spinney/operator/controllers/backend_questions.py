@@ -13,8 +13,10 @@ from typing import Any, Final
 from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.api.podgang import PodGang
+from spinney.api.struct import encode
 from spinney.backends.interface import PodManifest, SchedulerBackend
-from spinney.extensions.answers import RAISED, fault_of, instance_of
+from spinney.backends.lending import lent
+from spinney.extensions.answers import RAISED, fault_of, instance_of, told
 from spinney.operator.status.last_errors import ReconcileFault
 
 _a_bool: Final[Callable[[Any], bool]] = instance_of(bool, "True or False")
@@ -36,8 +38,9 @@ class BackendQuestions:
         """Have a pod prepared; raises if it has lost what the operator finds it by, or its gate."""
         before = _identity(pod)
         with self._asking("prepare_pod"):
-            _nothing(self.backend.prepare_pod(pod, self.gang))
+            _nothing(self.backend.prepare_pod(pod, lent(self.gang)))
             after = _identity(pod)
+        self._check_json(pod)
         changed = ", ".join(field for field, value in after.items() if value != before[field])
         if changed:
             raise BackendFault(f"{self._name}: prepare_pod changed {changed} of a pod; it must leave that alone")
@@ -45,12 +48,19 @@ class BackendQuestions:
     def is_prepared(self, pod: Pod) -> bool:
         """Tell whether a pod that waits for a node is still of use to its gang."""
         with self._asking("is_prepared_for"):
-            return _a_bool(self.backend.is_prepared_for(pod, self.gang))
+            return _a_bool(self.backend.is_prepared_for(lent(pod), lent(self.gang)))
 
     def may_release(self, pod: Pod, gang: PodGang) -> bool:
         """Tell whether the gate of a pod may be opened."""
         with self._asking("may_release"):
-            return _a_bool(self.backend.may_release(pod, gang))
+            return _a_bool(self.backend.may_release(lent(pod), lent(gang)))
+
+    def _check_json(self, pod: PodManifest) -> None:
+        try:
+            encode(pod)
+        except RAISED as error:
+            text = f"prepare_pod left a pod that cannot be written as JSON ({told(error)})"
+            raise BackendFault(f"{self._name}: {text}; put only texts, numbers, lists and dicts in it") from error
 
     @contextmanager
     def _asking(self, method: str) -> Iterator[None]:

@@ -12,7 +12,8 @@ from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import Condition
 from spinney.api.podgang import PodGang
 from spinney.backends.interface import Degradation, Rejected, SchedulerBackend
-from spinney.extensions.answers import InvalidAnswer, shown
+from spinney.backends.lending import lent_set
+from spinney.backends.verdicts import verdict
 from spinney.kube.keys import Key
 from spinney.operator.controllers.backend_calls import BackendCalls
 from spinney.operator.status.podcliqueset import CAPABILITIES_MET, capability_condition
@@ -66,15 +67,8 @@ class SetCapabilities:
         return capability_condition(answer, gangs)
 
 
-def _degradations(answer: object) -> list[Degradation]:
-    """Return what a backend said of a set, if it is a list of degradations."""
-    if not isinstance(answer, list) or not all(isinstance(each, Degradation) for each in answer):
-        raise InvalidAnswer(shown(answer), "a list of Degradation from validate_pod_clique_set")
-    return answer
-
-
 async def _answer(backend: SchedulerBackend, pcs: PodCliqueSet) -> list[Degradation] | str:
     try:
-        return _degradations(await backend.validate_pod_clique_set(pcs, None))
+        return await verdict(backend, lent_set(pcs), None)
     except Rejected as rejected:
         return str(rejected)

@@ -1,15 +1,16 @@
 """The ClusterTopologyBinding controller: keeps schedulers' own topologies, or compares those that others keep."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
 
 import structlog
 
 from spinney.api.conditions import find_condition
 from spinney.api.meta import Condition
+from spinney.api.resource import Resource
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding, ClusterTopologyBindingStatus
-from spinney.backends.interface import TopologyState
+from spinney.backends.interface import TopologyAware, TopologyState
 from spinney.backends.registry import Registry
-from spinney.extensions.answers import RAISED
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.controller import Controller, Requeue
@@ -19,11 +20,22 @@ from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.reconciling import Unread, a_controller
 from spinney.operator.caches import Caches
+from spinney.operator.controllers.topology_questions import TopologyFault, topology_name, topology_state
 from spinney.operator.owned.auxiliary import OwnedObject
 from spinney.operator.status.clustertopologybinding import DRIFT, binding_status
 from spinney.operator.status.writing import patch_status
+from spinney.runtime.tasks import together
 
 log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """The topology a binding stands for with one scheduler, how it stands, and whether the backend failed to say."""
+
+    topology: str
+    state: TopologyState
+    failed: bool = False
 
 
 class ClusterTopologyBindingController:
@@ -36,12 +48,19 @@ class ClusterTopologyBindingController:
         self._registry = registry
         self._events = events
 
-    def register(self, manager: Manager) -> Controller:
-        """Run under a manager: woken by bindings and by the topologies of enabled backends."""
+    def register(self, manager: Manager, *, served: Container[Resource]) -> Controller:
+        """Run under a manager: woken by bindings and by the topologies of enabled backends.
+
+        Those of a kind that is not ``served`` are followed once it is: a list of them would never come.
+        """
         controller = a_controller(manager, "clustertopologybinding", self.reconcile)
         controller.watch(self._caches.bindings)
-        for backend in self._registry.topology_aware().values():
-            controller.watch(manager.cache(backend.topology_resource, OwnedObject), self._bindings_of)
+        kinds = {backend.topology_resource for backend in self._registry.topology_aware().values()}
+        for resource in kinds:
+            if resource in served:
+                controller.watch(manager.cache(resource, OwnedObject), self._bindings_of)
+        if missing := {resource: OwnedObject for resource in kinds if resource not in served}:
+            manager.follow_later(missing, lambda cache: controller.watch(cache, self._bindings_of))
         return controller
 
     async def reconcile(self, key: Key) -> Requeue | None:
@@ -50,19 +69,12 @@ class ClusterTopologyBindingController:
         if binding is None or binding.metadata.deleting:
             return None
         references = {each.scheduler_name: each.topology_reference for each in binding.spec.scheduler_topology_bindings}
-        states: dict[str, tuple[str, TopologyState]] = {}
-        failed = False
-        for name, backend in self._registry.topology_aware().items():
-            topology = backend.topology_name(binding)
-            try:
-                if name in references:
-                    states[name] = (topology, await backend.check_topology(binding, references[name]))
-                else:
-                    states[name] = (topology, await backend.sync_topology(binding))
-            except RAISED as error:  # a backend may raise anything; it is shown and retried
-                failed = True
-                log.warning("topology sync failed", binding=key.name, backend=name, error=str(error))
-                states[name] = (topology, TopologyState(False, f"{type(error).__name__}: {error}"))
+        aware = self._registry.topology_aware()
+        compared = await together(
+            *(_compared(name, each, binding, references.get(name)) for name, each in aware.items())
+        )
+        states = {name: (each.topology, each.state) for name, each in zip(aware, compared, strict=True)}
+        failed = any(each.failed for each in compared)
         unavailable = {name: topology for name, topology in references.items() if name not in states}
         status = binding_status(binding, states, unavailable, self._clock.now(), failed=failed)
         await self._write_status(binding, status)
@@ -96,3 +108,16 @@ class ClusterTopologyBindingController:
             if key.name == name
             or any(each.topology_reference == name for each in binding.spec.scheduler_topology_bindings)
         ]
+
+
+async def _compared(
+    name: str, backend: TopologyAware, binding: ClusterTopologyBinding, reference: str | None
+) -> _Compared:
+    """Ask one backend; what it does wrong is shown, and none of the others' business."""
+    topology = binding.metadata.name if reference is None else reference
+    try:
+        topology = topology_name(backend, binding)
+        return _Compared(topology, await topology_state(backend, binding, reference))
+    except TopologyFault as fault:
+        log.warning("topology sync failed", binding=binding.metadata.name, backend=name, error=str(fault))
+        return _Compared(topology, TopologyState(False, str(fault)), failed=True)

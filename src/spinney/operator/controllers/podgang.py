@@ -13,7 +13,7 @@ import msgspec
 import structlog
 
 from spinney.api import labels as marks
-from spinney.api.conditions import find_condition, is_false, is_true
+from spinney.api.conditions import find_condition, is_false, is_true, set_condition
 from spinney.api.core import Pod
 from spinney.api.grove import POD_CLIQUE_SET, PodClique, PodCliqueSet
 from spinney.api.meta import Condition
@@ -30,6 +30,7 @@ from spinney.api.podgang import (
 from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.backends import additions
 from spinney.backends.interface import SchedulerBackend
+from spinney.backends.lending import lent
 from spinney.kube.cache import Change
 from spinney.kube.controller import Controller, Requeue, to_label
 from spinney.kube.errors import NotFound
@@ -205,7 +206,7 @@ class PodGangController:
             enabled = ", ".join(self._registry.names())
             text = f"scheduler backend {name!r} is not enabled (enabled: {enabled}); enable its profile again"
             return self._failed(gang, "BackendNotEnabled", text)
-        outcome = await self._calls.outcome(key, token, backend.name, lambda: backend.sync_pod_gang(gang))
+        outcome = await self._calls.outcome(key, token, backend.name, lambda: backend.sync_pod_gang(lent(gang)))
         if outcome is None:
             return None
         if outcome.error is not None:
@@ -219,7 +220,7 @@ class PodGangController:
 
     def _failed(self, gang: PodGang, reason: str, message: str) -> BackendAnswer:
         self._events.event(reference(POD_GANG, gang), "Warning", reason, message)
-        pcs = self._caches.set_of(gang.metadata)
+        pcs = self._set_that_owns(gang)
         if pcs is not None:
             self._events.event(reference(POD_CLIQUE_SET, pcs), "Warning", reason, message)
         return BackendAnswer(reason, message)
@@ -270,14 +271,29 @@ class PodGangController:
         backend = self._backend(gang)
         if backend is not None:
             key, purpose = key_of(gang), ("delete", gang.metadata.uid)
-            outcome = await self._calls.outcome(key, purpose, backend.name, lambda: backend.on_pod_gang_delete(gang))
+            outcome = await self._calls.outcome(
+                key, purpose, backend.name, lambda: backend.on_pod_gang_delete(lent(gang))
+            )
             if outcome is None:
                 return None
             if outcome.error is not None:
-                self._failed(gang, "CleanupFailed", outcome.error)
+                await self._tell_of_cleanup(key, gang, self._failed(gang, "CleanupFailed", outcome.error))
                 return Requeue()
         await remove_finalizer(self._client, POD_GANG, gang, additions.BACKEND_FINALIZER)
         return None
+
+    async def _tell_of_cleanup(self, key: Key, gang: PodGang, answer: BackendAnswer) -> None:
+        """Say on a gang, and so on its set, why it does not go."""
+        condition = Condition(type=BACKEND_READY, status="False", reason=answer.reason, message=answer.message)
+        conditions = set_condition(gang.status.conditions, condition, self._clock.now())
+        told = tuple(each for each in conditions if each.type == BACKEND_READY)
+        await self._write_status(key, gang, msgspec.structs.replace(gang.status, conditions=told, placement_score=None))
+
+    def _set_that_owns(self, gang: PodGang) -> PodCliqueSet | None:
+        """Return the set of a gang, also while it is being deleted: its user waits for that."""
+        owner = gang.metadata.controller
+        pcs = self._caches.sets.get(Key(gang.metadata.namespace or "", gang.metadata.labels.get(marks.PART_OF, "")))
+        return pcs if pcs is not None and owner is not None and owner.uid == pcs.metadata.uid else None
 
     def _backend(self, gang: PodGang) -> SchedulerBackend | None:
         return self._registry.get(gang.metadata.labels.get(marks.SCHEDULER_NAME, ""))

@@ -1,0 +1,111 @@
+"""What is wrong with a backend as it is written, found before it is made: its attributes, and which methods are async.
+
+A method that is async where it must not be answers with a coroutine, which is true and does nothing; one that is not
+where it must be has done its work before anybody can wait for it.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from inspect import getattr_static, isasyncgenfunction, iscoroutinefunction, unwrap
+from typing import Any, Final
+
+import msgspec
+
+from spinney.api.names import dns_subdomain_faults, label_value_faults
+from spinney.backends.interface import INTERFACE_VERSION, Right, SchedulerBackend, TopologyAware
+from spinney.extensions.answers import shown
+
+_AWAITED: Final = ("init", "sync_pod_gang", "on_pod_gang_delete", "validate_pod_clique_set")
+_CALLED: Final = ("prepare_pod", "is_prepared_for", "may_release")
+_READ: Final = ("capabilities", "has_own_objects", "has_delete_hook")
+_TOPOLOGY_AWAITED: Final = ("sync_topology", "check_topology")
+_TOPOLOGY_CALLED: Final = ("topology_name",)
+_TOPOLOGY_READ: Final = ("topology_resource",)
+_VERSION: Final = re.compile(r"\d+(\.\d+)*")
+
+
+def faults_of(backend: type[SchedulerBackend]) -> list[str]:
+    """Return what is wrong with a backend class, each with what to write."""
+    aware = issubclass(backend, TopologyAware)
+    return [
+        *_name_faults("name", getattr(backend, "name", None)),
+        *_alias_faults(backend.aliases),
+        *_version_faults(backend.interface_version),
+        *_config_faults(backend.config_type),
+        *_rights_faults(backend.rights),
+        *_awaited_faults(backend, (*_AWAITED, *(_TOPOLOGY_AWAITED if aware else ()))),
+        *_called_faults(backend, (*_CALLED, *(_TOPOLOGY_CALLED if aware else ()))),
+        *_read_faults(backend, (*_READ, *(_TOPOLOGY_READ if aware else ()))),
+    ]
+
+
+def _name_faults(field: str, name: Any) -> Iterator[str]:
+    if not isinstance(name, str):
+        yield f'{field} is {shown(name)}, write a text such as "my-scheduler"'
+    elif faults := dns_subdomain_faults(name) or label_value_faults(name):
+        yield f"{field} is {name!r}, which pods could not have as schedulerName: it {faults[0]}"
+
+
+def _alias_faults(aliases: Any) -> Iterator[str]:
+    if not isinstance(aliases, tuple | list):
+        yield f'aliases is {shown(aliases)}, write a tuple of texts such as ("my-alias",)'
+        return
+    for index, alias in enumerate(aliases):
+        yield from _name_faults(f"aliases[{index}]", alias)
+
+
+def _version_faults(version: Any) -> Iterator[str]:
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
+        yield f'interface_version is {shown(version)}, write a text such as "{INTERFACE_VERSION}"'
+
+
+def _config_faults(kind: Any) -> Iterator[str]:
+    if kind is not None and not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        yield f"config_type is {shown(kind)}, write a class that derives from msgspec.Struct, or None"
+
+
+def _rights_faults(rights: Any) -> Iterator[str]:
+    if not isinstance(rights, tuple | list):
+        yield f'rights is {shown(rights)}, write a tuple such as (Right("example.com", ("gangs",), ("get",)),)'
+        return
+    for index, right in enumerate(rights):
+        if not isinstance(right, Right):
+            yield f'rights[{index}] is {shown(right)}, write a Right such as Right("example.com", ("gangs",), ("get",))'
+            continue
+        group: Any = right.group
+        if not isinstance(group, str):
+            yield f'rights[{index}].group is {shown(group)}, write a text such as "example.com"'
+        for part in ("resources", "verbs", "names"):
+            texts = getattr(right, part)
+            if not isinstance(texts, tuple | list) or not all(isinstance(each, str) for each in texts):
+                yield f'rights[{index}].{part} is {shown(texts)}, write a tuple of texts such as ("get",)'
+
+
+def _awaited_faults(backend: type, methods: tuple[str, ...]) -> Iterator[str]:
+    for name in methods:
+        method = getattr(backend, name)
+        if not callable(method) or not (iscoroutinefunction(method) or iscoroutinefunction(unwrap(method))):
+            yield f"{name} is not awaitable, write `async def {name}`"
+
+
+def _called_faults(backend: type, methods: tuple[str, ...]) -> Iterator[str]:
+    for name in methods:
+        method = getattr(backend, name)
+        if not callable(method) or _is_async(method):
+            yield f"{name} is {'async' if callable(method) else shown(method)}, write `def {name}`"
+
+
+def _read_faults(backend: type, properties: tuple[str, ...]) -> Iterator[str]:
+    for name in properties:
+        found = getattr_static(backend, name)
+        if isinstance(found, property | cached_property):
+            getter = found.fget if isinstance(found, property) else found.func
+            if _is_async(getter):
+                yield f"{name} is async, write `@property` and `def {name}`"
+        elif callable(found):
+            yield f"{name} is a method, write `@property` before `def {name}`"
+
+
+def _is_async(method: object) -> bool:
+    return iscoroutinefunction(method) or isasyncgenfunction(method)
