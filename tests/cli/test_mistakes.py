@@ -41,6 +41,8 @@ COMMANDS = {
     "cases": ["cases"],
     "up": ["up", "-f"],
     "up-config": ["up", "--config"],
+    "node-groups": ["simulate", "cluster.yaml", "--node-groups"],
+    "plugin": ["why", "x", "--plugin"],
 }
 HARMLESS = {("workload", "empty"), ("up-config", "a-number")}
 """Nothing to add is nothing wrong; a scheduler's configuration needs no kind."""
@@ -347,3 +349,16 @@ def test_an_operator_outside_a_cluster_is_told_to_say_where_its_lease_is(tmp_pat
     answer = CliRunner().invoke(main, ["operator", "--config", str(config), "--kubeconfig", str(config)])
     assert answer.exit_code == 2
     assert "leaderElection.resourceNamespace: outside a cluster" in answer.output
+
+
+@pytest.mark.parametrize("arguments", ["manifests --replicas -1", "manifests --replicas 2147483648", "scheduler -v -1"])
+def test_numbers_out_of_range(arguments: str) -> None:
+    """A number that no process can have is refused with the range there is."""
+    assert "is not in the range" in sentence(spinney(*arguments.split()))
+
+
+def test_python_is_expected_of_a_plugin() -> None:
+    """A binary file that is given for a plugin is not asked to be YAML."""
+    Path("policy.py").write_bytes(TEXTS["binary"])
+
+    assert "policy.py is not a text file; Python is expected" in sentence(spinney("simulate", "--plugin", "policy.py"))

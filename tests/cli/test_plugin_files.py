@@ -184,3 +184,14 @@ def test_an_embedded_cluster_takes_a_configuration_that_names_the_plugin(policie
     assert [each.arguments for each in options.scheduler.plugins if each.name == "keep-free"] == [{"node": "gpu-001"}]
     assert options.plugins is not None
     assert "keep-free" in options.plugins
+
+
+@pytest.mark.parametrize("command", ["up", "why x", "simulate", "scheduler --check", "coscheduler --check"])
+def test_a_directory_without_plugins_is_refused(command: str, tmp_path: Path) -> None:
+    """Whoever names a directory wants what is in it: with nothing in it the command does not go on without."""
+    (tmp_path / "README.md").write_text("plugins go here")
+
+    answer = CliRunner().invoke(main, [*command.split(), "--plugin", str(tmp_path)])
+
+    assert answer.exit_code == 1
+    assert f"Error: {tmp_path}: this directory has no .py file" in answer.output

@@ -106,13 +106,21 @@ def test_a_timeline_tells_who_was_where_when(tmp_path: Path) -> None:
     [
         *(("--run-times", text, "a factor from 1 to 1000") for text in ("nan", "inf", "1e308", "0.5", "guessed")),
         *(("--every", text, "0 to 31536000" if text == "nan" else "0<=x<=31536000") for text in ("nan", "inf", "-1")),
-        *(("--speed", text, "expected max or a number above 0") for text in ("nan", "inf", "0")),
+        *(("--speed", text, "expected max or a number from 1 upwards") for text in ("nan", "inf", "0", "1e-300")),
+        ("--seed", "-1", "x>=0"),
         *(("--fail", f"node-a@{text}", "expected a node and hours") for text in ("nan", "inf", "-1", "1+nan", "1e99")),
     ],
 )
 def test_numbers_that_are_none_are_refused(tmp_path: Path, option: str, text: str, complaint: str) -> None:
     """What Python takes for a number and nobody can mean is refused, with what is expected."""
     assert complaint in run(openb(tmp_path), option, text, code=2)
+
+
+def test_a_seed_that_is_given_twice_is_refused(tmp_path: Path) -> None:
+    """The same replay twice would make a figure look certain."""
+    told = run(philly(tmp_path), "--seed", 7, "--seed", 8, "--seed", 7, code=2)
+
+    assert "7 is given twice, and the same seed gives the same replay" in " ".join(told.split())
 
 
 def test_a_file_that_cannot_be_written_is_said_before_anything_runs(tmp_path: Path) -> None:

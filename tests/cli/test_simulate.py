@@ -255,3 +255,12 @@ def test_a_fault_in_a_workload_file_has_its_place(tmp_path: Path) -> None:
 
     assert f"{file}:9: spec.jobTemplate.spec.paralelism: unknown key; did you mean 'parallelism'?" in misspelt.output
     assert f"{file}:2: TrainJob llm: spec.runtimeRef: its pods are described by" in missing.output
+
+
+def test_a_set_in_place_of_a_snapshot_is_not_nothing(tmp_path: Path, snapshot: Path) -> None:
+    """Manifests are a cluster as it is, where only an operator makes gangs; the option that makes them is named."""
+    file = tmp_path / "train.yaml"
+    file.write_text(as_yaml(a_training_job("train", workers=2)))
+
+    assert "PodCliqueSet train has no gangs in " in simulate(file).output
+    assert "has no gangs" not in simulate(snapshot, "-f", file).output

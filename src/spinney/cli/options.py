@@ -32,8 +32,9 @@ _ENDING_BY_THEMSELVES: Final = ("check_only", "rights")
 class TextFile(click.Path):
     """A file that must be there and hold text, so that nothing that reads it meets bytes that are none."""
 
-    def __init__(self) -> None:
+    def __init__(self, expected: str = "YAML or JSON") -> None:
         super().__init__(exists=True, dir_okay=False, path_type=Path)
+        self._expected = expected
 
     def convert(self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None) -> Path:
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
@@ -42,7 +43,7 @@ class TextFile(click.Path):
         except OSError as error:
             self.fail(f"{path} cannot be read: {error.strerror}", param, ctx)
         except UnicodeDecodeError:
-            self.fail(f"{path} is not a text file; YAML or JSON is expected", param, ctx)
+            self.fail(f"{path} is not a text file; {self._expected} is expected", param, ctx)
         return path
 
 
@@ -69,7 +70,7 @@ class PluginParameter(click.ParamType[tuple[Path, str, dict[str, str]]]):
             if not equals or not key:
                 self.fail(f"{setting!r} is no argument; expected KEY=VALUE, as in {where},limit=3", param, ctx)
             arguments[key] = text
-        return Path(path) if Path(path).is_dir() else TEXT_FILE.convert(path, param, ctx), name, arguments
+        return Path(path) if Path(path).is_dir() else _PYTHON_FILE.convert(path, param, ctx), name, arguments
 
 
 class WrittenPath(click.Path):
@@ -141,6 +142,7 @@ SECONDS: Final = Seconds()
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 """A file that must be there, of whatever form."""
 TEXT_FILE: Final = TextFile()
+_PYTHON_FILE: Final = TextFile("Python")
 SEVERAL_FILES: Final = "and more than one file is written; name a directory"
 """Why ``-`` is refused for a directory."""
 
@@ -245,7 +247,13 @@ def process_options(*, leading: str) -> Callable[[Callable[..., None]], Callable
     options = (
         click.option("--kubeconfig", type=TEXT_FILE, help="Cluster; by default the one this runs in, or kubectl's."),
         click.option(
-            "-v", "verbosity", default=1, show_default=True, metavar="N", help="How much to log, as klog counts."
+            "-v",
+            "verbosity",
+            type=click.IntRange(0),
+            default=1,
+            show_default=True,
+            metavar="N",
+            help="How much to log, as klog counts.",
         ),
         click.option("--log-json", is_flag=True, help="Log one JSON object per line."),
         click.option(

@@ -39,7 +39,8 @@ def record(*, directory: Path, every: str, lasting: str | None, choice: ClusterC
         raise click.ClickException(f"{directory}: cannot be written: {error.strerror}") from error
     except KeyboardInterrupt:
         pass
-    echo(f"{directory}: {counted(written, 'snapshot')}; 'spinney replay {directory}' replays them")
+    them = "it" if written == 1 else "them"
+    echo(f"{directory}: {counted(written, 'snapshot')}; 'spinney replay {directory}' replays {them}")
 
 
 def _duration(text: str, option: str) -> timedelta:

@@ -57,6 +57,11 @@ def replay(
 ) -> None:
     running = list(contenders(SchedulerConfig(), configs, plugins, session_policies(plugins)))
     chosen: Sequence[int | None] = seeds or (None,)
+    if repeated := [seed for seed in set(seeds) if seeds.count(seed) > 1]:
+        raise click.BadParameter(
+            f"{repeated[0]} is given twice, and the same seed gives the same replay; give each once",
+            param_hint="--seed",
+        )
     if placements is not None and len(running) * len(chosen) > 1:
         raise click.BadParameter(
             "one replay has placements; give one configuration and one seed", param_hint="--placements"
@@ -164,8 +169,8 @@ def _pace(speed: str) -> float | None:
         pace = float(speed)
     except ValueError:
         pace = 0.0
-    if not 0 < pace < math.inf:
-        raise click.BadParameter(f"found {speed!r}, expected max or a number above 0", param_hint="--speed")
+    if not 1 <= pace < math.inf:
+        raise click.BadParameter(f"found {speed!r}, expected max or a number from 1 upwards", param_hint="--speed")
     return pace
 
 

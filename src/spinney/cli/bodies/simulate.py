@@ -13,7 +13,8 @@ import click
 from spinney.api.core import NODE
 from spinney.api.documents import InvalidConfiguration
 from spinney.api.durations import format_duration
-from spinney.api.grove import PodCliqueSet
+from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
+from spinney.api.labels import PART_OF
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.cli.clusters.choosing import DEFAULT_NAMESPACE, ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
@@ -76,6 +77,7 @@ def simulate(
             f"nodes may not be listed in {taken.source}, so nothing could be placed; ask for get and list on nodes, or "
             "for a file that a user with these rights wrote with 'spinney snapshot'"
         )
+    _print_without_gangs(taken)
     running = list(contenders(matching_profile(taken), configs, plugins, policies))
     runtime = Runtime.system()
     cluster = _with_workload(taken, files, here, runtime)
@@ -125,6 +127,18 @@ def simulate(
     print_unseen(taken)
     if faults:
         raise click.ClickException(_failures(faults))
+
+
+def _print_without_gangs(taken: ClusterSnapshot) -> None:
+    """Say which sets are in a snapshot as a user wrote them: only an operator makes gangs of a set."""
+    made = {(gang.metadata.namespace, gang.metadata.labels.get(PART_OF)) for gang in taken.of(POD_GANG, PodGang)}
+    for each in taken.of(POD_CLIQUE_SET, PodCliqueSet):
+        name = each.metadata.name
+        if each.spec.replicas != 0 and (each.metadata.namespace, name) not in made:
+            echo(
+                f"PodCliqueSet {name} has no gangs in {taken.source}; name its file with -f, and they are made",
+                err=True,
+            )
 
 
 def _chosen(choice: ClusterChoice, snapshot: Path | None) -> ClusterChoice:

@@ -5,16 +5,16 @@ import gc
 import shlex
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 
 import click
 
-from spinney.api.documents import DocumentProblem, InvalidDocument, decode, parse, steps
+from spinney.api.documents import InvalidDocument
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.backends.registry import InitializationFailed
 from spinney.cli.clusters.owning import claimed
 from spinney.cli.running import until_interrupted
+from spinney.cli.settings.node_files import read_nodes
 from spinney.cli.settings.session import PluginText, policies_of
 from spinney.cli.settings.stack import embedded_settings
 from spinney.cli.terminal.logs import log_to_stderr
@@ -25,7 +25,7 @@ from spinney.kube.crds import CrdRefused
 from spinney.kube.errors import InternalError, KubeError
 from spinney.kube.kubeconfig import in_home
 from spinney.kube.manager import ComponentFailed
-from spinney.nodes import ClusterSpec, InvalidClusterSpec
+from spinney.nodes import ClusterSpec
 from spinney.operator.operator import ComputeDomainsMissing
 from spinney.runtime import Runtime, settle_garbage_collector
 from spinney.server import HttpServer, Listening, ServerOptions
@@ -166,7 +166,7 @@ async def _apply_topology(cluster: EmbeddedCluster) -> None:
 
 def _described(nodes: str, cluster_file: Path | None) -> ClusterSpec:
     try:
-        spec = _read_cluster(cluster_file) if cluster_file else gpu_cluster(*parse_shape(nodes))
+        spec = read_nodes(cluster_file) if cluster_file else gpu_cluster(*parse_shape(nodes))
     except InvalidShape as error:
         raise click.BadParameter(str(error), param_hint="--nodes") from error
     except InvalidDocument as error:
@@ -190,20 +190,3 @@ In another terminal, with that:
   spinney top                                       the racks, and who is on them
   kubectl get podcliquesets,podgangs,pods -o wide   everything else works as on any cluster
 """
-
-
-def _read_cluster(path: Path) -> ClusterSpec:
-    """Read a cluster; raises :class:`InvalidDocument` with file, line, field and the nearest word of each fault."""
-    document = parse(path.read_text(), str(path))
-    nodes = document.problem((), "describes no nodes; it needs a list 'nodes' with name and count")
-    if isinstance(document.value, dict) and not get_close_matches("nodes", map(str, document.value)):
-        raise InvalidDocument([nodes])  # it is something else, so that its keys are no misspelt ones
-    spec = decode(ClusterSpec, document)
-    if not spec.nodes:
-        raise InvalidDocument([nodes])
-    try:
-        spec.check(source="")
-    except InvalidClusterSpec as error:
-        field, _, message = str(error).removeprefix(": ").partition(": ")
-        raise InvalidDocument([DocumentProblem(str(path), document.line(*steps(field)), field, message)]) from error
-    return spec

@@ -100,7 +100,11 @@ def grouper() -> None:
 )
 @click.option("--namespace", default="spinney-system", show_default=True, help="Where the processes run.")
 @click.option("--image", help="The container image; by default spinney with the tag of this version.")
-@click.option("--replicas", type=int, help="Of each process; by default 2, and 1 without leader election.")
+@click.option(
+    "--replicas",
+    type=click.IntRange(0, 2**31 - 1),
+    help="Of each process; by default 2, and 1 without leader election.",
+)
 @click.option(
     "--crds/--no-crds",
     default=True,

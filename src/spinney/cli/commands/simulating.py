@@ -99,7 +99,7 @@ def demo() -> None:
     "--seed",
     "seeds",
     multiple=True,
-    type=int,
+    type=click.IntRange(0),
     help="Seed of the order of arrival (openb) and of chance; several give confidence intervals.",
 )
 @click.option(

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from spinney.api.documents import InvalidConfiguration
+from spinney.api.documents import InvalidConfiguration, InvalidDocument
 from spinney.cli.running import in_one_line
-from spinney.nodes import ClusterSpec, InvalidClusterSpec
+from spinney.cli.settings.node_files import read_nodes
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.config_files import load_config
 from spinney.scheduler.framework.plugin import PluginRegistry
@@ -44,17 +44,24 @@ def node_groups_in(path: Path | None) -> tuple[AddableNodes, ...]:
     """Return the kinds of nodes that a file describes; none without a file."""
     if path is None:
         return ()
-    with in_one_line(InvalidClusterSpec):
-        return addable(ClusterSpec.load(path))
+    with in_one_line(InvalidDocument):
+        return addable(read_nodes(path))
 
 
 def policies_of(plugins: Iterable[PluginText]) -> Policies:
     with in_one_line(InvalidPolicy):
         return policies_in(
-            PolicyFile(file, name, arguments)
-            for path, name, arguments in plugins
-            for file in (sorted(path.glob("*.py")) if path.is_dir() else [path])
+            PolicyFile(file, name, arguments) for path, name, arguments in plugins for file in _files_at(path)
         )
+
+
+def _files_at(path: Path) -> Sequence[Path]:
+    """Return the file at ``path``, or the Python files of a directory; raises :class:`InvalidPolicy` if it has none."""
+    if not path.is_dir():
+        return [path]
+    if found := sorted(path.glob("*.py")):
+        return found
+    raise InvalidPolicy(f"{path}: this directory has no .py file; expected one with a class that extends Plugin")
 
 
 def session_policies(plugins: Iterable[PluginText]) -> Policies:
