@@ -29,6 +29,12 @@ ARGUMENTS: Final = (
         "0",
         "A running job goes for a waiting one if it has so many times as long to run as that costs all; 0: never.",
     ),
+    Argument(
+        "backfill",
+        "giveWayAcrossQueues",
+        "false",
+        "With `giveWay`: jobs of other queues that hold more than their quota give way, too.",
+    ),
     Argument("backfill", "depth", "1", "How many jobs of each queue are given a place and a time; 0: all."),
     Argument("backfill", "minPods", "1", "Jobs of fewer pods are given no place."),
     Argument("backfill", "queues", "", "Queues in which jobs are given places, by name, with commas; empty: all."),

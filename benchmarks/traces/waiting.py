@@ -55,6 +55,7 @@ class Run(NamedTuple):
     factor: float
     actions: tuple[str, ...] = _ALLOCATE
     give_way: str = "0"
+    across_queues: bool = False
 
 
 EXPERIMENTS: Final = (
@@ -65,11 +66,12 @@ EXPERIMENTS: Final = (
 )
 RUNS: Final = (Run("known", 1.0), Run("off by up to 2", 2.0), Run("not known", 0.0))
 GIVING_WAY: Final = Run("known, giving way", 1.0, ("allocate", "preempt"), "4")
+ACROSS_QUEUES: Final = Run("known, giving way across queues", 1.0, ("allocate", "preempt"), "4", across_queues=True)
 RECLAIM: Final = Run("not known, with reclaim", 0.0, ("allocate", "reclaim"))
 RUNS_OF: Final[Mapping[Layout, Sequence[Run]]] = {
     "full": (*RUNS, GIVING_WAY),
     "half": (*RUNS, GIVING_WAY),
-    "shared": (*RUNS, GIVING_WAY, RECLAIM),
+    "shared": (*RUNS, GIVING_WAY, ACROSS_QUEUES, RECLAIM),
 }
 
 
@@ -167,7 +169,7 @@ def _replayed(trace: Trace, experiment: Experiment, run: Run) -> Replayed:
                 kept[id(memory)] = memory
 
     registry = default_registry()
-    arguments = {**ARGUMENTS, "giveWay": run.give_way}
+    arguments = {**ARGUMENTS, "giveWay": run.give_way, "giveWayAcrossQueues": str(run.across_queues).lower()}
     registry.register(Keeping.name, Keeping)
     plugins = (*SchedulerConfig().plugins, PluginOption("backfill", arguments=arguments), PluginOption(Keeping.name))
     config = suited(SchedulerConfig(plugins=plugins, actions=run.actions), trace)

@@ -38,7 +38,9 @@ def opened(world: World) -> Session:
 def steps_for(session: Session, rule: VictimRule, job: PodGroupInfo) -> list[Step]:
     """Return everything a rule could take for a job."""
     pool = VictimPool(session)
-    order = VictimOrder(session, pool, rule.queues(job, pool), lambda victim: rule.admits(session, job, victim))
+    order = VictimOrder(
+        session, pool, rule.queues(session, job, pool), lambda victim: rule.admits(session, job, victim)
+    )
     return list(Steps(order))
 
 

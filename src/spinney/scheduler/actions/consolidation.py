@@ -32,7 +32,7 @@ class Consolidation(VictimRule):
         """Only preemptible jobs have others moved."""
         return job.is_preemptible_job(session.is_inference_preemptible())
 
-    def queues(self, job: PodGroupInfo, pool: VictimPool) -> Iterable[str]:
+    def queues(self, session: Session, job: PodGroupInfo, pool: VictimPool) -> Iterable[str]:
         """Jobs of all queues may be moved."""
         return pool.queues
 

@@ -1,5 +1,6 @@
-"""Preempt: a job takes from jobs of lower priority in its own queue, and from equals that plugins have give way.
+"""Preempt: a job takes from jobs of lower priority in its own queue, and from those that plugins have give way.
 
+These are of its own queue or of others, and of no higher priority.
 A job that cannot be preempted itself must stay within the quota of its queue and all queues above it.
 """
 
@@ -22,15 +23,18 @@ class Preempt(VictimRule):
         """A job that cannot be preempted must stay within quota."""
         return session.ask.is_non_preemptible_job_over_queue_quota(job, job.tasks_to_allocate()).ok
 
-    def queues(self, job: PodGroupInfo, pool: VictimPool) -> Iterable[str]:
-        """Only the job's own queue gives."""
-        return [job.queue] if job.queue in pool.queues else []
+    def queues(self, session: Session, job: PodGroupInfo, pool: VictimPool) -> Iterable[str]:
+        """The job's own queue gives; others do where a plugin has their jobs give way."""
+        across = any(hook.across_queues for hook in session.hooks.gives_way)
+        return [queue for queue in pool.queues if across or queue == job.queue]
 
     def admits(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
-        """The victim must be of lower priority, or give way to an equal, and plugins must let it be taken."""
+        """The victim must be of lower priority in the same queue, or give way, and plugins must let it be taken."""
         if not self.may_admit(session, job, victim.priority) or not session.ask.is_preempt_victim(job, victim):
             return False
-        return victim.priority < job.priority or (victim is not job and session.ask.gives_way(job, victim))
+        if victim.priority < job.priority and victim.queue == job.queue:
+            return True
+        return victim is not job and session.ask.gives_way(job, victim)
 
     def may_admit(self, session: Session, job: PodGroupInfo, priority: int) -> bool:
         """The victim must be of lower priority; of the same where a plugin has jobs give way."""
@@ -41,5 +45,7 @@ class Preempt(VictimRule):
         return session.ask.preempt_refusal(scenario)
 
     def message(self, session: Session, job: PodGroupInfo, queue: str) -> str:
-        """Name the job of higher priority."""
+        """Name the job of higher priority, or of another queue."""
+        if queue != job.queue:
+            return f"gives way to job {job.key} of queue {job.queue}"
         return f"preempted by job {job.key} of priority {job.priority} in queue {queue}"

@@ -24,7 +24,7 @@ class Reclaim(VictimRule):
         """The job's queue must be entitled to what the job asks for."""
         return session.ask.can_reclaim_resources(job)
 
-    def queues(self, job: PodGroupInfo, pool: VictimPool) -> Iterable[str]:
+    def queues(self, session: Session, job: PodGroupInfo, pool: VictimPool) -> Iterable[str]:
         """All other queues may give."""
         return [queue for queue in pool.queues if queue != job.queue]
 
@@ -38,7 +38,7 @@ class Reclaim(VictimRule):
 
     def most_lost(self, session: Session, job: PodGroupInfo, pool: VictimPool) -> Amounts | None:
         """As much as plugins would ever find just."""
-        return session.ask.reclaim_bound(job, pool.lots(self.queues(job, pool)))
+        return session.ask.reclaim_bound(job, pool.lots(self.queues(session, job, pool)))
 
     def message(self, session: Session, job: PodGroupInfo, queue: str) -> str:
         """Name the job, and how the two queues stand whose claims were compared."""

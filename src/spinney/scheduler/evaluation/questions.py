@@ -315,7 +315,9 @@ class Questions:
     def gives_way(self, preemptor: PodGroupInfo, victim: PodGroupInfo) -> bool:
         """Tell whether a plugin has ``victim`` give way to a job of the same priority."""
         return any(
-            self._asked(hook, "gives_way", validation.truth, False, preemptor, victim) for hook in self.hooks.gives_way
+            self._asked(hook, "gives_way", validation.truth, False, preemptor, victim)
+            for hook in self.hooks.gives_way
+            if hook.across_queues or victim.queue == preemptor.queue
         )
 
     def reclaim_refusal(self, scenario: Scenario) -> str | None:

@@ -101,6 +101,8 @@ class Hook(msgspec.Struct, Generic[F], frozen=True):
     """False promises that the answer is the same for every task of a request class, whatever is placed."""
     applies_to: Callable[[Any], bool] | None = None
     """It applies only to tasks, or groups, for which this is true."""
+    across_queues: bool = False
+    """It is asked about victims of other queues, too."""
 
     def applies(self, asked_about: Any) -> bool:
         """Tell whether the function applies to a task, or a group."""

@@ -254,12 +254,13 @@ class Hooks:
         """Judge whether a job may be a victim of a preempting one. All must agree."""
         self.preempt_victim_filters.append(self._hook(fn))
 
-    def add_gives_way_fn(self, fn: VictimFilterFn) -> None:
+    def add_gives_way_fn(self, fn: VictimFilterFn, *, across_queues: bool = False) -> None:
         """Judge whether a job gives way to a preempting one of its own priority. One that says so is enough.
 
-        The preempting job must come before it by the order of jobs: who comes first is given the room.
+        The preempting job must come before it by the order of jobs: who comes first is given the room. With
+        ``across_queues`` jobs of other queues are asked about, too: then its queue must come before theirs.
         """
-        self.gives_way.append(self._hook(fn))
+        self.gives_way.append(self._hook(fn, across_queues=across_queues))
 
     def add_reclaim_scenario_validator_fn(self, fn: ScenarioValidatorFn) -> None:
         """Judge a whole reclaim scenario. All must agree."""

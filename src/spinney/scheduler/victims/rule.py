@@ -26,7 +26,7 @@ class VictimRule(ABC):
         """Tell whether a pending job may disturb others in this way at all."""
 
     @abstractmethod
-    def queues(self, job: PodGroupInfo, pool: VictimPool) -> Iterable[str]:
+    def queues(self, session: Session, job: PodGroupInfo, pool: VictimPool) -> Iterable[str]:
         """Return the leaf queues whose jobs may be victims."""
 
     @abstractmethod

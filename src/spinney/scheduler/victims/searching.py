@@ -140,7 +140,7 @@ class Search:
         if not tasks or blocker is not None:
             return self._report(job, 0)
         session.ask.job_solution_start()
-        queues = list(rule.queues(job, self._pool))
+        queues = list(rule.queues(session, job, self._pool))
 
         def admits(victim: PodGroupInfo) -> bool:
             return rule.admits(session, job, victim)

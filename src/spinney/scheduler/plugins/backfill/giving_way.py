@@ -16,21 +16,25 @@ from functools import cached_property
 
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.resources import CPU, GPU
+from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
+from spinney.scheduler.plugins.backfill.guarantees import keeps_quota
 from spinney.scheduler.plugins.backfill.lines import WaitingLine
 from spinney.scheduler.plugins.backfill.memory import Memory
 
 TOO_DEAR = "giving way would cost more than it saves, or much of what those who would go still have to run"
+BELOW_QUOTA = "giving way would leave a queue less than it is guaranteed"
 
 
 class GivingWay:
     """Who gives way in one session: who still has ``times`` as long to run as it loses, where a line saves as much.
 
-    ``lacking_room`` tells how many jobs wait for room, ``line_of`` who waits like one, beginning with it. Mutable: that
-    is asked once of each.
+    ``across_queues``: jobs of other queues, too, that hold more than they are guaranteed. ``lacking_room`` tells how
+    many jobs wait for room, ``line_of`` who waits like one, beginning with it. Mutable: that is asked once of each.
     """
 
     def __init__(
@@ -40,22 +44,42 @@ class GivingWay:
         times: float,
         lacking_room: Callable[[], int],
         line_of: Callable[[PodGroupInfo], WaitingLine],
+        *,
+        across_queues: bool,
     ) -> None:
         self._session, self._memory, self._times = session, memory, times
+        self._across_queues = across_queues
         self._lacking_room, self._line_of = lacking_room, line_of
         self._lines: dict[GangKey, WaitingLine] = {}
 
     def register(self) -> None:
         """Have running jobs give way to equals."""
-        self._session.add_gives_way_fn(lambda job, victim: self._pays(job, [victim]))
+        self._session.add_gives_way_fn(self._gives_way, across_queues=self._across_queues)
         self._session.add_preempt_scenario_validator_fn(self._is_cheap)
         self._session.add_job_distinction_fn(lambda job: (self._length(job),))
+
+    def _gives_way(self, job: PodGroupInfo, victim: PodGroupInfo) -> bool:
+        if victim.queue != job.queue:
+            holds = [task for task in victim.tasks if task.status in ACTIVE_ALLOCATED]
+            if not self._keeps_quota(job, victim.queue, holds, still_held=True):
+                return False
+        return self._pays(job, [victim])
 
     def _is_cheap(self, scenario: Scenario) -> bool | str:
         """All who give way together may cost no more than the one who has least to run may alone."""
         job = scenario.preemptor
-        equals = [victim for victim in scenario.victims if victim.priority == job.priority]
-        return True if not equals or self._length(job) is None or self._pays(job, equals) else TOO_DEAR
+        polite = [each for each in scenario.victims if each.queue != job.queue or each.priority == job.priority]
+        if not polite or self._length(job) is None:
+            return True
+        for queue in dict.fromkeys(victim.queue for victim in polite if victim.queue != job.queue):
+            gone = [task for victim in polite if victim.queue == queue for task in scenario.victims[victim]]
+            if not self._keeps_quota(job, queue, gone, still_held=False):
+                return BELOW_QUOTA
+        return self._pays(job, polite) or TOO_DEAR
+
+    def _keeps_quota(self, job: PodGroupInfo, queue: str, tasks: Sequence[PodInfo], *, still_held: bool) -> bool:
+        lost = self._session.charges.of_all(tasks)
+        return keeps_quota(self._session, queue, job.queue, lost, still_held=still_held)
 
     def _pays(self, job: PodGroupInfo, victims: Sequence[PodGroupInfo]) -> bool:
         """Tell whether victims have long enough to run, and all who wait save what it costs that they give way."""

@@ -31,7 +31,7 @@ from spinney.cluster.fitting import Demand
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import GPU
 from spinney.cluster.table import Mask, Matrix
-from spinney.extensions.arguments import read_arguments
+from spinney.extensions.arguments import InvalidArguments, read_arguments
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.events import BatchEvent, EventHandler
 from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -88,6 +88,12 @@ class Terms(msgspec.Struct, frozen=True, rename="camel"):
     give_way: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     """A running job is preempted for a waiting one if it still has so many times as long to run as it loses by that,
     the other's run and work done again, and if all in line with the other save as much as it costs others; 0: never."""
+    give_way_across_queues: bool = False
+    """Jobs of other queues give way, too, where their queue keeps what it is guaranteed."""
+
+    def __post_init__(self) -> None:
+        if self.give_way_across_queues and not self.give_way:
+            raise InvalidArguments([("giveWayAcrossQueues", "nobody gives way without giveWay above 0")])
 
 
 class Backfill(Plugin):
@@ -128,8 +134,9 @@ class Backfill(Plugin):
             )
         )
         if self._terms.give_way:
-            times = self._terms.give_way
-            GivingWay(session, memory, times, lambda: len(self._lacking_room), self._line_of).register()
+            times, across_queues = self._terms.give_way, self._terms.give_way_across_queues
+            lacking_room = self._lacking_room.__len__
+            GivingWay(session, memory, times, lacking_room, self._line_of, across_queues=across_queues).register()
         if self._terms.shortest_first or self._terms.give_way:
             session.add_job_order_key(self._turns.rank)
 
