@@ -1,7 +1,6 @@
 """Whatever a plugin gets wrong, at whichever extension point: other pods and groups get their nodes."""
 
 import asyncio
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,7 +30,7 @@ from spinney.coscheduling.framework import (
 from spinney.coscheduling.framework.points import Bind, PostBind, PostFilterResult
 from spinney.coscheduling.plugins import BUILT_IN
 from spinney.runtime.virtual import VirtualTimeLoop
-from tests.scheduler.faults import Fault
+from tests.scheduler.faults import RAISING, Fault
 
 from .bench import Bench, a_node, a_pod
 
@@ -43,11 +42,9 @@ def wrong(fault: Fault, proper: Any, args: tuple[Any, ...]) -> Any:
     """Return, or raise, what a function with the fault does where it is asked about a bad pod."""
     if not any(isinstance(arg, Pod) and arg.metadata.name.startswith("bad") for arg in args):
         return proper
+    if fault in RAISING:
+        raise RAISING[fault]()
     match fault:
-        case Fault.RAISES:
-            raise RuntimeError("lost my configuration")
-        case Fault.LEAVES:
-            sys.exit(3)
         case Fault.WRONG_TYPE:
             return object()
         case Fault.NAN:
@@ -216,7 +213,7 @@ async def test_a_fault_stays_with_whom_it_concerns(cluster_name: str, plugin: An
     assert set(bench.binds) >= GOOD
     if fault is Fault.SLOW:
         assert plugin in LATER or FAULTY in {name for name, _ in slow}
-    elif fault is not Fault.CHANGES_ARGUMENT and (fault in (Fault.RAISES, Fault.LEAVES) or plugin not in SILENT):
+    elif fault is not Fault.CHANGES_ARGUMENT and (fault in RAISING or plugin not in SILENT):
         assert FAULTY in {name for name, _ in counted}
         if plugin in CLOSED:
             assert not BAD & set(bench.binds)

@@ -127,7 +127,7 @@ async def by_scheduler(world: World) -> dict[str, SchedulerTopologyStatus]:
         ("topology_name", exits, "topology_name raised SystemExit: 3"),
         ("topology_name", counts, "topology_name returned 3 (int), expected the name of a topology"),
         ("sync_topology", raises, "sync_topology raised LookupError: no map of the racks"),
-        ("sync_topology", cancels, "sync_topology raised CancelledError: , though nobody cancelled it"),
+        ("sync_topology", cancels, "sync_topology raised CancelledError, though nobody cancelled it"),
         ("sync_topology", hangs, "sync_topology has not answered within 30 s"),
         ("sync_topology", says_nothing, "sync_topology returned None, expected a TopologyState"),
         ("sync_topology", half_says, "returned a TopologyState whose observed_generation is '3' (str), expected int"),

@@ -4,7 +4,7 @@ Each action has nodes of its own (a *pool*), with one gang called ``good-...`` a
 plugin fails where it is asked about the bad ones, and answers as it should about the good ones.
 """
 
-import sys
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -40,6 +40,9 @@ class Fault(Enum):
 
     RAISES = "raises"
     LEAVES = "ends the program"
+    PANICS = "raises what is no Exception"
+    CANCELS = "raises a cancellation that nobody asked for"
+    UNSPEAKABLE = "raises what cannot be printed"
     WRONG_TYPE = "answers with something of the wrong type"
     NAN = "answers with NaN"
     WRONG_LENGTH = "answers with the wrong number of values"
@@ -47,7 +50,28 @@ class Fault(Enum):
     SLOW = "takes very long"
 
 
-NO_ANSWER = (Fault.RAISES, Fault.LEAVES, Fault.WRONG_TYPE, Fault.NAN, Fault.WRONG_LENGTH)
+class Panic(BaseException):
+    """What libraries written in Rust raise."""
+
+
+class Unspeakable(Exception):
+    """Raises another of itself when it is printed."""
+
+    def __str__(self) -> str:
+        raise Unspeakable
+
+    __repr__ = __str__
+
+
+RAISING: dict[Fault, Callable[[], BaseException]] = {
+    Fault.RAISES: lambda: RuntimeError("lost my configuration"),
+    Fault.LEAVES: lambda: SystemExit(3),
+    Fault.PANICS: lambda: Panic("index out of bounds"),
+    Fault.CANCELS: asyncio.CancelledError,
+    Fault.UNSPEAKABLE: Unspeakable,
+}
+"""Faults by which nothing is answered, and what is raised."""
+NO_ANSWER = (*RAISING, Fault.WRONG_TYPE, Fault.NAN, Fault.WRONG_LENGTH)
 
 
 class JumpingClock(StandingClock):
@@ -148,11 +172,9 @@ def faulty(fault: Fault, hook: Hook, clock: JumpingClock) -> Callable[..., Any]:
     def function(*args: Any) -> Any:
         if not (hook.about_all or any(map(_is_about_a_bad_one, args))):
             return hook.answer(*args)
+        if fault in RAISING:
+            raise RAISING[fault]()
         match fault:
-            case Fault.RAISES:
-                raise RuntimeError("lost my configuration")
-            case Fault.LEAVES:
-                sys.exit(3)
             case Fault.WRONG_TYPE:
                 return object()
             case Fault.NAN:

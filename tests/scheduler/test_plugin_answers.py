@@ -9,7 +9,7 @@ import pytest
 import structlog
 from prometheus_client import CollectorRegistry, generate_latest
 
-from spinney.scheduler import CycleResult, NodeInfo, Plugin, PodInfo, Session
+from spinney.scheduler import CapacityVerdict, CycleResult, NodeInfo, Plugin, PodInfo, Session
 from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
 from tests.scheduler.building import a_node, a_scheduler, a_session, an_inventory, put_job
@@ -102,6 +102,16 @@ def capacity(session: Session, fn: Callable[..., Any]) -> None:
         ),
         (subset, lambda *args: iter(()), "expected a list of node sets, or None where the plugin"),
         (capacity, None, "returned None, expected a CapacityVerdict"),
+        (
+            capacity,
+            CapacityVerdict(ok="no"),  # type: ignore[arg-type]
+            "returned a CapacityVerdict whose ok is 'no' (str), expected True or False",
+        ),
+        (
+            capacity,
+            CapacityVerdict(ok=False, message=None),  # type: ignore[arg-type]
+            "returned a CapacityVerdict whose message is None, expected text",
+        ),
     ],
 )
 def test_an_answer_that_is_none_refuses_and_is_told(register: Register, answer: Any, said: str) -> None:
@@ -116,6 +126,33 @@ def test_an_answer_that_is_none_refuses_and_is_told(register: Register, answer: 
     (entry,) = [each for each in logged if each.get("plugin") == "odd-one"]
     assert "odd" in entry["function"]
     assert entry["error"] in said or said in entry["error"]
+
+
+@pytest.mark.parametrize(
+    ("register", "answer"),
+    [
+        (predicate, "no room in caf\udce9"),
+        (pre_predicate, "no room in caf\udce9"),
+        (capacity, CapacityVerdict(ok=False, reason="Full", message="no room in caf\udce9")),
+    ],
+)
+def test_a_reason_that_no_encoding_has_is_told_with_escapes(register: Register, answer: Any) -> None:
+    """It is told as a condition can hold it: a text that cannot be written let every cycle fail."""
+    (refused,) = cycle(register, answer).unschedulable
+    assert "no room in caf\\udce9" in refused.message.encode().decode()
+
+
+def test_a_refusal_without_a_text_is_told_without_brackets() -> None:
+    """A predicate that answers with an empty text has only refused."""
+    (refused,) = cycle(predicate, "").unschedulable
+    assert "refused by plugin odd-one" in refused.message
+    assert "()" not in refused.message
+
+
+def test_an_answer_is_told_the_same_in_each_cycle() -> None:
+    """Where an object is in memory is not part of it: it would be news each time."""
+    (refused,) = cycle(predicate, lambda *_: iter(())).unschedulable
+    assert "returned tuple_iterator, expected None or True" in refused.message
 
 
 def test_only_the_nodes_without_a_score_are_dropped() -> None:

@@ -14,7 +14,8 @@ import structlog
 
 from spinney.backends.interface import INTERFACE_VERSION, SchedulerBackend, deprecations, is_compatible
 from spinney.backends.soundness import faults_of
-from spinney.extensions.answers import RAISED, shown, told
+from spinney.extensions.answers import shown
+from spinney.runtime.faults import raised, told
 
 log = structlog.get_logger()
 
@@ -90,7 +91,7 @@ class Catalogue:
     def _load(self, entry_point: EntryPoint) -> None:
         try:
             backend = entry_point.load()
-        except RAISED as error:
+        except raised() as error:
             raise UnusableBackend(
                 f"backend {entry_point.name!r}: importing {entry_point.value} failed: {told(error)}"
             ) from error

@@ -10,7 +10,8 @@ from spinney.api.resource import Resource
 from spinney.backends.catalogue import Catalogue
 from spinney.backends.interface import BackendContext, Capabilities, SchedulerBackend, TopologyAware
 from spinney.backends.profiles import Profile, Profiles
-from spinney.extensions.answers import RAISED, instance_of, told
+from spinney.extensions.answers import instance_of
+from spinney.runtime.faults import raised_later, told
 from spinney.runtime.tasks import is_being_cancelled
 
 log = structlog.get_logger()
@@ -93,7 +94,7 @@ async def _initialized(catalogue: Catalogue, context: BackendContext, profile: P
         if is_being_cancelled():
             raise
         raise InitializationFailed(f"{about}: CancelledError, though nobody cancelled init") from error
-    except RAISED as error:
+    except raised_later() as error:
         if limit.expired():
             text = f"init has not ended within {INIT_SECONDS:.0f} s; see whether its scheduler is healthy"
             raise InitializationFailed(f"{about}: {text}") from error

@@ -15,6 +15,7 @@ from spinney.explain.amounts import amount, counted, listed
 from spinney.explain.counting import RESOURCES_FILTER
 from spinney.explain.domains import nearest_miss
 from spinney.explain.reasons import DomainReport, Explanation, PodReport, QueueReport, Shortage
+from spinney.runtime.faults import printable
 
 EVENT_BYTES: Final = 1024
 CONDITION_BYTES: Final = 2048
@@ -102,6 +103,7 @@ def as_text(explanation: Explanation) -> str:
 
 def bounded(text: str, limit: int) -> str:
     """Return ``text`` within ``limit`` bytes of UTF-8, marked where it was cut."""
+    text = printable(text)
     raw = text.encode()
     if len(raw) <= limit:
         return text

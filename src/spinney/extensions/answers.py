@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from spinney.runtime.faults import RAISED as RAISED  # noqa: PLC0414 - what plugins raise is asked for here
+from spinney.runtime.faults import printable, raised, told
 
 _SHOWN: Final = 60
-_TOLD: Final = 1000
-"""How much is told of what an error says: all of it may be a whole page, and more than a status can hold."""
+_ADDRESS: Final = " at 0x"
 
 
 class InvalidAnswer(TypeError):
@@ -18,15 +17,18 @@ class InvalidAnswer(TypeError):
 
 
 def shown(answer: object) -> str:
-    """Return an answer as a message shows it: its value if that is short, and its type."""
+    """Return an answer as a message shows it: its value if that is short, and its type.
+
+    One that shows only where it is in memory is told by its type: else each cycle would have another message.
+    """
     if answer is None:
         return "None"
     kind = type(answer).__name__
     try:
-        text = repr(answer)
-    except RAISED:
+        text = printable(repr(answer))
+    except raised():
         return kind
-    return f"{text} ({kind})" if len(text) <= _SHOWN else kind
+    return f"{text} ({kind})" if len(text) <= _SHOWN and _ADDRESS not in text else kind
 
 
 def instance_of(kind: type | tuple[type, ...], expected: str) -> Callable[[Any], Any]:
@@ -43,13 +45,3 @@ def instance_of(kind: type | tuple[type, ...], expected: str) -> Callable[[Any],
 def fault_of(error: BaseException) -> str:
     """Return what a plugin did wrong, as messages go on after its name."""
     return str(error) if isinstance(error, InvalidAnswer) else f"raised {told(error)}"
-
-
-def told(error: BaseException) -> str:
-    """Return an error of others as a message tells it: its type and what it says, if that can be had."""
-    kind = type(error).__name__
-    try:
-        text = str(error)
-    except RAISED as another:
-        return f"{kind} (its text cannot be had: {type(another).__name__})"
-    return f"{kind}: {text if len(text) <= _TOLD else text[:_TOLD] + ' ...'}"

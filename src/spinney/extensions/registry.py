@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import ClassVar, Generic, TypeVar, cast
 
 from spinney.api.documents import nearest
-from spinney.extensions.answers import RAISED
+from spinney.runtime.faults import raised, told
 
 B = TypeVar("B")
 
@@ -79,9 +79,9 @@ def _loaded(entry: EntryPoint) -> object:
     where = f"entry point {entry.name!r} of {source} in group {entry.group!r}"
     try:
         builder: object = entry.load()
-    except RAISED as error:
+    except raised() as error:
         raise InvalidPlugin(
-            f"{where} cannot be loaded from {entry.value}: {type(error).__name__}: {error}; "
+            f"{where} cannot be loaded from {entry.value}: {told(error)}; "
             "repair or remove the distribution, or take the plugin out of the configuration"
         ) from error
     if not callable(builder):

@@ -21,7 +21,6 @@ from spinney.api.names import label_value_faults
 from spinney.api.podgang import PodGang, PodGangSpec
 from spinney.api.struct import JSON, convert
 from spinney.backends.interface import SchedulerBackend
-from spinney.extensions.answers import RAISED
 from spinney.grouping import joining, podgangs
 from spinney.grouping.intake import LeftAlone, PodIntake, is_common, is_single
 from spinney.grouping.joining import Marks
@@ -32,6 +31,7 @@ from spinney.grouping.terms import RuleRefused
 from spinney.kube.cache import WatchCache
 from spinney.kube.errors import KubeError
 from spinney.kube.keys import Key
+from spinney.runtime.faults import raised_later
 
 READ_SECONDS: Final = 1.0
 """How long reading the owners of a new pod may take: the client that creates it waits."""
@@ -100,7 +100,7 @@ class PodAdmission:
             told = await self._decided(pod)
         except (_Later, RuleRefused, KubeError, TimeoutError) as why:
             log.debug("pod is told its gang after its creation", namespace=namespace, why=str(why))
-        except RAISED:
+        except raised_later():
             log.exception("pod could not be told its gang at its creation", namespace=namespace)
         if not dry_run:
             self._count(told)

@@ -19,7 +19,6 @@ from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.backends.interface import SchedulerBackend
 from spinney.backends.lending import lent
-from spinney.extensions.answers import RAISED, told
 from spinney.grouping import joining, podgangs, selecting, statuses
 from spinney.grouping.describing import GangDescription
 from spinney.grouping.intake import REFUSED, PodIntake
@@ -32,6 +31,7 @@ from spinney.kube.errors import AlreadyExists, BadRequest, Conflict, Forbidden, 
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key, key_of
 from spinney.kube.reconciling import Latest, Unread, delete_exactly, unless_gone, write_each
+from spinney.runtime.faults import raised_later, told
 
 STATUS_SECONDS: Final = 5.0
 """How long changes of pods are gathered before the gang's status says so."""
@@ -216,7 +216,7 @@ class GroupingController:
             return None
         try:
             await backend.sync_pod_gang(lent(gang))
-        except RAISED as error:  # whatever a backend raises is its own, and is said on the gang
+        except raised_later() as error:  # whatever a backend raises is its own, and is said on the gang
             text = f"{backend.name}: {told(error)}"
             if self._complaints.get(key) != text:
                 self._complaints[key] = text

@@ -25,7 +25,7 @@ from spinney.kube.metrics import KubeMetrics
 from spinney.kube.queue import LONGEST_DELAY_SECONDS, Origin, QueueClosed, Work, WorkQueue
 from spinney.kube.writes import counting_writes
 from spinney.runtime import Runtime
-from spinney.runtime.faults import RAISED
+from spinney.runtime.faults import raised_later
 from spinney.runtime.tasks import in_background
 
 Mapper = Callable[[Change[Any]], Iterable[Key]]
@@ -181,7 +181,7 @@ class Controller:
             except asyncio.CancelledError:
                 self.queue.add(key)  # the process may lead again
                 raise
-            except RAISED as error:  # whatever a reconcile raises is logged and tried again
+            except raised_later() as error:  # whatever a reconcile raises is logged and tried again
                 self._report(key, error, self.queue.add_backing_off(key))
             finally:
                 asked_again = self.queue.done(key)

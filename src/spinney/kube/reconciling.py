@@ -22,7 +22,7 @@ from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.queue import LONGEST_DELAY_SECONDS
 from spinney.runtime import Clock
-from spinney.runtime.faults import RAISED
+from spinney.runtime.faults import raised_later
 
 CONCURRENT_WRITES = 16
 
@@ -131,7 +131,7 @@ async def write_each(
                 return
             try:
                 await write(item)
-            except RAISED as error:  # raised below, once the writes under way have ended
+            except raised_later() as error:  # raised below, once the writes under way have ended
                 failures.append(error)
 
     await asyncio.gather(*(work() for _ in range(min(at_once, len(every)))))

@@ -13,7 +13,7 @@ import structlog
 from spinney.kube.lease import LeaseGivenAway
 from spinney.kube.manager import Manager
 from spinney.kube.retrying import exponential
-from spinney.runtime.faults import RAISED
+from spinney.runtime.faults import raised_later, told
 
 log = structlog.get_logger()
 
@@ -52,11 +52,11 @@ class Rounds:
             await work()
         except LeaseGivenAway:
             raise
-        except RAISED as error:
+        except raised_later() as error:
             self._failed += 1
             self._failures.inc()
             self._in_a_row.set(self._failed)
-            self._problem = f"failed {self._failed} time(s) in a row, last with {type(error).__name__}: {error}"
+            self._problem = f"failed {self._failed} time(s) in a row, last with {told(error)}"
             rest = exponential(self._failed - 1, first=_FIRST_REST, longest=_LONGEST_REST)
             log.exception("round failed", loop=self._name, in_a_row=self._failed, rest=rest)
             if self._failed >= MOST_IN_A_ROW and self._manager.elected:

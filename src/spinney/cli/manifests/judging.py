@@ -39,12 +39,12 @@ from spinney.cli.manifests.fields import builtin_field_problems, field_problems,
 from spinney.cli.manifests.objects import Manifest
 from spinney.cli.manifests.offline_backends import NeedsCluster, judge
 from spinney.cli.running import in_one_line
-from spinney.extensions.answers import RAISED
 from spinney.operator.admission.rules import filled, refused_startup_order
 from spinney.operator.configuration import load
 from spinney.operator.desired.layout import scheduler_name
 from spinney.operator.desired.topologies import constraints, topology_name
 from spinney.runtime import Runtime
+from spinney.runtime.faults import raised
 from spinney.server.crd.structure import fill_defaults
 from spinney.sim.snapshots.expanding import UNKNOWN_TOPOLOGY, everything_enabled
 
@@ -188,7 +188,7 @@ def _judged(pcs: PodCliqueSet, setting: Setting) -> Judgement:
         faults = [invalid(FieldPath(rejected.path), name, str(rejected))]
     except NeedsCluster:
         not_done.append(f"whether {name} can honour what is asked for, as it is set up in the cluster")
-    except RAISED as error:  # a backend may raise anything; the rest of the answer stands
+    except raised() as error:  # a backend may raise anything; the rest of the answer stands
         not_done.append(f"whether {name} can honour what is asked for: {type(error).__name__}: {error}")
     finally:
         runtime.executor.close()

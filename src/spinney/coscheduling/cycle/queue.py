@@ -21,9 +21,10 @@ from spinney.coscheduling.cycle.keyed_heap import KeyedHeap
 from spinney.coscheduling.framework import ClusterEvent, EventHint, PreEnqueue, QueuedPod, QueueSort, Status
 from spinney.coscheduling.framework.faults import Faults, a_status, a_truth
 from spinney.coscheduling.framework.status import FrameworkPluginFailed
-from spinney.extensions.answers import RAISED, InvalidAnswer, shown
+from spinney.extensions.answers import InvalidAnswer, shown
 from spinney.kube.keys import Key, key_of
 from spinney.runtime import Clock
+from spinney.runtime.faults import raised
 
 _MOST_DOUBLINGS: Final = 60
 """More than any rest needs: a pod that is tried for weeks must not count beyond what numbers hold."""
@@ -351,6 +352,6 @@ class _OrderKey:
     def __lt__(self, other: "_OrderKey") -> bool:
         try:
             return bool(self.key < other.key)
-        except RAISED as error:  # keys are made by a plugin
+        except raised() as error:  # keys are made by a plugin
             self._incomparable(error)
             return self._since < other._since

@@ -38,8 +38,9 @@ from spinney.coscheduling.framework.points import FILTER_FAILED, PostFilterResul
 from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.coscheduling.groups.waiting import WaitingPod
 from spinney.coscheduling.plugins.default_preemption import FILTERED
-from spinney.extensions.answers import RAISED, InvalidAnswer, shown
+from spinney.extensions.answers import InvalidAnswer, shown
 from spinney.kube.keys import Key
+from spinney.runtime.faults import raised, raised_later
 from spinney.runtime.tasks import BackgroundTasks
 
 log = structlog.get_logger()
@@ -167,7 +168,7 @@ class Coscheduler:
             refused = self._cycle(profile, state, queued, record)
         except FrameworkPluginFailed as error:
             refused = UnplacedPod(record, Status.error(error))
-        except RAISED as error:
+        except raised() as error:
             log.exception("scheduling cycle failed", pod=str(queued.key))
             refused = UnplacedPod(record, Status.error(error))
         if refused is None:
@@ -272,7 +273,7 @@ class Coscheduler:
             status = await self._bound_by_plugins(flight)
         except FrameworkPluginFailed as error:
             status = Status.error(error)
-        except RAISED as error:
+        except raised_later() as error:
             log.exception("binding cycle failed", pod=str(flight.queued.key), node=flight.node)
             status = Status.error(error)
         self._metrics.gangs.bound(clock.monotonic() - began, failed=() if status.ok else (status,))

@@ -17,7 +17,8 @@ from spinney.cluster.filters import Refusal
 from spinney.cluster.scores import Scores
 from spinney.cluster.table import NodeTable
 from spinney.coscheduling.framework.status import FrameworkPluginFailed, Status
-from spinney.extensions.answers import RAISED, InvalidAnswer, fault_of, instance_of, shown
+from spinney.extensions.answers import InvalidAnswer, fault_of, instance_of, shown
+from spinney.runtime.faults import raised, raised_later
 
 log = structlog.get_logger()
 
@@ -44,7 +45,7 @@ class Faults:
         started = self.monotonic()
         try:
             return read(call())
-        except RAISED as error:
+        except raised() as error:
             raise self.note(plugin, point, error) from error
         finally:
             seconds = self.monotonic() - started
@@ -57,7 +58,7 @@ class Faults:
         """Return what a plugin answers in its own time; raises :class:`FrameworkPluginFailed`."""
         try:
             return read(await call())
-        except RAISED as error:
+        except raised_later() as error:
             raise self.note(plugin, point, error) from error
 
     def _took_long(self, plugin: str, point: str, seconds: float) -> None:

@@ -26,7 +26,8 @@ from spinney.coscheduling.framework.points import (
     Reserve,
     Score,
 )
-from spinney.extensions.answers import RAISED, fault_of, instance_of
+from spinney.extensions.answers import fault_of, instance_of
+from spinney.runtime.faults import raised
 
 P = TypeVar("P", bound=FrameworkPlugin)
 
@@ -119,7 +120,7 @@ class Profile:
         for plugin in self.plugins:
             try:
                 found[plugin.name] = tuple(map(_a_hint, plugin.events()))
-            except RAISED as error:
+            except raised() as error:
                 raise InvalidProfile(
                     f"profile {self.scheduler_name}: plugin {plugin.name} cannot say which events concern it: "
                     f"events() {fault_of(error)}; repair the plugin, or take it out of the profile"

@@ -5,6 +5,7 @@ from enum import Enum, auto
 from typing import Final
 
 from spinney.reporting.pods import UNSCHEDULABLE
+from spinney.runtime.faults import told
 
 
 class Code(Enum):
@@ -62,7 +63,7 @@ class Status:
             return cls(Code.ERROR, (error,))
         if isinstance(error, FrameworkPluginFailed):
             return cls(Code.ERROR, (str(error),), error.plugin)
-        return cls(Code.ERROR, (f"{type(error).__name__}: {error}",))
+        return cls(Code.ERROR, (told(error),))
 
     @property
     def ok(self) -> bool:

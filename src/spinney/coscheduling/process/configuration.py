@@ -29,8 +29,8 @@ from spinney.api.documents import InvalidConfiguration, nearest
 from spinney.coscheduling.framework import FrameworkPlugin, FrameworkRegistry, Handle, Profile
 from spinney.coscheduling.framework.profile import POINTS, serves
 from spinney.coscheduling.plugins.unkept import KEEPERS, Unkept
-from spinney.extensions.answers import RAISED
 from spinney.extensions.registry import UnknownPlugin
+from spinney.runtime.faults import raised, told
 
 MULTI_POINT: Final = "multiPoint"
 ALL: Final = "*"
@@ -158,9 +158,9 @@ def make_profile(
                 made[name] = registry.builder(name)(handle, arguments.get(name, {}))
             except (UnknownPlugin, ValueError) as error:
                 raise InvalidConfiguration(f"profile {chosen.scheduler_name}: plugin {name}: {error}") from error
-            except RAISED as error:
+            except raised() as error:
                 raise InvalidConfiguration(
-                    f"profile {chosen.scheduler_name}: plugin {name} cannot be built: {type(error).__name__}: {error}; "
+                    f"profile {chosen.scheduler_name}: plugin {name} cannot be built: {told(error)}; "
                     "it is called with the handle and its arguments: __init__(self, handle, arguments)"
                 ) from error
         return made[name]

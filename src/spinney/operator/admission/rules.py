@@ -44,7 +44,6 @@ from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.backends.interface import Degradation, Rejected, SchedulerBackend
 from spinney.backends.registry import Registry
 from spinney.backends.verdicts import verdict
-from spinney.extensions.answers import RAISED, told
 from spinney.kube.keys import Key
 from spinney.operator.admission.authorization import WriteAuthorizer
 from spinney.operator.caches import Caches
@@ -53,6 +52,7 @@ from spinney.operator.desired.gangs import expected_gangs
 from spinney.operator.desired.layout import Layout, scheduler_name
 from spinney.operator.owned.taken_names import taken_names
 from spinney.runtime import Executor
+from spinney.runtime.faults import raised_later, told
 from spinney.runtime.tasks import is_being_cancelled
 
 log = structlog.get_logger()
@@ -132,7 +132,7 @@ class Admission:
         except BackendFailed as error:
             log.warning("backend could not judge", name=request.name, namespace=request.namespace, error=str(error))
             return _refused(request, error.code, str(error))
-        except RAISED as error:
+        except raised_later() as error:
             log.exception("admission failed", path=path, name=request.name, namespace=request.namespace)
             return _refused(request, INTERNAL, f"{type(error).__name__}: {error}")
         if verdict.faults:
@@ -239,7 +239,7 @@ async def _judged(backend: SchedulerBackend, pcs: PodCliqueSet, old: PodCliqueSe
         if is_being_cancelled():
             raise
         raise BackendFailed(f"{about}: CancelledError, though nobody cancelled the call", INTERNAL) from error
-    except RAISED as error:
+    except raised_later() as error:
         if limit.expired():
             text = f"no answer within {BACKEND_SECONDS:.0f} s; try again, and see whether its scheduler is healthy"
             raise BackendFailed(f"{about}: {text}", TIMEOUT) from error

@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-from spinney.extensions.answers import RAISED, told
 from spinney.kube.keys import Key
+from spinney.runtime.faults import raised_later, told
 from spinney.runtime.tasks import end, is_being_cancelled
 
 MOMENT_SECONDS: Final = 1.0
@@ -97,7 +97,7 @@ class BackendCalls:
                 if is_being_cancelled():
                     raise
                 return CallOutcome(f"{backend}: CancelledError, though nobody cancelled the call")
-            except RAISED as error:  # a backend may raise anything; it is shown on the gang and retried
+            except raised_later() as error:  # a backend may raise anything; it is shown on the gang and retried
                 if limit.expired():
                     return CallOutcome(f"{backend}: no answer within {TIMEOUT_SECONDS:.0f} s")
                 return CallOutcome(f"{backend}: {told(error)}")

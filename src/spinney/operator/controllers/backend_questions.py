@@ -4,7 +4,6 @@ A backend may raise anything, answer with anything and change anything in a pod.
 the method's; a pod that would not be found again, or would run before its gang, is not created.
 """
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ from spinney.api.podgang import PodGang
 from spinney.api.struct import encode
 from spinney.backends.interface import PodManifest, SchedulerBackend
 from spinney.backends.lending import lent
-from spinney.extensions.answers import RAISED, fault_of, instance_of, told
+from spinney.extensions.answers import fault_of, instance_of
 from spinney.operator.status.last_errors import ReconcileFault
+from spinney.runtime.faults import raised, told
 
 _a_bool: Final[Callable[[Any], bool]] = instance_of(bool, "True or False")
 _nothing: Final[Callable[[Any], None]] = instance_of(type(None), "None: it changes the pod it is given")
@@ -58,7 +58,7 @@ class BackendQuestions:
     def _check_json(self, pod: PodManifest) -> None:
         try:
             encode(pod)
-        except RAISED as error:
+        except raised() as error:
             text = f"prepare_pod left a pod that cannot be written as JSON ({told(error)})"
             raise BackendFault(f"{self._name}: {text}; put only texts, numbers, lists and dicts in it") from error
 
@@ -66,7 +66,7 @@ class BackendQuestions:
     def _asking(self, method: str) -> Iterator[None]:
         try:
             yield
-        except (*RAISED, asyncio.CancelledError) as error:  # nothing is awaited here: a cancellation is its own, too
+        except raised() as error:
             raise BackendFault(f"{self._name}: {method} {fault_of(error)}") from error
 
     @property

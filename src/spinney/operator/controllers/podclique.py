@@ -22,7 +22,6 @@ from spinney.api.podgang import BACKEND_READY, INITIALIZED, PodGang
 from spinney.api.struct import JSON
 from spinney.api.time import to_seconds
 from spinney.backends.interface import SchedulerBackend
-from spinney.extensions.answers import RAISED
 from spinney.kube.cache import Change
 from spinney.kube.client import PatchKind
 from spinney.kube.controller import Controller, Requeue, to_controller_of
@@ -56,6 +55,7 @@ from spinney.operator.status.podclique import clique_status
 from spinney.operator.status.writing import says_the_same, write_status
 from spinney.operator.updates.podclique import CliqueUpdate, clique_update, is_due
 from spinney.operator.updates.podcliqueset import is_on_delete, is_selected
+from spinney.runtime.faults import raised_later
 
 log = structlog.get_logger()
 
@@ -156,7 +156,7 @@ class PodCliqueController:
         failure: BaseException | None = None
         try:
             await self._create_missing(scene, staying, granted - there)
-        except RAISED as error:  # raised below: pods that are there do not wait for those that are not
+        except raised_later() as error:  # raised below: pods that are there do not wait for those that are not
             failure = error
         refused = await self._open_gates(scene)
         if failure is not None:

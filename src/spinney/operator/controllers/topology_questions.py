@@ -8,8 +8,9 @@ from typing import Any, Final
 from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.backends.interface import TopologyAware, TopologyState
 from spinney.backends.lending import lent
-from spinney.extensions.answers import RAISED, InvalidAnswer, fault_of, instance_of, shown
+from spinney.extensions.answers import InvalidAnswer, fault_of, instance_of, shown
 from spinney.operator.controllers.backend_calls import TIMEOUT_SECONDS
+from spinney.runtime.faults import raised, raised_later
 from spinney.runtime.tasks import is_being_cancelled
 
 _a_text: Final[Callable[[Any], str]] = instance_of(str, "the name of a topology")
@@ -29,7 +30,7 @@ def topology_name(backend: TopologyAware, binding: ClusterTopologyBinding) -> st
     """Return the topology a binding stands for; raises :class:`TopologyFault`."""
     try:
         return _a_text(backend.topology_name(lent(binding)))
-    except (*RAISED, asyncio.CancelledError) as error:  # nothing is awaited here: a cancellation is its own, too
+    except raised() as error:
         raise TopologyFault(f"topology_name {fault_of(error)}") from error
 
 
@@ -45,7 +46,7 @@ async def topology_state(backend: TopologyAware, binding: ClusterTopologyBinding
         if is_being_cancelled():
             raise
         raise TopologyFault(f"{method} {fault_of(error)}, though nobody cancelled it") from error
-    except RAISED as error:
+    except raised_later() as error:
         if limit.expired():
             raise TopologyFault(f"{method} has not answered within {TIMEOUT_SECONDS:.0f} s") from error
         raise TopologyFault(f"{method} {fault_of(error)}") from error

@@ -16,13 +16,13 @@ from spinney.api.grove_status import LastError
 from spinney.api.meta import Metadata
 from spinney.api.resource import Resource
 from spinney.api.time import timestamp
-from spinney.extensions.answers import RAISED
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.controller import Reconcile, Requeue
 from spinney.kube.errors import ApiError, BadRequest, Conflict, Forbidden, Invalid, KubeError, NotFound
 from spinney.kube.events import EventRecorder, reference
 from spinney.kube.keys import Key
+from spinney.runtime.faults import raised_later
 
 log = structlog.get_logger()
 
@@ -76,7 +76,7 @@ class ErrorReports:
                 log.warning("reconcile is held up", kind=self._resource.kind, key=str(key), error=str(obstacle))
                 await self._tell(key, obstacle)
                 return Requeue()
-            except RAISED as error:
+            except raised_later() as error:
                 self._failures[key] += 1
                 if _lasts(error) or self._failures[key] >= FAILURES_IN_A_ROW:
                     await self._tell(key, error)

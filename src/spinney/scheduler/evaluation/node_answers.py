@@ -15,7 +15,8 @@ import numpy as np
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Mask
-from spinney.extensions.answers import RAISED, InvalidAnswer, shown
+from spinney.extensions.answers import InvalidAnswer, shown
+from spinney.runtime.faults import raised
 from spinney.scheduler.evaluation.rule_sets import AskedRule
 from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.extension_points import (
@@ -173,7 +174,7 @@ class NodeAnswers:
                 said = validation.few_of(rule.few(request, rows), len(rows))
             if not isfinite(sum(said)):
                 validation.must_be_finite(np.array(said), NodeSet(self._nodes, np.array(rows, dtype=np.intp)))
-        except RAISED as error:  # a node without an answer is refused
+        except raised() as error:  # a node without an answer is refused
             self._failed(rule, hook, error)
             return [0.0 if hook == PREDICATE else -inf] * len(rows)
         return said
@@ -183,7 +184,7 @@ class NodeAnswers:
         if rule.columns:
             try:
                 return validation.mask_of(cast("PredicateColumns", rule.fn)(task, job, nodes), nodes)
-            except RAISED as error:  # a predicate that fails refuses
+            except raised() as error:  # a predicate that fails refuses
                 self._failed(rule, PREDICATE, error)
                 return np.zeros(len(nodes), dtype=np.bool_)
         return np.array([self.lets(rule, task, job, node) for node in nodes], dtype=np.bool_)
@@ -195,7 +196,7 @@ class NodeAnswers:
             return said is None or accepts(said)
         except DoesNotFit:
             return False
-        except RAISED as error:  # a predicate that fails refuses
+        except raised() as error:  # a predicate that fails refuses
             self._failed(rule, PREDICATE, error)
             return False
 
@@ -204,7 +205,7 @@ class NodeAnswers:
         if rule.columns:
             try:
                 return validation.scores_of(cast("NodeOrderColumns", rule.fn)(task, job, nodes), nodes), ()
-            except RAISED as error:  # a node without a score is dropped
+            except raised() as error:  # a node without a score is dropped
                 self._failed(rule, SCORE, error)
                 return np.zeros(len(nodes)), range(len(nodes))
         fn = cast("NodeOrderFn", rule.fn)
@@ -213,7 +214,7 @@ class NodeAnswers:
         for position, node in enumerate(nodes):
             try:
                 said.append(fn(task, node))
-            except RAISED as error:  # a node without a score is dropped
+            except raised() as error:  # a node without a score is dropped
                 self._failed(rule, SCORE, error)
                 said.append(0.0)
                 dropped.append(position)

@@ -24,8 +24,8 @@ from spinney.cluster.classes import RequestClass
 from spinney.cluster.fitting import few_fit_later_and_now
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Mask
-from spinney.extensions.answers import RAISED
 from spinney.gangs.tree import GangKey
+from spinney.runtime.faults import printable, raised, text_of
 from spinney.scheduler.evaluation.node_answers import GPU_SCORE, PREDICATE, SCORE, NodeAnswers
 from spinney.scheduler.evaluation.rule_sets import AskedRule, TaskRules
 from spinney.scheduler.framework.extension_points import Predicate, PredicateFn, Score
@@ -261,10 +261,10 @@ class NodeRules:
                 continue
             try:
                 answer = cast("PredicateFn", rule.fn)(task, task.job, node)
-            except RAISED as error:  # what it raised is its reason
-                answer = str(error)
-            if isinstance(answer, str):
-                return f" ({answer})"
+            except raised() as error:  # what it raised is its reason
+                answer = text_of(error)
+            if isinstance(answer, str) and answer:
+                return f" ({printable(answer)})"
         return ""
 
     def look_again(self) -> None:

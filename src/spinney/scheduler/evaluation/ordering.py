@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from spinney.extensions.answers import RAISED
+from spinney.runtime.faults import raised
 from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.extension_points import Order
 from spinney.scheduler.framework.failures import Failures
@@ -52,7 +52,7 @@ class _Keys:
     def __lt__(self, other: "_Keys") -> bool:
         try:
             return self.values < other.values
-        except RAISED:  # values are made by plugins
+        except raised():  # values are made by plugins
             return self._is_less(other)
 
     def __gt__(self, other: "_Keys") -> bool:
@@ -63,7 +63,7 @@ class _Keys:
             try:
                 if left < right or right < left:
                     return bool(left < right)
-            except RAISED as error:  # which of them it was is told
+            except raised() as error:  # which of them it was is told
                 self._incomparable(place, error)
         return False
 
@@ -137,7 +137,7 @@ class Ordering(Generic[T]):
         try:
             with self._timings.measure(order.plugin, self._hook):
                 return [validation.comparable(key(item)) for item in items]
-        except RAISED:  # which item it was is found by asking one by one
+        except raised():  # which item it was is found by asking one by one
             return list(map(self._measured_key(order), items))
 
     def sort(
@@ -164,7 +164,7 @@ class Ordering(Generic[T]):
             if values is not None:
                 try:
                     sort_by(items, values)
-                except RAISED as error:  # an order that fails says equal
+                except raised() as error:  # an order that fails says equal
                     assert order.key is not None, "only orders by key have values"
                     self._failed(order.plugin, order.key, error)
 
@@ -179,7 +179,7 @@ class Ordering(Generic[T]):
         with self._timings.measure(order.plugin, self._hook):
             try:
                 return [validation.comparable(key(item)) for item in items]
-            except RAISED as error:  # an order that fails says equal
+            except raised() as error:  # an order that fails says equal
                 self._failed(order.plugin, key, error)
                 return None
 
@@ -191,7 +191,7 @@ class Ordering(Generic[T]):
             with self._timings.measure(order.plugin, self._hook):
                 try:
                     return validation.comparable(key(item))
-                except RAISED as error:  # an order that fails says equal
+                except raised() as error:  # an order that fails says equal
                     self._failed(order.plugin, key, error)
                     return _EQUAL
 
@@ -204,7 +204,7 @@ class Ordering(Generic[T]):
             def compared(left: T, right: T) -> int:
                 try:
                     return three_way(key(left), key(right))
-                except RAISED as error:  # an order that fails says equal
+                except raised() as error:  # an order that fails says equal
                     assert order.key is not None, "an order has a comparison or a key"
                     self._failed(order.plugin, order.key, error)
                     return 0
@@ -216,7 +216,7 @@ class Ordering(Generic[T]):
             with self._timings.measure(order.plugin, self._hook):
                 try:
                     return validation.sign(compare(left, right))
-                except RAISED as error:  # an order that fails says equal
+                except raised() as error:  # an order that fails says equal
                     self._failed(order.plugin, compare, error)
                     return 0
 

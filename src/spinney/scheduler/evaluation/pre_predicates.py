@@ -8,8 +8,8 @@ known about them (:mod:`spinney.scheduler.knowledge`) spares questions.
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from spinney.extensions.answers import RAISED
 from spinney.gangs.tree import GangKey
+from spinney.runtime.faults import printable, raised, text_of
 from spinney.scheduler.evaluation.node_answers import accepts
 from spinney.scheduler.framework.extension_points import DoesNotFit, Hook, PrePredicateFn
 from spinney.scheduler.framework.failures import Failures
@@ -113,7 +113,7 @@ class PrePredicates:
             try:
                 with self._timings.measure(hook.plugin, PRE_PREDICATE):
                     refused = learned.about_pod(task) if learned is not None else ask(task, task.job, None)
-            except RAISED as error:  # a pre-predicate that fails refuses
+            except raised() as error:  # a pre-predicate that fails refuses
                 event = "plugin pre-predicate failed, so the pod is refused"
                 said = self._failures.add(event, hook.plugin, PRE_PREDICATE, hook.fn, error)
                 return f"plugin {hook.plugin} failed: {said}"
@@ -127,9 +127,9 @@ def _asking(hook: Hook[PrePredicateFn]) -> Callable[[PodInfo, PodGroupInfo, obje
         try:
             answer = hook.fn(task, job)
         except DoesNotFit as refusal:
-            return str(refusal)
+            answer = text_of(refusal)
         if accepts(answer):
             return None
-        return answer if isinstance(answer, str) else f"refused by plugin {hook.plugin}"
+        return printable(answer) if isinstance(answer, str) and answer else f"refused by plugin {hook.plugin}"
 
     return ask

@@ -13,8 +13,8 @@ import structlog
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.fitting import MANY
 from spinney.cluster.pods import PodRecord
-from spinney.extensions.answers import RAISED
 from spinney.gangs.tree import GangKey, GroupSet, Member
+from spinney.runtime.faults import raised
 from spinney.scheduler.evaluation.kept_ranking import KeptRanking
 from spinney.scheduler.evaluation.node_rules import NodeRules
 from spinney.scheduler.evaluation.ordering import Ordering, sort_by, three_way
@@ -231,7 +231,7 @@ class Questions:
                 try:
                     with self.timings.measure(hook.plugin, "subset_nodes"):
                         answer = validation.node_sets(hook.fn(job, group, given, each))
-                except RAISED as error:
+                except raised() as error:
                     said = self._failed("plugin failed to divide nodes", hook, "subset_nodes", error)
                     raise SubsettingFailed(hook.plugin, said) from error
                 if answer is not None:
@@ -414,7 +414,7 @@ class Questions:
                 try:
                     with self.timings.measure(hook.plugin, "allocate"):
                         many(event)
-                except RAISED as error:  # a handler that fails changes nothing
+                except raised() as error:  # a handler that fails changes nothing
                     self._handler_failed(hook.plugin, "allocate", many, error)
 
     def most_ahead(self, request: RequestClass) -> int:
@@ -469,7 +469,7 @@ class Questions:
                 assert single is not None, "one of the two forms is there"
                 for task in tasks:
                     single(Event(task))
-            except RAISED as error:  # a handler that fails changes nothing
+            except raised() as error:  # a handler that fails changes nothing
                 self._handler_failed(plugin, what, asked, error)
 
     def _handler_failed(self, plugin: str, what: str, handler: Callable[..., None], error: BaseException) -> None:
@@ -493,7 +493,7 @@ class Questions:
         try:
             with self.timings.measure(hook.plugin, what):
                 verdict = validation.verdict(hook.fn(*args))
-        except RAISED as error:  # a check that fails says no
+        except raised() as error:  # a check that fails says no
             said = self._failed("plugin capacity check failed, so there is no capacity", hook, what, error)
             return CapacityVerdict(ok=False, reason="PluginError", message=f"plugin {hook.plugin} failed: {said}")
         if verdict.lasting:
@@ -511,7 +511,7 @@ class Questions:
         try:
             with self.timings.measure(hook.plugin, what):
                 return read(hook.fn(*args))
-        except RAISED as error:  # the caller goes on with the careful answer
+        except raised() as error:  # the caller goes on with the careful answer
             self._failed("plugin failed", hook, what, error, counted_as=careful)
             return careful
 

@@ -3,8 +3,8 @@
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from spinney.extensions.answers import RAISED
 from spinney.gangs.tree import GangKey
+from spinney.runtime.faults import raised
 from spinney.scheduler.framework.statement import Statement, UnsoundSession
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Bulkhead:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         try:
-            if not isinstance(error, RAISED):
+            if not isinstance(error, raised()):
                 return False
             if isinstance(error, UnsoundSession):
                 self._session.set_back(self._gang, self._doing, error.cause)
@@ -49,5 +49,5 @@ class Bulkhead:
         try:
             for statement in reversed(self._statements[self._begun :]):
                 statement.discard()
-        except RAISED as second:  # nor may what is left be trusted
+        except raised() as second:  # nor may what is left be trusted
             raise UnsoundSession(f"{self._doing} {self._gang}", second) from error

@@ -53,7 +53,7 @@ class Failures:
             self._of_gangs.setdefault(self.about, {}).setdefault((plugin, hook, function), said)
         if (plugin, hook, function) not in self._first:
             self._first[plugin, hook, function] = said
-            log.exception(event, plugin=plugin, hook=hook, function=function, error=str(error), **fields)
+            log.exception(event, plugin=plugin, hook=hook, function=function, error=fault_of(error), **fields)
         return said
 
     def since(self, total: int) -> list[str]:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar, Unpack
 
-from spinney.extensions.answers import RAISED, shown
+from spinney.extensions.answers import shown
 from spinney.gangs.tree import Member
+from spinney.runtime.faults import raised
 from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.events import EventHandler
 from spinney.scheduler.framework.extension_points import (
@@ -377,7 +378,7 @@ class Hooks:
             try:
                 answer = condition(asked_about)
                 return answer if answer is True or answer is False else validation.truth(answer)
-            except RAISED as error:  # the rule then has its say
+            except raised() as error:  # the rule then has its say
                 self._failures.add("plugin condition failed, so its rule applies", plugin, APPLIES_TO, condition, error)
                 return True
 

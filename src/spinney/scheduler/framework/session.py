@@ -20,9 +20,9 @@ from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.ledger import Ledger
 from spinney.cluster.statuses import PodStatus
 from spinney.explain.reasons import VictimReport
-from spinney.extensions.answers import RAISED
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
+from spinney.runtime.faults import Stopping, raised, told
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.fairshare import QueueTree
 from spinney.scheduler.framework.bulkheads import Bulkhead
@@ -78,8 +78,8 @@ class WaitingJobs(Protocol):
         ...
 
 
-class SessionAbandoned(BaseException):
-    """Nobody waits for what a session decides: its process stops. As a cancellation it is no ``Exception``."""
+class SessionAbandoned(Stopping):
+    """Nobody waits for what a session decides: its process stops."""
 
 
 class Session:
@@ -218,7 +218,7 @@ class Session:
                     self._plugins.append(plugin)
                     with self.hooks.attributed_to(option.name, alike=plugin.treats_alike):
                         opening(self)
-                except RAISED as error:  # nothing is decided without it
+                except raised() as error:  # nothing is decided without it
                     said = self.failures.add("plugin failed to open", option.name, OPEN, opening, error)
                     self.unopened[option.name] = said
         self.honoured = self.honoured.union(*(plugin.honours for plugin in self._plugins))
@@ -229,7 +229,7 @@ class Session:
             with self.timings.measure(plugin.name, CLOSE):
                 try:
                     plugin.on_session_close(self)
-                except RAISED as error:  # the session is over
+                except raised() as error:  # the session is over
                     self.failures.add("plugin failed to close", plugin.name, CLOSE, plugin.on_session_close, error)
         self._plugins.clear()
 
@@ -289,7 +289,7 @@ class Session:
         """Leave a gang alone for a while, because looking at it failed."""
         log.exception("gang set back", gang=str(gang), doing=doing)
         self.errors[doing] += 1
-        said = f"the scheduler failed while {doing} it: {type(error).__name__}: {error}"
+        said = f"the scheduler failed while {doing} it: {told(error)}"
         setback = self.setbacks.add(gang, said, self.now)
         self.fit_errors[gang] = [setback.error, *self.fit_errors.get(gang, ())]
         self.wake_at(setback.until)

@@ -18,8 +18,8 @@ from spinney.cluster.resources import Vector
 from spinney.cluster.state import holding_of
 from spinney.cluster.statuses import PodStatus
 from spinney.cluster.table import Holding
-from spinney.extensions.answers import RAISED
 from spinney.gangs.tree import GangKey
+from spinney.runtime.faults import raised, told
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo
 from spinney.scheduler.framework.tasks import NOWHERE, PodInfo
@@ -34,7 +34,7 @@ class UnsoundSession(RuntimeError):
     """What a session has on its books may not be what it decided: it must not decide anything more."""
 
     def __init__(self, while_doing: str, cause: BaseException) -> None:
-        super().__init__(f"the session cannot go on after {while_doing}: {type(cause).__name__}: {cause}")
+        super().__init__(f"the session cannot go on after {while_doing}: {told(cause)}")
         self.cause = cause
 
 
@@ -343,14 +343,14 @@ class Statement:
                     continue
                 for operation in operations:
                     operation.commit(self._session)
-        except RAISED as error:
+        except raised() as error:
             raise UnsoundSession("committing", error) from error
         self._log.clear()
 
     def _do(self, operation: Operation) -> None:
         try:
             operation.do(self._session)
-        except RAISED as error:
+        except raised() as error:
             raise UnsoundSession("booking", error) from error
         self._log.append(operation)
 

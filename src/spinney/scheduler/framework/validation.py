@@ -11,12 +11,14 @@ from operator import index
 from types import NoneType
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from spinney.cluster.table import Mask
 from spinney.explain.amounts import counted
 from spinney.extensions.answers import InvalidAnswer, instance_of, shown
+from spinney.runtime.faults import printable
 from spinney.scheduler.fairshare import Amounts
 from spinney.scheduler.framework.events import CapacityVerdict
 from spinney.scheduler.framework.nodes import NodeSet, Scores
@@ -24,6 +26,9 @@ from spinney.scheduler.framework.tasks import PodInfo
 
 _NUMBERS: Final = frozenset("fiub")
 _FLOATS: Final = np.dtype(np.float64)
+_VERDICT_FIELDS: Final = (("ok", (bool, np.bool_), "True or False"), ("reason", str, "text"), ("message", str, "text"))
+_a_verdict: Final = instance_of(CapacityVerdict, "a CapacityVerdict")
+_a_reason: Final = instance_of((str, NoneType), "a reason or None")
 
 
 def mask_of(answer: Any, nodes: NodeSet) -> Mask:
@@ -130,14 +135,31 @@ def truth(answer: Any) -> bool:
 def refusal(answer: Any) -> str | None:
     """Return why a plugin does not agree, the empty text if it does not say why, or ``None`` if it agrees."""
     if isinstance(answer, str):
-        return answer
+        return printable(answer)
     return None if truth(answer) else ""
 
 
-verdict: Final[Callable[[Any], CapacityVerdict]] = instance_of(CapacityVerdict, "a CapacityVerdict")
-reason: Final[Callable[[Any], str | None]] = instance_of((str, NoneType), "a reason or None")
 amounts: Final[Callable[[Any], Amounts]] = instance_of(Amounts, "Amounts")
 bound: Final[Callable[[Any], Amounts | None]] = instance_of((Amounts, NoneType), "Amounts or None")
+
+
+def reason(answer: Any) -> str | None:
+    """Return what keeps a task from being placed, or ``None``."""
+    found: str | None = _a_reason(answer)
+    return found if found is None else printable(found)
+
+
+def verdict(answer: Any) -> CapacityVerdict:
+    """Return whether there is capacity, and why not."""
+    found: CapacityVerdict = _a_verdict(answer)
+    if found.ok is True:  # most are
+        return found
+    for field, kind, expected in _VERDICT_FIELDS:
+        value = getattr(found, field)
+        if not isinstance(value, kind):
+            raise InvalidAnswer(f"a CapacityVerdict whose {field} is {shown(value)}", expected)
+    texts = {"reason": printable(found.reason), "message": printable(found.message)}
+    return msgspec.structs.replace(found, ok=bool(found.ok), **texts)
 
 
 def annotations(answer: Any) -> Mapping[str, str]:

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from spinney.cluster.journal import Rows
-from spinney.extensions.answers import RAISED
+from spinney.runtime.faults import raised
 from spinney.scheduler.framework.nodes import Nodes
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.knowledge import facts
@@ -262,7 +262,7 @@ class Learned(Generic[A]):
     def _asked(self, task: PodInfo, row: int) -> A:
         try:
             return self._call(task, task.job, self._nodes.info(row))
-        except RAISED as error:  # the caller goes on with the careful answer
+        except raised() as error:  # the caller goes on with the careful answer
             return self._failed(error)
 
     def _learn(self, task: PodInfo, row: int | None) -> None:
@@ -291,7 +291,7 @@ class Learned(Generic[A]):
         node = None if row is None else NodeView(self._nodes.info(row), self._nodes, notes)
         try:
             answer = _Answer(self._call(TaskView(task, job, notes), job, node))
-        except RAISED:  # it is asked again, with the real objects, and fails visibly
+        except raised():  # it is asked again, with the real objects, and fails visibly
             return notes, _Moving(with_node_only=False)
         if notes.moves or notes.moves_with_node:
             return notes, _Moving(with_node_only=not notes.moves)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from spinney.cluster.resources import GPU
-from spinney.extensions.answers import RAISED
+from spinney.runtime.faults import raised
 from spinney.scheduler.framework.extension_points import GpuOrderFn, Hook
 from spinney.scheduler.framework.failures import Failures
 from spinney.scheduler.framework.nodes import NodeInfo, Nodes
@@ -81,7 +81,7 @@ def _score(
         try:
             with timings.measure(hook.plugin, "gpu_order"):
                 total += finite(hook.fn(task, node, group))
-        except RAISED as error:  # a device without a score is dropped
+        except raised() as error:  # a device without a score is dropped
             failures.add("plugin failed to score a device, which is dropped", hook.plugin, "gpu_order", hook.fn, error)
             return None
     return total

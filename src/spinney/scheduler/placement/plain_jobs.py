@@ -16,8 +16,8 @@ import numpy as np
 
 from spinney.cluster.journal import Rows
 from spinney.cluster.table import Holding
-from spinney.extensions.answers import RAISED
 from spinney.gangs.tree import GroupSet
+from spinney.runtime.faults import raised
 from spinney.scheduler.evaluation.questions import SubsettingFailed
 from spinney.scheduler.evaluation.rule_sets import TaskRules
 from spinney.scheduler.evaluation.turns import JobTurns
@@ -230,7 +230,7 @@ class PlainJobs:
                 job.put_all(given)
             session.ask.announce_allocation(TaskRun([job for job, _ in run], first))
             session.record_plain(placed)
-        except RAISED as error:
+        except raised() as error:
             raise UnsoundSession("booking", error) from error
 
 

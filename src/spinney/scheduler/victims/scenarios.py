@@ -10,7 +10,7 @@ the number of victims, not its square.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from spinney.extensions.answers import RAISED
+from spinney.runtime.faults import raised
 from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
@@ -96,7 +96,7 @@ def generated_scenarios(session: Session, job: PodGroupInfo) -> Iterator[Sequenc
                 with session.timings.measure(hook.plugin, _GENERATOR):
                     proposals = iter(hook.fn(session, job)) if proposals is None else proposals
                     victims = validation.victims(next(proposals, None))
-            except RAISED as error:  # it has nothing more to say
+            except raised() as error:  # it has nothing more to say
                 fields = {"generator": name, "job": str(job.key)}
                 session.failures.add("scenario generator failed", hook.plugin, _GENERATOR, hook.fn, error, **fields)
                 break

@@ -29,7 +29,7 @@ from spinney.coscheduling.process.configuration import (
     PluginChoice,
 )
 from spinney.coscheduling.process.configuration import PluginSet as PointPlugins
-from spinney.extensions.answers import RAISED
+from spinney.runtime.faults import raised, told
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.framework.plugin import Plugin, PluginRegistry
 from spinney.scheduler.plugins import default_registry
@@ -177,10 +177,10 @@ def _module(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         raise InvalidPolicy(f"{path}:{error.lineno}: {error.msg}") from error
-    except RAISED as error:
+    except raised() as error:
         frames = traceback.extract_tb(error.__traceback__)
         line = next((each.lineno for each in frames if Path(each.filename).resolve() == path.resolve()), None)
-        raise InvalidPolicy(f"{path}:{line}: {type(error).__name__}: {error}") from error
+        raise InvalidPolicy(f"{path}:{line}: {told(error)}") from error
     return module
 
 
@@ -233,8 +233,8 @@ def _must_be_built(file: PolicyFile, plugin: type[Plugin]) -> None:
         raise InvalidPolicy(f"{here}: {plugin.__name__} has no {', '.join(sorted(missing))}(self, session)")
     try:
         plugin(dict(file.arguments))
-    except RAISED as error:
+    except raised() as error:
         raise InvalidPolicy(
-            f"{here}: {plugin.__name__} cannot be built: {type(error).__name__}: {error}; a plugin is called with its "
+            f"{here}: {plugin.__name__} cannot be built: {told(error)}; a plugin is called with its "
             "arguments, a mapping of text to text, and may leave __init__ out"
         ) from error
