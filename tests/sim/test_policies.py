@@ -194,7 +194,7 @@ def test_a_fault_is_named_with_its_line(last_night: Path, tmp_path: Path, hook: 
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ("x = 1", "policy.py:3: Half has no on_session_open(self, session)"),
+        ("x = 1", "policy.py:3: Half: it has no on_session_open(self, session)"),
         ("def __init__(self): ...\n    def on_session_open(self, session): ...", "policy.py:3: Half cannot be built"),
         (
             "def __init__(self, arguments): raise SystemExit(3)\n    def on_session_open(self, session): ...",

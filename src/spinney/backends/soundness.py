@@ -1,13 +1,9 @@
-"""What is wrong with a backend as it is written, found before it is made: its attributes, and which methods are async.
-
-A method that is async where it must not be answers with a coroutine, which is true and does nothing; one that is not
-where it must be has done its work before anybody can wait for it.
-"""
+"""What is wrong with a backend as it is written, found before it is made: its attributes, and what is async."""
 
 import re
 from collections.abc import Iterator
 from functools import cached_property
-from inspect import getattr_static, isasyncgenfunction, iscoroutinefunction, unwrap
+from inspect import getattr_static
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +11,7 @@ import msgspec
 from spinney.api.names import dns_subdomain_faults, label_value_faults
 from spinney.backends.interface import INTERFACE_VERSION, Right, SchedulerBackend, TopologyAware
 from spinney.extensions.answers import shown
+from spinney.extensions.methods import awaited_faults, called_faults, is_async
 
 _AWAITED: Final = ("init", "sync_pod_gang", "on_pod_gang_delete", "validate_pod_clique_set")
 _CALLED: Final = ("prepare_pod", "is_prepared_for", "may_release")
@@ -34,8 +31,8 @@ def faults_of(backend: type[SchedulerBackend]) -> list[str]:
         *_version_faults(backend.interface_version),
         *_config_faults(backend.config_type),
         *_rights_faults(backend.rights),
-        *_awaited_faults(backend, (*_AWAITED, *(_TOPOLOGY_AWAITED if aware else ()))),
-        *_called_faults(backend, (*_CALLED, *(_TOPOLOGY_CALLED if aware else ()))),
+        *awaited_faults(backend, (*_AWAITED, *(_TOPOLOGY_AWAITED if aware else ()))),
+        *called_faults(backend, (*_CALLED, *(_TOPOLOGY_CALLED if aware else ()))),
         *_read_faults(backend, (*_READ, *(_TOPOLOGY_READ if aware else ()))),
     ]
 
@@ -82,30 +79,12 @@ def _rights_faults(rights: Any) -> Iterator[str]:
                 yield f'rights[{index}].{part} is {shown(texts)}, write a tuple of texts such as ("get",)'
 
 
-def _awaited_faults(backend: type, methods: tuple[str, ...]) -> Iterator[str]:
-    for name in methods:
-        method = getattr(backend, name)
-        if not callable(method) or not (iscoroutinefunction(method) or iscoroutinefunction(unwrap(method))):
-            yield f"{name} is not awaitable, write `async def {name}`"
-
-
-def _called_faults(backend: type, methods: tuple[str, ...]) -> Iterator[str]:
-    for name in methods:
-        method = getattr(backend, name)
-        if not callable(method) or _is_async(method):
-            yield f"{name} is {'async' if callable(method) else shown(method)}, write `def {name}`"
-
-
 def _read_faults(backend: type, properties: tuple[str, ...]) -> Iterator[str]:
     for name in properties:
         found = getattr_static(backend, name)
         if isinstance(found, property | cached_property):
             getter = found.fget if isinstance(found, property) else found.func
-            if _is_async(getter):
+            if getter is not None and is_async(getter):
                 yield f"{name} is async, write `@property` and `def {name}`"
         elif callable(found):
             yield f"{name} is a method, write `@property` before `def {name}`"
-
-
-def _is_async(method: object) -> bool:
-    return iscoroutinefunction(method) or isasyncgenfunction(method)

@@ -18,7 +18,7 @@ class UnknownPlugin(LookupError):
 
 
 class InvalidPlugin(UnknownPlugin):
-    """The configuration names a plugin whose entry point does not lead to a plugin builder."""
+    """What was registered, or what an entry point leads to, is no plugin builder, or is badly written."""
 
 
 class Builders(Generic[B]):
@@ -38,8 +38,16 @@ class Builders(Generic[B]):
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._found))
 
+    def faults_of(self, name: str, builder: B) -> list[str]:
+        """Return what is wrong with a builder as it is written, each with what to write."""
+        return []
+
     def register(self, name: str, builder: B) -> None:
-        """Add a builder; ``ValueError`` if one of the same name may not be replaced."""
+        """Add a builder; ``ValueError`` if one of the same name may not be replaced.
+
+        Raises :class:`InvalidPlugin` for one that is badly written.
+        """
+        self._check(name, builder)
         if name in self and not self.replaceable:
             raise ValueError(f"a plugin called {name!r} is registered already; choose another name")
         self._found[name] = builder
@@ -53,8 +61,14 @@ class Builders(Generic[B]):
             raise UnknownPlugin(f"no plugin is called {name!r}; {hint}")
         found = self._found[name]
         if isinstance(found, EntryPoint):
-            found = self._found[name] = cast("B", _loaded(found))
+            loaded = cast("B", _loaded(found))
+            self._check(name, loaded)
+            found = self._found[name] = loaded
         return found
+
+    def _check(self, name: str, builder: B) -> None:
+        if faults := self.faults_of(name, builder):
+            raise InvalidPlugin(f"plugin {name!r:.100} is badly written: {'; '.join(faults)}")
 
     def offer_entry_points(self) -> None:
         """Add what installed distributions declare.

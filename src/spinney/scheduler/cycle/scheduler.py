@@ -122,6 +122,7 @@ class Scheduler:
         if session.unopened:
             _let_wait(session)
             return
+        session.hooks.close()
         with collection_held_off():
             for name, action in self._actions:
                 session.action = name

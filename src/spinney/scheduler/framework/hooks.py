@@ -4,7 +4,10 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar, Unpack
 
+from msgspec import structs
+
 from spinney.extensions.answers import shown
+from spinney.extensions.methods import check_function
 from spinney.gangs.tree import Member
 from spinney.runtime.faults import raised
 from spinney.scheduler.framework import validation
@@ -64,6 +67,7 @@ class Hooks:
         self._failures = failures
         self._plugin = "session"
         self._alike = False
+        self._closed = False
         self.job_order: list[Order[JobCompare]] = []
         self.task_order: list[Order[TaskCompare]] = []
         self.sub_group_order: list[Hook[MemberCompare]] = []
@@ -106,6 +110,10 @@ class Hooks:
             yield
         finally:
             self._plugin, self._alike = before
+
+    def close(self) -> None:
+        """Take in nothing more: what is registered after the first decisions would hold for some of them only."""
+        self._closed = True
 
     # -- order -------------------------------------------------------------------------------------------------------
 
@@ -239,6 +247,8 @@ class Hooks:
         """Be called with every virtual allocation and deallocation."""
         if not isinstance(handler, EventHandler):
             raise TypeError(f"{shown(handler)} was registered, expected an EventHandler(allocate=..., deallocate=...)")
+        for fn in structs.astuple(handler):
+            self._check_if_given(fn)
         self.events.append(Hook(self._plugin, handler, alike=self._alike))
 
     # -- victims -----------------------------------------------------------------------------------------------------
@@ -289,7 +299,8 @@ class Hooks:
 
     def add_scenario_generator(self, name: str, factory: ScenarioGeneratorFactory) -> None:
         """Provide scenarios to the search for victims; they are tried, in the order of registration, after its own."""
-        self.scenario_generators[name] = self._hook(factory)
+        self._check(factory, may_yield=True)
+        self.scenario_generators[name] = Hook(self._plugin, factory, alike=self._alike)
 
     # -- results -----------------------------------------------------------------------------------------------------
 
@@ -352,24 +363,35 @@ class Hooks:
 
     def _hook(self, fn: F, **promised: Any) -> Hook[F]:
         """Return a function of the plugin that is being opened, with what it promises."""
-        _check_function(fn)
+        self._check(fn)
         return Hook(self._plugin, fn, alike=self._alike, **promised)
 
     def _order(self, **by: Any) -> Order[Any]:
         """Return an order of that plugin."""
-        _check_function(by.get("key", by.get("compare")))
+        self._check(by.get("key", by.get("compare")))
         return Order(self._plugin, alike=self._alike, **by)
 
     def _rule(self, fn: F, *, columns: bool, traits: ColumnTraits | NodeTraits) -> NodeRule[F]:
         """Return a predicate or score of that plugin."""
-        _check_function(fn)
+        self._check(fn)
         traits = traits.copy()
+        self._check_if_given(traits.get("few"))
         traits["applies_to"] = self._guarded(traits.get("applies_to"))
         traits["for_requests"] = self._guarded(traits.get("for_requests"))
         return NodeRule(plugin=self._plugin, fn=fn, columns=columns, alike=self._alike, **traits)
 
+    def _check_if_given(self, fn: object) -> None:
+        if fn is not None:
+            self._check(fn)
+
+    def _check(self, fn: object, *, may_yield: bool = False) -> None:
+        if self._closed:
+            raise RuntimeError("a function was registered while jobs are placed; register in on_session_open")
+        check_function(fn, may_yield=may_yield)
+
     def _guarded(self, condition: Callable[[T], bool] | None) -> Callable[[T], bool] | None:
         """Return a condition that says that its rule applies where it cannot tell."""
+        self._check_if_given(condition)
         if condition is None:
             return None
         plugin = self._plugin
@@ -383,11 +405,3 @@ class Hooks:
                 return True
 
         return applies
-
-
-def _check_function(fn: object) -> None:
-    """Refuse what cannot be asked while the line that registers it is still known."""
-    if not callable(fn):
-        raise TypeError(
-            f"{shown(fn)} was registered, expected a function; give the function itself, without calling it"
-        )

@@ -7,18 +7,25 @@ when the session opens and may tidy up when it closes. Plugins are found by name
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
 
+from spinney.extensions.answers import InvalidAnswer, shown
 from spinney.extensions.arguments import InvalidArguments, read_arguments
+from spinney.extensions.methods import called_faults
 from spinney.extensions.registry import Builders
 
 if TYPE_CHECKING:
     from spinney.scheduler.framework.session import Session
+
+
+_LONGEST_NAME: Final = 100
+_CALLED: Final = ("on_session_open", "on_session_close")
 
 
 class Constraint(StrEnum):
@@ -61,6 +68,15 @@ class Plugin(ABC):
         """Tidy up, or report; called for every plugin that was opened, also after an action failed."""
 
 
+def a_plugin(built: Any) -> Plugin:
+    """Return what a builder made; raises :class:`InvalidAnswer` for what is no plugin, or one that is badly written."""
+    if not isinstance(built, Plugin):
+        raise InvalidAnswer(shown(built), "a plugin, an object of a class that extends Plugin")
+    if faults := _class_faults(type(built)):
+        raise InvalidAnswer(f"a plugin that is badly written: {'; '.join(faults)}", "a plugin")
+    return built
+
+
 Builder = Callable[[Mapping[str, str]], Plugin]
 """Makes a plugin from its arguments; called once per session."""
 
@@ -69,6 +85,10 @@ class PluginRegistry(Builders[Builder]):
     """The session scheduler's plugins, and what they take."""
 
     group = "spinney.plugins"
+
+    def faults_of(self, name: str, builder: Builder) -> list[str]:
+        """Return what is wrong with a plugin class as it is written, each with what to write."""
+        return _faults_of(name, builder)
 
     def arguments_type(self, name: str) -> type[msgspec.Struct] | None:
         """Return the type a plugin declares for its arguments, or ``None``; raises :class:`UnknownPlugin`."""
@@ -104,3 +124,48 @@ REGISTERED: Final = PluginRegistry()
 def register_plugin_builder(name: str, builder: Builder) -> None:
     """Make a plugin known to every scheduler built afterwards in this process."""
     REGISTERED.register(name, builder)
+
+
+def _faults_of(name: object, builder: object) -> list[str]:
+    """Return what is wrong with what is registered under a name, each with what to write."""
+    faults = list(_name_faults(name))
+    if not callable(builder):
+        return [*faults, f"it is {shown(builder)}, register the class itself, or a function that makes the plugin"]
+    if not isinstance(builder, type):
+        return faults  # what a function makes is looked at when it has
+    if not issubclass(builder, Plugin):
+        return [*faults, f"{builder.__name__} does not extend Plugin, write `class {builder.__name__}(Plugin)`"]
+    return [*faults, *_class_faults(builder)]
+
+
+@lru_cache(maxsize=1000)  # each session builds its plugins anew
+def _class_faults(plugin: type[Plugin]) -> tuple[str, ...]:
+    return tuple(_faults_in(plugin))
+
+
+def _faults_in(plugin: type[Plugin]) -> Iterator[str]:
+    if missing := getattr(plugin, "__abstractmethods__", None):
+        yield f"it has no {', '.join(sorted(missing))}(self, session)"
+    kind: Any = plugin.arguments_type
+    if kind is not None and not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
+        yield f"arguments_type is {shown(kind)}, write a class that derives from msgspec.Struct, or None"
+    yield from _set_faults("honours", plugin.honours, Constraint, "frozenset({Constraint.TOPOLOGY})")
+    yield from _set_faults("contradicts", plugin.contradicts, str, 'frozenset({"backfill"})')
+    alike: Any = plugin.treats_alike
+    if not isinstance(alike, bool):
+        yield f"treats_alike is {shown(alike)}, write True or False"
+    yield from called_faults(plugin, _CALLED)
+
+
+def _name_faults(name: object) -> Iterator[str]:
+    if not isinstance(name, str):
+        yield f'its name is {shown(name)}, write a text such as "my-plugin"'
+    elif not name.strip() or not name.isprintable():
+        yield 'its name cannot be shown in messages, write one such as "my-plugin"'
+    elif len(name) > _LONGEST_NAME:
+        yield f"its name has {len(name)} characters, write one of at most {_LONGEST_NAME}"
+
+
+def _set_faults(field: str, found: Any, kind: type, example: str) -> Iterator[str]:
+    if not isinstance(found, Set) or not all(isinstance(each, kind) for each in found):
+        yield f"{field} is {shown(found)}, write a set such as {example}"

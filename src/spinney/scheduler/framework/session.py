@@ -34,7 +34,7 @@ from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.moves import Moves
 from spinney.scheduler.framework.nodes import NodeInfo, Nodes
 from spinney.scheduler.framework.plain_jobs import Places
-from spinney.scheduler.framework.plugin import Constraint, Plugin, PluginRegistry
+from spinney.scheduler.framework.plugin import Constraint, Plugin, PluginRegistry, a_plugin
 from spinney.scheduler.framework.results import PLUGIN_ERROR, Binding, Eviction, FitError, Pipeline
 from spinney.scheduler.framework.setbacks import Setbacks
 from spinney.scheduler.framework.snapshot import Snapshot
@@ -150,7 +150,7 @@ class Session:
         """Pods that have been terminating for too long."""
         self._runtime = runtime
         self._registry = registry
-        self._plugins: list[Plugin] = []
+        self._plugins: list[tuple[str, Plugin]] = []
         self.honoured: frozenset[Constraint] = frozenset()
         """What the opened plugins keep."""
         self.unopened: dict[str, str] = {}
@@ -213,24 +213,24 @@ class Session:
             opening: Callable[..., object] = builder
             with self.timings.measure(option.name, OPEN):
                 try:
-                    plugin = builder(option.arguments)
+                    plugin = a_plugin(builder(option.arguments))
                     opening = plugin.on_session_open
-                    self._plugins.append(plugin)
+                    self._plugins.append((option.name, plugin))
                     with self.hooks.attributed_to(option.name, alike=plugin.treats_alike):
                         opening(self)
+                    self.honoured |= plugin.honours
                 except raised() as error:  # nothing is decided without it
                     said = self.failures.add("plugin failed to open", option.name, OPEN, opening, error)
                     self.unopened[option.name] = said
-        self.honoured = self.honoured.union(*(plugin.honours for plugin in self._plugins))
 
     def close(self) -> None:
         """Close every opened plugin in order; one that fails does not keep the others from closing."""
-        for plugin in self._plugins:
-            with self.timings.measure(plugin.name, CLOSE):
+        for name, plugin in self._plugins:
+            with self.timings.measure(name, CLOSE):
                 try:
                     plugin.on_session_close(self)
                 except raised() as error:  # the session is over
-                    self.failures.add("plugin failed to close", plugin.name, CLOSE, plugin.on_session_close, error)
+                    self.failures.add("plugin failed to close", name, CLOSE, plugin.on_session_close, error)
         self._plugins.clear()
 
     def release(self) -> None:

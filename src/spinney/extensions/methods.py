@@ -1,0 +1,48 @@
+"""Which functions of a plugin or backend are async, found before they are called.
+
+A method that is async where it must not be answers with a coroutine, which is true and does nothing; one that is not
+where it must be has done its work before anybody can wait for it. A method with ``yield`` in it does nothing, either.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction, unwrap
+
+from spinney.extensions.answers import shown
+
+
+def awaited_faults(kind: type, methods: Iterable[str]) -> Iterator[str]:
+    """Return what is wrong with methods that are awaited, each with what to write."""
+    for name in methods:
+        method = getattr(kind, name)
+        if not callable(method) or not (iscoroutinefunction(method) or iscoroutinefunction(unwrap(method))):
+            yield f"{name} is not awaitable, write `async def {name}`"
+
+
+def called_faults(kind: type, methods: Iterable[str]) -> Iterator[str]:
+    """Return what is wrong with methods that are called, each with what to write."""
+    for name in methods:
+        method = getattr(kind, name)
+        if not callable(method):
+            yield f"{name} is {shown(method)}, write `def {name}`"
+        elif is_async(method):
+            yield f"{name} is async, write `def {name}`"
+        elif isgeneratorfunction(method):
+            yield f"{name} has a `yield` in it, so nothing of it is run; write it without"
+
+
+def is_async(method: Callable[..., object]) -> bool:
+    """Tell whether a call of a function gives something to await, and does nothing by itself."""
+    return iscoroutinefunction(method) or isasyncgenfunction(method)
+
+
+def check_function(fn: object, *, may_yield: bool = False) -> None:
+    """Refuse what cannot be asked, or would do nothing, while the line that registers it is still known."""
+    if not callable(fn):
+        raise TypeError(
+            f"{shown(fn)} was registered, expected a function; give the function itself, without calling it"
+        )
+    name = getattr(fn, "__name__", type(fn).__name__)
+    if is_async(fn) or is_async(type(fn).__call__):
+        raise TypeError(f"{name} was registered, which is async, and nobody awaits it; write `def {name}`")
+    if isgeneratorfunction(fn) and not may_yield:
+        raise TypeError(f"{name} was registered, which has a `yield` in it, so nothing of it is run; write it without")

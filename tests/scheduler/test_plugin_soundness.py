@@ -1,0 +1,170 @@
+"""A plugin that is badly written is refused where it is registered, with what to write, and never just not asked."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from spinney.extensions.registry import InvalidPlugin
+from spinney.scheduler import Constraint, Event, EventHandler, NodeInfo, Plugin, PluginRegistry, PodInfo, Session
+from tests.scheduler.building import a_node, a_scheduler, an_inventory, put_job
+
+
+class Sound(Plugin):
+    """A plugin with nothing to say."""
+
+    name = "mine"
+
+    def on_session_open(self, session: Session) -> None: ...
+
+
+async def asynchronous(*_: Any) -> None: ...
+
+
+def yielding(*_: Any) -> Any:
+    yield
+
+
+@pytest.mark.parametrize(
+    ("attributes", "said"),
+    [
+        ({"on_session_open": asynchronous}, "on_session_open is async, write `def on_session_open`"),
+        ({"on_session_open": yielding}, "on_session_open has a `yield` in it, so nothing of it is run"),
+        ({"on_session_close": asynchronous}, "on_session_close is async, write `def on_session_close`"),
+        ({"on_session_open": None}, "on_session_open is None, write `def on_session_open`"),
+        ({"honours": "TOPOLOGY"}, "honours is 'TOPOLOGY' (str), write a set such as frozenset({Constraint.TOPOLOGY})"),
+        ({"honours": Constraint.TOPOLOGY}, "write a set such as frozenset({Constraint.TOPOLOGY})"),
+        ({"honours": frozenset({"TOPOLOGY"})}, "write a set such as frozenset({Constraint.TOPOLOGY})"),
+        ({"contradicts": "backfill"}, "contradicts is 'backfill' (str), write a set such as"),
+        ({"arguments_type": dict}, "write a class that derives from msgspec.Struct, or None"),
+        ({"treats_alike": "no"}, "treats_alike is 'no' (str), write True or False"),
+    ],
+)
+def test_a_badly_written_class_is_refused_with_what_to_write(attributes: dict[str, Any], said: str) -> None:
+    """The line that registers it says what is wrong."""
+    with pytest.raises(InvalidPlugin) as refused:
+        PluginRegistry().register("mine", type("Mine", (Sound,), attributes))
+    assert "plugin 'mine' is badly written" in str(refused.value)
+    assert said in str(refused.value)
+
+
+class Duck:
+    """Looks like a plugin."""
+
+    def on_session_open(self, session: Session) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("name", "builder", "said"),
+    [
+        ("mine", Duck, "Duck does not extend Plugin, write `class Duck(Plugin)`"),
+        ("mine", Sound(), "it is Sound, register the class itself, or a function that makes the plugin"),
+        ("mine", type("Empty", (Plugin,), {}), "it has no on_session_open(self, session)"),
+        (5, Sound, 'its name is 5 (int), write a text such as "my-plugin"'),
+        ("", Sound, "its name cannot be shown in messages"),
+        ("mine\n", Sound, "its name cannot be shown in messages"),
+        ("caf\udce9", Sound, "its name cannot be shown in messages"),
+        ("x" * 500, Sound, "its name has 500 characters, write one of at most 100"),
+    ],
+)
+def test_what_is_no_plugin_or_has_no_name_is_refused(name: Any, builder: Any, said: str) -> None:
+    """It could not be asked, or not be told of."""
+    with pytest.raises(InvalidPlugin) as refused:
+        PluginRegistry().register(name, builder)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (Duck, "returned Duck, expected a plugin, an object of a class that extends Plugin"),
+        (lambda: None, "returned None, expected a plugin"),
+        (type("Mine", (Sound,), {"on_session_open": asynchronous}), "on_session_open is async"),
+    ],
+)
+def test_nothing_is_placed_where_a_function_makes_something_else(made: Callable[[], Any], said: str) -> None:
+    """What the plugin would have refused is not known; gangs say what was made, and the cycle ends."""
+    inventory = an_inventory(a_node("n0"))
+    put_job(inventory, "job", 1)
+    scheduler = a_scheduler(inventory, Sound)
+    scheduler.registry.register("mine", lambda _: made())
+
+    result = scheduler.run_cycle()
+
+    assert not result.binds
+    (refused,) = result.unschedulable
+    assert "plugin mine failed to open" in refused.message
+    assert said in refused.message
+
+
+def test_a_class_without_a_name_has_the_name_it_is_registered_under() -> None:
+    """It is opened, asked and closed under that."""
+
+    class Nameless(Plugin):
+        def on_session_open(self, session: Session) -> None:
+            session.add_predicate_fn(lambda task, job, node: "no")
+
+    inventory = an_inventory(a_node("n0"))
+    put_job(inventory, "job", 1)
+    scheduler = a_scheduler(inventory, Sound)
+    scheduler.registry.register("mine", Nameless)
+
+    (refused,) = scheduler.run_cycle().unschedulable
+
+    assert "refused by plugin mine (no)" in refused.message
+
+
+class AsyncCall:
+    async def __call__(self, *_: Any) -> None: ...
+
+
+@pytest.mark.parametrize("fn", [asynchronous, yielding, partial(asynchronous), AsyncCall()])
+@pytest.mark.parametrize(
+    "register",
+    [
+        lambda session, fn: session.add_predicate_fn(fn),
+        lambda session, fn: session.add_job_order_fn(fn),
+        lambda session, fn: session.add_event_handler(EventHandler(allocate=fn)),
+        lambda session, fn: session.add_predicate_fn(lambda *_: None, applies_to=fn),
+    ],
+)
+def test_a_function_of_which_nothing_would_be_run_is_refused(register: Callable[[Session, Any], None], fn: Any) -> None:
+    """An event handler that is async has counted nothing, and nobody was told."""
+
+    class Registers(Plugin):
+        name = "mine"
+
+        def on_session_open(self, session: Session) -> None:
+            register(session, fn)
+
+    inventory = an_inventory(a_node("n0"))
+    put_job(inventory, "job", 1)
+
+    result = a_scheduler(inventory, Registers).run_cycle()
+
+    assert not result.binds
+    (refused,) = result.unschedulable
+    assert "was registered, which" in refused.message
+
+
+def test_what_is_registered_while_jobs_are_placed_is_refused() -> None:
+    """It would hold for some of the decisions only; a session that is over takes in nothing, either."""
+
+    class Late(Plugin):
+        name = "late"
+
+        def on_session_open(self, session: Session) -> None:
+            def predicate(task: PodInfo, job: object, node: NodeInfo) -> None:
+                session.add_event_handler(EventHandler(allocate=self.placed))
+
+            session.add_predicate_fn(predicate)
+
+        def placed(self, event: Event) -> None: ...
+
+    inventory = an_inventory(a_node("n0"))
+    put_job(inventory, "job", 1)
+
+    (refused,) = a_scheduler(inventory, Late).run_cycle().unschedulable
+
+    assert "registered while jobs are placed; register in on_session_open" in refused.message
