@@ -1,9 +1,13 @@
 """What a plugin writes to stays its own: other gangs are placed, nothing is bound that does not fit."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
+import pytest
 from structlog.testing import capture_logs
 
+from spinney.api.struct import to_json
 from spinney.cluster.dra.book import ClaimBook
 from spinney.scheduler import NodeInfo, Plugin, PodGroupInfo, PodInfo, Session
 from spinney.scheduler.intake.inventory import Inventory
@@ -43,6 +47,34 @@ def test_labels_cannot_be_written_to() -> None:
     assert [bind.gang.name for bind in result.binds] == ["good"]
     assert "plugin relabels" in next(each.message for each in result.unschedulable if each.gang.name == "bad")
     assert all(not dict(record.labels) for record in inventory.cluster.pods())
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda pod: pod.metadata.labels.update(seen="yes"),
+        lambda pod: pod.metadata.annotations.clear(),
+        lambda pod: pod.spec.node_selector.update(pool="a"),
+        lambda pod: pod.spec.containers[0].resources.requests.update(cpu="0"),
+    ],
+)
+def test_the_object_of_a_pod_cannot_be_written_to(write: Callable[[Any], None]) -> None:
+    """Neither can its mappings, at any depth: they are the cluster's own."""
+
+    class Writes(Plugin):
+        name = "writes"
+
+        def on_session_open(self, session: Session) -> None:
+            session.add_predicate_fn(lambda task, job, node: write(task.pod) if job.name == "bad" else None)
+
+    inventory = a_cluster()
+    before = {record.key: to_json(record.pod) for record in inventory.cluster.pods()}
+    with capture_logs():
+        result = a_scheduler(inventory, Writes).run_cycle()
+
+    assert [bind.gang.name for bind in result.binds] == ["good"]
+    assert "plugin writes" in next(each.message for each in result.unschedulable if each.gang.name == "bad")
+    assert {record.key: to_json(record.pod) for record in inventory.cluster.pods()} == before
 
 
 class Belittles(Plugin):

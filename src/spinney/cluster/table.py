@@ -20,16 +20,19 @@ private copy a scheduling session works on, with an axis of its own.
 
 from collections.abc import Iterator, Sequence
 from enum import Enum, auto
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from spinney.api.core import Node
+from spinney.api.guarding import guarded
 from spinney.api.pod_requests import amounts_of
 from spinney.cluster.devices import GPU_COUNT_LABEL, device_columns, whole_number
 from spinney.cluster.journal import RowJournal, Rows
 from spinney.cluster.labels import LabelColumns, TaintLists
+from spinney.cluster.looking import LookedAt
 from spinney.cluster.resources import GPU, ResourceAxis, Vector, padded
 
 Matrix = npt.NDArray[np.int64]
@@ -289,11 +292,18 @@ class NodeTable:
         return copy
 
     def read_only(self) -> "NodeTable":
-        """Return this table to look at: it follows what happens here, but its arrays cannot be written to."""
+        """Return this table to look at: it follows what happens here, but cannot be written to.
+
+        The labels of its nodes, and what else of them is a mapping, can neither.
+        """
         self.rank  # noqa: B018 - brought up to date here, for it cannot be there
         view = object.__new__(NodeTable)
         view.__dict__.update(self.__dict__)
         view.may_release = True  # it follows what happens here
+        view.__dict__["names"] = LookedAt(self.names)
+        view.__dict__["nodes"] = LookedAt(self.nodes, _guarded)
+        view.__dict__["_rows"] = MappingProxyType(self._rows)
+        view.__dict__["_free"] = ()
         for name in (*_MATRICES, *_FLAGS, *_NUMBERS):
             array = getattr(self, name).view()
             array.setflags(write=False)
@@ -355,3 +365,7 @@ def _enlarged(matrix: Matrix, rows: int, columns: int) -> Matrix:
     wider = _matrix(rows, columns)
     wider[: matrix.shape[0], : matrix.shape[1]] = matrix
     return wider
+
+
+def _guarded(node: Node | None) -> Node | None:
+    return None if node is None else guarded(node)

@@ -197,7 +197,11 @@ class Diagnosis:
 
     def exclusion(self) -> Exclusion | None:
         """Return the rule that keeps most of the tasks away from each other, if there is one."""
-        pods = [(Candidate(task.pod, task.request.requests), nodes) for alike, nodes in self._open_to for task in alike]
+        pods = [
+            (Candidate(task.record.pod, task.request.requests), nodes)
+            for alike, nodes in self._open_to
+            for task in alike
+        ]
         return tightest_exclusion(self._session.nodes.view, pods)
 
     def nearest_domains(self, level: UnmetLevel | None) -> tuple[tuple[DomainReport, ...], int]:
@@ -302,8 +306,8 @@ class Diagnosis:
     def _diagnose(self, kind: int, task: PodInfo) -> FilterResult:
         """Ask every filter and every plugin about every node."""
         nodes = self._session.nodes
-        candidate = Candidate(task.pod, task.request.requests)
-        if task.request.looks_around or nodes.have_rules_about((task.pod,)):
+        candidate = Candidate(task.record.pod, task.request.requests)
+        if task.request.looks_around or nodes.have_rules_about((task.record.pod,)):
             result = _ALL_FILTERS.feasible(nodes.view, candidate, thorough=True)
         else:
             # Where no pod has rules about others, what was placed in this session need not be counted first.
@@ -347,7 +351,7 @@ class Diagnosis:
             pre_filter=result.pre_filter,
             room=room,
             alike=len(alike),
-            describe=partial(obstacle, self._table, first.pod),
+            describe=partial(obstacle, self._table, first.record.pod),
         )
 
 

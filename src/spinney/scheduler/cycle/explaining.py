@@ -78,7 +78,7 @@ class Explainer:
 
     def _told_apart(self, firsts: Sequence[PodInfo]) -> tuple[Hashable, ...]:
         """Return what rules of placed pods go by, for pods that they are about; mostly there is none."""
-        if not self._session.nodes.have_rules_about(task.pod for task in firsts):
+        if not self._session.nodes.have_rules_about(task.record.pod for task in firsts):
             return ()
         return tuple((task.namespace, frozenset(task.labels.items())) for task in firsts)
 
@@ -187,7 +187,7 @@ def _needs(
     if missing and any(error.reason == "QueueDoesNotExist" for error in errors):
         needs.append(f"name a queue that exists in the label {QUEUE_LABEL} ('spinney queues' lists them), or create it")
     for task in one_of_each:
-        pod = task.pod
+        pod = task.record.pod
         made = {each.name for each in pod.status.resource_claim_statuses}
         needs += [
             f"see that the ResourceClaimTemplate {claim.resource_claim_template_name} exists in "

@@ -74,7 +74,7 @@ class ClaimedDevices:
 
     def take(self, task: PodInfo) -> None:
         """Allocate the claims of a task on the node it was placed on, and reserve them for it."""
-        keys = [key for key in claims_of(task.pod) if key in self.book.claims]
+        keys = [key for key in claims_of(task.record.pod) if key in self.book.claims]
         given = self._choose([key for key in keys if not self.book.claims[key].allocated], task.node_name)
         for key in keys:
             devices = given.get(key, ())
@@ -93,7 +93,7 @@ class ClaimedDevices:
 
     def release(self, task: PodInfo) -> None:
         """End the reservations of a task; claims nobody else uses are freed."""
-        for key in claims_of(task.pod):
+        for key in claims_of(task.record.pod):
             claim = self.book.claims.get(key)
             if claim is None or task.uid not in claim.consumers:
                 continue
@@ -104,7 +104,7 @@ class ClaimedDevices:
 
     def of_task(self, task: PodInfo) -> Mapping[ClaimKey, tuple[GivenDevice, ...]]:
         """Return the devices of a task's claims."""
-        found = {key: self.book.claims.get(key) for key in claims_of(task.pod)}
+        found = {key: self.book.claims.get(key) for key in claims_of(task.record.pod)}
         return {key: claim.devices for key, claim in found.items() if claim is not None}
 
     def _correct_ledger(self) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from spinney.api.core import Pod
+from spinney.api.guarding import guarded
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import PodStatus
@@ -37,6 +38,7 @@ class PodInfo(msgspec.Struct, eq=False):
     gpu_groups: tuple[str, ...] = ()
     virtual: bool = False
     """True while the status is only an assumption of a statement."""
+    _guarded: Pod | None = None
 
     def __repr__(self) -> str:
         return f"PodInfo({self.namespace}/{self.name} {self.status.value} {self.node_name or '-'})"
@@ -63,8 +65,10 @@ class PodInfo(msgspec.Struct, eq=False):
 
     @property
     def pod(self) -> Pod:
-        """Return the Kubernetes object of the pod."""
-        return self.record.pod
+        """Return the Kubernetes object of the pod, to look at: its mappings cannot be written to."""
+        if self._guarded is None:
+            self._guarded = guarded(self.record.pod)
+        return self._guarded
 
     @property
     def labels(self) -> Mapping[str, str]:

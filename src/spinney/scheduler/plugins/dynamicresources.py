@@ -56,8 +56,8 @@ class DynamicResources(Plugin):
 
     def _lacks_claim(self, task: PodInfo) -> str | None:
         """Return which claim of a pod does not exist: nobody who leaves makes it."""
-        wanted = task.pod.spec.resource_claims
-        keys = claims_of(task.pod) if wanted else ()
+        wanted = task.record.pod.spec.resource_claims
+        keys = claims_of(task.record.pod) if wanted else ()
         if len(keys) < len(wanted):
             return "a resource claim of the pod has not been made from its template yet"
         missing = (key for key in keys if key not in self._session.claims.claims)
@@ -67,7 +67,7 @@ class DynamicResources(Plugin):
         lacking = self._lacks_claim(task)
         if lacking is not None:
             return lacking
-        for key in claims_of(task.pod) if task.pod.spec.resource_claims else ():
+        for key in claims_of(task.record.pod) if task.record.pod.spec.resource_claims else ():
             claim = self._session.claims.claims[key]
             problem = "" if claim.allocated else self._session.claims.problem(claim)
             if problem:
@@ -79,7 +79,7 @@ class DynamicResources(Plugin):
         return None
 
     def _reaches_devices(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
-        keys, devices = claims_of(task.pod), self._session.devices
+        keys, devices = claims_of(task.record.pod), self._session.devices
         return np.array([devices.can_serve(keys, name) for name in nodes.names], dtype=np.bool_)
 
     def _allocated(self, event: Event) -> None:

@@ -27,12 +27,12 @@ class PodAffinity(Plugin):
         nodes = session.nodes
 
         def score(task: PodInfo, job: PodGroupInfo, candidates: NodeSet) -> Scores:
-            found = raw_score(nodes.view, Candidate(task.pod, task.request.requests))
+            found = raw_score(nodes.view, Candidate(task.record.pod, task.request.requests))
             if found is None:
                 return np.zeros(len(candidates))
             return found[candidates.rows].astype(np.float64) * scores.POD_AFFINITY
 
         def concerns(task: PodInfo) -> bool:
-            return task.request.carries_rules or nodes.have_rules_about((task.pod,))
+            return task.request.carries_rules or nodes.have_rules_about((task.record.pod,))
 
         session.add_node_order_columns(score, stateful=True, only_pod_rules=True, applies_to=concerns)

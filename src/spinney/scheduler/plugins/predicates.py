@@ -136,7 +136,7 @@ class Predicates(Plugin):
         return self._passes(LIVE_FILTERS, task, nodes)
 
     def _looks_at_pods(self, task: PodInfo) -> bool:
-        return task.request.looks_around or self._session.nodes.have_rules_about((task.pod,))
+        return task.request.looks_around or self._session.nodes.have_rules_about((task.record.pod,))
 
     def _view(self, filters: Sequence[FilterRule]) -> ClusterView:
         nodes = self._session.nodes
@@ -158,7 +158,7 @@ class Predicates(Plugin):
 
 
 def _candidate(task: PodInfo) -> Candidate:
-    pod = task.pod
+    pod = task.record.pod
     if pod.spec.node_name:
         # A placed pod is judged as a new one would be: where it is now does not bind it, nor others of its class.
         pod = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=""))
