@@ -11,7 +11,7 @@ import msgspec
 from spinney.api.names import dns_subdomain_faults, label_value_faults
 from spinney.backends.interface import INTERFACE_VERSION, Right, SchedulerBackend, TopologyAware
 from spinney.extensions.answers import shown
-from spinney.extensions.methods import awaited_faults, called_faults, is_async
+from spinney.extensions.soundness import awaited_faults, called_faults, is_async
 
 _AWAITED: Final = ("init", "sync_pod_gang", "on_pod_gang_delete", "validate_pod_clique_set")
 _CALLED: Final = ("prepare_pod", "is_prepared_for", "may_release")

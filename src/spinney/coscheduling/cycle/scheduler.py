@@ -369,9 +369,12 @@ class Coscheduler:
 
 
 def _a_result(answer: object) -> PostFilterResult:
-    if not isinstance(answer, PostFilterResult) or not isinstance(answer.status, Status):
+    if not isinstance(answer, PostFilterResult):
         raise InvalidAnswer(shown(answer), "a PostFilterResult")
-    return answer
+    node: object = answer.nominated_node
+    if not isinstance(node, str):
+        raise InvalidAnswer(f"a PostFilterResult whose nominated_node is {shown(node)}", "the name of a node, or none")
+    return replace(answer, status=a_status(answer.status))
 
 
 def _rejecting(refused: UnplacedPod) -> tuple[str, ...]:

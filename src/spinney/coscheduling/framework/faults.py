@@ -7,18 +7,19 @@ long holds up every pod: that is logged and counted as well.
 
 import math
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from time import monotonic
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 import structlog
 
 from spinney.cluster.filters import Refusal
 from spinney.cluster.scores import Scores
-from spinney.cluster.table import NodeTable
-from spinney.coscheduling.framework.status import FrameworkPluginFailed, Status
+from spinney.cluster.table import Mask, NodeTable
+from spinney.coscheduling.framework.status import SUCCESS, Code, FrameworkPluginFailed, Status
 from spinney.extensions.answers import InvalidAnswer, fault_of, instance_of, shown
-from spinney.runtime.faults import raised, raised_later
+from spinney.runtime.faults import printable, raised, raised_later
 
 log = structlog.get_logger()
 
@@ -80,7 +81,33 @@ def nothing(answer: object) -> None:
     """Read an answer that means nothing."""
 
 
-a_status: Final[Callable[[Any], Status]] = instance_of(Status, "a Status")
+_a_status: Final[Callable[[Any], Status]] = instance_of(Status, "a Status")
+
+
+def a_status(answer: Any) -> Status:
+    """Return a status; whatever is in it can be told."""
+    found = _a_status(answer)
+    if found is SUCCESS:
+        return found
+    code, reasons, waits = cast("tuple[object, object, object]", (found.code, found.reasons, found.waits))
+    if not isinstance(code, Code):
+        raise InvalidAnswer(f"a Status whose code is {shown(code)}", "a Code; write Status.unschedulable(...)")
+    if not isinstance(reasons, tuple | list) or not all(isinstance(each, str) for each in reasons):
+        raise InvalidAnswer(f"a Status whose reasons are {shown(reasons)}", "texts, as in Status.unschedulable(...)")
+    if not isinstance(waits, str):
+        raise InvalidAnswer(f"a Status whose waits is {shown(waits)}", "a text")
+    clean, own = tuple(map(printable, reasons)), printable(waits)
+    return found if (clean, own) == (reasons, waits) else replace(found, reasons=clean, waits=own)
+
+
+def a_mask(answer: Any, table: NodeTable) -> Mask:
+    """Return one truth value per node; one for all of them is none."""
+    expected = "one truth value per row of the node table"
+    if not isinstance(answer, np.ndarray) or answer.dtype != np.bool_:
+        raise InvalidAnswer(shown(answer), expected)
+    if answer.shape != table.alive.shape:
+        raise InvalidAnswer(f"truth values of shape {answer.shape}", f"{expected}, {table.alive.shape}")
+    return answer
 
 
 def a_truth(answer: Any) -> bool:
@@ -98,7 +125,7 @@ def a_permission(answer: Any) -> tuple[Status, float]:
     status, seconds = answer
     if not isinstance(status, Status) or not isinstance(seconds, int | float) or not math.isfinite(seconds):
         raise InvalidAnswer(shown(answer), expected)
-    return status, max(0.0, float(seconds))
+    return a_status(status), max(0.0, float(seconds))
 
 
 def refusals(answer: Any, table: NodeTable) -> tuple[Refusal, ...]:
@@ -109,8 +136,7 @@ def refusals(answer: Any, table: NodeTable) -> tuple[Refusal, ...]:
         if not isinstance(each, Refusal):
             raise InvalidAnswer(shown(each), expected)
         for mask in (each.nodes, each.unresolvable):
-            if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != table.alive.shape:
-                raise InvalidAnswer(shown(mask), expected)
+            a_mask(mask, table)
     return found
 
 

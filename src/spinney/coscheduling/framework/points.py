@@ -21,7 +21,7 @@ from spinney.cluster.filters import Refusal
 from spinney.cluster.scores import Scores
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.framework.events import EventHint
-from spinney.coscheduling.framework.faults import a_status
+from spinney.coscheduling.framework.faults import a_mask, a_status
 from spinney.coscheduling.framework.handle import Handle
 from spinney.coscheduling.framework.status import AnsweredError, Code, FrameworkPluginFailed, Status
 from spinney.extensions.arguments import NoArguments, read_arguments
@@ -161,7 +161,8 @@ class Filter(FrameworkPlugin):
 
     def refusals(self, state: CycleState, pod: Pod, nodes: NodeTable) -> tuple[Refusal, ...]:
         """Return the nodes refused by reason; by default all for one reason, which an eviction might lift."""
-        return (Refusal.evictable(self.name, self.reason, nodes.alive & ~self.filter(state, pod, nodes)),)
+        allowed = a_mask(self.filter(state, pod, nodes), nodes)
+        return (Refusal.evictable(self.name, self.reason, nodes.alive & ~allowed),)
 
 
 class NodeFilter(Filter):

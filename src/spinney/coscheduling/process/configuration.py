@@ -28,6 +28,7 @@ from spinney.api import yaml_text
 from spinney.api.documents import InvalidConfiguration, nearest
 from spinney.coscheduling.framework import FrameworkPlugin, FrameworkRegistry, Handle, Profile
 from spinney.coscheduling.framework.profile import POINTS, serves
+from spinney.coscheduling.framework.soundness import faults_of
 from spinney.coscheduling.plugins.unkept import KEEPERS, Unkept
 from spinney.extensions.registry import UnknownPlugin
 from spinney.runtime.faults import raised, told
@@ -163,6 +164,10 @@ def make_profile(
                     f"profile {chosen.scheduler_name}: plugin {name} cannot be built: {told(error)}; "
                     "it is called with the handle and its arguments: __init__(self, handle, arguments)"
                 ) from error
+            if faults := list(faults_of(made[name])):
+                raise InvalidConfiguration(
+                    f"profile {chosen.scheduler_name}: plugin {name} is badly written: {'; '.join(faults)}"
+                )
         return made[name]
 
     lists: dict[str, tuple[FrameworkPlugin, ...]] = {}

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar, Unpack
 from msgspec import structs
 
 from spinney.extensions.answers import shown
-from spinney.extensions.methods import check_function
+from spinney.extensions.soundness import check_function
 from spinney.gangs.tree import Member
 from spinney.runtime.faults import raised
 from spinney.scheduler.framework import validation

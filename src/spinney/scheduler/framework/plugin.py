@@ -17,14 +17,13 @@ import msgspec
 
 from spinney.extensions.answers import InvalidAnswer, shown
 from spinney.extensions.arguments import InvalidArguments, read_arguments
-from spinney.extensions.methods import called_faults
 from spinney.extensions.registry import Builders
+from spinney.extensions.soundness import called_faults, name_faults
 
 if TYPE_CHECKING:
     from spinney.scheduler.framework.session import Session
 
 
-_LONGEST_NAME: Final = 100
 _CALLED: Final = ("on_session_open", "on_session_close")
 
 
@@ -128,7 +127,7 @@ def register_plugin_builder(name: str, builder: Builder) -> None:
 
 def _faults_of(name: object, builder: object) -> list[str]:
     """Return what is wrong with what is registered under a name, each with what to write."""
-    faults = list(_name_faults(name))
+    faults = list(name_faults(name))
     if not callable(builder):
         return [*faults, f"it is {shown(builder)}, register the class itself, or a function that makes the plugin"]
     if not isinstance(builder, type):
@@ -155,15 +154,6 @@ def _faults_in(plugin: type[Plugin]) -> Iterator[str]:
     if not isinstance(alike, bool):
         yield f"treats_alike is {shown(alike)}, write True or False"
     yield from called_faults(plugin, _CALLED)
-
-
-def _name_faults(name: object) -> Iterator[str]:
-    if not isinstance(name, str):
-        yield f'its name is {shown(name)}, write a text such as "my-plugin"'
-    elif not name.strip() or not name.isprintable():
-        yield 'its name cannot be shown in messages, write one such as "my-plugin"'
-    elif len(name) > _LONGEST_NAME:
-        yield f"its name has {len(name)} characters, write one of at most {_LONGEST_NAME}"
 
 
 def _set_faults(field: str, found: Any, kind: type, example: str) -> Iterator[str]:

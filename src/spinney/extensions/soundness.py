@@ -1,4 +1,4 @@
-"""Which functions of a plugin or backend are async, found before they are called.
+"""What is wrong with a plugin or backend as it is written, found before it is asked: its name, and what is async.
 
 A method that is async where it must not be answers with a coroutine, which is true and does nothing; one that is not
 where it must be has done its work before anybody can wait for it. A method with ``yield`` in it does nothing, either.
@@ -6,8 +6,21 @@ where it must be has done its work before anybody can wait for it. A method with
 
 from collections.abc import Callable, Iterable, Iterator
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction, unwrap
+from typing import Final
 
 from spinney.extensions.answers import shown
+
+_LONGEST_NAME: Final = 100
+
+
+def name_faults(name: object) -> Iterator[str]:
+    """Return what is wrong with a name, with what to write."""
+    if not isinstance(name, str):
+        yield f'its name is {shown(name)}, write a text such as "my-plugin"'
+    elif not name.strip() or not name.isprintable():
+        yield 'its name cannot be shown in messages, write one such as "my-plugin"'
+    elif len(name) > _LONGEST_NAME:
+        yield f"its name has {len(name)} characters, write one of at most {_LONGEST_NAME}"
 
 
 def awaited_faults(kind: type, methods: Iterable[str]) -> Iterator[str]:
