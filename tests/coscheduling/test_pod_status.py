@@ -13,6 +13,7 @@ from spinney.coscheduling.framework import (
     FrameworkRegistry,
     NodeFilter,
     Permit,
+    PreBind,
     PreEnqueue,
     Status,
 )
@@ -150,6 +151,37 @@ async def test_a_pod_that_a_plugin_has_wait_for_its_bind_says_so(cluster: Cluste
         await world.until(lambda: bool(world.message("p")))
 
         assert world.message("p") == "it waits for plugin Gatekeeper to let it be bound to n1"
+        condition = world.pods["p"].condition("PodScheduled")
+        assert condition is not None
+        assert condition.reason == "Inadmissible"
+
+
+class Endless(PreBind):
+    """Never ends to prepare a pod."""
+
+    name = "Endless"
+
+    def __init__(self, *_: object) -> None: ...
+
+    async def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Status:
+        """Wait for ever."""
+        await asyncio.Event().wait()
+        return SUCCESS
+
+
+async def test_a_pod_that_a_plugin_does_not_end_to_prepare_says_so(cluster: Cluster) -> None:
+    """It holds a node and is not bound, for as long as the plugin takes; and no autoscaler is to add a node for it."""
+    registry = FrameworkRegistry.installed(BUILT_IN)
+    registry.register(Endless.name, Endless)
+    plugins = {"preBind": {"enabled": [{"name": Endless.name}]}}
+    configuration = parse_configuration({"profiles": [{"schedulerName": SCHEDULER, "plugins": plugins}]})
+    async with a_world(cluster) as world, world.scheduling(configuration, registry=registry):
+        await world.nodes(a_node("n1"))
+        await world.create(a_pod("p"))
+        await world.until(lambda: bool(world.message("p")))
+
+        said = "it waits for plugin Endless to prepare it at preBind, before it is bound to n1"
+        assert world.message("p") == said
         condition = world.pods["p"].condition("PodScheduled")
         assert condition is not None
         assert condition.reason == "Inadmissible"

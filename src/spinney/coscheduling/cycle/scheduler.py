@@ -7,8 +7,8 @@ held and returns to the queue with the names of the plugins that refused it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -105,6 +105,10 @@ class Coscheduler:
         self._rankings = rankings
         self._report = report
         self._about_to_bind = about_to_bind
+        self.preparing: dict[Key, str] = {}
+        """Pods that have a node and wait for a plugin at PreBind, and for which."""
+        self.began_preparing: Callable[[Key, str], None] = lambda key, plugin: None
+        """Called when a pod begins to wait for a plugin there."""
         self._binding = BackgroundTasks()
         self._freed: dict[tuple[str, ...], _Freed] = {}
 
@@ -300,7 +304,8 @@ class Coscheduler:
         faults = flight.profile.faults
         for preparing in flight.profile.pre_bind:
             prepare = partial(preparing.pre_bind, flight.state, flight.pod, flight.node)
-            status = (await faults.ask_later(preparing.name, "preBind", prepare, a_status)).by(preparing.name)
+            with self._waiting_for(preparing.name, flight.queued.key):
+                status = (await faults.ask_later(preparing.name, "preBind", prepare, a_status)).by(preparing.name)
             if not status.ok:
                 return status
         written_before = self._about_to_bind(flight.queued.key)
@@ -312,6 +317,15 @@ class Coscheduler:
             if status.code is not Code.SKIP:
                 return status
         return Status(Code.ERROR, ("every bind plugin skipped the pod",))
+
+    @contextmanager
+    def _waiting_for(self, plugin: str, key: Key) -> Iterator[None]:
+        self.preparing[key] = plugin
+        self.began_preparing(key, plugin)
+        try:
+            yield
+        finally:
+            self.preparing.pop(key, None)  # a new pod of its name may be prepared, too
 
     # -- pods that come back -----------------------------------------------------------------------------------------
 

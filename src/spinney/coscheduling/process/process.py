@@ -33,6 +33,7 @@ from spinney.coscheduling.framework.status import FrameworkPluginFailed
 from spinney.coscheduling.groups.book import Groups
 from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.groups.waiting import WaitingPod, WaitingPods
+from spinney.coscheduling.plugins import BUILT_IN
 from spinney.coscheduling.plugins.coscheduling import Coscheduling
 from spinney.coscheduling.plugins.in_flight import why_kept
 from spinney.coscheduling.plugins.scheduling_gates import SchedulingGates
@@ -199,6 +200,7 @@ class CoschedulerProcess:
         self.groups.reordered = lambda group: self.queue.reorder(each.key for each in group.pending())
         self.groups.incomplete = self._watch_held
         self.services.waiting.began = self._watch_waiting
+        self.scheduler.began_preparing = self._watch_preparing
         self.shared.gangs.subscribe(self.groups)
         found = self._served
         if found is None:
@@ -394,6 +396,17 @@ class CoschedulerProcess:
             return
         said = f"it waits for {', '.join(f'plugin {each}' for each in awaited)} to let it be bound to {waiting.node}"
         self._reports.held(record, Status.unresolvable(said, waits=INADMISSIBLE))
+
+    def _watch_preparing(self, key: Key, plugin: str) -> None:
+        """Have a pod that a plugin prepares for its bind say so, if that lasts; built-in ones have limits."""
+        if plugin not in BUILT_IN:
+            self._lasting.watch(self._report_preparing, key)
+
+    def _report_preparing(self, key: Key) -> None:
+        plugin, record = self.scheduler.preparing.get(key), self.cluster.pod(key)
+        if record is not None and record.node and plugin is not None and plugin not in BUILT_IN:
+            said = f"it waits for plugin {plugin} to prepare it at preBind, before it is bound to {record.node}"
+            self._reports.held(record, Status.unresolvable(said, waits=INADMISSIBLE))
 
     def _watch_held(self, group: Group) -> None:
         """Have the members of a group that stays incomplete say so."""
