@@ -4,8 +4,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from spinney import scheduler
-from spinney.scheduler import Session
+from spinney.scheduler import Plugin, PluginRegistry, Session
 from spinney.scheduler.framework.hooks import Hooks
 from tests.scheduler.building import a_node, a_scheduler, an_inventory, placements, put_job
 
@@ -29,6 +31,31 @@ def test_the_first_plugin_passes_the_test_that_is_shown() -> None:
     shown()
 
 
+def test_every_block_runs_as_it_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever copies a section into a file has all the names it needs, and plugins that a scheduler takes and asks."""
+    monkeypatch.setattr(scheduler, "register_plugin_builder", PluginRegistry().register)  # not in this process
+    headings = re.findall(r"^## (.*)$", DOCUMENT.read_text(), flags=re.MULTILINE)
+    found: dict[str, type[Plugin]] = {}
+    for heading in headings:
+        if heading == "Testing a plugin":  # it tests the plugin of the first section, see above
+            continue
+        names: dict[str, Any] = {}
+        for block in blocks(heading):
+            exec(block, names)
+        found |= {
+            each.name: each
+            for each in names.values()
+            if isinstance(each, type) and issubclass(each, Plugin) and each is not Plugin
+        }
+    inventory = an_inventory(a_node("n0"))
+    put_job(inventory, "job", 1)
+
+    assert len(found) == 4
+    result = a_scheduler(inventory, *found.values()).run_cycle()
+    assert len(result.binds) == 1
+    assert not result.failures
+
+
 def test_every_extension_point_is_documented() -> None:
     """Each ``add_...`` method of a session is named in the table."""
     text = DOCUMENT.read_text()
@@ -46,7 +73,7 @@ def test_a_session_offers_what_its_hooks_take() -> None:
 
 def test_the_limit_that_is_shown_holds() -> None:
     """The plugin with an event handler places three pods of a namespace."""
-    names: dict[str, Any] = {name: getattr(scheduler, name) for name in scheduler.__all__}
+    names: dict[str, Any] = {}
     exec(blocks("When a plugin is asked")[0], names)
     inventory = an_inventory(a_node("n0"))
     put_job(inventory, "job", 5, minimum=1)
