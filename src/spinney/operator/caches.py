@@ -79,7 +79,7 @@ class Caches:
         key = key_of(pcs)
         known = self._layouts.get(key)
         if known is None or known.pcs is not pcs:
-            known = self._layouts[key] = Layout(pcs)
+            known = self._layouts[key] = Layout(pcs) if known is None else known.of_version(pcs)
         return known
 
     def _forget_layout(self, change: Change[PodCliqueSet]) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
+import msgspec
 import structlog
 
 from spinney.api import labels as marks
@@ -125,7 +126,7 @@ class PodCliqueSetController:
         controller = a_controller(
             manager, "podcliqueset", reconcile, workers=workers, longest_delay=TRIED_AGAIN_SECONDS
         )
-        controller.watch(self._caches.sets, unless=only_tells)
+        controller.watch(self._caches.sets, unless=lambda change: self._is_own_status(change) or only_tells(change))
         self._caches.sets.subscribe(self._note_kept_replicas)
         controller.watch(self._caches.bindings, self._sets_of_topology)
         self._capabilities = SetCapabilities(wake=controller.enqueue)
@@ -389,6 +390,15 @@ class PodCliqueSetController:
         key = Key(change.key.namespace, name or "")
         if self._caches.sets.get(key) is not None:
             self._touched[key] = self._touched.get(key, 0) + 1
+
+    def _is_own_status(self, change: Change[PodCliqueSet]) -> bool:
+        """Tell whether a change is the status written here last, and nothing else: it was decided on with that."""
+        old, new = change.old, change.new
+        if old is None or new is None or not self._latest.is_written(change):
+            return False
+        before = old.metadata
+        kept = {"resource_version": before.resource_version, "managed_fields": before.managed_fields}
+        return bool(msgspec.structs.replace(new.metadata, **kept) == before)
 
     def _note_kept_replicas(self, change: Change[PodCliqueSet]) -> None:
         """Note that replicas in a template were changed, which does nothing to what exists."""

@@ -72,6 +72,13 @@ class Layout:
         self.name = pcs.metadata.name
         self._standalone: dict[int, list[CliquePlace]] = {}
 
+    def of_version(self, pcs: PodCliqueSet) -> "Layout":
+        """Return the layout of another version of the set; where only its status differs nothing is worked out anew."""
+        other = Layout(pcs)
+        if _laid_out(pcs) == _laid_out(self.pcs):
+            vars(other).update({**vars(self), "pcs": pcs})
+        return other
+
     @cached_property
     def templates(self) -> Mapping[str, PodCliqueTemplateSpec]:
         """Return the clique templates by name."""
@@ -134,6 +141,11 @@ class Layout:
             return None
         members = self.members(i, config.name, int(labels[marks.SCALING_GROUP_REPLICA_INDEX]))
         return next((place for place in members if place.template.name == template), None)
+
+
+def _laid_out(pcs: PodCliqueSet) -> object:
+    """Return all that a layout follows from."""
+    return pcs.metadata.name, pcs.metadata.annotations, pcs.spec
 
 
 def scheduler_name(pcs: PodCliqueSet) -> str | None:

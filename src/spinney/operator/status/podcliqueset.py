@@ -47,11 +47,6 @@ def is_replica_available(layout: Layout, observed: ObservedSet, i: int) -> bool:
     )
 
 
-def is_replica_updated(layout: Layout, observed: ObservedSet, hashes: TemplateHashes, i: int) -> bool:
-    """Tell whether everything of a replica is available and follows the templates in force."""
-    return is_replica_available(layout, observed, i) and is_replica_converged(layout, observed, hashes, i)
-
-
 def is_replica_converged(layout: Layout, observed: ObservedSet, hashes: TemplateHashes, i: int) -> bool:
     """Tell whether everything of a replica follows the templates in force."""
     cliques = [observed.cliques.get(place.name) for place in layout.standalone(i)]
@@ -108,13 +103,13 @@ def set_status(
     settled = tuple(condition for condition in pcs.status.conditions if condition.type in kinds)
     for condition in wanted:
         settled = set_condition(settled, condition, now)
-    replicas = range(layout.replicas)
+    available = [i for i in range(layout.replicas) if is_replica_available(layout, observed, i)]
     return PodCliqueSetStatus(
         observed_generation=pcs.metadata.generation if synced else pcs.status.observed_generation,
         conditions=settled,
         replicas=layout.replicas,
-        available_replicas=sum(is_replica_available(layout, observed, i) for i in replicas),
-        updated_replicas=sum(is_replica_updated(layout, observed, hashes, i) for i in replicas),
+        available_replicas=len(available),
+        updated_replicas=sum(is_replica_converged(layout, observed, hashes, i) for i in available),
         hpa_pod_selector=labels.selector(labels.managed(layout.name)),
         pod_gang_statuses=_summaries(observed),
         current_generation_hash=hashes.generation,

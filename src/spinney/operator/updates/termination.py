@@ -72,10 +72,11 @@ def of_set(layout: Layout, observed: ObservedSet, delay: timedelta, now: datetim
 
 def _breach_of(clique: PodClique) -> Condition | None:
     """Return the breach of a PodClique that had its minimum before."""
+    breach = _breach(clique.status.conditions)
     created = clique.metadata.creation_timestamp
-    if not was_well_before(clique.status.conditions, POD_CLIQUE_SCHEDULED, created):
+    if breach is None or not was_well_before(clique.status.conditions, POD_CLIQUE_SCHEDULED, created):
         return None
-    return _breach(clique.status.conditions)
+    return breach
 
 
 def _recycled(observed: ObservedSet) -> dict[int, datetime]:
