@@ -1,5 +1,9 @@
 """Cycles run when something happened that matters, and at no other time."""
 
+import asyncio
+
+import pytest
+
 from spinney.api.core import NODE, POD
 from spinney.api.coscheduling import POD_GROUP as COSCHEDULING_GROUP
 from spinney.api.kai import POD_GROUP as KAI_GROUP
@@ -9,7 +13,9 @@ from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_S
 from spinney.api.struct import JSON
 from spinney.kube.client import PatchKind
 from spinney.kube.crds import install_crds
+from spinney.runtime import run_virtual
 from spinney.scheduler.process.process import CyclePace
+from spinney.scheduler.process.waking import Alarm
 from tests.scheduler.process.world import NS, World, given_a_world
 
 
@@ -106,6 +112,35 @@ async def test_a_gang_that_is_short_of_pods_does_not_keep_others_waiting(world: 
         await world.add_pod("single")
         await world.settle(0.1)
         assert (await world.places()) == {"a-0": "", "single": "n1"}
+
+
+@given_a_world
+async def test_a_gang_that_is_short_of_many_pods_is_counted_the_less_often_the_more_it_has(world: World) -> None:
+    """Each pod that is there costs every count, so a hundred seconds with ten pods more see but a few counts."""
+    await world.add_node("n1")
+    await world.add_group("a", 20)
+    async with world.scheduler(pace=CyclePace(short=1.0, short_per_pod=5.0)) as process:
+        await world.settle(10)
+        before = process.cycles
+        for number in range(10):
+            await world.add_pod(f"a-{number}", gang="a")
+            await world.settle(10)
+        assert 1 <= process.cycles - before <= 10  # what is said of the group is written, which may wake another
+
+
+def test_the_least_patient_decides_when_all_are_counted() -> None:
+    """A large gang that can wait does not make a small one wait for it."""
+
+    async def waited() -> float:
+        began = asyncio.get_running_loop().time()
+        alarm = Alarm()
+        alarm.set_patiently(5.0)
+        alarm.set_patiently(1.0)
+        alarm.set_patiently(9.0)
+        await alarm.wait()
+        return asyncio.get_running_loop().time() - began
+
+    assert run_virtual(waited()) == pytest.approx(1.0)
 
 
 @given_a_world

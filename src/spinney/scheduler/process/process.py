@@ -28,6 +28,7 @@ from spinney.binding.shared_devices import SharedDeviceWriter
 from spinney.binding.volumes import LateVolumes
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import WAITING
+from spinney.gangs.book import GangEntry
 from spinney.gangs.sources import bare
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
@@ -91,7 +92,9 @@ class CyclePace(msgspec.Struct, frozen=True):
     ends: float = 1.0
     """From the end of a pod on its own to a cycle, while nobody waits for its room."""
     short: float = 1.0
-    """From a pod of a gang that has too few pods to start, to a cycle that counts them anew."""
+    """From a pod of a gang that has too few pods to start, to a cycle that counts them anew: at least."""
+    short_per_pod: float = 0.0005
+    """And so much more for each pod that is there already: all of them are sorted to say what is lacking."""
     hand_over: float = 0.02
     """Between looks at what a cycle has decided so far."""
     slow: float = 30.0
@@ -284,21 +287,21 @@ class SchedulerProcess:
         resized = asks_for_another_amount(record, self.inventory.cluster.pod(change.key))
         if confirmed or self._woken.ringing or not (resized or may_change_decisions(change)):
             return
-        if self._adds_to_a_short_gang(change):
-            self._woken.set_patiently(self._pace.short)
+        if (short := self._short_gang(change)) is not None:
+            self._woken.set_patiently(self._pace.short + self._pace.short_per_pod * len(short.pods))
         elif self._nobody_waits and record is not None and only_gives_room(change) and self._is_single(record):
             self._woken.set_within(self._pace.ends)
         else:
             self._woken.set()
 
-    def _adds_to_a_short_gang(self, change: Change[Pod]) -> bool:
-        """Tell whether a pod came, or lost a gate, and its gang still has too few pods to be tried."""
+    def _short_gang(self, change: Change[Pod]) -> GangEntry | None:
+        """Return the gang of a pod that came, or lost a gate, if that still has too few pods to be tried."""
         record = self.inventory.cluster.pod(change.key)
         if record is None or record.status not in WAITING or not (change.old is None or change.old.gated):
-            return False
+            return None
         gangs = self.inventory.gangs
         gang = gangs.membership(record)[0]
-        return gang in gangs and gangs.entry(gang).lacks(READY)
+        return entry if gang in gangs and (entry := gangs.entry(gang)).lacks(READY) else None
 
     def _is_single(self, record: PodRecord) -> bool:
         """Tell whether a pod is in no gang that may be broken without it."""

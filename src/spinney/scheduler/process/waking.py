@@ -54,9 +54,13 @@ class Alarm:
             self._timer = asyncio.get_running_loop().call_later(seconds, self.set)
 
     def set_patiently(self, seconds: float) -> None:
-        """Wake it so many seconds after the first who asks for that, whoever else may be in a hurry."""
-        if self._patient_timer is None:
-            self._patient_timer = asyncio.get_running_loop().call_later(seconds, self.set)
+        """Wake it within so many seconds, whoever else may be in a hurry: as soon as the least patient asks for."""
+        loop = asyncio.get_running_loop()
+        if self._patient_timer is not None:
+            if self._patient_timer.when() <= loop.time() + seconds:
+                return
+            self._patient_timer.cancel()
+        self._patient_timer = loop.call_later(seconds, self.set)
 
     def hurry(self) -> None:
         """Wake it at once if it was going to be woken and can be of help."""
