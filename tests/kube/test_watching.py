@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.api.core import Pod
+from spinney.api.lines import WholeLines
 from spinney.kube.errors import Expired, UndecodableResponse
 from spinney.kube.watching import Bookmark, EventDecoder, Undecodable, WatchEvent, lines
 from spinney.runtime import run_virtual
@@ -18,6 +19,20 @@ from tests.kube.model import status_body
 async def _chunks(parts: Sequence[bytes]) -> AsyncIterator[bytes]:
     for part in parts:
         yield part
+
+
+def test_lines_that_came_whole_are_passed_on_as_they_are() -> None:
+    """Who is sent the same line twice in this process gets the same object, unless it came in pieces."""
+    sent = [b"one\n", b"two\n"]
+
+    async def read(*chunks: bytes) -> list[bytes]:
+        return [line async for batch in lines(_chunks(chunks)) for line in batch]
+
+    whole = run_virtual(read(WholeLines.of(sent), b"th", b"ree\n", WholeLines.of(sent)))
+    assert [line.strip() for line in whole] == [b"one", b"two", b"three", b"one", b"two"]
+    assert whole[0] is sent[0]
+    assert whole[-1] is sent[1]
+    assert run_virtual(read(b"ze", WholeLines.of(sent))) == [b"zeone", b"two"]
 
 
 @given(

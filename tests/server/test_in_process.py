@@ -67,6 +67,28 @@ async def test_a_writer_cannot_starve_a_watcher() -> None:
 
 
 @on_virtual_time
+async def test_watchers_of_one_process_are_given_the_same_lines() -> None:
+    """What several clients are sent is made once: the lines are the same objects, and need not be compared."""
+    runtime = Runtime.virtual()
+    server = ApiServer(runtime)
+    clients = [Client(InProcessTransport(server), runtime) for _ in range(2)]
+
+    version = (await clients[0].list(CONFIG_MAP, "default")).resource_version
+
+    async def first_lines(client: Client) -> list[bytes]:
+        async for batch in client.watch_lines(CONFIG_MAP, "default", resource_version=version):
+            return list(batch)
+        raise AssertionError("the watch has ended")
+
+    following = [asyncio.create_task(first_lines(client)) for client in clients]
+    await asyncio.sleep(1)
+    await clients[0].create(CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", **a_config_map("c")}, "default")
+    (one,), (other,) = await asyncio.gather(*following)
+    assert one is other
+    assert b'"name":"c"' in one
+
+
+@on_virtual_time
 async def test_time_runs_out_as_for_any_transport() -> None:
     """A request that takes too long, and one on a closed transport, fail as the client expects."""
     transport = InProcessTransport(ApiServer(Runtime.virtual()))

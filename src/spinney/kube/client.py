@@ -203,7 +203,7 @@ class Client:
         resource: Resource,
         namespace: str | None = None,
         **wanted: Unpack[Watching],
-    ) -> AsyncGenerator[builtins.list[bytes], None]:
+    ) -> AsyncGenerator[Sequence[bytes], None]:
         """Yield the undecoded lines of one watch, as many at a time as have arrived together."""
         query = {"watch": "true", "allowWatchBookmarks": "true"} | selecting(Watching, wanted)
         path = resource.path(namespace)

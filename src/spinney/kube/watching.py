@@ -6,11 +6,12 @@ that type (an API server's pod bookmark has ``containers: null``), so a line who
 not decode, is read a second way.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
+from spinney.api.lines import WholeLines
 from spinney.kube.errors import Status, UndecodableResponse, error_from
 
 T = TypeVar("T")
@@ -95,7 +96,7 @@ class EventDecoder(Generic[T]):
         return Undecodable(kind, metadata.namespace, metadata.name, metadata.resource_version, problem)
 
 
-async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
+async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[Sequence[bytes]]:
     """Regroup chunks into complete lines, as many at a time as each chunk completes.
 
     A last line without its newline is dropped: the connection broke inside it, and the server will send that event
@@ -103,6 +104,9 @@ async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[list[bytes]]:
     """
     rest: list[bytes] = []
     async for chunk in chunks:
+        if isinstance(chunk, WholeLines) and not rest:
+            yield chunk.lines
+            continue
         head, newline, tail = chunk.rpartition(b"\n")
         if not newline:
             rest.append(chunk)

@@ -22,6 +22,11 @@ class Representation(ABC):
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
 
+    @property
+    def verbatim(self) -> bool:
+        """Whether objects are shown as they are stored."""
+        return False
+
     @abstractmethod
     def single(self, record: Record) -> bytes:
         """Return one object."""
@@ -44,25 +49,23 @@ class Representation(ABC):
 class Plain(Representation):
     """Objects as they are."""
 
-    def __init__(self, kind: Kind) -> None:
-        super().__init__(kind)
-        self._verbatim = kind.stored_as_is
-        said = {"kind": kind.resource.kind, "apiVersion": kind.resource.api_version}
-        self._envelope = _encode(said)[:-1] + b","
-        """How stored objects begin."""
+    @property
+    def verbatim(self) -> bool:
+        return self._kind.stored_as_is
 
     def single(self, record: Record) -> bytes:
-        return record.raw if self._verbatim else _encode(self._kind.served(record.decode()))
+        return record.raw if self.verbatim else _encode(self._kind.served(record.decode()))
 
     def many(self, records: Sequence[Record], metadata: JSON) -> bytes:
         head = _encode(
             {"kind": self._kind.list_kind, "apiVersion": self._kind.resource.api_version, "metadata": metadata}
         )
-        items = [record.raw for record in records] if self._verbatim else [self.single(record) for record in records]
+        items = [record.raw for record in records] if self.verbatim else [self.single(record) for record in records]
         if self._kind.custom or not items:
             return b'%b,"items":[%b]}' % (head[:-1], b",".join(items))
-        # The list of a built-in kind says for all its items what they are.
-        begin, length = self._envelope, len(self._envelope)
+        # The list of a built-in kind says for all its items what they are, and stored objects begin with it.
+        begin = _encode({"kind": self._kind.resource.kind, "apiVersion": self._kind.resource.api_version})[:-1] + b","
+        length = len(begin)
         rest = [item[length:] if item.startswith(begin) else _without_envelope(item) for item in items]
         rest[0] = b'%b,"items":[{%b' % (head[:-1], rest[0])
         rest[-1] += b"]}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from spinney.api.lines import WholeLines
 from spinney.api.struct import JSON
 from spinney.server.exchange.status import bad_request, expired
 from spinney.server.operations.context import Context, Target
@@ -17,7 +18,7 @@ from spinney.server.operations.reading import bad_option, check_revision, curren
 from spinney.server.operations.representation import Representation
 from spinney.server.operations.selection import CompiledSelectors, selection
 from spinney.server.store import Record, StoreEvent, TooOld
-from spinney.server.store.history import WatchHistory
+from spinney.server.store.history import EventType, WatchHistory
 
 _BATCH = 256  # events per chunk
 _END_ANNOTATION = "k8s.io/initial-events-end"
@@ -78,7 +79,7 @@ async def watch(
             records = list(found) if selected.everything else [each for each in found if selected.matches(each)]
             cursor, revision = history.end, context.store.revision
             for start in range(0, len(records), _BATCH):
-                yield b"".join([representation.event("ADDED", each) for each in records[start : start + _BATCH]])
+                yield WholeLines.of([representation.event("ADDED", each) for each in records[start : start + _BATCH]])
             if request.marks_end:
                 yield _bookmark(representation, revision, {_END_ANNOTATION: "true"})
         else:
@@ -87,8 +88,8 @@ async def watch(
         while (now := loop.time()) < deadline:
             if events := history.read(cursor, _BATCH):
                 cursor += len(events)
-                if chunk := b"".join(_lines(events, target, request.selected, representation)):
-                    yield chunk
+                if lines := [*_lines(history, events, target, request.selected, representation)]:
+                    yield WholeLines.of(lines)
                 else:
                     await asyncio.sleep(0)  # nothing for this watcher, however much there is: let others run
             elif request.bookmarks and now >= marked + every:
@@ -105,30 +106,41 @@ async def watch(
 async def _changed(history: WatchHistory, timeout: float) -> None:
     """Wait for the next event, or for ``timeout`` seconds."""
     waiter = history.changed()
+    timer = asyncio.get_running_loop().call_later(timeout, history.let_go, waiter)
     try:
-        await asyncio.wait((waiter,), timeout=timeout)
+        await waiter
     finally:
+        timer.cancel()
         history.forget(waiter)
 
 
 def _lines(
-    events: list[StoreEvent], target: Target, selected: CompiledSelectors, representation: Representation
+    history: WatchHistory,
+    events: list[StoreEvent],
+    target: Target,
+    selected: CompiledSelectors,
+    representation: Representation,
 ) -> Iterator[bytes]:
     namespace, everything = target.namespace, selected.everything
+
+    def line(kind: EventType, record: Record) -> bytes:
+        return history.line(kind, record, representation.event) if verbatim else representation.event(kind, record)
+
+    verbatim = representation.verbatim
     for event in events:
         if namespace is not None and event.record.key.namespace != namespace:
             continue
         if everything:
-            yield representation.event(event.type, event.record)
+            yield line(event.type, event.record)
             continue
         before = event.previous is not None and selected.matches(event.previous)
         if event.type == "DELETED":
             if before:
-                yield representation.event("DELETED", event.record)
+                yield line("DELETED", event.record)
             continue
         after = selected.matches(event.record)
         if after:
-            yield representation.event("MODIFIED" if before else "ADDED", event.record)
+            yield line("MODIFIED" if before else "ADDED", event.record)
         elif before and event.previous is not None:
             yield representation.event("DELETED", _left(event.previous, event.revision))
 

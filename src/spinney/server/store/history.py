@@ -8,6 +8,7 @@ again (:class:`TooOld`), as Kubernetes does after compaction.
 import asyncio
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Callable
 from itertools import takewhile
 from typing import Literal
 
@@ -23,6 +24,10 @@ class TooOld(Exception):
 
     def __init__(self, asked: int, oldest: int) -> None:
         super().__init__(f"too old resource version: {asked} ({oldest})")
+
+
+_REMEMBERED = 512
+"""How many lines of a watch are remembered: twice what one watcher is sent at a time."""
 
 
 class StoreEvent(msgspec.Struct, frozen=True, gc=False):
@@ -47,6 +52,7 @@ class WatchHistory:
         self._first = 0  # sequence number of the oldest event kept
         self._compacted = revision  # events up to this revision are gone
         self._waiters: list[asyncio.Future[None]] = []
+        self._sent: dict[tuple[EventType, int], bytes] = {}
 
     @property
     def compacted(self) -> int:
@@ -96,6 +102,15 @@ class WatchHistory:
         count = min(limit, len(self._events) - offset)
         return [self._events[offset + index] for index in range(count)]
 
+    def line(self, event: EventType, record: Record, make: Callable[[EventType, Record], bytes]) -> bytes:
+        """Return the line that tells watchers of a record of this history; all who watch now are given the same one."""
+        found = self._sent.get((event, record.revision))
+        if found is None:
+            found = self._sent[event, record.revision] = make(event, record)
+            if len(self._sent) > _REMEMBERED:
+                del self._sent[next(iter(self._sent))]
+        return found
+
     def newest_first(self, after: int) -> list[StoreEvent]:
         """Return the events after ``after``, newest first; raise :class:`TooOld` if some are gone."""
         if after < self._compacted:
@@ -107,6 +122,12 @@ class WatchHistory:
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
         return waiter
+
+    def let_go(self, waiter: asyncio.Future[None]) -> None:
+        """Have a future from :meth:`changed` be done although nothing happened."""
+        if not waiter.done():
+            waiter.set_result(None)
+            self._waiters = [other for other in self._waiters if other is not waiter]
 
     def forget(self, waiter: asyncio.Future[None]) -> None:
         """Stop a future from :meth:`changed` that nobody waits for any more."""
