@@ -24,6 +24,10 @@ class MatchRule:
 
     def matches(self, kind: Kind, attributes: Attributes) -> bool:
         """Tell whether a write is meant, seen as one of ``kind``."""
+        return self.covers(kind, attributes) and (not self.names or attributes.name in self.names)
+
+    def covers(self, kind: Kind, attributes: Attributes) -> bool:
+        """Tell whether a write is meant, seen as one of ``kind``, whatever its name."""
         resource = kind.resource
         if self.scope not in {"*", "Namespaced" if resource.namespaced else "Cluster"}:
             return False
@@ -32,7 +36,6 @@ class MatchRule:
             and _covers(self.groups, resource.group)
             and _covers(self.versions, resource.version)
             and any(_names(each, resource.plural, attributes.subresource) for each in self.resources)
-            and (not self.names or attributes.name in self.names)
         )
 
 
@@ -53,6 +56,16 @@ class Matching:
             return None
         if self.anything and not self.rules:
             return attributes.kind
+        kinds = self._kinds(attributes, registry)
+        return next((kind for kind in kinds if any(rule.matches(kind, attributes) for rule in self.rules)), None)
+
+    def may_mean(self, attributes: Attributes, registry: KindRegistry) -> bool:
+        """Tell whether the rules are about writes of this sort: whether of this one, its name and labels tell."""
+        kinds = self._kinds(attributes, registry)
+        return self.anything or any(rule.covers(kind, attributes) for kind in kinds for rule in self.rules)
+
+    def _kinds(self, attributes: Attributes, registry: KindRegistry) -> list[Kind]:
+        """Return the versions in which a write may be meant, its own first."""
         kinds = [attributes.kind]
         if self.equivalent:
             kinds += [
@@ -60,7 +73,7 @@ class Matching:
                 for each in registry.readers(attributes.kind.storage)
                 if each is not attributes.kind and each != attributes.kind
             ]
-        return next((kind for kind in kinds if any(rule.matches(kind, attributes) for rule in self.rules)), None)
+        return kinds
 
     def selects(self, attributes: Attributes, store: Store) -> bool:
         """Tell whether the selectors let a write through."""

@@ -1,6 +1,7 @@
 """Asking webhooks: mutating ones one after the other, validating ones at once."""
 
 import asyncio
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -81,6 +82,9 @@ class Webhooks:
         self._registry = registry
         self._caller = caller
         self._hooks: dict[Phase, list[Webhook]] = {"mutating": [], "validating": []}
+        self._concerned: dict[Hashable, list[Webhook]] = {}
+        """The webhooks that may be asked about a sort of writes; most are about kinds that few writes have."""
+        self._generation = registry.generation
         store.listen(self._on_write)
 
     async def close(self) -> None:
@@ -89,7 +93,7 @@ class Webhooks:
 
     async def mutate(self, attributes: Attributes) -> None:
         """Let the mutating webhooks change the object; raise if one denies."""
-        asked = [(hook, seen_as) for hook in self._hooks["mutating"] if (seen_as := self._wants(hook, attributes))]
+        asked = self._asked("mutating", attributes)
         last_change = -1
         for index, (hook, seen_as) in enumerate(asked):
             if await self._mutate_once(hook, seen_as, attributes):
@@ -100,7 +104,7 @@ class Webhooks:
 
     async def validate(self, attributes: Attributes) -> None:
         """Ask the validating webhooks; raise the denial of the first, in order, that denies."""
-        asked = [(hook, seen_as) for hook in self._hooks["validating"] if (seen_as := self._wants(hook, attributes))]
+        asked = self._asked("validating", attributes)
         if not asked:
             return
         verdicts = await together(*(self._ask(hook, seen_as, attributes) for hook, seen_as in asked))
@@ -129,10 +133,24 @@ class Webhooks:
         attributes.kind.behaviour.fill_defaults(attributes.obj)
         return True
 
+    def _asked(self, phase: Phase, attributes: Attributes) -> list[tuple[Webhook, Kind]]:
+        """Return the webhooks of a phase that are asked, each with the version in which it is shown the write."""
+        kind = attributes.kind
+        if kind.resource.group == _CONFIGURATIONS:
+            return []
+        if self._generation != self._registry.generation:
+            self._generation = self._registry.generation
+            self._concerned.clear()
+        sort = (phase, kind.storage, kind.resource, attributes.operation, attributes.subresource)
+        concerned = self._concerned.get(sort)
+        if concerned is None:
+            hooks = self._hooks[phase]
+            concerned = [hook for hook in hooks if hook.matching.may_mean(attributes, self._registry)]
+            self._concerned[sort] = concerned
+        return [(hook, seen_as) for hook in concerned if (seen_as := self._wants(hook, attributes))]
+
     def _wants(self, hook: Webhook, attributes: Attributes) -> Kind | None:
         """Return the version in which a webhook is shown the write, or ``None`` if it is not asked."""
-        if attributes.kind.resource.group == _CONFIGURATIONS:
-            return None
         seen_as = hook.matching.seen_as(attributes, self._registry)
         return seen_as if seen_as is not None and hook.matching.selects(attributes, self._store) else None
 
@@ -174,3 +192,4 @@ class Webhooks:
         if is_configuration(collection):
             phases: tuple[Phase, ...] = ("mutating", "validating")
             self._hooks = {phase: configured(self._store, phase) for phase in phases}
+            self._concerned.clear()

@@ -59,27 +59,36 @@ class MergeShape:
 
 _COMPOSITE = (dict, list)  # a union would be made anew at each look
 
+_NOTHING: Mapping[str, Any] = {}
+
 GRANULAR = MergeShape()
 ATOMIC = MergeShape(merge="atomic")
 ATOMIC_ITEMS = MergeShape(merge="atomic", listed=True)
 
 
-def misshapen(value: Any, shape: MergeShape) -> str | None:
-    """Return the path of the first value that is no object, or no list, where the shape has one; null is neither."""
-    found = _misshapen(value, shape)
+def misshapen(value: Any, shape: MergeShape, old: Any = None) -> str | None:
+    """Return the path of the first value that is no object, or no list, where the shape has one; null is neither.
+
+    Parts that are the same in ``old``, which was looked at before, are passed over.
+    """
+    found = _misshapen(value, shape, old)
     return None if found is None else found.removeprefix(".")
 
 
-def _misshapen(value: Any, shape: MergeShape) -> str | None:
+def _misshapen(value: Any, shape: MergeShape, old: Any = None) -> str | None:
     """Return the path from ``value`` on; it is put together on the way back, which nearly every look is spared."""
+    if old is not None and (value is old or value == old):
+        return None
     if shape.associative or shape.listed:
         return _misshapen_list(value, shape)
     if not shape.fields:
         return None
     if not isinstance(value, dict):
         return ""
+    before = old if isinstance(old, dict) else _NOTHING
     for name, child in shape.fields.items():
-        if (below := value.get(name)) is not None and (found := _misshapen(below, child)) is not None:
+        below = value.get(name)
+        if below is not None and (found := _misshapen(below, child, before.get(name))) is not None:
             return f".{name}{found}"
     return None
 

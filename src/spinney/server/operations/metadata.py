@@ -31,8 +31,11 @@ _COUNTS_LABELS = "endpointslices.discovery.k8s.io"  # whose generation also coun
 _OWNER_FIELDS = ("apiVersion", "kind", "name", "uid")
 
 
-def check_envelope(kind: Kind, obj: Any) -> JSON:
-    """Return a decoded body as an object of ``kind``, which it says first; raise a 400 if it says something else."""
+def check_envelope(kind: Kind, obj: Any, old: JSON | None = None) -> JSON:
+    """Return a decoded body as an object of ``kind``, which it says first; raise a 400 if it says something else.
+
+    ``old`` is the object, in the same version, that a patch has been made of.
+    """
     if not isinstance(obj, dict):
         raise bad_request(
             "the body is not an object: expected a JSON or YAML object with apiVersion, kind and metadata"
@@ -51,7 +54,7 @@ def check_envelope(kind: Kind, obj: Any) -> JSON:
     for field in ("spec", "status"):
         if field in obj and obj[field] is None:
             del obj[field]
-    if not kind.custom and (path := misshapen(obj, kind.shape)) is not None:
+    if not kind.custom and (path := misshapen(obj, kind.shape, old)) is not None:
         raise bad_request(f"{path}: Invalid value: must be an object or a list, as {resource.kind} has it there")
     return {"kind": resource.kind, "apiVersion": resource.api_version, **obj}
 

@@ -89,7 +89,7 @@ async def _update_once(
     kind = target.kind
     old = current.decode()
     wanted = change(kind.served(_present(target, current, old, options)))
-    obj = kind.stored(_patched(kind, wanted) if options.patching else check_envelope(kind, wanted))
+    obj = kind.stored(_patched(kind, wanted, old) if options.patching else check_envelope(kind, wanted))
     _check_preconditions(target, obj, old, patching=options.patching)
     managed = obj["metadata"].get("managedFields")
     keep_system_fields(obj, old)
@@ -146,12 +146,12 @@ def _fill_defaults(target: Target, obj: JSON) -> None:
         obj["status"] = written["status"]
 
 
-def _patched(kind: Kind, obj: JSON) -> JSON:
+def _patched(kind: Kind, obj: JSON, old: JSON) -> JSON:
     """Return what a patch has made as an object of ``kind``; what it is not is the fault of the patch."""
     if not kind.custom and not obj.get("apiVersion"):
         raise bad_request(f"the patch leaves no apiVersion; it stays {kind.resource.api_version}")
     try:
-        return check_envelope(kind, obj)
+        return check_envelope(kind, obj, old if kind.from_storage is None else None)
     except StatusError as error:
         raise undecodable_patch(error.message) from error
 

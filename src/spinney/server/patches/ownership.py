@@ -6,10 +6,11 @@ to ``before-first-apply``, as in Kubernetes for objects older than their managed
 """
 
 from collections.abc import Iterable, Set
-from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final, Literal
+
+import msgspec
 
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
@@ -25,8 +26,7 @@ _RESET: Final[tuple[list[JSON], ...]] = ([], [{}])  # what a client sends to hav
 _FEW = 32  # so many paths are taken out of an entry, or put in, before reading it whole pays
 
 
-@dataclass(frozen=True, kw_only=True)
-class FieldOwner:
+class FieldOwner(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One entry of ``managedFields``. Its fields are only read from the entry when they are needed whole."""
 
     manager: str
@@ -64,7 +64,7 @@ class FieldOwner:
 
     def owning(self, fields: Set[Path]) -> "FieldOwner":
         """Return this writer with other fields."""
-        return replace(self, paths=fields, entry=None)
+        return msgspec.structs.replace(self, paths=fields, entry=None)
 
     def without(self, paths: Set[Path]) -> "FieldOwner":
         """Return this owner without the given fields."""
@@ -84,7 +84,7 @@ class FieldOwner:
         """Return this writer with other fields, given as they are stored."""
         if not tree:
             return self.owning(frozenset())
-        return replace(self, entry=self.entry_of(tree))
+        return msgspec.structs.replace(self, entry=self.entry_of(tree))
 
     def to_json(self) -> JSON | None:
         """Return the entry as it is stored; ``None`` if nothing is owned."""
@@ -141,9 +141,15 @@ def writer(
         operation=operation,
         api_version=kind.resource.api_version,
         subresource=subresource,
-        time=timestamp(now),
+        time=_whole_second(now.replace(microsecond=0)),
         paths=fields,
     )
+
+
+@lru_cache(maxsize=8)
+def _whole_second(moment: datetime) -> str:
+    """Return a timestamp; the same second is rendered once."""
+    return timestamp(moment)
 
 
 def record_owners(obj: JSON, owners: Iterable[FieldOwner]) -> None:
