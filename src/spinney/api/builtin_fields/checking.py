@@ -76,7 +76,17 @@ def conform_metadata(table: FieldTable, obj: JSON, old: JSON | None = None) -> l
 
 def _is_same(value: object, old: object) -> bool:
     """Tell whether two JSON values are the same, types included: to Python ``1`` equals ``true``."""
-    return value is old or (value == old and msgspec.json.encode(value) == msgspec.json.encode(old))
+    if value is old:
+        return True
+    if value != old:
+        return False
+    if isinstance(value, dict) and isinstance(old, dict):
+        return all(each is old[name] or _is_encoded_alike(each, old[name]) for name, each in value.items())
+    return _is_encoded_alike(value, old)
+
+
+def _is_encoded_alike(value: object, old: object) -> bool:
+    return msgspec.json.encode(value) == msgspec.json.encode(old)
 
 
 def what_does_not_fit(kind: FieldType, value: Any) -> str | None:

@@ -126,12 +126,16 @@ def _present(target: Target, current: Record, old: JSON, options: WriteOptions) 
     """Return the object as it is, for a change to be made of it.
 
     It is a copy. Of an object whose status is written the rest is as it was in the end, so a merge, which changes
-    nothing in place, is given that itself: the references of a large gang are neither copied nor compared.
+    nothing in place, is given that itself: the references of a large gang are neither copied nor compared, nor is what
+    the metadata consists of.
     """
     kind = target.kind
     if target.subresource != "status" or not options.merging or kind.from_storage is not None:
         return current.decode()
-    return {**old, **copied({name: old[name] for name in ("metadata", "status") if name in old})}
+    present = {**old, "metadata": {**old["metadata"]}}
+    if "status" in old:
+        present["status"] = copied(old["status"])
+    return present
 
 
 def _fill_defaults(target: Target, obj: JSON) -> None:
