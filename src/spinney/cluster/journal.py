@@ -1,7 +1,7 @@
 """A journal of dirtied rows, by which caches over the node table refresh only what changed.
 
-A reader remembers the position up to which it has read and later asks for the rows dirtied since. Entries are bounded:
-a reader that fell too far behind is told so and refreshes everything.
+A reader remembers the position up to which it has read and later asks for the rows dirtied since. The last changes are
+kept one by one. A reader that is further behind is answered from what is known of each row: when it changed last.
 """
 
 from typing import Any, Final, TypeVar, cast
@@ -13,77 +13,91 @@ Rows = npt.NDArray[np.intp]
 """Row indices of a node table."""
 
 N = TypeVar("N", bound=np.integer[Any])
-_KEEP: Final = 65_536
+_KEEP: Final = 4096
 _REPEATS: Final = 4
 """How often rows are looked for to be repeated: a long list is not gone through to find that it has few."""
+_AT_ONCE: Final = 64
+"""So many rows are looked at in an array in the time of one change in a list."""
 
 
 class RowJournal:
     """An append-only log of row indices. Mutable; owned by one table."""
 
     def __init__(self, position: int = 0) -> None:
+        self._begin = position
         self._entries: list[Rows | int] = []
-        self._base = position
+        """The last of them."""
+        self._last_change = np.zeros(0, dtype=np.int64)
+        """Where a reader stood who had just seen the last change of each row, ``[row]``."""
         self.position = position
         """Where a reader that has seen everything stands."""
 
     def mark(self, rows: Rows) -> None:
         """Record that ``rows``, all different, changed."""
-        if len(self._entries) >= 2 * _KEEP:
-            self._forget()
-        self._entries.append(rows)
-        self.position += 1
+        self._append(rows)
+        try:
+            self._last_change[rows] = self.position
+        except IndexError:
+            self._enlarge(int(rows.max()))
+            self._last_change[rows] = self.position
 
     def mark_row(self, row: int) -> None:
         """Record that one row changed."""
-        if len(self._entries) >= 2 * _KEEP:
-            self._forget()
-        self._entries.append(int(row))
-        self.position += 1
+        self._append(int(row))
+        try:
+            self._last_change[row] = self.position
+        except IndexError:
+            self._enlarge(row)
+            self._last_change[row] = self.position
 
     def since(self, position: int) -> Rows | None:
         """Return the rows dirtied after ``position``, without repeats; ``None`` means: any may have been."""
-        start = position - self._base
-        if start < 0:
+        if position < self._begin:
             return None
-        entries = self._entries[start:]
-        if not entries:
+        changes = self.position - position
+        if changes > len(self._entries) or changes * _AT_ONCE > len(self._last_change):
+            return np.flatnonzero(self._last_change > position)
+        if not changes:
             return np.empty(0, dtype=np.intp)
-        if len(entries) == 1:
+        entries = self._entries[-changes:]
+        if changes == 1:
             (entry,) = entries
             return np.array([entry], dtype=np.intp) if isinstance(entry, int) else entry
         try:
             return np.array(sorted({*entries}), dtype=np.intp)  # several rows cannot be in a set
         except TypeError:
-            pass
-        single = [entry for entry in entries if isinstance(entry, int)]
-        several = [entry for entry in entries if not isinstance(entry, int)]
-        return distinct(np.concatenate([np.array(single, dtype=np.intp), *several]))
+            return np.flatnonzero(self._last_change > position)
 
     def few_since(self, position: int, most: int) -> list[int] | None:
         """Return the same as numbers, in any order, if they were recorded one by one and are at most so many.
 
         ``None`` means also: not worth finding out.
         """
-        start = position - self._base
-        if start < 0 or self.position - position > _REPEATS * most:
+        changes = self.position - position
+        if position < self._begin or changes > min(_REPEATS * most, len(self._entries)):
             return None
         try:
-            rows = {*self._entries[start:]}
+            rows = {*self._entries[len(self._entries) - changes :]}
         except TypeError:  # several rows cannot be in a set
             return None
         return cast("list[int]", list(rows)) if len(rows) <= most else None
 
-    def _forget(self) -> None:
-        del self._entries[:_KEEP]
-        self._base += _KEEP
-
     def fork(self) -> "RowJournal":
         """Return a journal for a copy of the table: same position, with what was recorded so far."""
-        copy = RowJournal(self._base)
+        copy = RowJournal(self._begin)
         copy._entries = list(self._entries)
+        copy._last_change = self._last_change.copy()
         copy.position = self.position
         return copy
+
+    def _append(self, entry: Rows | int) -> None:
+        if len(self._entries) >= 2 * _KEEP:
+            del self._entries[:_KEEP]
+        self._entries.append(entry)
+        self.position += 1
+
+    def _enlarge(self, row: int) -> None:
+        self._last_change = np.pad(self._last_change, (0, 2 * row + 1 - len(self._last_change)))
 
 
 def distinct(numbers: npt.NDArray[N]) -> npt.NDArray[N]:
