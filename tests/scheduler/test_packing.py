@@ -68,7 +68,7 @@ def test_gpus_are_stranded_by_what_is_missing_beside_them() -> None:
         for node in range(50):
             idle = [max(gpus[node] - min(others[:, node] / ratios[:, each]), 0) for each in range(QUANTILES)]
             assert np.isclose(found[node], np.mean(idle))
-            assert found[node] == stranded_on(workload, gpus[node], others[:, node].tolist())
+            assert found[node] == stranded_on(workload, gpus[node], *others[:, node].tolist())
 
 
 # -- where pods go -----------------------------------------------------------------------------------------------------

@@ -138,10 +138,10 @@ def fit_later_and_now(ledger: Ledger, request: RequestClass, rows: Rows) -> tupl
 
 def few_fit_later_and_now(ledger: Ledger, request: RequestClass, rows: Sequence[int]) -> tuple[list[bool], list[bool]]:
     """Return the same for a few rows: there numbers are quicker than arrays."""
-    now = [_fits_row(ledger, request, row, now=True) for row in rows]
+    now = _few_fit(ledger, request, rows, now=True)
     if not ledger.table.may_release:
         return now, now
-    later = [_fits_row(ledger, request, row, now=False) for row in rows]
+    later = _few_fit(ledger, request, rows, now=False)
     return later, list(map(and_, now, later))
 
 
@@ -170,12 +170,18 @@ def _sharable_devices(ledger: Ledger, share: DeviceShare, rows: Rows, *, now: bo
     return found
 
 
-def _fits_row(ledger: Ledger, request: RequestClass, row: int, *, now: bool) -> bool:
-    table = ledger.table
-    for column, amount in request.asked:
-        if table.idle.item(row, column) + (0 if now else table.releasing.item(row, column)) < amount:
-            return False
-    return table.alive.item(row) and (request.share is None or _takes_share(ledger, request.share, row, now=now))
+def _few_fit(ledger: Ledger, request: RequestClass, rows: Sequence[int], *, now: bool) -> list[bool]:
+    table, asked, share = ledger.table, request.asked, request.share
+    alive, idle, releasing = table.alive.item, table.idle.item, table.releasing.item
+    found: list[bool] = []
+    for row in rows:
+        fits = alive(row)
+        for column, amount in asked:
+            if (idle(row, column) if now else idle(row, column) + releasing(row, column)) < amount:
+                fits = False
+                break
+        found.append(fits and (share is None or _takes_share(ledger, share, row, now=now)))
+    return found
 
 
 def _takes_share(ledger: Ledger, share: DeviceShare, row: int, *, now: bool) -> bool:

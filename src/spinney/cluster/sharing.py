@@ -8,7 +8,7 @@ case, and the difference of the two is what it adds to ``releasing``.
 The same is kept in columns, so that all nodes are asked at once where a share fits.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from spinney.cluster.table import Holding
 Parts = npt.NDArray[np.int64]
 """Parts of devices, ``[device, node]``; :data:`NO_DEVICE` where a node has fewer shared devices."""
 NO_DEVICE: Final = -1
+_NOTHING_SHARED: Final[list[list[int]]] = [[], [], []]
 
 
 class DeviceUse(NamedTuple):
@@ -73,6 +74,8 @@ class SharedDevices(RowBooks[str, DeviceUse]):
         super().__init__(shared)
         self._columns = columns if columns is not None else np.full((3, 0, 0), NO_DEVICE, dtype=np.int64)
         """What the three methods below return, ``[method, device, node]``."""
+        self._numbers: dict[int, list[list[int]]] = {}
+        """The same of rows that were asked about one by one, ``[method][device]``."""
 
     def free_later(self, rows: npt.NDArray[np.intp]) -> Parts:
         """Return what is free of each device of ``rows`` once what is terminating is gone and promises are kept."""
@@ -86,15 +89,15 @@ class SharedDevices(RowBooks[str, DeviceUse]):
         """Return what is free now, and promised to nobody, of the devices of ``rows`` that pods are on."""
         return self._at(2, rows)
 
-    def free_later_on(self, row: int) -> list[int]:
+    def free_later_on(self, row: int) -> Sequence[int]:
         """Return :meth:`free_later` of one row."""
         return self._on(0, row)
 
-    def kept_later_on(self, row: int) -> list[int]:
+    def kept_later_on(self, row: int) -> Sequence[int]:
         """Return :meth:`kept_later` of one row."""
         return self._on(1, row)
 
-    def free_now_on(self, row: int) -> list[int]:
+    def free_now_on(self, row: int) -> Sequence[int]:
         """Return :meth:`free_now` of one row."""
         return self._on(2, row)
 
@@ -124,6 +127,7 @@ class SharedDevices(RowBooks[str, DeviceUse]):
 
     def _write(self, row: int) -> None:
         """Bring the columns of one row up to date."""
+        self._numbers.pop(row, None)
         devices = self.of_row(row)
         _, most, rows = self._columns.shape
         if row >= rows or len(devices) > most:
@@ -148,9 +152,11 @@ class SharedDevices(RowBooks[str, DeviceUse]):
             found = self._columns[which].take(rows, axis=1)
         return found
 
-    def _on(self, which: int, row: int) -> list[int]:
-        found: list[int] = self._columns[which, :, row].tolist() if row in self._by_row else []
-        return found
+    def _on(self, which: int, row: int) -> Sequence[int]:
+        known = self._numbers.get(row)
+        if known is None:
+            known = self._numbers[row] = self._columns[:, :, row].tolist() if row in self._by_row else _NOTHING_SHARED
+        return known[which]
 
     def _enlarge(self, devices: int, rows: int) -> None:
         _, most, last = self._columns.shape

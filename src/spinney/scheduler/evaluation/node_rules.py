@@ -333,21 +333,28 @@ class NodeRules:
     def _refresh(self, known: tuple[Judged, Judged], rules: TaskRules, task: PodInfo, rows: Rows) -> None:
         """Judge rows on which something changed; all that have room, where nodes are seen differently now."""
         fixed, current = known
-        later, now = self._nodes.resource_fit(task.request, rows)
-        current.roomy[rows] = later & fixed.roomy[rows]
+        nodes, everything = self._nodes, self._nodes.all.rows
+        later, now = nodes.resource_fit(task.request, rows)
+        roomy = later & fixed.roomy[rows]
+        current.roomy[rows] = roomy
         if now is not later:
             current.now[rows] = now
         if current.outdated:
-            rows, current.outdated = self._nodes.all.rows, False
-        current.score[rows] = -np.inf
-        open_rows = rows[current.roomy[rows]]
+            rows, current.outdated = everything, False
+            roomy = current.roomy[rows]
+        open_rows = rows[roomy]
+        score = np.full(len(rows), -np.inf)
         if len(open_rows):
-            self._nodes.note_fit(task.request, open_rows, now=current.now[open_rows])
-            found = _barred(*self._answers.judge(rules.usage, task, task.job, open_rows))
-            current.score[open_rows] = fixed.score[open_rows] + found
-        current.position = self._nodes.table.usage.position
+            if rules.few and len(open_rows) <= _FEW and rows is not everything:
+                found: Scores | Sequence[float] = self._answers.of_few(rules.usage, task.request, open_rows.tolist())
+            else:
+                nodes.note_fit(task.request, open_rows, now=current.now[open_rows])
+                found = _barred(*self._answers.judge(rules.usage, task, task.job, open_rows))
+            score[roomy] = fixed.score[open_rows] + found
+        current.score[rows] = score
+        current.position = nodes.table.usage.position
         if current.ranked is not None:
-            current.ranked[self._nodes.table.rank[rows]] = current.score[rows]
+            current.ranked[slice(len(rows)) if rows is everything else nodes.table.rank[rows]] = score
 
     def _refresh_few(
         self, known: tuple[Judged, Judged], rules: TaskRules, request: RequestClass, rows: Sequence[int]
@@ -355,25 +362,25 @@ class NodeRules:
         """Do the same where few rows have changed: one number after the other is quicker than arrays."""
         fixed, current = known
         table, suited = self._nodes.table, fixed.roomy.item
+        current.position = table.usage.position
         rows = [row for row in rows if suited(row)]
         if not rows:
-            current.position = table.usage.position
             return
         later, now = few_fit_later_and_now(self._nodes.ledger, request, rows)
         if now is not later:
             current.now[rows] = now
-        open_rows = list(compress(rows, later))
-        totals = self._answers.of_few(rules.usage, request, open_rows) if open_rows else ()
-        current.position = table.usage.position
         score, roomy, ranked, rank = current.score, current.roomy, current.ranked, table.rank.item
+        open_rows = list(compress(rows, later))
         for row in compress(rows, map(not_, later)):
             roomy[row], score[row] = False, -inf
             if ranked is not None:
                 ranked[rank(row)] = -inf
-        for row, total in zip(open_rows, totals, strict=True):
-            roomy[row], score[row] = True, fixed.score.item(row) + total
-            if ranked is not None:
-                ranked[rank(row)] = score[row]
+        if open_rows:
+            lasting = fixed.score.item
+            for row, total in zip(open_rows, self._answers.of_few(rules.usage, request, open_rows), strict=True):
+                roomy[row], score[row] = True, (here := lasting(row) + total)
+                if ranked is not None:
+                    ranked[rank(row)] = here
 
     def _pod_set_verdicts(self, task: PodInfo, job: PodGroupInfo, rules: TaskRules, rows: Rows) -> Judged:
         key = (job.key, task.pod_set.name, task.request.number, rules.signature)

@@ -14,18 +14,16 @@ first.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import inf
-from operator import mul, sub
+from operator import gt, mul, sub
 from types import MappingProxyType
 from typing import Final
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.devices import DEVICE
-from spinney.cluster.journal import Rows, distinct
+from spinney.cluster.journal import distinct
 from spinney.cluster.resources import CPU, GPU
 from spinney.cluster.sharing import Parts
 from spinney.extensions.arguments import read_arguments
@@ -37,11 +35,11 @@ from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.placement.devices import WHOLE_DEVICE
+from spinney.scheduler.plugins.packing.free_space import GPUS, STRANDED, WHOLE, Columns, Facts, FreeSpace
 from spinney.scheduler.plugins.packing.learning import Knowledge, learn
 from spinney.scheduler.plugins.packing.workload import (
     LEVELS,
     Amounts,
-    Ratios,
     asked_of,
     gpus_of,
     needs_of,
@@ -62,12 +60,6 @@ _PLENTY: Final = _EQUAL / 100
 """What a resource counts that is free on all of a node: it decides between equal nodes only."""
 _FEW: Final = 12
 """Up to so many nodes, numbers are quicker than arrays."""
-
-_GPUS, _WHOLE, _STRANDED, _OTHERS = range(4)
-"""Rows of :data:`Columns`; from the last on there is one for each resource that is asked for with GPUs."""
-
-Columns = npt.NDArray[np.float64]
-"""Free GPUs with the parts of shared ones; whole free GPUs; stranded GPUs; others that are free: ``[what, node]``."""
 
 
 class Learning(msgspec.Struct, frozen=True, rename="camel"):
@@ -136,14 +128,8 @@ class Packing(Plugin):
         """What free space of a device is worth, by parts that are free."""
         self._losses: dict[int, Amounts] = {}
         self._demanding: dict[int, bool] = {}
-        self._needs: dict[int, Ratios] = {}
-        self._columns: list[int] = known.workload.columns.tolist()
-        self._free: Columns | None = None
-        self._facts: dict[int, Sequence[float]] = {}
-        """The same of some rows as numbers."""
-        self._last: tuple[Rows, tuple[int, int], Columns] | None = None
-        """Rows that were asked about last, when that was, and what was free there."""
-        self._parts: Columns | None = None
+        self._taken: dict[int, Facts] = {}
+        self._space = FreeSpace(self._nodes, known.workload)
         self._none_stranded = False
         """No GPU was stranded when they were last looked at, and nothing has happened since that could strand one."""
 
@@ -166,8 +152,8 @@ class Packing(Plugin):
 
     def _fullness(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         rows, table = nodes.rows, self._table
-        request, free = task.request, self._free_at(rows)
-        left = free[_GPUS] - request.gpus
+        request, free = task.request, self._space.at(rows)
+        left = free[GPUS] - request.gpus
         if needs_no_gpu(request):
             cpu = table.idle[:, CPU][rows] + table.releasing[:, CPU][rows]
             without = table.allocatable[:, GPU][rows] == 0
@@ -176,36 +162,37 @@ class Packing(Plugin):
             return found
         found = self._score(_FREE_GPU * left)
         if self._known.workload.needs_company:
-            parts = self._parts_of_nodes()[:, rows]
-            others = np.maximum.reduce((free[_OTHERS:] - self._needs_of(request)[:, None]) * parts[1:])
-            found -= self._scale * _PLENTY * np.maximum(left * parts[0], others)
+            after = free[GPUS:] - np.array(self._taken_by(request))[:, None]
+            found -= self._scale * _PLENTY * np.maximum.reduce(after * self._space.parts_of_nodes()[:, rows])
         return found
 
     def _fullness_of_few(self, request: RequestClass, rows: Sequence[int]) -> list[float]:
-        table, gpus, without_gpu = self._table, request.gpus, needs_no_gpu(request)
-        beside, found = self._needs_of(request).tolist(), list[float]()
-        parts = self._parts_of_nodes() if beside else None
-        for row, free in zip(rows, self._few_at(rows), strict=True):
-            left = free[_GPUS] - gpus
-            lost = _FREE_GPU * left
-            if not without_gpu:
-                score = self._score_of(lost)
-                if parts is not None:
-                    after = (left, *map(sub, free[_OTHERS:], beside))
-                    score -= self._scale * _PLENTY * max(map(mul, after, parts[:, row].tolist()))
-                found.append(score)
-                continue
-            if table.allocatable.item(row, GPU) == 0:
-                cpu = table.idle.item(row, CPU) + table.releasing.item(row, CPU)
-                lost = min(max(cpu / self._largest_cpu, 0.0), 1.0)
-            found.append(-self._scale * lost)
-        return found
+        space = self._space.of_few(rows)
+        if needs_no_gpu(request):
+            return [-self._scale * self._lost_without_gpu(row, free) for row, free in zip(rows, space, strict=True)]
+        gpus = request.gpus
+        found = [self._score_of(_FREE_GPU * (free[GPUS] - gpus)) for free in space]
+        if not self._known.workload.needs_company:
+            return found
+        taken, plenty = self._taken_by(request), self._scale * _PLENTY
+        return [
+            score - plenty * max(map(mul, map(sub, free[GPUS:], taken), parts))
+            for score, free, parts in zip(found, space, self._space.parts_of_few(rows), strict=True)
+        ]
+
+    def _lost_without_gpu(self, row: int, free: Facts) -> float:
+        """Return what a node loses by a pod that needs no GPU."""
+        table = self._table
+        if table.allocatable.item(row, GPU):
+            return _FREE_GPU * free[GPUS]
+        cpu = table.idle.item(row, CPU) + table.releasing.item(row, CPU)
+        return min(max(cpu / self._largest_cpu, 0.0), 1.0)
 
     def _leftover(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         """Judge by the device of each node that loses least."""
         share = task.request.share
         assert share is not None, "only pods that share a device are asked about"
-        free, spaces = self._free_at(nodes.rows), self._nodes.ledger.shared.kept_later(nodes.rows)
+        free, spaces = self._space.at(nodes.rows), self._nodes.ledger.shared.kept_later(nodes.rows)
         if share.parts:
             return self._score(self._lost_to(share.parts, share.devices, free, spaces))
         lost: Amounts = np.empty(len(nodes))
@@ -219,39 +206,43 @@ class Packing(Plugin):
         """Return what nodes lose by ``size`` parts of so many devices; ``spaces`` is what is free of shared ones."""
         parts = min(size, DEVICE)  # a share of more than a device fits nowhere, whatever it scores
         losses = self._losses_of(parts)
-        whole = np.where(free[_WHOLE] > 0, losses[DEVICE] + _OPENING, np.inf)
+        whole = np.where(free[WHOLE] > 0, losses[DEVICE] + _OPENING, np.inf)
         best = np.minimum(np.minimum.reduce(losses.take(spaces, mode="clip"), initial=np.inf), whole)
         best[best == np.inf] = 1.0
-        found: Amounts = _SPACE * best + _FREE_GPU * (free[_GPUS] - parts * devices / DEVICE)
+        found: Amounts = _SPACE * best + _FREE_GPU * (free[GPUS] - parts * devices / DEVICE)
         return found
 
     def _leftover_of_few(self, request: RequestClass, rows: Sequence[int]) -> list[float]:
-        share = request.share
+        share, memory = request.share, self._table.gpu_memory.item
         assert share is not None, "only pods that share a device are asked about"
         found: list[float] = []
-        for row, free in zip(rows, self._few_at(rows), strict=True):
-            parts = min(share.parts or share.parts_on(self._table.gpu_memory.item(row)), DEVICE)
-            losses = self._losses_of(parts).item
-            best = min([losses(max(space, 0)) for space in self._nodes.ledger.shared.kept_later_on(row)], default=inf)
-            if free[_WHOLE] > 0:
-                best = min(best, losses(DEVICE) + _OPENING)
-            lost = _SPACE * (1.0 if best == inf else best)
-            found.append(self._score_of(lost + _FREE_GPU * (free[_GPUS] - parts * share.devices / DEVICE)))
+        for row, free in zip(rows, self._space.of_few(rows), strict=True):
+            parts = min(share.parts or share.parts_on(memory(row)), DEVICE)
+            lost = _SPACE * self._lost_on(row, parts, opens=free[WHOLE] > 0)
+            found.append(self._score_of(lost + _FREE_GPU * (free[GPUS] - parts * share.devices / DEVICE)))
         return found
+
+    def _lost_on(self, row: int, parts: int, *, opens: bool) -> float:
+        """Return what the device of a node loses that loses least; ``opens`` says that one could be shared anew."""
+        losses = self._losses_of(parts).item
+        lost = [losses(space) for space in self._nodes.ledger.shared.kept_later_on(row) if space >= parts]
+        if opens:
+            lost.append(losses(DEVICE) + _OPENING)
+        return min(lost, default=1.0)
 
     def _stranding(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         request, workload = task.request, self._known.workload
         if len(nodes.rows) <= _FEW:
             return np.array(self._stranding_of_few(request, nodes.rows.tolist()))
-        free, asked, needs = self._free_at(nodes.rows), self._gpus(request), self._needs_of(request)
-        after = stranded_gpus(workload, free[_GPUS] - asked, free[_OTHERS:] - needs[:, None])
-        return self._score(after - free[_STRANDED])
+        free = self._space.at(nodes.rows)
+        after = free[GPUS:] - np.array(self._taken_by(request))[:, None]
+        return self._score(stranded_gpus(workload, after[0], after[1:]) - free[STRANDED])
 
     def _stranding_of_few(self, request: RequestClass, rows: Sequence[int]) -> list[float]:
-        workload, asked, beside = self._known.workload, self._gpus(request), self._needs_of(request).tolist()
+        workload, taken = self._known.workload, self._taken_by(request)
         return [
-            self._score_of(stranded_on(workload, gpus - asked, list(map(sub, others, beside))) - stranded)
-            for gpus, _, stranded, *others in self._few_at(rows)
+            self._score_of(stranded_on(workload, *map(sub, free[GPUS:], taken)) - free[STRANDED])
+            for free in self._space.of_few(rows)
         ]
 
     def _device(self, task: PodInfo, node: NodeInfo, gpu: str) -> float:
@@ -275,108 +266,36 @@ class Packing(Plugin):
         if self._is_demanding(task.request):
             return True
         if not self._none_stranded:
-            self._none_stranded = not self._follow()[_STRANDED].any()
+            self._none_stranded = self._space.strands_none()
         return not self._none_stranded
 
     def _is_demanding(self, request: RequestClass) -> bool:
         """Tell whether a pod asks for more beside its GPUs than others do: only such a pod can strand GPUs."""
         demanding = self._demanding.get(request.number)
         if demanding is None:
-            least = self._gpus(request) * self._known.workload.ratios[:, 0]
-            demanding = self._demanding[request.number] = bool((self._needs_of(request) > least).any())
+            gpus, *beside = self._taken_by(request)
+            least = (gpus * self._known.workload.ratios[:, 0]).tolist()
+            demanding = self._demanding[request.number] = any(map(gt, beside, least))
         return demanding
 
-    # -- columns -----------------------------------------------------------------------------------------------------
-
-    def _free_at(self, rows: Rows) -> Columns:
-        """Return what is free and stranded on some rows; the scores of a pod ask about the same rows in turn."""
-        known, moment = self._last, (self._table.usage.position, self._table.tries)
-        if known is None or known[0] is not rows or known[1] != moment:
-            # The journal does not tell of pods that are there to try only.
-            tried = self._nodes.visitors is not None
-            free = self._look_at(rows) if tried else self._follow().take(rows, axis=1)
-            known = self._last = (rows, moment, free)
-        return known[2]
-
-    def _few_at(self, rows: Sequence[int]) -> Sequence[Sequence[float]]:
-        """Return the same of a few rows as numbers, ``[node][what]``."""
-        if self._nodes.visitors is not None:
-            found: list[list[float]] = self._look_at(np.array(rows, dtype=np.intp)).T.tolist()
-            return found
-        free, facts = self._follow(), self._facts
-        for row in rows:
-            if row not in facts:
-                facts[row] = free[:, row].tolist()
-        return [facts[row] for row in rows]
-
-    def _follow(self) -> Columns:
-        """Return what is free and stranded by node, brought up to date where something changed."""
-        usage = self._table.usage
-        if self._free is None:
-            self._free = np.zeros((_OTHERS + len(self._known.workload.columns), self._table.capacity))
-            self._write(self._free, self._nodes.all.rows)
-        elif self._position != usage.position:
-            dirty = usage.since(self._position)
-            if dirty is not None and len(dirty) == 1:
-                self._write_row(self._free, int(dirty[0]))
-            else:
-                self._write(self._free, self._nodes.all.rows if dirty is None else dirty)
-        return self._free
-
-    def _write(self, free: Columns, rows: Rows) -> None:
-        """Look at some nodes again."""
-        free[:, rows] = self._look_at(rows)
-        self._facts.clear()
-        self._position = self._table.usage.position
-
-    def _look_at(self, rows: Rows) -> Columns:
-        """Return what is free and stranded on some rows at this moment."""
-        table, workload = self._table, self._known.workload
-        found: Columns = np.zeros((_OTHERS + len(workload.columns), len(rows)))
-        parts = np.add.reduce(np.maximum(self._nodes.ledger.shared.kept_later(rows), 0))
-        found[_WHOLE] = np.maximum(table.idle[:, GPU][rows] + table.releasing[:, GPU][rows], 0)
-        found[_GPUS] = found[_WHOLE] + parts / DEVICE
-        if workload.needs_company:
-            for place, column in enumerate(workload.columns, _OTHERS):
-                found[place] = table.idle[:, column][rows] + table.releasing[:, column][rows]
-            found[_STRANDED] = stranded_gpus(workload, found[_GPUS], found[_OTHERS:])
-        return found
-
-    def _write_row(self, free: Columns, row: int) -> None:
-        """Look at one node again, as :meth:`_write` does: that is what mostly changed."""
-        table, workload = self._table, self._known.workload
-        devices = self._nodes.ledger.shared.of_row(row).values()
-        parts = sum([max(use.free_later, 0) for use in devices if use.active + use.pipelined])
-        whole = max(table.idle.item(row, GPU) + table.releasing.item(row, GPU), 0)
-        gpus, stranded, others = whole + parts / DEVICE, 0.0, []
-        if workload.needs_company:
-            others = [table.idle.item(row, each) + table.releasing.item(row, each) for each in self._columns]
-            stranded = stranded_on(workload, gpus, others)
-        free[:, row] = self._facts[row] = (gpus, whole, stranded, *others)
-        self._position = table.usage.position
-
-    def _parts_of_nodes(self) -> Columns:
-        """Return what part of a node one GPU is, and one of each resource that is asked for with GPUs."""
-        if self._parts is None:
-            self._parts = 1.0 / np.maximum(self._table.allocatable[:, [GPU, *self._columns]].T, 1)
-        return self._parts
+    # -- what is worked out once -------------------------------------------------------------------------------------
 
     def _losses_of(self, parts: int) -> Amounts:
         """Return what is lost when ``parts`` of a device are taken, by the parts that are free there before."""
         known = self._losses.get(parts)
         if known is None:
-            known = self._losses[parts] = np.full(DEVICE + 1, np.inf)
+            known = self._losses[parts] = np.empty(DEVICE + 1)
+            known[:parts] = np.inf
             known[parts:] = self._worth[parts:] - self._worth[: DEVICE + 1 - parts]
         return known
 
-    def _needs_of(self, request: RequestClass) -> Ratios:
-        known = self._needs.get(request.number)
+    def _taken_by(self, request: RequestClass) -> Facts:
+        """Return the GPUs that a pod takes, shares as fractions, and what it takes of others: ``[what]``."""
+        known = self._taken.get(request.number)
         if known is None:
-            known = self._needs[request.number] = needs_of(request, self._known.workload.columns)
+            beside = needs_of(request, self._known.workload.columns).tolist()
+            known = self._taken[request.number] = [gpus_of(request, self._memory), *beside]
         return known
-
-    def _gpus(self, request: RequestClass) -> float:
-        return gpus_of(request, self._memory)
 
     def _score_of(self, lost: float) -> float:
         return round(lost / _EQUAL) * (-self._scale * _EQUAL)

@@ -137,7 +137,7 @@ def stranded_gpus(workload: DemandMix, gpus: Amounts, others: Amounts) -> Amount
     return found
 
 
-def stranded_on(workload: DemandMix, gpus: float, others: Sequence[float]) -> float:
+def stranded_on(workload: DemandMix, gpus: float, *others: float) -> float:
     """Return the same of one node: for a few nodes numbers are quicker than arrays."""
     idle: list[float] = []
     for ratios in workload.hungriest_first:
