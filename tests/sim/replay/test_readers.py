@@ -11,7 +11,7 @@ from spinney.api.meta import Metadata
 from spinney.sim.replay.formats.tables import InvalidTrace
 from spinney.sim.replay.reading import Wanted, read_trace, recognised
 from spinney.sim.snapshots.files import write_snapshot
-from spinney.sim.snapshots.snapshot import ClusterSnapshot
+from spinney.sim.snapshots.snapshot import ClusterSnapshot, Unseen
 
 _BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 _NODES = "sn,cpu_milli,memory_mib,gpu,model\nnode-a,64000,262144,2,T4\nnode-b,32000,131072,8,V100\n"
@@ -170,7 +170,7 @@ def test_swf_is_read_with_its_header(tmp_path: Path) -> None:
     assert len(trace.notes) == 1
 
 
-def recorded(directory: Path, minute: int, nodes: list[str], *pods: Pod) -> Path:
+def recorded(directory: Path, minute: int, nodes: list[str], *pods: Pod, unseen: tuple[Unseen, ...] = ()) -> Path:
     """Write a snapshot of a recording, and return its file."""
     snapshot = ClusterSnapshot(
         objects={
@@ -184,6 +184,7 @@ def recorded(directory: Path, minute: int, nodes: list[str], *pods: Pod) -> Path
             POD: pods,
         },
         taken=_BEGIN + timedelta(minutes=minute),
+        unseen=unseen,
     )
     path = directory / f"{minute:03d}.json.gz"
     write_snapshot(snapshot, path)
@@ -240,11 +241,81 @@ def test_gangs_of_a_recording_are_told_apart(tmp_path: Path) -> None:
     assert [job.name for job in read_trace(tmp_path, Wanted()).jobs] == ["a-b-c", "a-b-c.2"]
 
 
-def _pod(name: str, node: str, namespace: str = "default") -> Pod:
+def test_a_pod_that_was_made_anew_makes_a_gang_no_larger(tmp_path: Path) -> None:
+    """A gang is of as many pods as were there at once: one that lost a pod and got another asked for one more."""
+    recorded(tmp_path, 2, ["a"], _pod("x", "a", gang="g"), _pod("y", "a", gang="g"))
+    leaving, coming = _pod("y", "a", gang="g", going=True), _pod("z", "", gang="g")
+    recorded(tmp_path, 3, ["a"], _pod("x", "a", gang="g"), leaving, coming)
+    recorded(tmp_path, 4, ["a"], _pod("x", "a", gang="g"), _pod("z", "a", gang="g"))
+    recorded(tmp_path, 9, ["a"])
+
+    jobs = read_trace(tmp_path, Wanted()).jobs
+    assert [(job.name, job.pods, job.duration) for job in jobs] == [("default-g", 2, 420)]
+
+
+@pytest.mark.parametrize("gap", [True, False])
+def test_a_gang_that_comes_again_is_another_job(gap: bool, tmp_path: Path) -> None:
+    """A gang deleted and made again under its name ran twice: its second run was lost, seen to be gone or not."""
+    recorded(tmp_path, 2, ["a"], _pod("x", "a", gang="g", uid="1"))
+    if gap:
+        recorded(tmp_path, 4, ["a"])
+    recorded(tmp_path, 6, ["a"], _pod("x", "a", gang="g", uid="2", minute=5))
+    recorded(tmp_path, 9, ["a"])
+
+    assert [(job.name, job.submitted, job.pods, job.duration) for job in read_trace(tmp_path, Wanted()).jobs] == [
+        ("default-g", 0, 1, 120 if gap else 240),
+        ("default-g.2", 180, 1, 180),
+    ]
+
+
+def test_a_gang_that_was_deleted_before_it_started_is_withdrawn(tmp_path: Path) -> None:
+    """It is gone at that moment in the replay, too; it was a job of no length that waited to the end."""
+    recorded(tmp_path, 2, ["a"], _pod("p", ""))
+    recorded(tmp_path, 5, ["a"])
+
+    assert [(job.duration, job.ends) for job in read_trace(tmp_path, Wanted()).jobs] == [(None, 180)]
+
+
+def test_a_pod_that_was_seen_before_it_was_grouped_is_no_job_of_its_own(tmp_path: Path) -> None:
+    """A pod belongs to the gang that it says last: one seen too early was a job beside its gang."""
+    recorded(tmp_path, 2, ["a"], _pod("p", ""))
+    recorded(tmp_path, 3, ["a"], _pod("p", "a", gang="g"))
+
+    assert [job.name for job in read_trace(tmp_path, Wanted()).jobs] == ["default-g"]
+
+
+def test_a_snapshot_without_the_right_to_list_pods_does_not_end_all_jobs(tmp_path: Path) -> None:
+    """A right that was missing for a while is not taken for jobs that ended, and the report says so."""
+    recorded(tmp_path, 2, ["a"], _pod("p", "a"))
+    recorded(tmp_path, 3, ["a"], unseen=(Unseen(what="pods", reason="may not be listed"),))
+    recorded(tmp_path, 4, ["a"], _pod("p", "a"))
+
+    trace = read_trace(tmp_path, Wanted())
+
+    assert [job.duration for job in trace.jobs] == [None]
+    assert [note.rpartition(".json.gz: ")[2] for note in trace.notes] == ["has no pods, which could not be listed then"]
+
+
+def _pod(
+    name: str,
+    node: str,
+    namespace: str = "default",
+    *,
+    gang: str = "",
+    uid: str = "",
+    minute: int = 1,
+    going: bool = False,
+) -> Pod:
     requests = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "2"}
-    created = _BEGIN + timedelta(minutes=1)
     return Pod(
-        metadata=Metadata(name=name, namespace=namespace, uid=name, creation_timestamp=created),
+        metadata=Metadata(
+            name=name,
+            namespace=namespace,
+            uid=uid or name,
+            creation_timestamp=_BEGIN + timedelta(minutes=minute),
+            deletion_timestamp=_BEGIN + timedelta(minutes=9) if going else None,
+            labels={"grove.io/podgang": gang} if gang else {},
+        ),
         spec=PodSpec(
             node_name=node, containers=(Container(name="main", resources=ResourceRequirements(requests=requests)),)
         ),

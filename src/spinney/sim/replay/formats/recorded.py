@@ -1,9 +1,10 @@
 """What ``spinney record`` wrote: snapshots of one cluster strung together, one file each, in a directory.
 
-A gang is a job. It was submitted when its first pod was created, started when its last pod had a node, and ended at the
-first snapshot that no longer has its pods, or has them finished; what runs in the last snapshot never ends. A node that
-a later snapshot lacks has failed until one has it again. Pods of one gang that ask for different things are replayed as
-if all asked for the most of each.
+A gang is a job, of as many pods as were there at once. It was submitted when its first pod was created, started when
+its last pod had a node, and ended at the first snapshot that no longer has its pods, or has them finished or all made
+anew: what comes then is another job. What runs in the last snapshot never ends; what was gone before it started is
+withdrawn at that moment. A node that a later snapshot lacks has failed until one has it again. Pods of one gang that
+ask for different things are replayed as if all asked for the most of each.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from spinney.api.core import Pod
+from spinney.api.core import NODE, POD, Pod
 from spinney.api.labels import KAI_QUEUE
 from spinney.api.quantity import milli, value
 from spinney.cluster.classes import RequestClasses
@@ -67,6 +68,9 @@ def _dated(file: Path) -> tuple[datetime, ClusterSnapshot]:
     snapshot = read_snapshot(file)
     if snapshot.taken is None:
         raise UnreadableSnapshot(f"{file}: does not say when it was taken")
+    for kind in (NODE, POD):
+        if snapshot.refused(kind):
+            raise UnreadableSnapshot(f"{file}: has no {kind.plural}, which could not be listed then")
     return snapshot.taken, snapshot
 
 
@@ -83,59 +87,92 @@ def _told_apart(jobs: Iterable[Job]) -> Iterator[Job]:
 
 
 @dataclass
-class _Seen:
-    """A gang as it was seen. Mutable."""
+class _Life:
+    """A gang from when it was first seen until it was gone or finished. Mutable.
 
+    A gang that comes again under its name, or all of whose pods were made anew, has another life: its work is done
+    twice.
+    """
+
+    key: GangKey
     records: dict[str, PodRecord] = field(default_factory=dict)
+    """Its pods, by identity, also those that others have taken the place of."""
+    most: int = 0
+    """How many of them were there at once."""
     created: datetime | None = None
     started: datetime | None = None
     ended: datetime | None = None
 
+    def see(self, alive: Sequence[PodRecord], moment: datetime) -> None:
+        """Take in what is there of it in a snapshot."""
+        staying = _staying(alive)
+        self.records |= {_identity(each.pod): each for each in staying}
+        self.most = max(self.most, len(staying))
+        self.created = min(filter(None, (self.created, *(each.created for each in staying))), default=moment)
+        if self.started is None and all(each.pod.spec.node_name for each in staying):
+            self.started = max((_start(each.pod) or moment for each in staying), default=moment)
+
+    def is_followed_by(self, alive: Sequence[PodRecord]) -> bool:
+        """Tell whether pods that are there now are of a later life."""
+        staying = _staying(alive)
+        return bool(staying) and self.records.keys().isdisjoint(_identity(each.pod) for each in staying)
+
+
+def _staying(alive: Sequence[PodRecord]) -> Sequence[PodRecord]:
+    """Return those that are not about to go; all of them if the whole gang is."""
+    return [each for each in alive if not each.pod.metadata.deleting] or alive
+
+
+def _identity(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}/{pod.metadata.uid}"
+
 
 def _jobs(snapshots: Sequence[tuple[datetime, ClusterSnapshot]], begin: datetime) -> Iterator[Job]:
     classes = RequestClasses(ResourceAxis())
-    gangs: dict[GangKey, _Seen] = {}
-    for moment, snapshot in snapshots:
+    seen = [(moment, [record_of(pod, classes) for pod in snapshot.pods]) for moment, snapshot in snapshots]
+    # What a pod says last counts: one that was seen before the grouper named its gang was no gang of its own.
+    gang_of = {_identity(each.pod): membership(each)[0] for _, records in seen for each in records}
+    lives: list[_Life] = []
+    newest: dict[GangKey, _Life] = {}
+    for moment, records in seen:
         there: dict[GangKey, list[PodRecord]] = {}
-        for pod in snapshot.pods:
-            record = record_of(pod, classes)
-            there.setdefault(membership(record)[0], []).append(record)
-        for key, records in there.items():
-            seen = gangs.setdefault(key, _Seen())
-            alive = [each for each in records if each.pod.status.phase not in _DONE]
-            seen.records |= {each.name: each for each in alive}
-            seen.created = min(filter(None, (seen.created, *(each.created for each in records))), default=moment)
-            if alive and seen.started is None and all(each.pod.spec.node_name for each in alive):
-                seen.started = max((_start(each.pod) or moment for each in alive), default=moment)
-            if not alive and seen.ended is None:
-                seen.ended = moment
-        for key, seen in gangs.items():
-            if key not in there and seen.ended is None:
-                seen.ended = moment
-    for key, seen in gangs.items():
-        if seen.records:
-            yield _job(key, seen, begin)
+        for each in records:
+            if each.pod.status.phase not in _DONE:
+                there.setdefault(gang_of[_identity(each.pod)], []).append(each)
+        for key, life in list(newest.items()):
+            if key not in there or life.is_followed_by(there[key]):
+                life.ended = moment
+                del newest[key]
+        for key, alive in there.items():
+            if key not in newest:
+                newest[key] = _Life(key)
+                lives.append(newest[key])
+            newest[key].see(alive, moment)
+    yield from (_job(life, begin) for life in lives)
 
 
-def _job(key: GangKey, seen: _Seen, begin: datetime) -> Job:
-    asks = [_ask(record) for record in seen.records.values()]
-    first = next(iter(seen.records.values()))
-    duration = None
-    if seen.ended is not None:
-        duration = max((seen.ended - (seen.started or seen.ended)).total_seconds(), 0.0)
+def _job(life: _Life, begin: datetime) -> Job:
+    asks = [_ask(record) for record in life.records.values()]
+    first = next(iter(life.records.values()))
+    duration = ends = None
+    if life.ended is not None and life.started is not None:
+        duration = max((life.ended - life.started).total_seconds(), 0.0)
+    elif life.ended is not None:
+        ends = (life.ended - begin).total_seconds()
     return Job(
-        name=f"{key.namespace}-{key.name}".replace("/", "-"),
-        submitted=max(((seen.created or begin) - begin).total_seconds(), 0.0),
+        name=f"{life.key.namespace}-{life.key.name}".replace("/", "-"),
+        submitted=max(((life.created or begin) - begin).total_seconds(), 0.0),
         ask=Ask(
             cpu=max(ask.cpu for ask in asks),
             memory=max(ask.memory for ask in asks),
             gpus=max(ask.gpus for ask in asks),
             milli=max(ask.milli for ask in asks if ask.gpus) if any(ask.gpus for ask in asks) else WHOLE,
         ),
-        pods=len(asks),
+        pods=life.most,
         duration=duration,
+        ends=ends,
         queue=first.labels.get(KAI_QUEUE, "default"),
-        kind=key.source,
+        kind=life.key.source,
     )
 
 
