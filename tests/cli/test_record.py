@@ -2,10 +2,15 @@
 
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from spinney.cli import main
+from spinney.cli.bodies import record
+from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.clusters.reading import snapshot_of
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
 from tests.cli.clusters import ServedCluster
 from tests.cli.workloads import a_training_job, until_refused
 
@@ -21,6 +26,29 @@ def test_a_cluster_is_recorded_and_replayed(served: ServedCluster, tmp_path: Pat
     replayed = CliRunner().invoke(main, ["replay", str(week)])
     assert replayed.exit_code == 0, replayed.output
     assert "1 job on 4 nodes" in replayed.output
+
+
+def test_a_recording_goes_on_when_the_cluster_is_back(
+    served: ServedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster that does not answer for a while leaves a gap: it ended the recording of a week."""
+    looks = 0
+
+    def sometimes(choice: ClusterChoice) -> tuple[ClusterSnapshot, str | None]:
+        nonlocal looks
+        looks += 1
+        if looks == 2:
+            raise click.ClickException("no connection")
+        if looks == 4:
+            raise KeyboardInterrupt
+        return snapshot_of(choice)
+
+    monkeypatch.setattr(record, "snapshot_of", sometimes)
+    answer = served.spinney("record", str(tmp_path), "--every", "1ms")
+
+    assert answer.exit_code == 0
+    assert "nothing recorded this time, trying again: no connection" in answer.stderr
+    assert "1 time without an answer" in answer.stdout
 
 
 @pytest.mark.parametrize(

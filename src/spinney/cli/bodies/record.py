@@ -19,18 +19,21 @@ def record(*, directory: Path, every: str, lasting: str | None, choice: ClusterC
     period = _duration(every, "--every")
     end = time.monotonic() + _duration(lasting, "--for").total_seconds() if lasting is not None else None
     before: ClusterSnapshot | None = None
-    written = 0
+    written = missed = 0
     due = time.monotonic()
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         while True:
-            taken, _ = snapshot_of(choice)
-            if before is None:
-                print_unseen(taken)
-            if before is None or taken.objects != before.objects:
-                write_snapshot(taken, directory / f"{taken.taken:%Y%m%dT%H%M%S%f}.json.gz")
-                written += 1
-            before = taken
+            taken = _look(choice, must=before is None)
+            if taken is None:
+                missed += 1
+            else:
+                if before is None:
+                    print_unseen(taken)
+                if before is None or taken.objects != before.objects:
+                    write_snapshot(taken, directory / f"{taken.taken:%Y%m%dT%H%M%S%f}.json.gz")
+                    written += 1
+                before = taken
             due += period.total_seconds()
             if end is not None and due > end:
                 break
@@ -40,7 +43,19 @@ def record(*, directory: Path, every: str, lasting: str | None, choice: ClusterC
     except KeyboardInterrupt:
         pass
     them = "it" if written == 1 else "them"
-    echo(f"{directory}: {counted(written, 'snapshot')}; 'spinney replay {directory}' replays {them}")
+    without = f", {counted(missed, 'time')} without an answer" if missed else ""
+    echo(f"{directory}: {counted(written, 'snapshot')}{without}; 'spinney replay {directory}' replays {them}")
+
+
+def _look(choice: ClusterChoice, *, must: bool) -> ClusterSnapshot | None:
+    """Return what there is; ``None`` if the cluster does not answer, unless it ``must``: the address may be wrong."""
+    try:
+        return snapshot_of(choice)[0]
+    except click.ClickException as failure:
+        if must:
+            raise
+        echo(f"warning: nothing recorded this time, trying again: {failure.message}", err=True)
+        return None
 
 
 def _duration(text: str, option: str) -> timedelta:
