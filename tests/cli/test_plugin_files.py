@@ -1,5 +1,6 @@
 """One file with a plugin runs in every command: ``--plugin FILE[:CLASS][,KEY=VALUE]``."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -195,3 +196,23 @@ def test_a_directory_without_plugins_is_refused(command: str, tmp_path: Path) ->
 
     assert answer.exit_code == 1
     assert f"Error: {tmp_path}: this directory has no .py file" in answer.output
+
+
+@pytest.mark.parametrize("command", [["simulate"], ["why", "pod/web", "--from"]])
+def test_what_a_plugin_prints_is_not_part_of_the_answer(command: list[str], tmp_path: Path) -> None:
+    """A plugin may print while it is loaded and while it decides: standard output is still one JSON document."""
+    cluster, policy = tmp_path / "cluster.yaml", tmp_path / "policy.py"
+    cluster.write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: default}\n"
+        "spec: {schedulerName: spinney-scheduler, containers: [{name: main, image: pause}]}\n"
+    )
+    policy.write_text(
+        "from spinney.scheduler import Plugin\nprint('loaded')\n\n\nclass Loud(Plugin):\n    name = 'loud'\n\n"
+        "    def on_session_open(self, session):\n        print('opened')\n"
+    )
+    answer = CliRunner().invoke(main, [*command, str(cluster), "--plugin", str(policy), "-o", "json"])
+
+    assert answer.exit_code == 0, answer.output
+    assert json.loads(answer.stdout)
+    assert "loaded" in answer.stderr
+    assert "opened" in answer.stderr

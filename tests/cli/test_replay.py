@@ -144,3 +144,46 @@ def test_a_damaged_trace_is_no_fault_of_ours(tmp_path: Path) -> None:
     path.write_bytes(whole[: len(whole) // 2])
     assert "philly.csv.gz: is damaged: " in run(path, code=1)
     assert "--begin is for traces of the format philly" in run(openb(tmp_path), "--begin", "yesterday", code=1)
+
+
+def test_placements_are_not_written_over_what_is_read(tmp_path: Path) -> None:
+    """The trace, the nodes, a configuration or a plugin as the file for placements are refused: they were lost."""
+    trace = openb(tmp_path)
+    config = tmp_path / "config.yaml"
+    config.write_text("plugins: [predicates]\n")
+    for lost in (trace, config, tmp_path / "." / trace.name):
+        before = lost.read_bytes()
+        told = run(trace, "--config", config, "--placements", lost, code=2)
+        assert "is read by this replay and would be written over" in " ".join(told.split())
+        assert lost.read_bytes() == before
+
+
+def test_a_configuration_that_is_given_twice_is_refused(tmp_path: Path) -> None:
+    """One configuration counted as two seeds, which gave every figure a margin of 0."""
+    config = tmp_path / "config.yaml"
+    config.write_text("plugins: [predicates]\n")
+    told = run(openb(tmp_path), "--config", config, "--config", config, code=2)
+
+    assert "one file is given twice, and the same configuration gives the same replay" in " ".join(told.split())
+
+
+def test_the_answer_is_alone_on_standard_output(tmp_path: Path) -> None:
+    """What the scheduler logs of victims, and what a plugin prints, was before the JSON, which nobody could read."""
+    trace, policy = tmp_path / "log.swf", tmp_path / "policy.py"
+    rest = "-1 -1 8 {stated} -1 1 1 1 1 1 -1 -1 -1\n"
+    trace.write_text(
+        f"; MaxNodes: 1\n; MaxProcs: 8\n1 0 -1 90000 8 {rest.format(stated=90000)}2 10 -1 60 8 {rest.format(stated=60)}"
+    )
+    policy.write_text(
+        "from spinney.scheduler import Plugin\nprint('loaded')\n\n\nclass Loud(Plugin):\n    name = 'loud'\n\n"
+        "    def on_session_open(self, session):\n        print('opened')\n"
+    )
+    config = tmp_path / "config.yaml"
+    config.write_text('extraPlugins: [{name: backfill, arguments: {giveWay: "1"}}]\n')
+    answer = CliRunner().invoke(
+        main, ["replay", str(trace), "--config", str(config), "--plugin", str(policy), "-o", "json"]
+    )
+
+    assert answer.exit_code == 0, answer.output
+    assert [run["figures"]["evictions"] for run in json.loads(answer.stdout)["runs"]] == [1, 1]
+    assert "opened" in answer.stderr

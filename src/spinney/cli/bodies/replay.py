@@ -3,7 +3,7 @@
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace as changed
 from pathlib import Path
 from typing import Final
@@ -13,7 +13,8 @@ import msgspec
 
 from spinney.cli.running import in_one_line
 from spinney.cli.settings.session import PluginText, contenders, session_policies
-from spinney.cli.terminal.output import columns, echo, print_data, progress
+from spinney.cli.terminal.logs import log_to_stderr
+from spinney.cli.terminal.output import apart_from_plugins, columns, echo, print_data, progress
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.policies.faults import watching
 from spinney.sim.replay.checking import problems_of
@@ -55,6 +56,7 @@ def replay(
     timeline: bool,
     output: str,
 ) -> None:
+    log_to_stderr()
     running = list(contenders(SchedulerConfig(), configs, plugins, session_policies(plugins)))
     chosen: Sequence[int | None] = seeds or (None,)
     if repeated := [seed for seed in set(seeds) if seeds.count(seed) > 1]:
@@ -62,10 +64,17 @@ def replay(
             f"{repeated[0]} is given twice, and the same seed gives the same replay; give each once",
             param_hint="--seed",
         )
+    if len({name for name, _, _ in running}) < len(running):
+        raise click.BadParameter(
+            "one file is given twice, and the same configuration gives the same replay; give each once",
+            param_hint="--config",
+        )
     if placements is not None and len(running) * len(chosen) > 1:
         raise click.BadParameter(
             "one replay has placements; give one configuration and one seed", param_hint="--placements"
         )
+    if placements is not None:
+        _keep_inputs(placements, (trace, nodes, *configs, *(path for path, _, _ in plugins)))
     outages = tuple(_outage(text) for text in failures)
     factor, pace = _factor(run_times), _pace(speed)
     alone = bool(plugins) or speed != "max"  # what is known to this process only stays in it
@@ -74,7 +83,11 @@ def replay(
     runs: list[ReplayRun] = []
     timelines: list[Timeline] = []
     wrong: list[str] = []
-    with progress("replaying", steps=100 * len(running) * len(chosen)) as say, watching() as faults:
+    with (
+        progress("replaying", steps=100 * len(running) * len(chosen)) as say,
+        watching() as faults,
+        apart_from_plugins(),
+    ):
         for seed in chosen:
             wanted = Wanted(
                 nodes=nodes, seed=seed, experiment=experiment, begin=begin, until=until, node_count=node_count
@@ -117,6 +130,16 @@ def _read(path: Path, wanted: Wanted, form: str | None, outages: tuple[Outage, .
         if outage.machine not in known:
             raise click.BadParameter(f"there is no node {outage.machine!r} in {path}", param_hint="--fail")
     return changed(read, outages=(*read.outages, *outages))
+
+
+def _keep_inputs(placements: Path, inputs: Iterable[Path | None]) -> None:
+    """Refuse to write over what is read."""
+    for path in inputs:
+        if path is not None and placements.exists() and placements.samefile(path):
+            raise click.BadParameter(
+                f"{placements} is read by this replay and would be written over; name another file",
+                param_hint="--placements",
+            )
 
 
 def _write_placements(path: Path, trace: Trace, history: History) -> None:

@@ -20,7 +20,7 @@ from spinney.cli.clusters.choosing import DEFAULT_NAMESPACE, ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.manifests.objects import Manifest, read
 from spinney.cli.settings.session import PluginText, contenders, node_groups_in, session_policies
-from spinney.cli.terminal.output import columns, echo, print_data, progress, shortened
+from spinney.cli.terminal.output import apart_from_plugins, columns, echo, print_data, progress, shortened
 from spinney.explain.amounts import counted
 from spinney.extensions.registry import UnknownPlugin
 from spinney.gangs.sources import podgang
@@ -88,7 +88,7 @@ def simulate(
     }
     runs = []
     try:
-        with progress("simulating", steps=len(running)) as say, watching() as faults:
+        with progress("simulating", steps=len(running)) as say, watching() as faults, apart_from_plugins():
             for name, config, registry in running:
                 say(f"simulating {name}")
                 simulation = Simulation(cluster, config, runtime=runtime, registry=registry)

@@ -19,7 +19,7 @@ from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.running import in_one_line
 from spinney.cli.settings.session import PluginText, node_groups_in, scheduler_settings, session_policies
 from spinney.cli.terminal.logs import log_to_stderr
-from spinney.cli.terminal.output import coloured, echo, print_data, progress
+from spinney.cli.terminal.output import apart_from_plugins, coloured, echo, print_data, progress
 from spinney.explain.amounts import counted, first_few
 from spinney.explain.rendering import as_text
 from spinney.extensions.registry import UnknownPlugin
@@ -85,6 +85,7 @@ def why(
     with (
         in_one_line(UnknownSubject, NoSuchSubject, AmbiguousSubject, UnknownPlugin, InvalidConfiguration),
         progress("simulating"),
+        apart_from_plugins(),
         _developer_log(wanted=verbose) as logged,
         collection_held_off(),
     ):
@@ -105,8 +106,9 @@ def why(
         found = find(snapshot, subject, here, queues=[line.name for line in advisor.queues])
         answer = _introduced(advisor.reasons(found), waits)
     if output != "text":
-        with progress("trying changes"):
-            print_data({"answer": _introduced(advisor.answer(found), waits), "unseen": snapshot.unseen}, output)
+        with progress("trying changes"), apart_from_plugins():
+            answer = _introduced(advisor.answer(found), waits)
+        print_data({"answer": answer, "unseen": snapshot.unseen}, output)
         return
     if found.word == "podgang" and found.name not in subject and not suspended:
         echo(f"{subject} is {found}")

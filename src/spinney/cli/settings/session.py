@@ -7,6 +7,7 @@ from typing import Final
 from spinney.api.documents import InvalidConfiguration, InvalidDocument
 from spinney.cli.running import in_one_line
 from spinney.cli.settings.node_files import read_nodes
+from spinney.cli.terminal.output import apart_from_plugins
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.config_files import load_config
 from spinney.scheduler.framework.plugin import PluginRegistry
@@ -66,5 +67,5 @@ def _files_at(path: Path) -> Sequence[Path]:
 
 def session_policies(plugins: Iterable[PluginText]) -> Policies:
     """Return the plugins of all files, for a command that only runs the session scheduler."""
-    with in_one_line(InvalidPolicy):
+    with in_one_line(InvalidPolicy), apart_from_plugins():
         return policies_of(plugins).only_session()

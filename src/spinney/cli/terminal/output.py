@@ -6,7 +6,7 @@ Colour is only used on a terminal, and never when ``NO_COLOR`` is set to anythin
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from shutil import get_terminal_size
 from typing import Any, Final
 
@@ -40,6 +40,13 @@ COLOURS: Final = {
 def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print a text on standard output, or on standard error."""
     click.echo(printable(str(text)), err=err, nl=nl)
+
+
+@contextmanager
+def apart_from_plugins() -> Iterator[None]:
+    """Have standard output to ourselves: what plugins print while the block runs goes to standard error."""
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def columns(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
