@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from spinney.sim.replay import Ask, Job, Machine, Trace
-from spinney.sim.replay.comparing import Estimate
+from spinney.sim.replay import Ask, Job, Machine, Outage, Trace
+from spinney.sim.replay.comparing import Estimate, ReplayRun, figure_lines, group_lines
 from spinney.sim.replay.figures import figures_of
 from spinney.sim.replay.fragmentation import FreeSpace, fragmentation
 from tests.sim.replay.building import a_job, a_trace, machines, replayed
@@ -74,3 +74,48 @@ def test_confidence_over_seeds() -> None:
     assert two.mean == 2
     assert two.margin == pytest.approx(12.706)
     assert str(Estimate.of([2.5])) == "2.50"
+
+
+def test_all_jobs_of_a_group_are_counted() -> None:
+    """Jobs that run on when the recording ends, and jobs that were undone for good, are jobs; the first have waits."""
+    jobs = (
+        a_job("done", 0, gpus=8, duration=100),
+        a_job("runs on", 10, gpus=8, duration=None),
+        a_job("undone", 0, gpus=8, duration=1000),
+    )
+    trace = a_trace(*jobs, outages=(Outage("n0", 500), Outage("n1", 500)))
+    found = figures_of(trace, replayed(trace)).everybody
+
+    assert (found.jobs, found.never_started) == (3, 0)
+    assert (found.wait.jobs, found.wait.longest) == (2, 90)
+    assert (found.completion.jobs, found.slowdown) == (1, 1)
+
+
+def test_where_nothing_finished_nothing_is_said_of_it() -> None:
+    """A policy under which nobody runs is not the fairest: it had a slowdown and a fairness of 1."""
+    trace = a_trace(a_job("too large", 0, gpus=8, pods=3, queue="a"), a_job("too", 0, gpus=8, pods=3, queue="b"))
+    found = figures_of(trace, replayed(trace))
+    runs = [ReplayRun("default", None, found)]
+
+    assert (found.fairness, found.everybody.slowdown) == (None, None)
+    shown = {line.name: str(line.estimates["default"]) for line in figure_lines(runs)}
+    assert (shown["fairness between queues (1 is best)"], shown["slowdown, mean"]) == ("-", "-")
+    line = next(iter(group_lines(runs, lambda figures: figures.by_queue)))
+    assert [str(each) for each in line.estimates] == ["1", "1", "-", "-", "-", "-", "-", "-", "-"]
+
+
+def test_what_a_failed_node_has_is_not_free() -> None:
+    """GPUs of a node that is away count neither as unallocated nor as lost to fragmentation."""
+    jobs = (a_job("first", 0, gpus=8, duration=None), a_job("too large", 100, gpus=8, pods=3, duration=None))
+    trace = a_trace(*jobs, nodes=machines(3), outages=(Outage("n2", 50),))
+    found = figures_of(trace, replayed(trace))
+
+    assert found.unallocated_gpus == 8
+    assert found.allocated == pytest.approx(100 / 3)
+
+
+def test_confidence_over_many_seeds() -> None:
+    """Eleven seeds have the margin of Student's distribution, too: it was that of the normal one, an eighth less."""
+    eleven = Estimate.of([float(value) for value in range(11)])
+
+    assert eleven.margin == pytest.approx(2.228, rel=1e-3)

@@ -170,6 +170,25 @@ def test_swf_is_read_with_its_header(tmp_path: Path) -> None:
     assert len(trace.notes) == 1
 
 
+def test_a_part_of_an_swf_log_begins_with_its_first_job(tmp_path: Path) -> None:
+    """Time before it is not time in which GPUs were idle: of a log's second half nearly all was."""
+    path = tmp_path / "half.swf"
+    rest = "-1 3600 8 -1 -1 8 3600 -1 1 1 1 1 1 -1 -1 -1\n"
+    path.write_text(f"; MaxNodes: 1\n; MaxProcs: 8\n7 5000000 {rest}8 5000060 {rest}")
+
+    assert [job.submitted for job in read_trace(path, Wanted()).jobs] == [0, 60]
+
+
+def test_processors_that_do_not_divide_over_nodes_are_all_there(tmp_path: Path) -> None:
+    """A job of all 30 processors of 4 nodes can run: nodes had 7, and it waited for ever. The report says it."""
+    path = tmp_path / "odd.swf"
+    path.write_text("; MaxNodes: 4\n; MaxProcs: 30\n1 0 -1 60 30 -1 -1 30 60 -1 1 1 1 1 1 -1 -1 -1\n")
+    trace = read_trace(path, Wanted())
+
+    assert ([machine.gpus for machine in trace.machines], trace.jobs[0].pods) == ([8] * 4, 4)
+    assert trace.notes == ("30 processors do not divide over 4 nodes, so each has 8",)
+
+
 def recorded(directory: Path, minute: int, nodes: list[str], *pods: Pod, unseen: tuple[Unseen, ...] = ()) -> Path:
     """Write a snapshot of a recording, and return its file."""
     snapshot = ClusterSnapshot(

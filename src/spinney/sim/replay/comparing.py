@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Final
 
-from spinney.sim.replay.figures import Figures, JobTimes
+from spinney.sim.replay.figures import Figures, JobTimes, Times
 
 _T_95: Final = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""Student's t for 95 % with 1 to 9 degrees of freedom; beyond, the normal distribution's 1.96."""
+"""Student's t for 95 % with 1 to 9 degrees of freedom."""
+_NORMAL_95: Final = 1.959964
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,27 @@ class Estimate:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Estimate":
-        """Estimate from one value per seed."""
+        """Estimate from one value per seed; a seed that has none (nan) does not count."""
+        values = [value for value in values if not math.isnan(value)]
         count = len(values)
         if count < 2:
             return cls(values[0] if values else math.nan)
-        t = _T_95[count - 2] if count - 2 < len(_T_95) else 1.96
-        return cls(fmean(values), t * stdev(values) / math.sqrt(count), count)
+        return cls(fmean(values), _t_95(count - 1) * stdev(values) / math.sqrt(count), count)
 
     def __str__(self) -> str:
         shown = _shown(self.mean)
         return f"{shown} ±{_shown(self.margin)}" if self.seeds > 1 else shown
+
+
+def _t_95(freedom: int) -> float:
+    """Return Student's t for 95 %; beyond the table by its expansion about the normal distribution, right to 0.001."""
+    if freedom <= len(_T_95):
+        return _T_95[freedom - 1]
+    z = _NORMAL_95
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / freedom + second / freedom**2 + third / freedom**3
 
 
 @dataclass(frozen=True)
@@ -49,6 +61,10 @@ class Line:
 
     name: str
     estimates: Mapping[str, Estimate]
+
+
+def _known(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 _FIGURES: Final[Mapping[str, Callable[[Figures], float]]] = {
@@ -63,8 +79,8 @@ _FIGURES: Final[Mapping[str, Callable[[Figures], float]]] = {
     "jobs evicted": lambda each: each.evictions,
     "jobs hit by failing nodes": lambda each: each.failures,
     "GPU hours lost": lambda each: each.lost_gpu_hours,
-    "fairness between queues (1 is best)": lambda each: each.fairness,
-    "slowdown, mean": lambda each: each.everybody.slowdown,
+    "fairness between queues (1 is best)": lambda each: _known(each.fairness),
+    "slowdown, mean": lambda each: _known(each.everybody.slowdown),
     "cycles": lambda each: each.cycles,
     "cycle, mean ms": lambda each: 1000 * each.cycle_seconds.mean,
     "cycle, p99 ms": lambda each: 1000 * each.cycle_seconds.p99,
@@ -89,16 +105,21 @@ class GroupLine:
 
 
 GROUP_COLUMNS: Final[Mapping[str, Callable[[JobTimes], float]]] = {
-    "jobs": lambda group: group.wait.jobs + group.never_started,
+    "jobs": lambda group: group.jobs,
     "never started": lambda group: group.never_started,
-    "wait mean s": lambda group: group.wait.mean,
-    "p50": lambda group: group.wait.p50,
-    "p99": lambda group: group.wait.p99,
-    "completion mean s": lambda group: group.completion.mean,
-    "p50 ": lambda group: group.completion.p50,
-    "p99 ": lambda group: group.completion.p99,
-    "slowdown": lambda group: group.slowdown,
+    "wait mean s": lambda group: _of_some(group.wait, group.wait.mean),
+    "p50": lambda group: _of_some(group.wait, group.wait.p50),
+    "p99": lambda group: _of_some(group.wait, group.wait.p99),
+    "completion mean s": lambda group: _of_some(group.completion, group.completion.mean),
+    "p50 ": lambda group: _of_some(group.completion, group.completion.p50),
+    "p99 ": lambda group: _of_some(group.completion, group.completion.p99),
+    "slowdown": lambda group: _known(group.slowdown),
 }
+
+
+def _of_some(times: Times, value: float) -> float:
+    """Return a figure of some times; there is none where there are none."""
+    return value if times.jobs else math.nan
 
 
 def group_lines(runs: Sequence[ReplayRun], groups: Callable[[Figures], Mapping[str, JobTimes]]) -> Iterator[GroupLine]:

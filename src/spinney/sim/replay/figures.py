@@ -31,10 +31,13 @@ class Times(msgspec.Struct, frozen=True, kw_only=True):
 class JobTimes(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs of one kind, size or queue: how long they waited, and took from submission to end."""
 
+    jobs: int
+    """All of them, also those that never started or finished."""
     wait: Times
+    """Of those that finished; where the trace has no duration, from submission to the first start."""
     completion: Times
-    slowdown: float
-    """Mean of completion over duration, durations below a minute counted as one; at least 1."""
+    slowdown: float | None
+    """Mean of completion over duration, durations below a minute counted as one; at least 1. Of those that finished."""
     never_started: int
 
 
@@ -54,8 +57,9 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     allocated: float
     """Per cent of all GPUs that were given out when the last job had been submitted."""
     unallocated_gpus: float
+    """GPUs that were free at the same moment, of nodes that had not failed."""
     fragmentation: float
-    """Per cent of all GPUs that are free and lost to typical pods, at the same moment."""
+    """Per cent of all GPUs that were free then and lost to typical pods."""
     used: float
     """Per cent of GPU seconds in use within the window (without one: until the last submission)."""
     arrived: list[Point]
@@ -77,8 +81,10 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     failures: int
     lost_gpu_hours: float
     """GPU hours of work that eviction and failing nodes undid."""
-    fairness: float
-    """Jain's index of the mean slowdown of queues: 1 if all fare alike, 1/n if one has all the delay."""
+    fairness: float | None
+    """Jain's index of the mean slowdown of queues: 1 if all fare alike, 1/n if one has all the delay.
+
+    A queue of which nothing finished has no slowdown, and does not count."""
     cycles: int
     cycle_seconds: Times
     pods_per_second: float
@@ -155,7 +161,7 @@ class _Reading:
         trace, history = self._trace, self._history
         last = max((job.submitted for job in trace.jobs), default=0.0)
         window = trace.window or (0.0, max(last, 1e-9))
-        allocated, lost = self._when(last)
+        allocated, free, lost = self._when(last)
         moments = np.array([step[0] for step in self._steps] or [0.0])
         series = np.array([step[1:] for step in self._steps] or [(0, 0, 0)], dtype=np.float64)
         counted = [number for number, job in enumerate(trace.jobs) if job.counted]
@@ -166,7 +172,7 @@ class _Reading:
             started=sum(number in self._first_start for number in counted),
             gpus=trace.gpus,
             allocated=100 * allocated / self._all,
-            unallocated_gpus=(trace.gpus * WHOLE - allocated) / WHOLE,
+            unallocated_gpus=free / WHOLE,
             fragmentation=100 * lost * WHOLE / self._all,
             used=100 * _mean_between(moments, series[:, 0], *window) / self._all,
             arrived=_thinned(self._in_order() if trace.offered_once else self._arrived),
@@ -182,7 +188,7 @@ class _Reading:
             evictions=self._evictions,
             failures=self._failures,
             lost_gpu_hours=self._lost,
-            fairness=_jain([group.slowdown for group in queues.values() if group.completion.jobs]),
+            fairness=_jain([group.slowdown for group in queues.values() if group.slowdown is not None]),
             cycles=len(history.cycle_seconds),
             cycle_seconds=times_of(history.cycle_seconds),
             pods_per_second=history.decided / max(sum(history.cycle_seconds), 1e-9),
@@ -200,8 +206,11 @@ class _Reading:
             points.append((100 * asked / self._all, 100 * given / self._all))
         return points
 
-    def _when(self, moment: float) -> tuple[int, float]:
-        """Return what was given out, and the GPUs lost to fragmentation, once everything at ``moment`` had happened."""
+    def _when(self, moment: float) -> tuple[int, int, float]:
+        """Return what was given out and what was free, in thousandths, and the GPUs lost to fragmentation.
+
+        That is once everything at ``moment`` had happened; what a failed node has is not free.
+        """
         space, given = FreeSpace.empty(self._trace.machines), 0
         held: dict[int, JobHappening] = {}
         for event in self._history.events:
@@ -216,7 +225,10 @@ class _Reading:
             given += job.gpu_milli
             for node, devices in zip(event.nodes, event.devices, strict=True):
                 space.take(self._place[node], job.ask, devices)
-        return given, fragmentation(space, self._trace.demand or _demand(self._trace.jobs))
+        for outage in self._trace.outages:
+            if outage.begins <= moment and (outage.ends is None or moment < outage.ends):
+                space.gpus[self._place[outage.machine]] = 0
+        return given, int(space.gpus.sum()), fragmentation(space, self._trace.demand or _demand(self._trace.jobs))
 
     # -- groups ------------------------------------------------------------------------------------------------------
 
@@ -229,20 +241,16 @@ class _Reading:
     def _group(self, numbers: Sequence[int]) -> JobTimes:
         jobs = self._trace.jobs
         done = [number for number in numbers if number in self._ended and jobs[number].duration is not None]
-        if done:
-            durations = np.array([jobs[number].duration for number in done], dtype=np.float64)
-            completion = np.array([self._ended[number] - jobs[number].submitted for number in done])
-            wait = completion - durations
-            slowdown = float(np.maximum(completion / np.maximum(durations, _SHORTEST), 1.0).mean())
-        else:
-            completion = np.empty(0)
-            started = [number for number in numbers if number in self._first_start]
-            wait = np.array([self._first_start[number] - jobs[number].submitted for number in started])
-            slowdown = 1.0
+        durations = np.array([jobs[number].duration for number in done], dtype=np.float64)
+        completion = np.array([self._ended[number] - jobs[number].submitted for number in done], dtype=np.float64)
+        lasting = [number for number in numbers if number in self._first_start and jobs[number].duration is None]
+        until_start = [self._first_start[number] - jobs[number].submitted for number in lasting]
+        slowdowns = np.maximum(completion / np.maximum(durations, _SHORTEST), 1.0)
         return JobTimes(
-            wait=times_of(wait),
+            jobs=len(numbers),
+            wait=times_of(np.append(completion - durations, until_start)),
             completion=times_of(completion),
-            slowdown=slowdown,
+            slowdown=float(slowdowns.mean()) if done else None,
             never_started=sum(number not in self._first_start for number in numbers),
         )
 
@@ -295,9 +303,11 @@ def _thinned(points: Sequence[tuple[float, float]]) -> list[Point]:
     return [Point(round(x, 3), round(y, 3)) for x, y in kept]
 
 
-def _jain(values: Sequence[float]) -> float:
+def _jain(values: Sequence[float]) -> float | None:
+    if not values:
+        return None
     total, squares = sum(values), sum(value * value for value in values)
-    return total * total / (len(values) * squares) if squares else 1.0
+    return total * total / (len(values) * squares)
 
 
 _ORDER: Final[Mapping[str, int]] = {

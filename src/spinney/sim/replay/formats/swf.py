@@ -1,15 +1,17 @@
 """The Standard Workload Format of the Parallel Workloads Archive: one job a line, eighteen numbers.
 
 A processor of the trace is one GPU here, as published GPU traces in this form have it, in nodes of ``MaxProcs`` over
-``MaxNodes`` (from the header), or of 8. A job takes whole nodes beyond one. Where a log has a job's partial executions
+``MaxNodes`` (from the header, rounded up), or of 8. A job takes whole nodes beyond one. Time begins with the first job:
+a part of a log may be from the middle of it. Where a log has a job's partial executions
 after its line, under the same number, the first line has the whole of it, and the others are left out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from spinney.sim.replay.formats.bounds import check_size
+from spinney.sim.replay.formats.bounds import LONGEST, check_size
 from spinney.sim.replay.formats.tables import InvalidTrace, finite, opened
 from spinney.sim.replay.trace import Ask, Job, Machine, Trace
 
@@ -31,7 +33,7 @@ def read_swf(path: Path) -> Trace:
             header[key.strip()] = value.strip()
     procs = _whole(header, "MaxProcs" if header.get("MaxProcs") else "MaxNodes", path)
     count = _whole(header, "MaxNodes", path) or max(procs // _PER_NODE, 1)
-    per_node = max(procs // count, 1) if procs else _PER_NODE
+    per_node = -(-procs // count) if procs else _PER_NODE
     jobs: list[Job] = []
     known: dict[str, int] = {}
     left_out = parts = 0
@@ -67,16 +69,24 @@ def read_swf(path: Path) -> Trace:
             )
         )
     jobs.sort(key=lambda job: job.submitted)
+    begin = jobs[0].submitted if jobs and jobs[0].submitted <= LONGEST else 0.0
     if not procs:
         count = max((job.pods for job in jobs), default=1)
     check_size(count, count * per_node, f"{path}: its {'header' if procs else 'largest job'}")
-    notes = {"jobs that never ran": left_out, "lines about parts of a job's run": parts}
+    notes = [f"{number} {what} left out" for number, what in _left_out(left_out, parts) if number]
+    if procs and count * per_node != procs:
+        notes.append(f"{procs} processors do not divide over {count} nodes, so each has {per_node}")
     return Trace(
         name=path.name.split(".")[0],
         machines=tuple(Machine(f"node-{place:05d}", 96_000, 786_432, per_node) for place in range(count)),
-        jobs=tuple(jobs),
-        notes=tuple(f"{number} {what} were left out" for what, number in notes.items() if number),
+        jobs=tuple(replace(job, submitted=job.submitted - begin) for job in jobs),
+        notes=tuple(notes),
     )
+
+
+def _left_out(never_ran: int, parts: int) -> Iterator[tuple[int, str]]:
+    yield never_ran, "job that never ran was" if never_ran == 1 else "jobs that never ran were"
+    yield parts, "line about a part of a job's run was" if parts == 1 else "lines about parts of a job's run were"
 
 
 def _numbers(cells: Sequence[str], where: str) -> list[float]:
