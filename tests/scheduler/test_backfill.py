@@ -221,6 +221,25 @@ def test_nodes_are_not_kept_where_that_would_leave_more_idle_than_the_gang_has_w
     assert set(beside(timedelta(days=3))) == {"small-0"}
 
 
+def test_more_may_be_idle_for_a_gang_behind_which_others_wait() -> None:
+    """What is kept for it serves those of its queue next that ask for no more, and nobody of another queue."""
+
+    def passes(gpus: int, queue: str = QUEUE) -> bool:
+        inventory = an_inventory(a_node("left"), a_node("right"))
+        for name in (QUEUE, "other"):
+            inventory.put_queue(QueueInfo(name=name, quota=NO_BOUND))
+        for name in ("left", "right"):
+            gang = dataclasses.replace(a_gang(name), last_start=NOW - timedelta(hours=3))
+            put_gang(inventory, gang, [a_pod(f"{name}-0", gang=name, gpus=4, node=name)])
+        a_job(inventory, "first", 2, 8, TWO_HOURS_AGO)
+        if gpus:
+            a_job(inventory, "behind", 2, gpus, TWO_HOURS_AGO + timedelta(minutes=1), queue=queue)
+        a_job(inventory, "small", 1, 4, JUST_NOW)
+        return set(placed(inventory)) == {"small-0"}
+
+    assert [passes(0), passes(8), passes(5), passes(8, "other")] == [True, False, False, True]
+
+
 def beside_long_jobs(submitted: timedelta, *, priority: int = 50) -> Inventory:
     """Two nodes whose jobs, submitted so long ago, have run for two days, a gang that waits longer, and a small job."""
     inventory = an_inventory(a_node("left"), a_node("right"))

@@ -66,7 +66,7 @@ _SURE: Final = 0.9
 _SAME: Final = 1.0
 """Seconds within which two moments are the same."""
 _WORTH: Final = 0.5
-"""Nodes are kept for a job if all others together wait no more than this share of its own wait for it."""
+"""Nodes are kept for a job if all others together wait no more than this share of what its line has waited."""
 _PLACES: Final = 128
 """So many are kept at most in all: with each, the next takes longer to find."""
 _FORESEEN: Final = 10 * 365 * 24 * 3600.0
@@ -437,7 +437,7 @@ class Backfill(Plugin):
         return True
 
     def _is_worth(self, job: PodGroupInfo, rows: Rows, kept: Matrix, seconds: float) -> bool:
-        """Tell whether others lose little by what is kept for a job, beside what it has waited itself.
+        """Tell whether others lose little by what is kept for a job, beside what all have waited whom it serves.
 
         What is idle until then would have served those who wait for room: each of them waits longer by the time in
         which all nodes together do as much.
@@ -447,7 +447,7 @@ class Backfill(Plugin):
         idle = self._remaining.idle(rows, column, float(kept[:, column].sum()), seconds)
         everything = float(nodes.table.allocatable[nodes.all.rows, column].sum())
         others = max(self._memory.lacking_room - 1, 1)
-        return others * idle <= _WORTH * self._turns.waited(job).total_seconds() * everything
+        return others * idle <= _WORTH * self._turns.waited_in_line(job) * everything
 
     def _explain(self, job: PodGroupInfo) -> None:
         """Say which place is kept for a job that was refused, if one is, or when it will start."""

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from spinney.gangs.tree import GangKey
+from spinney.scheduler.fairshare.amounts import Amounts
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.plugins.backfill.memory import UNKNOWN, Memory
@@ -46,9 +47,35 @@ class Turns:
         """Return how long a job has waited."""
         return self._session.now - (waiting_since(job) or self._session.now)
 
+    def waited_in_line(self, job: PodGroupInfo) -> float:
+        """Return the seconds that a gang has waited, and those of its queue that ask for no more.
+
+        What is kept for it serves them next: each moves up.
+        """
+        seconds = self.waited(job).total_seconds()
+        if not is_gang(job):
+            return seconds
+        asked = self._asked(job)
+        gangs = (other for other in self._gangs.get(job.queue, ()) if other.key != job.key)
+        alike = (other for other in gangs if self._asked(other).within(asked))
+        return seconds + math.fsum(self.waited(other).total_seconds() for other in alike)
+
     def is_first(self, job: PodGroupInfo) -> bool:
         """Tell whether of all single pods of its queue that wait a job's turn comes first."""
         return self._first.get(job.queue) == job.key
+
+    @cached_property
+    def _gangs(self) -> dict[str, list[PodGroupInfo]]:
+        """Return the gangs that wait to start, by queue."""
+        found: dict[str, list[PodGroupInfo]] = {}
+        gangs = self._session.snapshot.gangs
+        for key in gangs.pending:
+            if len(gangs.gangs[key].pods) > 1 and not (job := self._session.job(key)).gang_satisfied:
+                found.setdefault(job.queue, []).append(job)
+        return found
+
+    def _asked(self, job: PodGroupInfo) -> Amounts:
+        return self._session.charges.of_all(job.tasks_to_allocate())
 
     @cached_property
     def _first(self) -> dict[str, GangKey]:
