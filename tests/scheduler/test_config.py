@@ -6,9 +6,18 @@ from pathlib import Path
 import pytest
 
 from spinney.api.documents import InvalidConfiguration
-from spinney.scheduler.config import DEFAULT_PLUGINS, PluginOption, SchedulerConfig
+from spinney.scheduler.config import DEFAULT_PLUGINS, PluginOption, SchedulerConfig, check_plugins
 from spinney.scheduler.config_files import load_config, parse_config
 from spinney.scheduler.plugins import default_registry
+
+
+def test_a_plugin_that_is_listed_twice_is_refused() -> None:
+    """It was opened twice: its scores counted twice, and its handlers too."""
+    with pytest.raises(InvalidConfiguration, match=r"plugins\[1\]: plugin predicates is there twice"):
+        parse_config({"plugins": ["predicates", "predicates"]}, default_registry())
+    options = (PluginOption("predicates"), PluginOption("predicates"))
+    with pytest.raises(InvalidConfiguration, match="plugin predicates is there twice"):
+        check_plugins(options, default_registry())
 
 
 def test_an_empty_configuration_means_the_defaults() -> None:

@@ -142,6 +142,24 @@ def test_a_reason_that_no_encoding_has_is_told_with_escapes(register: Register, 
     assert "no room in caf\\udce9" in refused.message.encode().decode()
 
 
+def test_a_score_beyond_all_floats_is_told() -> None:
+    """The gang names the plugin; it said that the scheduler had failed."""
+    (refused,) = cycle(score, lambda *_: 10**400).unschedulable
+    assert "plugin odd-one" in refused.message
+    assert "returned a number too large for a float, expected a finite number" in refused.message
+
+
+@pytest.mark.parametrize(
+    "answer", [{"no key!": "x"}, {"": "x"}, {"key": "caf\udce9"}, {"caf\udce9": "x"}, {"key": 5}, ["key"]]
+)
+def test_annotations_that_no_pod_can_have_are_left_out(answer: object) -> None:
+    """The pod is bound without them: it was refused by the API server each time, or could not be written."""
+    result = cycle(lambda session, fn: session.add_bind_request_mutate_fn(fn), answer)
+    (bind,) = result.binds
+    assert bind.annotations == {}
+    assert ("odd-one", "bind_request_mutate") in result.failures
+
+
 def test_a_refusal_without_a_text_is_told_without_brackets() -> None:
     """A predicate that answers with an empty text has only refused."""
     (refused,) = cycle(predicate, "").unschedulable

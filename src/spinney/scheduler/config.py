@@ -1,6 +1,6 @@
 """The scheduler's configuration: which plugins, in which order, with which arguments; which actions; a few switches."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -175,6 +175,14 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         return cls(**{**own, **changes})
 
 
+def twice(options: Sequence[PluginOption]) -> Iterator[tuple[int, str]]:
+    """Yield where a list has a plugin that is there before, each with what to say of it."""
+    names = [option.name for option in options]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            yield number, f"plugin {name} is there twice, so its scores would count twice; take one of the two out"
+
+
 def check_plugins(options: Sequence[PluginOption], registry: PluginRegistry) -> None:
     """Check that plugins exist, take the arguments they are given and do not contradict each other.
 
@@ -185,6 +193,7 @@ def check_plugins(options: Sequence[PluginOption], registry: PluginRegistry) -> 
         for number, option in enumerate(options)
         for argument, message in registry.argument_problems(option.name, option.arguments)
     ]
+    problems += (message for _, message in twice(options))
     problems += (message for _, message in registry.contradictions([each.name for each in options if each.enabled]))
     if problems:
         raise InvalidConfiguration("\n".join(problems))

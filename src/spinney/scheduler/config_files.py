@@ -27,7 +27,7 @@ from spinney.api.documents import (
 )
 from spinney.api.durations import parse_duration
 from spinney.extensions.registry import UnknownPlugin
-from spinney.scheduler.config import PluginOption, SchedulerConfig, VictimSearchLimits
+from spinney.scheduler.config import PluginOption, SchedulerConfig, VictimSearchLimits, twice
 from spinney.scheduler.framework.plugin import PluginRegistry
 
 log = structlog.get_logger()
@@ -143,6 +143,8 @@ def _plugin_problems(
             if is_shard and derived is not None and argument not in document.at(*here, "arguments").value:
                 path = ("spec", *derived)
             yield document.problem(path, f"plugin {option.name}: {message}")
+    for number, message in twice(config.plugins):
+        yield document.problem(_listed_at(document, config.plugins[number], number), message)
     for name, message in registry.contradictions([*places]):
         yield document.problem(places[name], message)
 

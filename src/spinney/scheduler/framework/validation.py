@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from spinney.api.names import qualified_name_faults
 from spinney.cluster.table import Mask
 from spinney.explain.amounts import counted
 from spinney.extensions.answers import InvalidAnswer, instance_of, shown
@@ -72,7 +73,10 @@ def number(answer: Any) -> float:
     """Return a score."""
     if not isinstance(answer, Real | np.bool_):
         raise InvalidAnswer(shown(answer), "a finite number")
-    return float(answer)
+    try:
+        return float(answer)
+    except OverflowError:
+        raise InvalidAnswer("a number too large for a float", "a finite number") from None
 
 
 def finite(answer: Any) -> float:
@@ -166,6 +170,11 @@ def annotations(answer: Any) -> Mapping[str, str]:
     """Return annotations."""
     if not isinstance(answer, Mapping) or not all(isinstance(each, str) for pair in answer.items() for each in pair):
         raise InvalidAnswer(shown(answer), "a mapping of text to text")
+    for key, value in answer.items():
+        if faults := qualified_name_faults(key):
+            raise InvalidAnswer(f"the annotation {shown(key)}", f"another key: it {faults[0]}")
+        if value != printable(value):
+            raise InvalidAnswer(f"the annotation {key}: {shown(value)}", "a text that can be encoded")
     return answer
 
 
