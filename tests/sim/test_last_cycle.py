@@ -10,16 +10,21 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from spinney.api.core import POD, Container, Pod, PodSpec
 from spinney.api.events import Event, EventSource, ObjectReference
-from spinney.api.meta import ObjectMeta
+from spinney.api.meta import Metadata, ObjectMeta, OwnerReference
 from spinney.cli import main
 from spinney.explain.reasons import Explanation, QueueReport
 from spinney.gangs.tree import GangKey
+from spinney.runtime import Runtime
 from spinney.scheduler.process.endpoint import RefusedGang
 from spinney.sim import Cluster
+from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.forecast import disagreements
+from spinney.sim.advice.subjects import find
 from spinney.sim.overview.history import past_evictions
 from spinney.sim.snapshots.files import write_snapshot
+from spinney.sim.snapshots.snapshot import ClusterSnapshot
 from spinney.sim.whatif.outcomes import Waiting
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -65,6 +70,13 @@ def test_the_moment_of_events_as_kube_scheduler_writes_them_is_read() -> None:
     assert past_evictions([event], {"train-0"}, NOW) == [
         "Pod train-0 was evicted 2m ago by default-scheduler: Preempted by a pod on node n1"
     ]
+
+
+def test_a_gang_for_which_others_were_evicted_was_not_evicted_itself() -> None:
+    """The scheduler tells it under the same reason; "why" said that it had been evicted."""
+    event = an_event("train-0", "Evicted 1 pod to make room: team/small-0", minutes=1)
+
+    assert past_evictions([event], {"train-0"}, NOW) == []
 
 
 @pytest.mark.parametrize(
@@ -137,3 +149,19 @@ def test_why_reads_the_running_scheduler(tmp_path: Path, scheduler: str) -> None
     assert "the running scheduler gives another reason: queue team is full" in answer.output
     assert nobody.exit_code == 1
     assert "kubectl port-forward" in nobody.output
+
+
+def test_the_eviction_of_a_pod_that_its_job_made_anew_is_told() -> None:
+    """The pods of a Job are called after it, not after the gang that the grouper made: nothing was said of theirs."""
+    owner = OwnerReference(api_version="batch/v1", kind="Job", name="train", uid="1", controller=True)
+    pod = Pod(
+        metadata=Metadata(name="train-new", namespace="default", owner_references=(owner,)),
+        spec=PodSpec(scheduler_name="spinney-scheduler", containers=(Container(name="main"),)),
+    )
+    runtime = Runtime.system()
+    snapshot = ClusterSnapshot(objects={POD: (pod,)})
+    advisor = Advisor(snapshot, runtime=runtime, best=0, events=[an_event("train-old", "reclaimed", minutes=5)])
+    answer = advisor.reasons(find(snapshot, "pod/train-new", "default"))
+    runtime.executor.close()
+
+    assert any("Pod train-old was evicted" in line for line in answer.history)

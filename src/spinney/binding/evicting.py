@@ -16,7 +16,7 @@ import structlog
 from spinney.api.events import ObjectReference
 from spinney.binding.binder import is_outcome_unknown
 from spinney.binding.placement import pod_reference
-from spinney.explain.amounts import first_few
+from spinney.explain.amounts import counted, first_few
 from spinney.kube.client import Client
 from spinney.kube.errors import KubeError, TooManyRequests
 from spinney.kube.events import EventRecorder
@@ -27,6 +27,8 @@ from spinney.kube.retrying import exponential
 log = structlog.get_logger()
 
 EVENT_REASON: Final = "Evict"
+MADE_ROOM: Final = " to make room: "
+"""What an event has in it that tells the job for whose sake others were evicted."""
 REFUSED: Final = "EvictRefused"
 SHOWN_PODS: Final = 5
 """Of those that leave, in an event."""
@@ -78,7 +80,8 @@ class Evictor:
             victim, error = lost[0]
             self._say_refused(disruption, f"{len(gone)} pods were evicted, but {victim.pod} may not be: {error}")
         if gone and disruption.beneficiary is not None:
-            message = f"Evicted {len(gone)} pods to make room: {first_few([victim.pod for victim in gone], SHOWN_PODS)}"
+            shown = first_few([victim.pod for victim in gone], SHOWN_PODS)
+            message = f"Evicted {counted(len(gone), 'pod')}{MADE_ROOM}{shown}"
             self._events.event(disruption.beneficiary, "Normal", EVENT_REASON, message)
         return gone
 

@@ -47,7 +47,7 @@ async def test_victims_and_beneficiary_are_told(world: World) -> None:
         assert await world.places() == {"urgent": "n1"}
         said = {event["involvedObject"]["name"]: event["message"] for event in await events(world, "Evict")}
         assert "preempted by job" in said["v0"]
-        assert said["urgent"] == f"Evicted 1 pods to make room: {NS}/v0"
+        assert said["urgent"] == f"Evicted 1 pod to make room: {NS}/v0"
 
 
 @given_a_world

@@ -309,6 +309,7 @@ class Advisor:
         """Return what events tell of evictions of the subject and of pods that its own have taken the place of."""
         names = {subject.partition("/")[2], *(self._gang_of[each.key].name for each in records)}
         names |= {clique for each in records if (clique := each.labels.get(POD_CLIQUE))}
+        names |= {owner.name for each in records if (owner := each.pod.metadata.controller)}
         events = [each for each in self._events if each.metadata.namespace == namespace]
         return history_of.past_evictions(events, names, self._now)
 

@@ -13,6 +13,7 @@ from spinney.api.core import EVENT
 from spinney.api.events import Event
 from spinney.api.grove_status import LastError
 from spinney.api.podgang import DISRUPTION_TARGET, PodGang
+from spinney.binding.evicting import MADE_ROOM
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.statuses import WAITING
 from spinney.explain.amounts import counted
@@ -116,7 +117,8 @@ def grouping_refusals(events: Iterable[Event]) -> dict[PodKey, str]:
 def past_evictions(events: Iterable[Event], names: Collection[str], now: datetime) -> list[str]:
     """Return the newest eviction that events tell of objects called so, or of pods whose names begin so."""
     beginnings = tuple(f"{name}-" for name in names)
-    subjects = ((each, each.involved_object.name) for each in events if each.reason in _EVICTIONS)
+    told = (each for each in events if each.reason in _EVICTIONS and MADE_ROOM not in each.message)
+    subjects = ((each, each.involved_object.name) for each in told)
     about = [each for each, name in subjects if name in names or name.startswith(beginnings)]
     newest_first = sorted(about, key=lambda each: moment_of(each) or _BEGINNING, reverse=True)
     if not newest_first:
