@@ -62,6 +62,19 @@ def test_the_cheapest_move_is_proposed(tmp_path: Path) -> None:
     assert "++++++++" in result.output
 
 
+def test_room_that_is_there_is_named(tmp_path: Path) -> None:
+    """Where nothing has to be moved the nodes are named, one or several."""
+    file = tmp_path / "empty.yaml"
+    file.write_text(as_yaml(a_node("a1"), a_node("b1")))
+    told = [
+        CliRunner().invoke(main, ["plan", "defrag", "--from", str(file), "--nodes", nodes]).output.strip()
+        for nodes in ("1", "2")
+    ]
+
+    assert told[0].endswith(" has room for 1 whole node.")
+    assert told[1].endswith(" have room for 2 whole nodes.")
+
+
 def test_room_for_a_gang_that_waits(tmp_path: Path) -> None:
     """With --for the room is what the gang asks for, and JSON has the whole plan."""
     result = planned(tmp_path, "--for", "big", "-o", "json", more=(a_pod("big", 8),))
@@ -77,7 +90,7 @@ def test_nodes_may_have_to_share_a_label(tmp_path: Path, label: str) -> None:
     result = planned(tmp_path, "--nodes", "2", "--sharing", label)
     assert result.exit_code == 1
     fewer = {"rack": "1 node", "none": "0 nodes"}[label]
-    assert f"2 whole nodes cannot be had: {fewer} of 8 GPUs that share {label}" in result.output
+    assert f"2 whole nodes cannot be had: {fewer} of 8 GPUs sharing {label}" in result.output
 
 
 def test_more_nodes_than_there_are(tmp_path: Path) -> None:

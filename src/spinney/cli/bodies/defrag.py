@@ -51,7 +51,7 @@ def defrag(
         if gang is not None:
             wanted, problem = f"gang {gang}", room_for(session, session.job(_waiting(session, gang, here)))
         else:
-            wanted = f"{counted(nodes or 0, 'whole node')}{f' that share {level}' if level else ''}"
+            wanted = f"{counted(nodes or 0, 'whole node')}{f' sharing {level}' if level else ''}"
             problem = whole_nodes(session, nodes or 0, level)
         plan = make_plan(problem, wanted, cast("Solver", solver))
     if output == "json":
@@ -82,7 +82,8 @@ def _waiting(session: Session, name: str, here: str | None) -> GangKey:
 
 def _print(plan: DefragPlan, problem: Problem) -> None:
     if not plan.moves:
-        echo(f"Nothing has to be moved: {', '.join(plan.nodes)} have room for {plan.wanted}.")
+        have = "has" if len(plan.nodes) == 1 else "have"
+        echo(f"Nothing has to be moved: {', '.join(plan.nodes)} {have} room for {plan.wanted}.")
         return
     how = "nothing cheaper exists" if plan.solver == "exact" else "something cheaper may exist"
     echo(

@@ -118,7 +118,7 @@ def whole_nodes(session: Session, count: int, level: str | None) -> Problem:
     if not most:
         raise NoPlan("no node has GPUs")
     if count > largest:
-        together = f" that share {level}" if level is not None else ""
+        together = f" sharing {level}" if level is not None else ""
         raise NoPlan(
             f"{counted(count, 'whole node')} cannot be had: {counted(largest, 'node')} of {most} GPUs{together}"
         )
