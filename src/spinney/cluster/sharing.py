@@ -21,7 +21,6 @@ from spinney.cluster.table import Holding
 Parts = npt.NDArray[np.int64]
 """Parts of devices, ``[device, node]``; :data:`NO_DEVICE` where a node has fewer shared devices."""
 NO_DEVICE: Final = -1
-_NOTHING_SHARED: Final[list[list[int]]] = [[], [], []]
 
 
 class DeviceUse(NamedTuple):
@@ -127,22 +126,18 @@ class SharedDevices(RowBooks[str, DeviceUse]):
 
     def _write(self, row: int) -> None:
         """Bring the columns of one row up to date."""
-        self._numbers.pop(row, None)
         devices = self.of_row(row)
         _, most, rows = self._columns.shape
         if row >= rows or len(devices) > most:
             if not devices:
                 return
             self._enlarge(max(most, len(devices)), max(rows, 2 * row + 1))
-        later, kept, now = here = self._columns[:, :, row]
-        here.fill(NO_DEVICE)
-        for place, use in enumerate(devices.values()):
-            free = use.free_later
-            later[place] = free
-            if use.active + use.pipelined:
-                kept[place] = free
-            if use.exists:
-                now[place] = min(use.free, free)
+        self._columns[:, :, row] = NO_DEVICE
+        if devices:
+            numbers = self._numbers[row] = _numbers_of(devices)
+            self._columns[:, : len(devices), row] = numbers
+        else:
+            self._numbers.pop(row, None)
 
     def _at(self, which: int, rows: npt.NDArray[np.intp]) -> Parts:
         try:
@@ -155,10 +150,21 @@ class SharedDevices(RowBooks[str, DeviceUse]):
     def _on(self, which: int, row: int) -> Sequence[int]:
         known = self._numbers.get(row)
         if known is None:
-            known = self._numbers[row] = self._columns[:, :, row].tolist() if row in self._by_row else _NOTHING_SHARED
+            known = self._numbers[row] = _numbers_of(self.of_row(row))
         return known[which]
 
     def _enlarge(self, devices: int, rows: int) -> None:
         _, most, last = self._columns.shape
         more = ((0, 0), (0, devices - most), (0, rows - last))
         self._columns = np.pad(self._columns, more, constant_values=NO_DEVICE)
+
+
+def _numbers_of(devices: Mapping[str, DeviceUse]) -> list[list[int]]:
+    """Return what is free of the devices of a node: later, later where they are shared then, and now."""
+    later, kept, now = list[int](), list[int](), list[int]()
+    for active, releasing, pipelined in devices.values():
+        free = DEVICE - active - pipelined
+        later.append(free)
+        kept.append(free if active + pipelined else NO_DEVICE)
+        now.append(min(DEVICE - active - releasing, free) if active + releasing > 0 else NO_DEVICE)
+    return [later, kept, now]

@@ -341,16 +341,18 @@ class NodeRules:
             current.now[rows] = now
         if current.outdated:
             rows, current.outdated = everything, False
-            roomy = current.roomy[rows]
-        open_rows = rows[roomy]
-        score = np.full(len(rows), -np.inf)
-        if len(open_rows):
+            roomy = current.roomy.take(rows)
+        score = np.empty(len(rows))
+        score.fill(-inf)
+        (places,) = roomy.nonzero()
+        if len(places):
+            open_rows = rows.take(places)
             if rules.few and len(open_rows) <= _FEW and rows is not everything:
                 found: Scores | Sequence[float] = self._answers.of_few(rules.usage, task.request, open_rows.tolist())
             else:
-                nodes.note_fit(task.request, open_rows, now=current.now[open_rows])
+                nodes.note_fit(task.request, open_rows, now=current.now.take(open_rows))
                 found = _barred(*self._answers.judge(rules.usage, task, task.job, open_rows))
-            score[roomy] = fixed.score[open_rows] + found
+            score[places] = fixed.score.take(open_rows) + found
         current.score[rows] = score
         current.position = nodes.table.usage.position
         if current.ranked is not None:

@@ -60,6 +60,8 @@ class Nodes:
         self.rule_carriers = rule_carriers
         """How many placed pods have rules about where other pods go."""
         self._last_fit: _LastFit | None = None
+        self._everywhere = np.ones(self.table.capacity, dtype=np.bool_)
+        self._everywhere.setflags(write=False)
         self.visitors: Callable[[int], Iterable[PodRecord]] | None = None
         """Which pods are on a row besides, while it is tried what it would be like."""
         self._moves: list[tuple[PodRecord, int]] = []
@@ -116,7 +118,7 @@ class Nodes:
 
     def note_fit(self, request: RequestClass, rows: Rows, *, now: Mask) -> None:
         """Note that the request fits on all of ``rows`` later, and where now: for the next question about them."""
-        later = np.ones(len(rows), dtype=np.bool_)
+        later = self._everywhere[: len(rows)]
         self._last_fit = _LastFit(rows, request, (self.table.usage.position, self.table.tries), later, now)
 
     def put_records(self, records: Sequence[PodRecord], rows: list[int]) -> None:
