@@ -35,7 +35,7 @@ from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.placement.devices import WHOLE_DEVICE
-from spinney.scheduler.plugins.packing.free_space import GPUS, STRANDED, WHOLE, Columns, Facts, FreeSpace
+from spinney.scheduler.plugins.packing.free_amounts import GPUS, STRANDED, WHOLE, Columns, Facts, FreeAmounts
 from spinney.scheduler.plugins.packing.learning import Knowledge, learn
 from spinney.scheduler.plugins.packing.workload import (
     LEVELS,
@@ -129,7 +129,7 @@ class Packing(Plugin):
         self._losses: dict[int, Amounts] = {}
         self._demanding: dict[int, bool] = {}
         self._taken: dict[int, Facts] = {}
-        self._space = FreeSpace(self._nodes, known.workload)
+        self._amounts = FreeAmounts(self._nodes, known.workload)
         self._none_stranded = False
         """No GPU was stranded when they were last looked at, and nothing has happened since that could strand one."""
 
@@ -152,7 +152,7 @@ class Packing(Plugin):
 
     def _fullness(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         rows, table = nodes.rows, self._table
-        request, free = task.request, self._space.at(rows)
+        request, free = task.request, self._amounts.at(rows)
         left = free[GPUS] - request.gpus
         if needs_no_gpu(request):
             cpu = table.idle[:, CPU][rows] + table.releasing[:, CPU][rows]
@@ -163,11 +163,11 @@ class Packing(Plugin):
         found = self._score(_FREE_GPU * left)
         if self._known.workload.needs_company:
             after = free[GPUS:] - np.array(self._taken_by(request))[:, None]
-            found -= self._scale * _PLENTY * np.maximum.reduce(after * self._space.parts_of_nodes()[:, rows])
+            found -= self._scale * _PLENTY * np.maximum.reduce(after * self._amounts.parts_of_nodes()[:, rows])
         return found
 
     def _fullness_of_few(self, request: RequestClass, rows: Sequence[int]) -> list[float]:
-        space = self._space.of_few(rows)
+        space = self._amounts.of_few(rows)
         if needs_no_gpu(request):
             return [-self._scale * self._lost_without_gpu(row, free) for row, free in zip(rows, space, strict=True)]
         gpus = request.gpus
@@ -177,7 +177,7 @@ class Packing(Plugin):
         taken, plenty = self._taken_by(request), self._scale * _PLENTY
         return [
             score - plenty * max(map(mul, map(sub, free[GPUS:], taken), parts))
-            for score, free, parts in zip(found, space, self._space.parts_of_few(rows), strict=True)
+            for score, free, parts in zip(found, space, self._amounts.parts_of_few(rows), strict=True)
         ]
 
     def _lost_without_gpu(self, row: int, free: Facts) -> float:
@@ -192,7 +192,7 @@ class Packing(Plugin):
         """Judge by the device of each node that loses least."""
         share = task.request.share
         assert share is not None, "only pods that share a device are asked about"
-        free, spaces = self._space.at(nodes.rows), self._nodes.ledger.shared.kept_later(nodes.rows)
+        free, spaces = self._amounts.at(nodes.rows), self._nodes.ledger.shared.kept_later(nodes.rows)
         if share.parts:
             return self._score(self._lost_to(share.parts, share.devices, free, spaces))
         lost: Amounts = np.empty(len(nodes))
@@ -216,7 +216,7 @@ class Packing(Plugin):
         share, memory = request.share, self._table.gpu_memory.item
         assert share is not None, "only pods that share a device are asked about"
         found: list[float] = []
-        for row, free in zip(rows, self._space.of_few(rows), strict=True):
+        for row, free in zip(rows, self._amounts.of_few(rows), strict=True):
             parts = min(share.parts or share.parts_on(memory(row)), DEVICE)
             lost = _SPACE * self._lost_on(row, parts, opens=free[WHOLE] > 0)
             found.append(self._score_of(lost + _FREE_GPU * (free[GPUS] - parts * share.devices / DEVICE)))
@@ -234,7 +234,7 @@ class Packing(Plugin):
         request, workload = task.request, self._known.workload
         if len(nodes.rows) <= _FEW:
             return np.array(self._stranding_of_few(request, nodes.rows.tolist()))
-        free = self._space.at(nodes.rows)
+        free = self._amounts.at(nodes.rows)
         after = free[GPUS:] - np.array(self._taken_by(request))[:, None]
         return self._score(stranded_gpus(workload, after[0], after[1:]) - free[STRANDED])
 
@@ -242,7 +242,7 @@ class Packing(Plugin):
         workload, taken = self._known.workload, self._taken_by(request)
         return [
             self._score_of(stranded_on(workload, *map(sub, free[GPUS:], taken)) - free[STRANDED])
-            for free in self._space.of_few(rows)
+            for free in self._amounts.of_few(rows)
         ]
 
     def _device(self, task: PodInfo, node: NodeInfo, gpu: str) -> float:
@@ -266,7 +266,7 @@ class Packing(Plugin):
         if self._is_demanding(task.request):
             return True
         if not self._none_stranded:
-            self._none_stranded = self._space.strands_none()
+            self._none_stranded = self._amounts.strands_none()
         return not self._none_stranded
 
     def _is_demanding(self, request: RequestClass) -> bool:

@@ -20,7 +20,7 @@ Facts = Sequence[float]
 """The same of one node: ``[what]``."""
 
 
-class FreeSpace:
+class FreeAmounts:
     """What is free on the nodes of a session beside what a workload asks for. Mutable: it follows their journal."""
 
     def __init__(self, nodes: Nodes, workload: DemandMix) -> None:
