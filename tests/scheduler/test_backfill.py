@@ -333,6 +333,22 @@ def test_who_reclaims_room_on_kept_nodes_gets_it() -> None:
     assert not result.evictions
 
 
+def test_who_may_reclaim_gets_kept_nodes_that_are_free() -> None:
+    """A job whose queue is entitled to room does not wait for a gang that was given it, and nobody has to go."""
+    inventory = an_inventory(a_node("left"), a_node("right", labels={"pool": "new"}))
+    for name, quota in ((QUEUE, 0), ("other", 8 * GPU)):
+        inventory.put_queue(QueueInfo(name=name, quota=Amounts(-1, -1, quota)))
+    pod = a_pod("left-0", gang="left", gpus=8, node="left", annotations={EXPECTED_DURATION: "1h"})
+    put_gang(inventory, a_gang("left"), [pod])
+    a_job(inventory, "large", 2, 8, A_MINUTE_AGO, lasts="1h")
+    scheduler = a_scheduler(inventory, config=backfilling(minPods="2"))
+    scheduler.run_cycle()
+    a_job(inventory, "entitled", 1, 8, JUST_NOW, lasts="3h", queue="other", node_selector={"pool": "new"})
+    results = [scheduler.run_cycle() for _ in range(2)]
+    assert [result.evictions for result in results] == [[], []]
+    assert [[bind.node for bind in result.binds] for result in results] == [[], ["right"]]
+
+
 def test_a_place_is_brought_forward_when_an_earlier_one_is_there() -> None:
     """Who was promised a place after another has the earlier one when the other is gone."""
     inventory = a_pair_with_a_running_job()

@@ -8,7 +8,7 @@ first in their queues, and each prefers the nodes where it was placed. It is a p
 more, another will do.
 
 A promise counts from when the cluster shows that victims really go: an eviction that a budget refuses promises nothing.
-It ends after as long as a terminating pod is counted on.
+One for which nobody has to go counts at once. It ends after as long as a terminating pod is counted on.
 """
 
 from collections import Counter
@@ -115,6 +115,9 @@ class Promises:
                 layouts={gang: _layout(session.job(gang)) for gang in (key, *moved)},
                 made=session.now,
             )
+        if self._keeps:
+            until = session.now + self._grace
+            self._kept.update((key, Promise(_layout(session.job(key)), until)) for key in session.free_places)
 
     def _take_in(self, proposal: Proposal, now: datetime) -> None:
         for moved in proposal.moved:

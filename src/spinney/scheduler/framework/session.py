@@ -97,6 +97,8 @@ class Session:
     """Whose turn is still to come while jobs are placed in order on what is free; ``None`` at all other times."""
     promised: frozenset[GangKey] = frozenset()
     """Gangs that were promised a place in an earlier cycle: others were evicted for them, or they were moved."""
+    free_places: frozenset[GangKey] = frozenset()
+    """Jobs that a search for victims found places for which nobody has to go."""
 
     def __init__(
         self,

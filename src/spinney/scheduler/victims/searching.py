@@ -55,6 +55,7 @@ NO_VICTIM = "a plugin proposed victims that may not be taken"
 BROKEN_GANG = "a gang would be left below its minimum"
 NOT_PLACED = "the job was not placed in the simulation"
 TAKEN_BACK = "what was taken would go back to queues whose turn comes before the job's"
+NOT_TAKEN_UP = "the job was given a place for which nobody has to go, and did not come to it"
 OUT_OF_TIME = "the time for the search was over"
 _NOBODY_LEFT: Final = timedelta(seconds=1)
 """When a job is looked at again that was given a place though nobody has to go for it."""
@@ -311,12 +312,15 @@ class Search:
             refusal = CUT_SHORT
         if refusal is None and keep and not job.gang_satisfied:
             refusal = NOT_PLACED
+        if refusal is None and keep and not evicted and job.key in session.promised:
+            refusal = NOT_TAKEN_UP
         if refusal is not None or not keep:
             statement.discard()
             return refusal is None or self._reject(refusal)
         statement.commit()
         session.snapshot.budgets.spend(evicted)
         if not evicted:  # then nothing will happen that has the job looked at again, and its pods bound
+            session.free_places |= {job.key}
             session.wake_at(session.now + _NOBODY_LEFT)
         self._pool.look_again([job, *scenario.victims])
         log.info(

@@ -1,0 +1,34 @@
+"""A search for victims that finds a place for which nobody has to go."""
+
+from spinney.scheduler import Plugin, Session
+from spinney.scheduler.fairshare import GPU, Amounts, QueueInfo
+from tests.scheduler.building import a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang
+
+
+class OnlyByReclaim(Plugin):
+    """Lets pods on the new node only while room is reclaimed."""
+
+    name = "onlybyreclaim"
+
+    def on_session_open(self, session: Session) -> None:
+        session.add_predicate_fn(
+            lambda _task, _job, node: node.name != "new" or session.action == "reclaim", stateful=True
+        )
+
+
+def test_a_place_that_is_never_taken_up_is_not_given_every_second() -> None:
+    """A rule may refuse later what it let pass in the search: the job is told so, and no cycle follows for it."""
+    inventory = an_inventory(a_node("old"), a_node("new", labels={"pool": "new"}))
+    for name, quota in (("giving", 0), ("taking", 8 * GPU)):
+        inventory.put_queue(QueueInfo(name=name, quota=Amounts(-1, -1, quota)))
+    put_gang(inventory, a_gang("runs", queue="giving"), [a_pod("runs-0", gang="runs", gpus=8, node="old")])
+    waiting = a_pod("waits-0", gang="waits", gpus=8, node_selector={"pool": "new"})
+    put_gang(inventory, a_gang("waits", queue="taking"), [waiting])
+    scheduler = a_scheduler(inventory, OnlyByReclaim)
+    first, second = scheduler.run_cycle(), scheduler.run_cycle()
+    assert [pipeline.node for pipeline in first.pipelines] == ["new"]
+    assert first.next_moment is not None
+    assert not second.pipelines
+    assert second.next_moment is None
+    (told,) = second.unschedulable
+    assert "the job was given a place for which nobody has to go, and did not come to it" in str(told)
