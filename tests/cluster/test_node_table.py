@@ -162,3 +162,34 @@ def test_many_nodes_fit() -> None:
     assert len(table) == 1000
     assert (table.rank[table.rows()] == np.arange(1000)).all()
     assert table.labels.of_row(table.row("n0999")) == {"rack": "r62"}
+
+
+def test_a_view_shows_the_same_node_until_that_changes() -> None:
+    """A filter may ask about every node for every pod, so what cannot be written to is made once; forks know it."""
+    table = NodeTable()
+    row = table.put(a_node("n1"))
+    shown = table.read_only().nodes[row]
+
+    assert table.read_only().nodes[row] is shown
+    assert table.fork().read_only().nodes[row] is shown
+    assert list(table.read_only().nodes)[row] is shown
+
+    table.put(a_node("n1", labels={"rack": "r1"}))
+    changed = table.read_only().nodes[row]
+    assert changed is not None
+    assert changed.metadata.labels == {"rack": "r1"}
+    table.remove("n1")
+    assert table.read_only().nodes[row] is None
+
+
+def test_names_in_a_view_compare_as_a_list() -> None:
+    """A plugin that keeps what it found while the nodes are the same can tell that they are."""
+    table = NodeTable()
+    table.put(a_node("n1"))
+    names = list(table.read_only().names)
+
+    assert names == table.names
+    assert table.read_only().names == names
+    assert table.read_only().names == table.fork().read_only().names
+    table.put(a_node("n2"))
+    assert table.read_only().names != names

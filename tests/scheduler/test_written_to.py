@@ -1,6 +1,8 @@
 """What a plugin writes to stays its own: other gangs are placed, nothing is bound that does not fit."""
 
+import pickle
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -75,6 +77,29 @@ def test_the_object_of_a_pod_cannot_be_written_to(write: Callable[[Any], None]) 
     assert [bind.gang.name for bind in result.binds] == ["good"]
     assert "plugin writes" in next(each.message for each in result.unschedulable if each.gang.name == "bad")
     assert {record.key: to_json(record.pod) for record in inventory.cluster.pods()} == before
+
+
+def test_the_object_of_a_pod_can_be_encoded_and_copied() -> None:
+    """A plugin may log it, or send it on; a copy is the plugin's own, and can be written to."""
+    seen: list[Any] = []
+
+    class Copies(Plugin):
+        name = "copies"
+
+        def on_session_open(self, session: Session) -> None:
+            session.add_predicate_fn(self.take)
+
+        def take(self, task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> None:
+            mine = deepcopy(task.pod)
+            mine.metadata.labels["seen"] = "yes"  # type: ignore[index]
+            seen.append((to_json(task.pod)["metadata"]["name"], pickle.loads(pickle.dumps(task.pod)) == task.pod))
+
+    inventory = a_cluster()
+    result = a_scheduler(inventory, Copies).run_cycle()
+
+    assert [bind.gang.name for bind in result.binds] == ["bad"]
+    assert ("bad-0", True) in seen
+    assert all(not dict(record.labels) for record in inventory.cluster.pods())
 
 
 class Belittles(Plugin):

@@ -1,18 +1,34 @@
 """Objects to look at: what was decoded, with mappings that cannot be written to.
 
 Objects are frozen but for the mappings in them, labels for instance, and everything that reads the cluster shares them.
-What plugins are given is guarded, so that one that writes to it is told so, and changes it for nobody.
+What plugins are given is guarded, so that one that writes to it is told so, and changes it for nobody. It can be
+encoded and copied all the same.
 """
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from types import MappingProxyType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import structs
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+
+class GuardedMapping(dict[str, Any]):
+    """A mapping that cannot be written to. It is a dictionary, as encoders ask for one; copies are ordinary ones."""
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("what the cluster says cannot be written to; make a copy of the mapping with dict(...)")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
+        return dict, (dict(self),)
+
+
+_NOTHING: Final = GuardedMapping()
 
 
 def guarded(found: T) -> T:
@@ -22,7 +38,7 @@ def guarded(found: T) -> T:
 
 def _guarded(value: Any) -> Any:
     if isinstance(value, dict):
-        return MappingProxyType(value)
+        return GuardedMapping(value) if value else _NOTHING
     if isinstance(value, msgspec.Struct):
         return guarded(value)
     if isinstance(value, tuple):

@@ -103,6 +103,8 @@ class NodeTable:
         self.idle = self.allocatable.copy(order="F")
         self.releasing = self.allocatable.copy(order="F")
         self._rows: dict[str, int] = {}
+        self._lent: dict[str, tuple[Node, Node]] = {}
+        """Nodes that were looked at in views of this table or of a fork, by name, each with what is shown of it."""
         self._free: list[int] = list(range(_FIRST_CAPACITY - 1, -1, -1))
         self._rank_is_stale = False
         self.may_release = False
@@ -207,6 +209,7 @@ class NodeTable:
         """Forget a node and everything on it; return the row it had."""
         row = self.row(name)
         del self._rows[name]
+        self._lent.pop(name, None)
         for matrix in _MATRICES:
             getattr(self, matrix)[row] = 0
         for flag in _FLAGS:
@@ -286,6 +289,7 @@ class NodeTable:
         for column in (*_FLAGS, *_NUMBERS):
             setattr(copy, column, getattr(self, column).copy())
         copy._rows = dict(self._rows)
+        copy._lent = self._lent
         copy._free = list(self._free)
         copy._rank_is_stale = False
         copy.may_release = bool(copy.releasing.any())
@@ -301,7 +305,7 @@ class NodeTable:
         view.__dict__.update(self.__dict__)
         view.may_release = True  # it follows what happens here
         view.__dict__["names"] = LookedAt(self.names)
-        view.__dict__["nodes"] = LookedAt(self.nodes, _guarded)
+        view.__dict__["nodes"] = LookedAt(self.nodes, self._shown)
         view.__dict__["_rows"] = MappingProxyType(self._rows)
         view.__dict__["_free"] = ()
         for name in (*_MATRICES, *_FLAGS, *_NUMBERS):
@@ -309,6 +313,16 @@ class NodeTable:
             array.setflags(write=False)
             view.__dict__[name] = array
         return view
+
+    def _shown(self, node: Node | None) -> Node | None:
+        """Return a node as views show it: every pod may ask about every node, so it is made once."""
+        if node is None:
+            return None
+        name = node.metadata.name
+        known = self._lent.get(name)
+        if known is None or known[0] is not node:
+            known = self._lent[name] = (node, guarded(node))
+        return known[1]
 
     def restrict(self, mask: Mask) -> None:
         """Leave only the rows of ``mask`` alive: in this copy the other nodes do not exist."""
@@ -365,7 +379,3 @@ def _enlarged(matrix: Matrix, rows: int, columns: int) -> Matrix:
     wider = _matrix(rows, columns)
     wider[: matrix.shape[0], : matrix.shape[1]] = matrix
     return wider
-
-
-def _guarded(node: Node | None) -> Node | None:
-    return None if node is None else guarded(node)

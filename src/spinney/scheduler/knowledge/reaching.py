@@ -31,11 +31,13 @@ from types import (
 )
 from typing import Any, Final
 
+from spinney.api.guarding import GuardedMapping
+
 _ATOMS: Final = frozenset(
     {NoneType, bool, int, float, complex, str, bytes, range, re.Pattern}
     | {date, datetime, timedelta, timezone, Decimal, type(...), type(NotImplemented)}
 )
-_MAPPINGS: Final = frozenset({dict, Counter, OrderedDict, MappingProxyType})
+_MAPPINGS: Final = frozenset({dict, Counter, OrderedDict, MappingProxyType, GuardedMapping})
 _SEQUENCES: Final = frozenset({tuple, list, set, frozenset, deque})
 _LARGEST: Final = 4096
 """How much data a function may reach: it is compared each time before an answer is used again."""
