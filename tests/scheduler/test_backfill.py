@@ -1,7 +1,7 @@
 """The backfill plugin: who waits is given a place and a time; others pass only if they do not delay it."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -238,6 +238,29 @@ def test_more_may_be_idle_for_a_gang_behind_which_others_wait() -> None:
         return set(placed(inventory)) == {"small-0"}
 
     assert [passes(0), passes(8), passes(5), passes(8, "other")] == [True, False, False, True]
+
+
+def test_a_gang_that_could_not_start_anyway_makes_no_room_worth_more() -> None:
+    """One that lacks pods is not served next, however long it has waited."""
+
+    def passes(behind: Callable[[Inventory], None]) -> bool:
+        inventory = an_inventory(a_node("left"), a_node("right"))
+        inventory.put_queue(QueueInfo(name=QUEUE, quota=NO_BOUND))
+        for name in ("left", "right"):
+            gang = dataclasses.replace(a_gang(name), last_start=NOW - timedelta(hours=3))
+            put_gang(inventory, gang, [a_pod(f"{name}-0", gang=name, gpus=4, node=name)])
+        a_job(inventory, "first", 2, 8, TWO_HOURS_AGO)
+        behind(inventory)
+        a_job(inventory, "small", 1, 4, JUST_NOW)
+        return set(placed(inventory)) == {"small-0"}
+
+    def incomplete(inventory: Inventory) -> None:
+        pods = [a_pod(f"behind-{number}", gang="behind", gpus=4) for number in range(2)]
+        put_gang(inventory, a_gang("behind", minimum=3, created=NOW - timedelta(days=7)), pods)
+
+    assert passes(lambda inventory: None)
+    assert not passes(lambda inventory: a_job(inventory, "behind", 2, 4, NOW - timedelta(days=7)))
+    assert passes(incomplete)
 
 
 def beside_long_jobs(submitted: timedelta, *, priority: int = 50) -> Inventory:

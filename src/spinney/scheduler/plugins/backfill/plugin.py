@@ -112,7 +112,7 @@ class Backfill(Plugin):
         assert isinstance(memory, Memory), "nobody else writes there"
         memory.begin(session)
         self._memory = memory
-        self._turns = Turns(session, memory, shortest_first=self._terms.shortest_first)
+        self._turns = Turns(session, memory, self._lacks_room, shortest_first=self._terms.shortest_first)
         self._overdue = Overdue(session, self._lacks_room)
         self._reservations: list[Reservation] = []
         self._lengths: dict[GangKey, float] = {}

@@ -1,13 +1,19 @@
 """In which order jobs of a queue come: gangs by age, all others by how long they have waited beside their run time."""
 
 import math
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from spinney.cluster.table import Mask
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.fairshare.amounts import Amounts
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
+from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.plugins.backfill.memory import UNKNOWN, Memory
 from spinney.scheduler.plugins.backfill.sweeps import SweepKind, kind_of
 from spinney.scheduler.plugins.keeping import waiting_since
@@ -16,11 +22,32 @@ _NEW, _SHORTEST = 60.0, 60.0
 """Seconds: every job counts as having waited so long, and as running so long at least."""
 
 
-class Turns:
-    """The order in one session. Mutable: run times are looked up once. Without ``shortest_first`` age alone counts."""
+class _Gangs(NamedTuple):
+    """The gangs of a queue: their places in what follows, what they ask for, and for how many seconds they wait."""
 
-    def __init__(self, session: Session, memory: Memory, *, shortest_first: bool) -> None:
+    places: dict[GangKey, int]
+    asked: npt.NDArray[np.int64]
+    """``[gang, resource]``."""
+    waited: npt.NDArray[np.float64]
+    """``[gang]``."""
+
+
+class Turns:
+    """The order in one session. Mutable: run times are looked up once. Without ``shortest_first`` age alone counts.
+
+    ``lacks_room`` tells whether only room keeps a job from running.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        memory: Memory,
+        lacks_room: Callable[[PodGroupInfo, Sequence[PodInfo]], bool],
+        *,
+        shortest_first: bool,
+    ) -> None:
         self._session, self._memory, self._shortest_first = session, memory, shortest_first
+        self._lacks_room = lacks_room
         self._usual: dict[SweepKind, float] = {}
 
     def rank(self, job: PodGroupInfo) -> tuple[bool, float]:
@@ -48,34 +75,42 @@ class Turns:
         return self._session.now - (waiting_since(job) or self._session.now)
 
     def waited_in_line(self, job: PodGroupInfo) -> float:
-        """Return the seconds that a gang has waited, and those of its queue that ask for no more.
+        """Return the seconds that a gang has waited, and those of its queue that lack room and ask for no more.
 
         What is kept for it serves them next: each moves up.
         """
         seconds = self.waited(job).total_seconds()
-        if not is_gang(job):
+        line = self._lines.get(job.queue) if is_gang(job) else None
+        if line is None:
             return seconds
-        asked = self._asked(job)
-        gangs = (other for other in self._gangs.get(job.queue, ()) if other.key != job.key)
-        alike = (other for other in gangs if self._asked(other).within(asked))
-        return seconds + math.fsum(self.waited(other).total_seconds() for other in alike)
+        served: Mask = np.logical_and.reduce(line.asked <= self._asked(job), axis=1)
+        if job.key in line.places:
+            served[line.places[job.key]] = False
+        return seconds + float(line.waited[served].sum())
 
     def is_first(self, job: PodGroupInfo) -> bool:
         """Tell whether of all single pods of its queue that wait a job's turn comes first."""
         return self._first.get(job.queue) == job.key
 
     @cached_property
-    def _gangs(self) -> dict[str, list[PodGroupInfo]]:
-        """Return the gangs that wait to start, by queue."""
+    def _lines(self) -> dict[str, _Gangs]:
+        """Return the gangs that only room keeps from starting, by queue."""
         found: dict[str, list[PodGroupInfo]] = {}
-        gangs = self._session.snapshot.gangs
-        for key in gangs.pending:
-            if len(gangs.gangs[key].pods) > 1 and not (job := self._session.job(key)).gang_satisfied:
+        for key in self._session.snapshot.gangs.pending:
+            job = self._session.job(key)
+            if is_gang(job) and self._lacks_room(job, job.tasks_to_allocate()):
                 found.setdefault(job.queue, []).append(job)
-        return found
+        return {
+            queue: _Gangs(
+                {job.key: place for place, job in enumerate(jobs)},
+                np.array([self._asked(job) for job in jobs]),
+                np.array([self.waited(job).total_seconds() for job in jobs]),
+            )
+            for queue, jobs in found.items()
+        }
 
-    def _asked(self, job: PodGroupInfo) -> Amounts:
-        return self._session.charges.of_all(job.tasks_to_allocate())
+    def _asked(self, job: PodGroupInfo) -> tuple[int, int, int]:
+        return self._session.charges.of_all(job.tasks_to_allocate()).astuple()
 
     @cached_property
     def _first(self) -> dict[str, GangKey]:
