@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -36,6 +37,8 @@ class Serving(Plugin):
         names = sorted(node.name for node in session.nodes.all)
         session.add_http_handler("/nodes", lambda query: f"{query.get('prefix', '')}{','.join(names)}".encode())
         session.add_http_handler("/broken", lambda query: b"" + query["missing"].encode())
+        session.add_http_handler("/none", lambda query: next(name.encode() for name in names if name == "none"))
+        session.add_http_handler("/exit", lambda query: sys.exit("enough"))
 
 
 @asynccontextmanager
@@ -128,6 +131,20 @@ async def test_paths_of_plugins_are_served() -> None:
         await a_node(client, "n2", 1)
         await a_pod(client, "q")
         assert await placed(client, "q") == "n2"
+
+
+async def test_whatever_a_path_of_a_plugin_raises_is_answered() -> None:
+    """The plugin is named; what it raises ends neither the scheduler nor the request without an answer."""
+    async with a_cluster_with(Serving) as (client, address), asyncio.timeout(60):
+        await a_node(client, "n1", 1)
+        await a_pod(client, "p")
+        await placed(client, "p")
+        said = {path: await get(f"{address}/{path}") for path in ("none", "exit")}
+        assert said == {
+            "none": (500, "PathFailed: plugin serving raised StopIteration\n"),
+            "exit": (500, "PathFailed: plugin serving raised SystemExit: enough\n"),
+        }
+        assert (await get(f"{address}/nodes"))[0] == 200
 
 
 async def test_explanations_are_served_in_full() -> None:

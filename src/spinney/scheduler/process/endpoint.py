@@ -13,13 +13,20 @@ import msgspec
 
 from spinney.api.struct import encode
 from spinney.explain.reasons import Explanation
+from spinney.extensions.answers import fault_of
 from spinney.runtime import Executor
+from spinney.runtime.faults import raised
 from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.framework.extension_points import Hook, HttpHandler
 from spinney.scheduler.framework.results import Unschedulable
 from spinney.scheduler.process.cycle_log import CycleLog
 
 EXPLANATIONS: Final = "/explanations"
 CYCLES: Final = "/cycles"
+
+
+class PathFailed(RuntimeError):
+    """A plugin that serves a path has raised."""
 
 
 class RefusedGang(msgspec.Struct, frozen=True):
@@ -53,7 +60,7 @@ class SchedulerEndpoint:
             after = query.get("after", "0")
             return encode(self._cycles.after(int(after) if after.isdecimal() else 0)) + b"\n"
         hook = self._scheduler.http_handlers.get(path)
-        return await self._executor.run(hook.fn, query) if hook is not None else None
+        return await self._executor.run(_asked, hook, query) if hook is not None else None
 
     def _explanations(self, query: Mapping[str, str]) -> bytes:
         found = [
@@ -63,3 +70,11 @@ class SchedulerEndpoint:
             and query.get("name", each.gang.name) == each.gang.name
         ]
         return msgspec.json.encode(found) + b"\n"
+
+
+def _asked(hook: Hook[HttpHandler], query: Mapping[str, str]) -> bytes:
+    """Return what a plugin answers. What it raises stays in the worker: it may be what no future can hold."""
+    try:
+        return hook.fn(query)
+    except raised() as error:
+        raise PathFailed(f"plugin {hook.plugin} {fault_of(error)}") from error
