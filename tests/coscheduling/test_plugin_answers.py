@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 
 from spinney.api.core import Pod
 from spinney.api.documents import InvalidConfiguration
+from spinney.cluster.filters import Refusal
 from spinney.cluster.table import NodeTable
 from spinney.coscheduling.framework import (
     SUCCESS,
@@ -138,6 +139,67 @@ async def test_a_reason_that_no_encoding_has_is_told_with_escapes(cluster_name: 
 async def test_a_mask_has_a_value_for_each_node(cluster_name: str, answer: Any, said: str) -> None:
     """One value for all nodes let the pod go anywhere; names that were cleared left no node for anybody."""
     assert said in await refused_with(OddFilter, answer)
+
+
+class OddRefusals(OddFilter):
+    def refusals(self, state: CycleState, pod: Pod, nodes: NodeTable) -> Any:
+        reason = self.about(pod, "")
+        return (Refusal.evictable("Odd", reason, nodes.alive.copy()),) if reason != "" else ()
+
+
+async def test_the_reason_of_a_refusal_can_be_told(cluster_name: str) -> None:
+    """One that is no text is a fault; one that no encoding has is told with escapes."""
+
+    async def told(reason: object) -> str:
+        with capture_logs():
+            bench = a_bench_with(OddRefusals, reason)
+            bench.put(a_node("n0"), a_pod("bad"))
+            await bench.run()
+        found = bench.refused["bad"].found
+        assert found is not None
+        (refusal,) = found.refusals
+        return refusal.reason
+
+    assert await told("full: caf\udce9") == r"full: caf\udce9"
+    assert "plugin Odd failed at filter: returned a Refusal whose reason is None, expected a text" in await told(None)
+
+
+class LettingIn(Odd, Permit):
+    def permit(self, state: CycleState, pod: Pod, node: str) -> tuple[Status, float]:
+        return SUCCESS, self.answer
+
+
+@pytest.mark.parametrize("seconds", [np.float32(1.5), np.int64(1), np.float64(1.5), 1])
+async def test_numbers_of_numpy_are_seconds(cluster_name: str, seconds: Any) -> None:
+    """A plugin that counts with numpy need not convert them."""
+    bench = a_bench_with(LettingIn, seconds)
+    bench.put(a_node("n0"), a_pod("good"))
+    await bench.run()
+    assert bench.binds == {"good": "n0"}
+
+
+class NominatingFromArray(OddPostFilter):
+    def post_filter(self, state: CycleState, pod: Pod) -> PostFilterResult:
+        return PostFilterResult(SUCCESS, np.array(["n0", "n1"])[1])
+
+
+async def test_a_name_out_of_an_array_is_nominated_as_a_plain_text(cluster_name: str) -> None:
+    """A text of numpy cannot be encoded, so it could not be written to the pod."""
+    bench = a_bench_with(NominatingFromArray)
+    bench.put(a_node("n0"), a_node("n1"), a_pod("bad"))
+    await bench.run()
+    nominated = bench.nominated["bad"]
+    assert (nominated, type(nominated)) == ("n1", str)
+
+
+async def test_texts_of_numpy_in_a_status_become_plain_ones(cluster_name: str) -> None:
+    """They are written to the pod as any other."""
+    with capture_logs():
+        bench = a_bench_with(OddPreFilter, Status.unresolvable(np.str_("full"), waits=np.str_("Full")))
+        bench.put(a_node("n0"), a_pod("bad"))
+        await bench.run()
+    status = bench.refused["bad"].status
+    assert [(each, type(each)) for each in (*status.reasons, status.waits)] == [("full", str), ("Full", str)]
 
 
 async def test_a_post_filter_nominates_by_name(cluster_name: str) -> None:

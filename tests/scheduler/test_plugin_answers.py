@@ -9,6 +9,7 @@ import pytest
 import structlog
 from prometheus_client import CollectorRegistry, generate_latest
 
+from spinney.api.struct import encode
 from spinney.scheduler import CapacityVerdict, CycleResult, NodeInfo, Plugin, PodInfo, Session
 from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
@@ -158,6 +159,19 @@ def test_annotations_that_no_pod_can_have_are_left_out(answer: object) -> None:
     (bind,) = result.binds
     assert bind.annotations == {}
     assert ("odd-one", "bind_request_mutate") in result.failures
+
+
+@pytest.mark.parametrize(
+    ("answer", "written"),
+    [
+        ({"Example.com/Rank": "1"}, {"Example.com/Rank": "1"}),
+        ({np.str_("example.com/rank"): np.str_("1")}, {"example.com/rank": "1"}),
+    ],
+)
+def test_annotations_are_written_as_a_pod_can_have_them(answer: object, written: dict[str, str]) -> None:
+    """Prefixes may have capitals in annotations, as in Kubernetes; texts of numpy become texts that can be encoded."""
+    (bind,) = cycle(lambda session, fn: session.add_bind_request_mutate_fn(fn), answer).binds
+    assert encode(bind.annotations) == encode(written)
 
 
 def test_a_refusal_without_a_text_is_told_without_brackets() -> None:

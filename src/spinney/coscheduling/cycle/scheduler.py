@@ -40,7 +40,7 @@ from spinney.coscheduling.groups.waiting import WaitingPod
 from spinney.coscheduling.plugins.default_preemption import FILTERED
 from spinney.extensions.answers import InvalidAnswer, shown
 from spinney.kube.keys import Key
-from spinney.runtime.faults import raised, raised_later
+from spinney.runtime.faults import printable, raised, raised_later
 from spinney.runtime.tasks import BackgroundTasks
 
 log = structlog.get_logger()
@@ -388,7 +388,7 @@ def _a_result(answer: object) -> PostFilterResult:
     node: object = answer.nominated_node
     if not isinstance(node, str):
         raise InvalidAnswer(f"a PostFilterResult whose nominated_node is {shown(node)}", "the name of a node, or none")
-    return replace(answer, status=a_status(answer.status))
+    return replace(answer, status=a_status(answer.status), nominated_node=printable(node))
 
 
 def _rejecting(refused: UnplacedPod) -> tuple[str, ...]:

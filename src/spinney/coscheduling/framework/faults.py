@@ -8,11 +8,13 @@ long holds up every pod: that is logged and counted as well.
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from numbers import Real
 from time import monotonic
 from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 import structlog
+from msgspec import structs
 
 from spinney.cluster.filters import Refusal
 from spinney.cluster.scores import Scores
@@ -97,7 +99,8 @@ def a_status(answer: Any) -> Status:
     if not isinstance(waits, str):
         raise InvalidAnswer(f"a Status whose waits is {shown(waits)}", "a text")
     clean, own = tuple(map(printable, reasons)), printable(waits)
-    return found if (clean, own) == (reasons, waits) else replace(found, reasons=clean, waits=own)
+    plain = {str, *map(type, reasons), type(waits)} == {str}  # no encoder knows the texts of numpy
+    return found if plain and (clean, own) == (reasons, waits) else replace(found, reasons=clean, waits=own)
 
 
 def a_mask(answer: Any, table: NodeTable) -> Mask:
@@ -123,7 +126,7 @@ def a_permission(answer: Any) -> tuple[Status, float]:
     if not isinstance(answer, tuple) or len(answer) != 2:
         raise InvalidAnswer(shown(answer), expected)
     status, seconds = answer
-    if not isinstance(status, Status) or not isinstance(seconds, int | float) or not math.isfinite(seconds):
+    if not isinstance(status, Status) or not isinstance(seconds, Real) or not math.isfinite(seconds):
         raise InvalidAnswer(shown(answer), expected)
     return a_status(status), max(0.0, float(seconds))
 
@@ -135,9 +138,12 @@ def refusals(answer: Any, table: NodeTable) -> tuple[Refusal, ...]:
     for each in found:
         if not isinstance(each, Refusal):
             raise InvalidAnswer(shown(each), expected)
+        reason: object = each.reason
+        if not isinstance(reason, str):
+            raise InvalidAnswer(f"a Refusal whose reason is {shown(reason)}", "a text")
         for mask in (each.nodes, each.unresolvable):
             a_mask(mask, table)
-    return found
+    return tuple([structs.replace(each, reason=printable(each.reason)) for each in found])
 
 
 def scores(answer: Any, table: NodeTable) -> Scores:

@@ -170,12 +170,15 @@ def annotations(answer: Any) -> Mapping[str, str]:
     """Return annotations."""
     if not isinstance(answer, Mapping) or not all(isinstance(each, str) for pair in answer.items() for each in pair):
         raise InvalidAnswer(shown(answer), "a mapping of text to text")
+    found: dict[str, str] = {}
     for key, value in answer.items():
-        if faults := qualified_name_faults(key):
+        name, text = printable(key), printable(value)  # no encoder knows the texts of numpy
+        if faults := qualified_name_faults(name.lower()):
             raise InvalidAnswer(f"the annotation {shown(key)}", f"another key: it {faults[0]}")
-        if value != printable(value):
-            raise InvalidAnswer(f"the annotation {key}: {shown(value)}", "a text that can be encoded")
-    return answer
+        if text != value:
+            raise InvalidAnswer(f"the annotation {name}: {shown(value)}", "a text that can be encoded")
+        found[name] = text
+    return found
 
 
 def victims(answer: Any) -> Sequence[PodInfo] | None:
