@@ -1,6 +1,7 @@
 """What is in an answer counts as well as its type; what a plugin is given cannot be written to."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partialmethod
 from typing import Any
 
 import numpy as np
@@ -248,6 +249,47 @@ async def test_a_badly_written_plugin_is_refused_with_what_to_write(
         a_bench_with(type("Odd", (plugin,), attributes))
     assert "plugin Odd is badly written" in str(refused.value)
     assert said in str(refused.value)
+
+
+def passing_on(fn: Callable[..., Any]) -> Callable[..., Any]:
+    def inner(*args: Any) -> Any:
+        return fn(*args)
+
+    return inner
+
+
+class Delegating(Odd, PreBind):
+    """Written in all the ways in which something to await can be returned."""
+
+    async def _prepare(self, state: CycleState, pod: Pod, node: str) -> Status:
+        return SUCCESS
+
+    async def _prepare_as(self, what: str, state: CycleState, pod: Pod, node: str) -> Status:
+        return SUCCESS
+
+    def pre_bind(self, state: CycleState, pod: Pod, node: str) -> Coroutine[Any, Any, Status]:
+        return self._prepare(state, pod, node)
+
+
+def delegating_as_text(self: Delegating, state: CycleState, pod: Pod, node: str) -> "Coroutine[Any, Any, Status]":
+    return self._prepare(state, pod, node)
+
+
+@pytest.mark.parametrize(
+    "pre_bind",
+    [
+        Delegating.pre_bind,
+        delegating_as_text,
+        passing_on(Delegating._prepare),
+        partialmethod(Delegating._prepare_as, "pod"),
+    ],
+)
+async def test_whatever_gives_something_to_await_is_awaited(cluster_name: str, pre_bind: Any) -> None:
+    """A method that is not async itself may say that what it returns is, or pass calls on to one that is."""
+    bench = a_bench_with(type("Odd", (Delegating,), {"pre_bind": pre_bind}))
+    bench.put(a_node("n0"), a_pod("good"))
+    await bench.run()
+    assert bench.binds == {"good": "n0"}
 
 
 async def test_what_extends_no_extension_point_is_refused(cluster_name: str) -> None:

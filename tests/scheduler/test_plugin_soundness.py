@@ -148,6 +148,26 @@ def test_a_function_of_which_nothing_would_be_run_is_refused(register: Callable[
     assert "was registered, which" in refused.message
 
 
+class Counting(EventHandler, frozen=True):
+    """Has a field of its own."""
+
+    counted: str = "pods"
+
+
+def test_an_event_handler_may_have_fields_of_its_own() -> None:
+    """Only the functions that are called are looked at."""
+
+    class Registers(Plugin):
+        name = "mine"
+
+        def on_session_open(self, session: Session) -> None:
+            session.add_event_handler(Counting(allocate=lambda event: None))
+
+    inventory = an_inventory(a_node("n0"))
+    put_job(inventory, "job", 1)
+    assert a_scheduler(inventory, Registers).run_cycle().binds
+
+
 def test_what_is_registered_while_jobs_are_placed_is_refused() -> None:
     """It would hold for some of the decisions only; a session that is over takes in nothing, either."""
 

@@ -4,13 +4,17 @@ A method that is async where it must not be answers with a coroutine, which is t
 where it must be has done its work before anybody can wait for it. A method with ``yield`` in it does nothing, either.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction, unwrap
-from typing import Final
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
+from inspect import get_annotations, isasyncgenfunction, iscoroutinefunction, isgeneratorfunction, unwrap
+from typing import Final, get_origin
 
 from spinney.extensions.answers import shown
 
 _LONGEST_NAME: Final = 100
+_AWAITABLE: Final = re.compile(r"([\w.]+\.)?(Awaitable|Coroutine|Future|Task)\b")
+"""An annotation that is kept as text."""
 
 
 def name_faults(name: object) -> Iterator[str]:
@@ -27,8 +31,26 @@ def awaited_faults(kind: type, methods: Iterable[str]) -> Iterator[str]:
     """Return what is wrong with methods that are awaited, each with what to write."""
     for name in methods:
         method = getattr(kind, name)
-        if not callable(method) or not (iscoroutinefunction(method) or iscoroutinefunction(unwrap(method))):
+        if not callable(method) or not _gives_awaitable(method):
             yield f"{name} is not awaitable, write `async def {name}`"
+
+
+def _gives_awaitable(method: Callable[..., object]) -> bool:
+    """Tell whether a function is async, says that it returns something to await, or passes calls on to an async one."""
+    function = unwrap(method)
+    functions = (method, function, type(function).__call__, *_closed_over(function))
+    return any(map(iscoroutinefunction, functions)) or _is_awaitable(get_annotations(function).get("return"))
+
+
+def _closed_over(function: object) -> Iterator[object]:
+    for cell in getattr(function, "__closure__", None) or ():
+        with suppress(ValueError):  # nothing is in it yet
+            yield getattr(cell.cell_contents, "func", cell.cell_contents)
+
+
+def _is_awaitable(said: object) -> bool:
+    kind = get_origin(said) or said
+    return issubclass(kind, Awaitable) if isinstance(kind, type) else _AWAITABLE.match(str(kind)) is not None
 
 
 def called_faults(kind: type, methods: Iterable[str]) -> Iterator[str]:

@@ -4,8 +4,6 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar, Unpack
 
-from msgspec import structs
-
 from spinney.extensions.answers import shown
 from spinney.extensions.soundness import check_function
 from spinney.gangs.tree import Member
@@ -247,8 +245,8 @@ class Hooks:
         """Be called with every virtual allocation and deallocation."""
         if not isinstance(handler, EventHandler):
             raise TypeError(f"{shown(handler)} was registered, expected an EventHandler(allocate=..., deallocate=...)")
-        for fn in structs.astuple(handler):
-            self._check_if_given(fn)
+        for name in EventHandler.__struct_fields__:
+            self._check_if_given(getattr(handler, name))
         self.events.append(Hook(self._plugin, handler, alike=self._alike))
 
     # -- victims -----------------------------------------------------------------------------------------------------
