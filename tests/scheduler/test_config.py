@@ -20,6 +20,12 @@ def test_a_plugin_that_is_listed_twice_is_refused() -> None:
         check_plugins(options, default_registry())
 
 
+def test_a_plugin_may_be_listed_beside_itself_turned_off() -> None:
+    """Only one of the two is opened, so nothing counts twice."""
+    config = parse_config({"plugins": [{"name": "predicates", "enabled": False}, "predicates"]}, default_registry())
+    assert [(plugin.name, plugin.enabled) for plugin in config.plugins] == [("predicates", False), ("predicates", True)]
+
+
 def test_an_empty_configuration_means_the_defaults() -> None:
     """Every default plugin is one the scheduler has."""
     config = parse_config({})

@@ -176,10 +176,10 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 def twice(options: Sequence[PluginOption]) -> Iterator[tuple[int, str]]:
-    """Yield where a list has a plugin that is there before, each with what to say of it."""
-    names = [option.name for option in options]
+    """Yield where a list has a plugin that is enabled before, each with what to say of it."""
+    names = [option.name if option.enabled else None for option in options]
     for number, name in enumerate(names):
-        if name in names[:number]:
+        if name is not None and name in names[:number]:
             yield number, f"plugin {name} is there twice, so its scores would count twice; take one of the two out"
 
 
