@@ -32,3 +32,18 @@ def test_a_place_that_is_never_taken_up_is_not_given_every_second() -> None:
     assert second.next_moment is None
     (told,) = second.unschedulable
     assert "the job was given a place for which nobody has to go, and did not come to it" in str(told)
+
+
+def test_who_is_given_what_the_victims_of_another_leave_keeps_it_until_they_go() -> None:
+    """Evictions may take longer than a cycle: the job is promised the same place each time, and nobody else goes."""
+    inventory = an_inventory(a_node("n0"), a_node("n1"))
+    for name, priority, node in (("large", 40, "n0"), ("other", 45, "n1")):
+        put_gang(inventory, a_gang(name, priority=priority), [a_pod(f"{name}-0", gang=name, gpus=8, node=node)])
+    for name in ("first", "second"):
+        put_gang(inventory, a_gang(name, priority=60), [a_pod(f"{name}-0", gang=name, gpus=4)])
+    scheduler = a_scheduler(inventory)
+    for _ in range(4):
+        result = scheduler.run_cycle()
+        assert [eviction.pod.name for eviction in result.evictions] == ["large-0"]
+        assert {pipeline.gang.name for pipeline in result.pipelines} == {"first", "second"}
+        assert not result.unschedulable

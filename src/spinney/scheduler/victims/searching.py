@@ -24,6 +24,7 @@ from typing import Final
 
 import structlog
 
+from spinney.cluster.devices import DEVICE
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.explain.reasons import ScenarioCount, VictimReport
 from spinney.gangs.declarations import NEVER
@@ -34,7 +35,7 @@ from spinney.scheduler.fairshare.runtimes import is_delay_over
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.results import PREEMPTION_DELAY, FitError
 from spinney.scheduler.framework.session import Session
-from spinney.scheduler.framework.tasks import PodInfo, by_request
+from spinney.scheduler.framework.tasks import NOWHERE, PodInfo, by_request
 from spinney.scheduler.placement.failed_jobs import FailedSearches
 from spinney.scheduler.victims.moving import NO_OTHER_PLACE, all_have_units
 from spinney.scheduler.victims.order import Step, Steps, VictimOrder
@@ -312,15 +313,17 @@ class Search:
             refusal = CUT_SHORT
         if refusal is None and keep and not job.gang_satisfied:
             refusal = NOT_PLACED
-        if refusal is None and keep and not evicted and job.key in session.promised:
+        free = keep and not evicted and self._is_free(tasks)
+        if refusal is None and free and job.key in session.promised:
             refusal = NOT_TAKEN_UP
         if refusal is not None or not keep:
             statement.discard()
             return refusal is None or self._reject(refusal)
         statement.commit()
         session.snapshot.budgets.spend(evicted)
-        if not evicted:  # then nothing will happen that has the job looked at again, and its pods bound
+        if free:
             session.free_places |= {job.key}
+        if not evicted:  # then nothing may happen that has the job looked at again, and its pods bound
             session.wake_at(session.now + _NOBODY_LEFT)
         self._pool.look_again([job, *scenario.victims])
         log.info(
@@ -330,6 +333,16 @@ class Search:
             victims=len(scenario.victims),
             pods=sum(map(len, scenario.victims.values())),
         )
+        return True
+
+    def _is_free(self, tasks: Sequence[PodInfo]) -> bool:
+        """Tell whether tasks that were promised a place need nobody to go: nor victims of an earlier search."""
+        table, shared = self._session.nodes.table, self._session.nodes.ledger.shared
+        for row, request in {(task.row, task.request) for task in tasks if task.row != NOWHERE}:
+            if (table.used[row] > table.allocatable[row])[request.columns].any():
+                return False
+            if request.share is not None and any(use.used > DEVICE for use in shared.of_row(row).values()):
+                return False
         return True
 
     def _hopeless(self, job: PodGroupInfo, tasks: Sequence[PodInfo], steps: Sequence[Step]) -> str | None:
