@@ -73,6 +73,12 @@ def test_a_job_beyond_the_quota_of_its_queue_gives_way_and_is_told_to_whom() -> 
         pytest.param([a_queue("long", 9), a_queue("short", 8)], 2, 0, id="part of each is"),
         pytest.param([a_queue("long", None), a_queue("short", 8)], 2, 0, id="without bound"),
         pytest.param(
+            [QueueInfo(name="long", quota=Amounts(0, 0, NO_BOUND.gpu)), a_queue("short", 8)],
+            2,
+            0,
+            id="GPUs without bound",
+        ),
+        pytest.param(
             [a_queue("team", 16), a_queue("long", 0, "team"), a_queue("short", 0)], 2, 0, id="guaranteed to the team"
         ),
         pytest.param(
