@@ -54,20 +54,21 @@ def test_labels_cannot_be_written_to() -> None:
 @pytest.mark.parametrize(
     "write",
     [
-        lambda pod: pod.metadata.labels.update(seen="yes"),
-        lambda pod: pod.metadata.annotations.clear(),
-        lambda pod: pod.spec.node_selector.update(pool="a"),
-        lambda pod: pod.spec.containers[0].resources.requests.update(cpu="0"),
+        lambda task, _: task.pod.metadata.labels.update(seen="yes"),
+        lambda task, _: task.pod.metadata.annotations.clear(),
+        lambda task, _: task.pod.spec.node_selector.update(pool="a"),
+        lambda task, _: task.pod.spec.containers[0].resources.requests.update(cpu="0"),
+        lambda _, node: node.node.projection.status.allocatable.update(cpu="0"),
     ],
 )
-def test_the_object_of_a_pod_cannot_be_written_to(write: Callable[[Any], None]) -> None:
-    """Neither can its mappings, at any depth: they are the cluster's own."""
+def test_the_objects_of_pods_and_nodes_cannot_be_written_to(write: Callable[[Any, Any], None]) -> None:
+    """Neither can their mappings, at any depth: they are the cluster's own."""
 
     class Writes(Plugin):
         name = "writes"
 
         def on_session_open(self, session: Session) -> None:
-            session.add_predicate_fn(lambda task, job, node: write(task.pod) if job.name == "bad" else None)
+            session.add_predicate_fn(lambda task, job, node: write(task, node) if job.name == "bad" else None)
 
     inventory = a_cluster()
     before = {record.key: to_json(record.pod) for record in inventory.cluster.pods()}

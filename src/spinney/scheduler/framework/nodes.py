@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from spinney.api.affinity import Taint
 from spinney.api.core import Node, Pod
+from spinney.api.guarding import guarded
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.filters.view import ClusterView
@@ -204,8 +205,8 @@ class NodeObject:
 
     @property
     def projection(self) -> Node:
-        """Return the object as it was decoded."""
-        return self._node
+        """Return the object as it was decoded, to look at: its mappings cannot be written to."""
+        return guarded(self._node)
 
 
 class NodeInfo:
