@@ -15,7 +15,20 @@ from spinney.runtime.certificates import serving_certificate
 from spinney.runtime.serving import stop_serving
 from spinney.server import ApiServer, ServerOptions
 from spinney.server.admission.calling import CallFailed
-from tests.server.api import CONFIG_MAPS, MERGE, PODS, Api, a_config_map, a_pod, an_api
+from tests.server.api import (
+    CONFIG_MAPS,
+    DEFINITIONS,
+    MERGE,
+    NODES,
+    PODS,
+    WIDGETS,
+    Api,
+    a_config_map,
+    a_definition,
+    a_pod,
+    a_widget,
+    an_api,
+)
 
 _MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 _VALIDATING = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
@@ -137,6 +150,49 @@ async def test_selectors_and_rules_decide_who_is_asked() -> None:
     await api.patch(f"{PODS}/p/status", {"status": {"phase": "Running"}})
     await api.delete(f"{CONFIG_MAPS}/a")
     assert [name for name, _ in hooks.asked] == ["elsewhere", "labelled", "status", "deletions"]
+
+
+def _of_status(resource: str) -> JSON:
+    return {"operations": ["UPDATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": [f"{resource}/status"]}
+
+
+async def test_what_a_webhook_changes_of_a_status_write_is_a_change() -> None:
+    """A label that comes with the status of a node is stored, and is not said to have been there before."""
+    hooks = Hooks(
+        label=lambda _: _patch({"op": "add", "path": "/metadata/labels/seen", "value": "yes"}), look=lambda _: {}
+    )
+    api = an_api(webhooks=hooks)
+    await api.create(NODES, {"metadata": {"name": "n", "labels": {"rack": "1"}}})
+    await _configure(api, _MUTATING, _hook("label", rules=[_of_status("nodes")]))
+    await _configure(api, _VALIDATING, _hook("look", rules=[_of_status("nodes")]))
+    await api.patch(f"{NODES}/n/status", {"status": {}})
+    request = dict(hooks.asked)["look"]
+    assert request["oldObject"]["metadata"]["labels"] == {"rack": "1"}
+    assert (await api.get(f"{NODES}/n"))["metadata"]["labels"] == {"rack": "1", "seen": "yes"}
+
+
+async def test_a_webhook_changes_nothing_that_the_endpoint_is_not_about() -> None:
+    """What a webhook does to the spec in a write of the status, or to the status in another write, is undone."""
+    changes = (
+        {"op": "add", "path": "/spec", "value": {"size": 9}},
+        {"op": "add", "path": "/status", "value": {"by": "webhook"}},
+    )
+    hooks = Hooks(overreach=lambda _: _patch(*changes))
+    api = an_api(webhooks=hooks)
+    await api.create(DEFINITIONS, a_definition())
+    await api.create(WIDGETS, a_widget("w", size=1))
+    rule = {"operations": ["UPDATE"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["widgets"]}
+    await _configure(api, _MUTATING, _hook("overreach", rules=[rule, _of_status("widgets")]))
+    widget = await api.patch(f"{WIDGETS}/w", {"metadata": {"labels": {"a": "b"}}})
+    assert "status" not in widget
+    assert (widget["spec"], widget["metadata"]["generation"]) == ({"size": 9}, 2)
+    hooks.hooks["overreach"] = lambda _: _patch({"op": "add", "path": "/spec/size", "value": 10})
+    widget = await api.patch(f"{WIDGETS}/w/status", {"status": {"by": "controller"}})
+    assert (widget["status"], widget["spec"], widget["metadata"]["generation"]) == (
+        {"by": "controller"},
+        {"size": 9},
+        2,
+    )
 
 
 async def test_dry_runs_need_webhooks_without_side_effects() -> None:

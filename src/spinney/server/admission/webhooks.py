@@ -17,8 +17,10 @@ from spinney.server.admission.review import BadAnswer, WebhookVerdict, read_answ
 from spinney.server.crd.rules import Environment
 from spinney.server.exchange.status import bad_request, internal_error
 from spinney.server.kinds import Kind, KindRegistry
+from spinney.server.kinds.endpoints import keep_other_endpoints
 from spinney.server.patches.json import PatchFailed, apply_json_patch
 from spinney.server.store import Collection, Store, StoreEvent
+from spinney.server.store.record import copied
 
 Phase = Literal["mutating", "validating"]
 
@@ -125,11 +127,14 @@ class Webhooks:
             raise verdict.denial
         if not verdict.patch or attributes.obj is None:
             return False
+        before = attributes.obj
         try:
-            patched: JSON = apply_json_patch(seen_as.served(attributes.obj), verdict.patch)
+            patched: JSON = apply_json_patch(seen_as.served(copied(before)), verdict.patch)
         except PatchFailed as error:
             raise internal_error(f'the patch of webhook "{hook.name}" cannot be applied: {error}') from error
         attributes.obj = seen_as.stored(patched)
+        if attributes.old is not None:
+            keep_other_endpoints(attributes.kind, attributes.subresource, attributes.obj, before)
         attributes.kind.behaviour.fill_defaults(attributes.obj)
         return True
 

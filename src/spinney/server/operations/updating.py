@@ -20,6 +20,7 @@ from spinney.server.exchange.status import (
     undecodable_patch,
 )
 from spinney.server.kinds import Kind
+from spinney.server.kinds.endpoints import OF_STATUS, keep_other_endpoints
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.creating import create
 from spinney.server.operations.deleting import store_released
@@ -33,7 +34,6 @@ Change = Callable[[JSON], JSON]
 
 _ATTEMPTS = 5
 _ANY_VERSION = "0"
-_OF_STATUS = ("apiVersion", "kind", "metadata", "status")  # what the endpoint of a status is about
 
 
 async def replace(context: Context, target: Target, body: Any, options: WriteOptions) -> tuple[Record, bool]:
@@ -96,7 +96,7 @@ async def _update_once(
     sent = "PatchOptions" if applied else "UpdateOptions"
     attributes = attributes_of(target, "UPDATE", options, sent=sent, obj=obj, old=old)
     check_unknown_fields(context, attributes, options)
-    _keep_other_endpoints(target, obj, old)
+    keep_other_endpoints(kind, target.subresource, obj, old)
     _fill_defaults(target, obj)
     if not applied:
         own_updated(
@@ -144,7 +144,7 @@ def _fill_defaults(target: Target, obj: JSON) -> None:
     if not target.kind.custom or target.subresource != "status":
         behaviour.fill_defaults(obj)
         return
-    written = {name: obj[name] for name in _OF_STATUS if name in obj}
+    written = {name: obj[name] for name in OF_STATUS if name in obj}
     behaviour.fill_defaults(written)
     if "status" in written:
         obj["status"] = written["status"]
@@ -184,29 +184,3 @@ def _check_preconditions(target: Target, obj: JSON, old: JSON, *, patching: bool
 def _uid_mismatch(target: Target, wanted: str, found: str) -> StatusError:
     why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
     return conflict(target.resource, target.key.name, why)
-
-
-def _keep_other_endpoints(target: Target, obj: JSON, old: JSON) -> None:
-    """Undo what belongs to another endpoint: the status on the main one, everything else on ``status``."""
-    kind = target.kind
-    if target.subresource == "status":
-        for name in [*obj]:
-            if name not in _OF_STATUS:
-                del obj[name]
-        for name, value in old.items():
-            if name not in {"status", "metadata"}:
-                obj[name] = value
-        if kind.storage == "pods" and obj["metadata"].get("ownerReferences") != old["metadata"].get("ownerReferences"):
-            obj["metadata"].pop("ownerReferences", None)
-            if "ownerReferences" in old["metadata"]:
-                obj["metadata"]["ownerReferences"] = old["metadata"]["ownerReferences"]
-        if kind.custom:
-            managed = obj["metadata"].get("managedFields")
-            obj["metadata"] = {**old["metadata"]}
-            if managed is not None:
-                obj["metadata"]["managedFields"] = managed
-    elif kind.status:
-        if "status" in old:
-            obj["status"] = old["status"]
-        else:
-            obj.pop("status", None)
