@@ -38,6 +38,7 @@ class Recorder(SchedulerBackend):
     leaving_at_sync: ClassVar[tuple[str, ...]] = ()  # and about which themselves
     writes_scheduled: ClassVar[bool] = False
     undecided: ClassVar[tuple[str, ...]] = ()  # how the names of sets begin that it never judges
+    confused: ClassVar[int] = 0  # how many times it cannot judge a set
 
     @property
     def capabilities(self) -> Capabilities:
@@ -73,6 +74,9 @@ class Recorder(SchedulerBackend):
     async def validate_pod_clique_set(self, pcs: PodCliqueSet, old: PodCliqueSet | None) -> list[Degradation]:
         if pcs.metadata.name.startswith(type(self).undecided):
             await asyncio.Event().wait()
+        if type(self).confused:
+            type(self).confused -= 1
+            raise ConnectionError("the scheduler does not answer")
         return [Degradation("gang_scheduling", "there are no gangs here")]
 
 
@@ -81,6 +85,7 @@ def settings() -> tuple[Settings, Catalogue]:
     Recorder.calls, Recorder.failing, Recorder.holding = [], False, False
     Recorder.leaving, Recorder.leaving_at_sync = (), ()
     Recorder.hanging, Recorder.clumsy, Recorder.undecided, Recorder.writes_scheduled = (), (), (), False
+    Recorder.confused = 0
     catalogue = Catalogue()
     backends: list[type[SchedulerBackend]] = [*BACKENDS, Recorder]
     for backend in backends:
@@ -301,6 +306,19 @@ async def test_degradations_are_written_to_the_set(world: World) -> None:
     condition = find_condition(pcs.status.conditions, CAPABILITIES_MET)
     assert condition is not None
     assert (condition.status, condition.message) == ("False", "gang_scheduling: there are no gangs here")
+
+
+@given_a_recorder
+async def test_a_backend_that_could_not_judge_a_set_is_asked_again(world: World) -> None:
+    """The set says what its backend does not honour soon after that can be told, though nothing else happens to it."""
+    await world.bring_up(a_pod_clique_set("model"))
+    Recorder.confused = 2
+    later = {"spec": {"template": {"terminationDelay": "5h"}}}
+    await world.client.patch(POD_CLIQUE_SET, "model", later, "test")
+    await world.settle(20)
+    condition = find_condition((await the_set(world, "model")).status.conditions, CAPABILITIES_MET)
+    assert condition is not None
+    assert (condition.status, condition.reason) == ("False", "Degraded")
 
 
 @on_virtual_time

@@ -173,6 +173,8 @@ class PodCliqueSetController:
             self._synced[key] = structure
             if pcs.status.observed_generation != pcs.metadata.generation:
                 await self._write_status(scene, synced=True)
+        if self._capabilities.has_failed(key):
+            return Requeue()
         return None if verdict.wait is None else Requeue(after=verdict.wait.total_seconds())
 
     # -- deciding ------------------------------------------------------------------------------------------------------
