@@ -150,3 +150,12 @@ def test_a_workload_goes_where_the_context_says(reader: Path, tmp_path: Path) ->
 
     assert "team/fits-0" in spinney(reader, "simulate", *files, "-n", SPACE).output
     assert "default/fits-0" in spinney(reader, "simulate", *files).output
+
+
+def test_a_recording_that_could_not_be_replayed_is_not_begun(reader: Path, tmp_path: Path) -> None:
+    """Without nodes every snapshot would be left out by ``replay``, which a week later is too late to hear."""
+    answer = spinney(reader, "record", str(tmp_path), "--every", "10s", "--for", "1s")
+
+    assert answer.exit_code == 1
+    assert "nodes may not be listed, and a recording without them cannot be replayed" in answer.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -51,6 +51,45 @@ def test_a_recording_goes_on_when_the_cluster_is_back(
     assert "1 time without an answer" in answer.stdout
 
 
+class Clock:
+    """Takes the place of ``time``: it goes on while somebody sleeps, and as it is told. Mutable."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+def test_what_was_missed_is_not_made_up_for(
+    served: ServedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an outage in which each look took long the rhythm is as before: the API server was asked without a rest."""
+    clock = Clock()
+    looks = 0
+
+    def sometimes(choice: ClusterChoice) -> tuple[ClusterSnapshot, str | None]:
+        nonlocal looks
+        looks += 1
+        if looks == 6:
+            raise KeyboardInterrupt
+        if looks in {2, 3}:
+            clock.now += 100
+            raise click.ClickException("no connection")
+        return snapshot_of(choice)
+
+    monkeypatch.setattr(record, "snapshot_of", sometimes)
+    monkeypatch.setattr(record, "time", clock)
+    served.spinney("record", str(tmp_path), "--every", "10s")
+
+    assert clock.slept == [10, 0, 0, 10, 10]
+
+
 @pytest.mark.parametrize(
     ("every", "said"),
     [

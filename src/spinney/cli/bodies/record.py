@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from spinney.api.core import NODE, POD
 from spinney.api.durations import InvalidDuration, parse_duration
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
@@ -34,7 +35,7 @@ def record(*, directory: Path, every: str, lasting: str | None, choice: ClusterC
                     write_snapshot(taken, directory / f"{taken.taken:%Y%m%dT%H%M%S%f}.json.gz")
                     written += 1
                 before = taken
-            due += period.total_seconds()
+            due = max(due + period.total_seconds(), time.monotonic())  # what was missed is not made up for
             if end is not None and due > end:
                 break
             time.sleep(max(due - time.monotonic(), 0.0))
@@ -48,14 +49,25 @@ def record(*, directory: Path, every: str, lasting: str | None, choice: ClusterC
 
 
 def _look(choice: ClusterChoice, *, must: bool) -> ClusterSnapshot | None:
-    """Return what there is; ``None`` if the cluster does not answer, unless it ``must``: the address may be wrong."""
+    """Return what there is; ``None`` if there is no whole answer, unless it ``must``: nothing may come of it at all."""
     try:
-        return snapshot_of(choice)[0]
+        return _replayable(snapshot_of(choice)[0])
     except click.ClickException as failure:
         if must:
             raise
         echo(f"warning: nothing recorded this time, trying again: {failure.message}", err=True)
         return None
+
+
+def _replayable(taken: ClusterSnapshot) -> ClusterSnapshot:
+    """Return a snapshot that ``replay`` does not leave out."""
+    for kind in (NODE, POD):
+        if taken.refused(kind):
+            raise click.ClickException(
+                f"{kind.plural} may not be listed, and a recording without them cannot be replayed; "
+                "docs/operate.md has a read-only role that sees all that is needed"
+            )
+    return taken
 
 
 def _duration(text: str, option: str) -> timedelta:
