@@ -28,6 +28,16 @@ def test_a_cluster_is_recorded_and_replayed(served: ServedCluster, tmp_path: Pat
     assert "1 job on 4 nodes" in replayed.output
 
 
+def test_no_placements_are_written_over_a_snapshot(served: ServedCluster, tmp_path: Path) -> None:
+    """A file of the recording that is replayed is refused as the one for placements."""
+    served.spinney("record", str(tmp_path), "--every", "50ms", "--for", "1ms")
+    snapshot, *_ = sorted(tmp_path.iterdir())
+    before = snapshot.read_bytes()
+    refused = CliRunner().invoke(main, ["replay", str(tmp_path), "--placements", str(snapshot)])
+    assert "is read by this replay and would be written over" in " ".join(refused.output.split())
+    assert snapshot.read_bytes() == before
+
+
 def test_a_recording_goes_on_when_the_cluster_is_back(
     served: ServedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,9 +133,9 @@ def _read(path: Path, wanted: Wanted, form: str | None, outages: tuple[Outage, .
 
 
 def _keep_inputs(placements: Path, inputs: Iterable[Path | None]) -> None:
-    """Refuse to write over what is read."""
-    for path in inputs:
-        if path is not None and placements.exists() and placements.samefile(path):
+    """Refuse to write over what is read, be it a file or in a directory."""
+    for path in filter(None, inputs if placements.exists() else ()):
+        if placements.samefile(path) or placements.resolve().parent == path.resolve():
             raise click.BadParameter(
                 f"{placements} is read by this replay and would be written over; name another file",
                 param_hint="--placements",
