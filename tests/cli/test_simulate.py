@@ -264,3 +264,4 @@ def test_a_set_in_place_of_a_snapshot_is_not_nothing(tmp_path: Path, snapshot: P
 
     assert "PodCliqueSet train has no gangs in " in simulate(file).output
     assert "has no gangs" not in simulate(snapshot, "-f", file).output
+    assert "has no gangs" not in simulate(file, "-f", file).output

@@ -77,10 +77,10 @@ def simulate(
             f"nodes may not be listed in {taken.source}, so nothing could be placed; ask for get and list on nodes, or "
             "for a file that a user with these rights wrote with 'spinney snapshot'"
         )
-    _print_without_gangs(taken)
     running = list(contenders(matching_profile(taken), configs, plugins, policies))
     runtime = Runtime.system()
     cluster = _with_workload(taken, files, here, runtime)
+    _print_without_gangs(cluster)
     workloads = {
         GangKey.of(podgang.SOURCE, gang.metadata): made
         for gang in cluster.of(POD_GANG, PodGang)
@@ -129,14 +129,14 @@ def simulate(
         raise click.ClickException(_failures(faults))
 
 
-def _print_without_gangs(taken: ClusterSnapshot) -> None:
+def _print_without_gangs(cluster: ClusterSnapshot) -> None:
     """Say which sets are in a snapshot as a user wrote them: only an operator makes gangs of a set."""
-    made = {(gang.metadata.namespace, gang.metadata.labels.get(PART_OF)) for gang in taken.of(POD_GANG, PodGang)}
-    for each in taken.of(POD_CLIQUE_SET, PodCliqueSet):
+    made = {(gang.metadata.namespace, gang.metadata.labels.get(PART_OF)) for gang in cluster.of(POD_GANG, PodGang)}
+    for each in cluster.of(POD_CLIQUE_SET, PodCliqueSet):
         name = each.metadata.name
         if each.spec.replicas != 0 and (each.metadata.namespace, name) not in made:
             echo(
-                f"PodCliqueSet {name} has no gangs in {taken.source}; name its file with -f, and they are made",
+                f"PodCliqueSet {name} has no gangs in {cluster.source}; name its file with -f, and they are made",
                 err=True,
             )
 
