@@ -77,10 +77,11 @@ def _dated(file: Path) -> tuple[datetime, ClusterSnapshot]:
 def _told_apart(jobs: Iterable[Job]) -> Iterator[Job]:
     """Yield jobs whose pods all have names of their own: of two gangs with one name, the second has a number."""
     taken: set[str] = set()
+    numbers: dict[str, int] = {}
     for job in jobs:
-        named, number = job, 1
+        named = job
         while not taken.isdisjoint(names := [pod_name(named, place) for place in range(job.pods)] + [named.name]):
-            number += 1
+            numbers[job.name] = number = numbers.get(job.name, 1) + 1
             named = replace(job, name=f"{job.name}.{number}")
         taken.update(names)
         yield named
