@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from spinney.sim.replay import Ask, History, Job, Trace
+from spinney.sim.replay import Ask, History, Job, Outage, Trace
 from spinney.sim.replay.checking import left_out, violations
 from spinney.sim.replay.history import JobHappening
 from tests.sim.replay.building import machines
@@ -46,6 +46,14 @@ def test_what_fits_is_not_complained_about() -> None:
 def test_each_violation_is_named(asks: tuple[Ask, ...], history: History, complaint: str) -> None:
     """Overcommitted nodes and devices, wrong models, pools and nodes are all found."""
     assert complaint in "; ".join(violations(a_trace(*asks), history))
+
+
+def test_a_job_on_a_machine_that_is_gone_is_found() -> None:
+    """A start on a node that has failed, and is not back yet, is a violation; one after it is back is none."""
+    trace = replace(a_trace(Ask(gpus=1)), outages=(Outage("n0", 10, 20),))
+    found = {at: violations(trace, History([JobHappening(at, "started", 0, ("n0",), ((0,),))])) for at in (9, 10, 20)}
+
+    assert found == {9: [], 10: ["10 s: job j0: n0 is gone then"], 20: []}
 
 
 def test_a_gang_that_is_split_or_apart_is_found() -> None:

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.sim.replay import Ask, Job, Outage
 from spinney.sim.replay.checking import problems_of
@@ -46,6 +48,20 @@ def test_a_failing_node_makes_its_jobs_begin_anew() -> None:
         (60, "started", "job"),
         (160, "ended", "job"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("second", "back"), [(Outage("n0", 40), None), (Outage("n0", 40, 90), 90), (Outage("n0", 40, 50), 60)]
+)
+def test_a_node_is_back_when_the_last_outage_of_it_is_over(second: Outage, back: int | None) -> None:
+    """Outages that overlap are one: a node that was to be gone for good came back when the first one ended."""
+    outages = (Outage("n0", 30, 60), second, Outage("n0", 10, 10))
+    trace = a_trace(a_job("job", 0, gpus=8, duration=100), nodes=machines(1), outages=outages)
+
+    history = replayed(trace)
+
+    again = [(back, "started", "job"), (back + 100, "ended", "job")] if back is not None else []
+    assert told(trace, history) == [(0, "started", "job"), (30, "failed", "job"), *again]
 
 
 def test_a_job_that_was_evicted_begins_anew() -> None:

@@ -2,7 +2,8 @@
 
 Every job that starts is put on its machines, everything that ends is taken off, and at each start everything must fit:
 CPU, memory, pods and further resources within the machine, shares within each GPU, whole GPUs shared with nobody, only
-accepted models and pools, all pods of a job or none, one rack where one was asked for, and nobody before submission.
+accepted models and pools, all pods of a job or none, one rack where one was asked for, nobody before submission, and
+nobody on a machine that is gone.
 """
 
 from collections import Counter
@@ -53,6 +54,8 @@ def _violations(trace: Trace, events: Sequence[JobHappening]) -> Iterator[str]:
             if len(event.nodes) != job.pods:
                 yield f"{where}: {len(event.nodes)} of {job.pods} pods were placed"
             yield from (f"{where}: {problem}" for problem in _apart(job, event, machines))
+            gone = {each.machine for each in trace.outages if each.covers(event.at)}
+            yield from (f"{where}: {node} is gone then" for node in event.nodes if node in gone)
             for node, devices in zip(event.nodes, event.devices, strict=True):
                 if node not in machines:
                     yield f"{where}: node {node} does not exist"

@@ -226,7 +226,7 @@ class _Reading:
             for node, devices in zip(event.nodes, event.devices, strict=True):
                 space.take(self._place[node], job.ask, devices)
         for outage in self._trace.outages:
-            if outage.begins <= moment and (outage.ends is None or moment < outage.ends):
+            if outage.covers(moment):
                 space.gpus[self._place[outage.machine]] = 0
         return given, int(space.gpus.sum()), fragmentation(space, self._trace.demand or _demand(self._trace.jobs))
 

@@ -27,7 +27,7 @@ from spinney.sim.replay.devices import DeviceBook
 from spinney.sim.replay.history import History, JobHappening, What
 from spinney.sim.replay.limits import ApplicationBook, MostPerNode
 from spinney.sim.replay.objects import TOPOLOGY, gang_key, gang_of, node_of, pod_key, pods_of, queues_of
-from spinney.sim.replay.trace import Trace
+from spinney.sim.replay.trace import Trace, united
 from spinney.sim.whatif.running import running_as_bound
 
 
@@ -131,7 +131,7 @@ class PartReplay:
             self.inventory.put_topology(TopologyLevels(TOPOLOGY, (*trace.levels, HOSTNAME)))
         for number, job in enumerate(trace.jobs):
             at(job.submitted, partial(self._submit, number), (_ARRIVE, number))
-        for number, outage in enumerate(trace.outages):
+        for number, outage in enumerate(united(trace.outages)):
             at(outage.begins, partial(self._fail, outage.machine), (_FAIL, number))
             if outage.ends is not None:
                 at(outage.ends, partial(self._repair, outage.machine), (_REPAIR, number))

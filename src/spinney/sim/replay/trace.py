@@ -3,7 +3,7 @@
 A reader of another format is one function that returns a :class:`Trace`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -87,6 +87,24 @@ class Outage:
     machine: str
     begins: float
     ends: float | None = None
+
+    def covers(self, moment: float) -> bool:
+        """Tell whether the machine is gone at a moment."""
+        return self.begins <= moment and (self.ends is None or moment < self.ends)
+
+
+def united(outages: Iterable[Outage]) -> list[Outage]:
+    """Return the same stretches of time without overlaps: a machine is back when the last outage of it is over."""
+    found: list[Outage] = []
+    lasting = (each for each in outages if each.ends is None or each.ends > each.begins)
+    for each in sorted(lasting, key=lambda each: (each.machine, each.begins)):
+        before = found[-1] if found and found[-1].machine == each.machine else None
+        if before is None or (before.ends is not None and before.ends < each.begins):
+            found.append(each)
+        elif before.ends is not None:
+            ends = max(before.ends, each.ends) if each.ends is not None else None
+            found[-1] = replace(before, ends=ends)
+    return found
 
 
 @dataclass(frozen=True)
