@@ -75,6 +75,23 @@ def test_a_table_is_held_to_the_same(tmp_path: Path, column: int, text: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ("p,1000,1024,1.5,1000,", "openb_pods_small.csv:2: column 'num_gpu': found '1.5', expected a whole number"),
+        ("p,1000,0.5,1,1000,", "column 'memory_mib': found '0.5', expected a whole number"),
+        ("p,1000,1024,1,0,", "p: asks for 0 thousandths of a GPU, expected 1 to 1,000"),
+        ("p,1000,1024,2,1500,", "p: asks for 1,500 thousandths of a GPU, expected 1 to 1,000"),
+    ],
+)
+def test_parts_of_what_is_whole_are_refused(tmp_path: Path, row: str, complaint: str) -> None:
+    """A GPU and a half was taken for one, and a share that no GPU has was replayed without any."""
+    pods = openb(tmp_path)
+    pods.with_name("openb_order_small.csv").unlink()
+    pods.write_text(f"name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n{row}\n")
+    assert complaint in refused(pods)
+
+
+@pytest.mark.parametrize(
     ("line", "complaint"),
     [
         (a_swf_line(run="1e18"), "job-1: runs for 1e+18 seconds, expected 0 to 3155760000 (100 years)"),

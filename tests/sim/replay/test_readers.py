@@ -1,6 +1,7 @@
 """Readers of traces, on small tables of our own in the forms that others publish."""
 
 import gzip
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -8,10 +9,12 @@ import pytest
 
 from spinney.api.core import NODE, POD, Container, Node, NodeStatus, Pod, PodSpec, PodStatus, ResourceRequirements
 from spinney.api.meta import Metadata
+from spinney.sim.replay.checking import problems_of
 from spinney.sim.replay.formats.tables import InvalidTrace
 from spinney.sim.replay.reading import Wanted, read_trace, recognised
 from spinney.sim.snapshots.files import write_snapshot
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, Unseen
+from tests.sim.replay.building import replayed
 
 _BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 _NODES = "sn,cpu_milli,memory_mib,gpu,model\nnode-a,64000,262144,2,T4\nnode-b,32000,131072,8,V100\n"
@@ -102,6 +105,30 @@ def test_philly_makes_gangs_of_large_jobs(tmp_path: Path) -> None:
         ("job-3", 86400, 2, 8),
     ]
     assert trace.notes == ("left out, as their virtual clusters have no nodes: 1 job",)
+
+
+def test_times_with_an_offset_are_moments(tmp_path: Path) -> None:
+    """Half past two at +02:00 is half an hour after midnight in UTC: the offset was dropped, as summer time ends."""
+    path = philly(tmp_path).with_name("offsets.csv")
+    rows = "1,2017-10-01 02:30:00+02:00,10,1,vc1\n2,2017-10-01 01:00:00Z,10,1,vc1\n3,0001-01-01T00:00+09:00,1,1,vc1\n"
+    path.write_text(f"job,timestamp,duration,num_gpus,cluster\n{rows.rpartition('3,')[0]}")
+
+    assert [job.submitted for job in read_trace(path, Wanted(begin="2017-10-01")).jobs] == [1800, 3600]
+    path.write_text(f"job,timestamp,duration,num_gpus,cluster\n{rows}")
+    with pytest.raises(InvalidTrace, match=r"offsets\.csv:4: job 3: found '0001-01-01T00:00"):
+        read_trace(path, Wanted())
+
+
+def test_pods_may_have_parts_of_several_gpus(tmp_path: Path) -> None:
+    """A recorded pod with half of two GPUs gets them: it was replayed without any, and the placements did not hold."""
+    annotations = {"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}
+    recorded(tmp_path, 0, ["a"], _pod("p", "a", annotations=annotations), _pod("q", "a", annotations=annotations))
+    trace = read_trace(tmp_path, Wanted())
+    history = replayed(trace)
+
+    assert [(job.ask.gpus, job.ask.milli) for job in trace.jobs] == [(2, 500)] * 2
+    assert [set(event.devices[0]) for event in history.events if event.what == "started"] == [{0, 1}] * 2
+    assert problems_of(trace, history) == []
 
 
 @pytest.mark.parametrize(
@@ -324,8 +351,10 @@ def _pod(
     uid: str = "",
     minute: int = 1,
     going: bool = False,
+    annotations: Mapping[str, str] | None = None,
 ) -> Pod:
-    requests = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "2"}
+    """Return a pod of two GPUs, or as annotations say."""
+    requests = {"cpu": "1", "memory": "1Gi"} | ({} if annotations else {"nvidia.com/gpu": "2"})
     return Pod(
         metadata=Metadata(
             name=name,
@@ -334,6 +363,7 @@ def _pod(
             creation_timestamp=_BEGIN + timedelta(minutes=minute),
             deletion_timestamp=_BEGIN + timedelta(minutes=9) if going else None,
             labels={"grove.io/podgang": gang} if gang else {},
+            annotations=annotations or {},
         ),
         spec=PodSpec(
             node_name=node, containers=(Container(name="main", resources=ResourceRequirements(requests=requests)),)

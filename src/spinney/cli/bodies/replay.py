@@ -207,8 +207,8 @@ def _outage(text: str) -> Outage:
         outage = Outage(machine, math.nan)
     if not 0 <= outage.begins <= LONGEST or (outage.ends is not None and not outage.begins < outage.ends <= LONGEST):
         raise click.BadParameter(
-            f"found {text!r}, expected a node and hours, such as node-7@24, or node-7@24+6 with more than 0 until it is "
-            "back",
+            f"found {text!r}, expected a node and hours, such as node-7@24, or node-7@24+6 with more than 0 until it "
+            "is back",
             param_hint="--fail",
         )
     return outage

@@ -9,6 +9,7 @@ from spinney.api.affinity import Affinity, NodeAffinity, NodeSelector, NodeSelec
 from spinney.api.core import Container, Node, NodeStatus, Pod, PodSpec, PodStatus, ResourceRequirements
 from spinney.api.labels import EXPECTED_DURATION, GPU_FRACTION, HOSTNAME, KAI_POD_GROUP, KAI_QUEUE
 from spinney.api.meta import Metadata
+from spinney.cluster.classes import DEVICES_ANNOTATION
 from spinney.cluster.pods import PodKey
 from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, TopologyConstraintInfo, single
@@ -104,8 +105,12 @@ def queues_of(quotas: Mapping[str, int]) -> list[QueueInfo]:
 
 
 def _annotations(ask: Ask) -> dict[str, str]:
-    found = {GPU_FRACTION: f"{ask.milli / WHOLE:.3f}"} if ask.gpus == 1 and ask.milli < WHOLE else {}
-    return {**found, MOST_PER_NODE: str(ask.most_per_node)} if ask.most_per_node else found
+    found = {MOST_PER_NODE: str(ask.most_per_node)} if ask.most_per_node else {}
+    if ask.gpus and ask.milli < WHOLE:
+        found[GPU_FRACTION] = f"{ask.milli / WHOLE:.3f}"
+    if ask.gpus > 1 and ask.milli < WHOLE:
+        found[DEVICES_ANNOTATION] = str(ask.gpus)
+    return found
 
 
 @lru_cache(maxsize=65536)

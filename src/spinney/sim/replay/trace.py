@@ -36,7 +36,7 @@ class Ask:
     """MiB."""
     gpus: int = 0
     milli: int = WHOLE
-    """Thousandths of each GPU; less than all of it only of a single one."""
+    """Thousandths of each GPU."""
     models: frozenset[str] = frozenset()
     """GPU models that will do; none named: any."""
     pool: str = ""

@@ -9,7 +9,7 @@ from typing import Final
 
 from spinney.sim.replay.formats.tables import InvalidTrace
 from spinney.sim.replay.objects import pod_name
-from spinney.sim.replay.trace import Job, Trace
+from spinney.sim.replay.trace import WHOLE, Job, Trace
 
 YEARS: Final = 100
 LONGEST: Final = YEARS * 365.25 * 86_400
@@ -68,3 +68,5 @@ def _faults(job: Job) -> Iterator[str]:
         yield f"comes to {job.pods:,} pods, expected 1 to {MOST_PODS:,}"
     if min(job.ask.cpu, job.ask.memory, job.ask.gpus, *(amount for _, amount in job.ask.others)) < 0:
         yield "asks for less than nothing"
+    if job.ask.gpus and not 1 <= job.ask.milli <= WHOLE:
+        yield f"asks for {job.ask.milli:,} thousandths of a GPU, expected 1 to {WHOLE:,}"

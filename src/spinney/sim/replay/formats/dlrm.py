@@ -53,12 +53,12 @@ def read_dlrm(path: Path, *, role: Role = "HN", count: int | None = None) -> Tra
 
 def _job(row: TableRow) -> Job:
     created = row.number("creation_time") if row["creation_time"] else 0.0
-    rdma = int(row.number("rdma_request"))
-    most = int(row.number("max_instance_per_node"))
+    rdma = row.whole("rdma_request")
+    most = row.whole("max_instance_per_node")
     ask = Ask(
         cpu=round(1000 * row.number("cpu_request")),
         memory=round(_GIB * row.number("memory_request")),
-        gpus=int(row.number("gpu_request")),
+        gpus=row.whole("gpu_request"),
         others=((RDMA, rdma),) if rdma else (),
         most_per_node=max(most, 0),
     )

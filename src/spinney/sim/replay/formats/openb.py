@@ -69,9 +69,9 @@ def _machines(path: Path) -> tuple[Machine, ...]:
     return tuple(
         Machine(
             name=row["sn"],
-            cpu=int(row.number("cpu_milli")),
-            memory=int(row.number("memory_mib")),
-            gpus=int(row.number("gpu")),
+            cpu=row.whole("cpu_milli"),
+            memory=row.whole("memory_mib"),
+            gpus=row.whole("gpu"),
             model=row["model"],
         )
         for row in rows_of(path, "sn", "cpu_milli", "memory_mib", "gpu", "model")
@@ -79,12 +79,12 @@ def _machines(path: Path) -> tuple[Machine, ...]:
 
 
 def _ask(row: TableRow) -> Ask:
-    gpus = int(row.number("num_gpu"))
+    gpus = row.whole("num_gpu")
     return Ask(
-        cpu=int(row.number("cpu_milli")),
-        memory=int(row.number("memory_mib")),
+        cpu=row.whole("cpu_milli"),
+        memory=row.whole("memory_mib"),
         gpus=gpus,
-        milli=int(row.number("gpu_milli")) if gpus else 1000,
+        milli=row.whole("gpu_milli") if gpus else 1000,
         models=frozenset(filter(None, (row.get("gpu_spec") or "").split("|"))),
     )
 

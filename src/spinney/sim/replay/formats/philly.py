@@ -8,7 +8,7 @@ one pool of a quarter of all nodes, of which each queue is guaranteed its own qu
 
 import math
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
 
@@ -61,7 +61,7 @@ def read_philly(
 
 
 def _job(row: TableRow, submitted: float, *, pooled: bool) -> Job:
-    gpus = int(row.number("num_gpus"))
+    gpus = row.whole("num_gpus")
     if gpus < 1:
         raise InvalidTrace(f"{row.where}: job {row['job']}: column 'num_gpus': found {gpus}, expected at least 1")
     each = gpus if gpus <= GPUS_PER_NODE else math.gcd(gpus, GPUS_PER_NODE)
@@ -81,7 +81,7 @@ def _sizes(path: Path) -> dict[str, int]:
         raise InvalidTrace(
             f"{path}: no such file; name the nodes of virtual clusters with --nodes (columns vc, node num)"
         )
-    sizes = {row["vc"]: int(row.number("node num")) for row in rows_of(path, "vc", "node num")}
+    sizes = {row["vc"]: row.whole("node num") for row in rows_of(path, "vc", "node num")}
     nodes = sum(sizes.values())
     check_size(nodes, nodes * GPUS_PER_NODE, str(path))
     return sizes
@@ -104,7 +104,9 @@ def _quotas(sizes: Mapping[str, int], layout: Layout) -> dict[str, int]:
 
 
 def _moment(text: str, where: str) -> datetime:
+    """Return a moment as the file writes it; one that says how far it is from UTC, in UTC."""
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=None)
-    except ValueError:
+        found = datetime.fromisoformat(text)
+        return (found if found.tzinfo is None else found.astimezone(UTC)).replace(tzinfo=None)
+    except (ValueError, OverflowError):
         raise InvalidTrace(f"{where}: found {text!r}, expected a day or time such as 2017-10-01 00:00:00") from None

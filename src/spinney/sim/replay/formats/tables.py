@@ -34,6 +34,13 @@ class TableRow(dict[str, str]):
         """Return the number in a column; raises :class:`InvalidTrace`."""
         return finite(self.get(column), f"{self.where}: column {column!r}")
 
+    def whole(self, column: str) -> int:
+        """Return the whole number in a column, also where it is written as 2.0; raises :class:`InvalidTrace`."""
+        found = self.number(column)
+        if not found.is_integer():
+            raise InvalidTrace(f"{self.where}: column {column!r}: found {self[column]!r}, expected a whole number")
+        return int(found)
+
 
 def _from_latin_1(error: UnicodeError) -> tuple[str, int]:
     """Read a byte that is not UTF-8 as Latin-1: in logs of the archives people and places have such names."""
