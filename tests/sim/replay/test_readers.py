@@ -4,11 +4,16 @@ import gzip
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from spinney.api import kai
 from spinney.api.core import NODE, POD, Container, Node, NodeStatus, Pod, PodSpec, PodStatus, ResourceRequirements
-from spinney.api.meta import Metadata
+from spinney.api.labels import KAI_QUEUE
+from spinney.api.meta import Metadata, ObjectMeta
+from spinney.api.podgang import POD_GANG, PodGang
+from spinney.api.resource import Resource
 from spinney.sim.replay.checking import problems_of
 from spinney.sim.replay.formats.tables import InvalidTrace
 from spinney.sim.replay.reading import Wanted, read_trace, recognised
@@ -216,7 +221,14 @@ def test_processors_that_do_not_divide_over_nodes_are_all_there(tmp_path: Path) 
     assert trace.notes == ("30 processors do not divide over 4 nodes, so each has 8",)
 
 
-def recorded(directory: Path, minute: int, nodes: list[str], *pods: Pod, unseen: tuple[Unseen, ...] = ()) -> Path:
+def recorded(
+    directory: Path,
+    minute: int,
+    nodes: list[str],
+    *pods: Pod,
+    unseen: tuple[Unseen, ...] = (),
+    objects: Mapping[Resource, tuple[Any, ...]] | None = None,
+) -> Path:
     """Write a snapshot of a recording, and return its file."""
     snapshot = ClusterSnapshot(
         objects={
@@ -228,6 +240,7 @@ def recorded(directory: Path, minute: int, nodes: list[str], *pods: Pod, unseen:
                 for name in nodes
             ),
             POD: pods,
+            **(objects or {}),
         },
         taken=_BEGIN + timedelta(minutes=minute),
         unseen=unseen,
@@ -299,6 +312,33 @@ def test_a_pod_that_was_made_anew_makes_a_gang_no_larger(tmp_path: Path) -> None
     assert [(job.name, job.pods, job.duration) for job in jobs] == [("default-g", 2, 420)]
 
 
+def test_what_ran_before_a_recording_runs_as_long_as_it_did_in_it(tmp_path: Path) -> None:
+    """Of a run of days the recording has the last hour: all of it was run again, and the nodes were full for days."""
+    recorded(tmp_path, 0, ["a"], _pod("old", "a", minute=-3000))
+    recorded(tmp_path, 60, ["a"])
+
+    assert [(job.submitted, job.duration) for job in read_trace(tmp_path, Wanted()).jobs] == [(0, 3600)]
+
+
+def test_a_recorded_job_is_in_the_queue_of_its_gang(tmp_path: Path) -> None:
+    """The object of a gang says its queue, and pods need not: such jobs were in a queue that the cluster had not."""
+    gangs = {
+        POD_GANG: (PodGang(metadata=ObjectMeta(name="g", namespace="default", labels={KAI_QUEUE: "research"})),),
+        kai.POD_GROUP: (
+            kai.PodGroup(metadata=ObjectMeta(name="k", namespace="default"), spec=kai.PodGroupSpec(queue="vision")),
+        ),
+    }
+    of_kai = _pod("k", "a", annotations={"pod-group-name": "k"})
+    recorded(tmp_path, 2, ["a"], _pod("g", "a", gang="g"), of_kai, _pod("alone", "a"), objects=gangs)
+
+    jobs = read_trace(tmp_path, Wanted()).jobs
+    assert {job.name: job.queue for job in jobs} == {
+        "default-g": "research",
+        "default-k": "vision",
+        "default-alone": "default-queue",
+    }
+
+
 @pytest.mark.parametrize("gap", [True, False])
 def test_a_gang_that_comes_again_is_another_job(gap: bool, tmp_path: Path) -> None:
     """A gang deleted and made again under its name ran twice: its second run was lost, seen to be gone or not."""
@@ -368,7 +408,10 @@ def _pod(
         spec=PodSpec(
             node_name=node, containers=(Container(name="main", resources=ResourceRequirements(requests=requests)),)
         ),
-        status=PodStatus(phase="Running" if node else "Pending"),
+        status=PodStatus(
+            phase="Running" if node else "Pending",
+            start_time=_BEGIN + timedelta(minutes=minute) if node and minute < 0 else None,
+        ),
     )
 
 

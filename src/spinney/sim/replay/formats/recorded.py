@@ -13,14 +13,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
+from spinney.api import kai as kai_api
+from spinney.api import volcano as volcano_api
 from spinney.api.core import NODE, POD, Pod
-from spinney.api.labels import KAI_QUEUE
+from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.quantity import milli, value
 from spinney.cluster.classes import RequestClasses
 from spinney.cluster.devices import DEVICE
 from spinney.cluster.pods import PodRecord, record_of
 from spinney.cluster.resources import CPU, MEMORY, ResourceAxis
 from spinney.gangs.membership import membership
+from spinney.gangs.sources import kai, podgang, volcano
+from spinney.gangs.sources.context import DEFAULT_QUEUE, SourceContext
 from spinney.gangs.tree import GangKey
 from spinney.sim.replay.formats.tables import InvalidTrace
 from spinney.sim.replay.objects import MODEL, pod_name
@@ -28,6 +32,7 @@ from spinney.sim.replay.trace import WHOLE, Ask, Job, Machine, Outage, Trace
 from spinney.sim.snapshots.files import UnreadableSnapshot, read_snapshot
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
+_CONTEXT: Final = SourceContext()
 _MEBIBYTE: Final = 1 << 20
 _DONE: Final = frozenset({"Succeeded", "Failed"})
 _NO_MEMORY: Final = 16_000
@@ -100,13 +105,15 @@ class _Life:
     """Its pods, by identity, also those that others have taken the place of."""
     most: int = 0
     """How many of them were there at once."""
+    queue: str = ""
     created: datetime | None = None
     started: datetime | None = None
     ended: datetime | None = None
 
-    def see(self, alive: Sequence[PodRecord], moment: datetime) -> None:
-        """Take in what is there of it in a snapshot."""
+    def see(self, alive: Sequence[PodRecord], queue: str | None, moment: datetime) -> None:
+        """Take in what is there of it in a snapshot; ``queue`` is the one that its object names."""
         staying = _staying(alive)
+        self.queue = queue or self.queue or _CONTEXT.queue(staying[0].labels)
         self.records |= {_identity(each.pod): each for each in staying}
         self.most = max(self.most, len(staying))
         self.created = min(filter(None, (self.created, *(each.created for each in staying))), default=moment)
@@ -130,12 +137,15 @@ def _identity(pod: Pod) -> str:
 
 def _jobs(snapshots: Sequence[tuple[datetime, ClusterSnapshot]], begin: datetime) -> Iterator[Job]:
     classes = RequestClasses(ResourceAxis())
-    seen = [(moment, [record_of(pod, classes) for pod in snapshot.pods]) for moment, snapshot in snapshots]
+    seen = [
+        (moment, [record_of(pod, classes) for pod in snapshot.pods], _queues(snapshot))
+        for moment, snapshot in snapshots
+    ]
     # What a pod says last counts: one that was seen before the grouper named its gang was no gang of its own.
-    gang_of = {_identity(each.pod): membership(each)[0] for _, records in seen for each in records}
+    gang_of = {_identity(each.pod): membership(each)[0] for _, records, _ in seen for each in records}
     lives: list[_Life] = []
     newest: dict[GangKey, _Life] = {}
-    for moment, records in seen:
+    for moment, records, queues in seen:
         there: dict[GangKey, list[PodRecord]] = {}
         for each in records:
             if each.pod.status.phase not in _DONE:
@@ -148,16 +158,29 @@ def _jobs(snapshots: Sequence[tuple[datetime, ClusterSnapshot]], begin: datetime
             if key not in newest:
                 newest[key] = _Life(key)
                 lives.append(newest[key])
-            newest[key].see(alive, moment)
+            newest[key].see(alive, queues.get(key), moment)
     yield from (_job(life, begin) for life in lives)
+
+
+def _queues(snapshot: ClusterSnapshot) -> dict[GangKey, str]:
+    """Return the queues of gangs whose object names one: their pods need not."""
+    found: dict[GangKey, str] = {}
+    for each in snapshot.of(POD_GANG, PodGang):
+        found[GangKey.of(podgang.SOURCE, each.metadata)] = _CONTEXT.queue(
+            each.metadata.labels, each.metadata.annotations
+        )
+    for group in snapshot.of(kai_api.POD_GROUP, kai_api.PodGroup):
+        found[GangKey.of(kai.SOURCE, group.metadata)] = group.spec.queue or DEFAULT_QUEUE
+    for other in snapshot.of(volcano_api.POD_GROUP, volcano_api.PodGroup):
+        found[GangKey.of(volcano.SOURCE, other.metadata)] = other.spec.queue or DEFAULT_QUEUE
+    return found
 
 
 def _job(life: _Life, begin: datetime) -> Job:
     asks = [_ask(record) for record in life.records.values()]
-    first = next(iter(life.records.values()))
     duration = ends = None
     if life.ended is not None and life.started is not None:
-        duration = max((life.ended - life.started).total_seconds(), 0.0)
+        duration = max((life.ended - max(life.started, begin)).total_seconds(), 0.0)
     elif life.ended is not None:
         ends = (life.ended - begin).total_seconds()
     return Job(
@@ -172,7 +195,7 @@ def _job(life: _Life, begin: datetime) -> Job:
         pods=life.most,
         duration=duration,
         ends=ends,
-        queue=first.labels.get(KAI_QUEUE, "default"),
+        queue=life.queue,
         kind=life.key.source,
     )
 
