@@ -104,6 +104,15 @@ def test_where_nothing_finished_nothing_is_said_of_it() -> None:
     assert [str(each) for each in line.estimates] == ["1", "1", "-", "-", "-", "-", "-", "-", "-"]
 
 
+def test_a_job_that_was_withdrawn_no_longer_waits() -> None:
+    """The curve of jobs that wait falls when one gives up, not only when something else happens after it."""
+    long, withdrawn = a_job("long", 0, gpus=8, duration=1000), a_job("too late", 10, gpus=8, duration=None, ends=500)
+    trace = a_trace(long, withdrawn, nodes=machines(1))
+
+    curve = figures_of(trace, replayed(trace)).waiting
+    assert max(point.x for point in curve if point.y) == pytest.approx(500 / 3600, abs=0.002)
+
+
 def test_what_a_failed_node_has_is_not_free() -> None:
     """GPUs of a node that is away count neither as unallocated nor as lost to fragmentation."""
     jobs = (a_job("first", 0, gpus=8, duration=None), a_job("too large", 100, gpus=8, pods=3, duration=None))

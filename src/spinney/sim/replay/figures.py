@@ -131,11 +131,9 @@ class _Reading:
             self._first_start.setdefault(event.job, event.at)
             self._start[event.job] = event
             self._put(job, event, 1)
+        elif (started := self._start.pop(event.job, None)) is None:
+            self._waiting -= 1
         else:
-            started = self._start.pop(event.job, None)
-            if started is None:
-                self._waiting -= 1
-                return
             self._put(job, started, -1)
             if event.what == "ended":
                 self._ended[event.job] = event.at
