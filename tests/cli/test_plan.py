@@ -107,6 +107,32 @@ def test_what_may_not_be_moved_is_named(tmp_path: Path) -> None:
     assert "default/alone: nobody would make its pods anew" in result.output
 
 
+def test_the_drawing_has_what_stays_too(tmp_path: Path) -> None:
+    """A node that others hold in part is drawn with all its GPUs: those of pods that may not be moved were missing."""
+    more = (a_node("c1"), a_pod("alone", 5, "c1", owned=False), a_pod("tiny", 1, "a1"))
+    drawn = planned(tmp_path, "--nodes", "1", more=more).output
+    assert ["c1", "#####...", "#####aaa"] in [line.split() for line in drawn.splitlines()]
+
+
+@pytest.mark.parametrize(
+    "closed", [{"spec": {"unschedulable": True}}, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}]
+)
+def test_a_node_that_takes_nothing_is_no_room(closed: JSON, tmp_path: Path) -> None:
+    """A free node that is cordoned or not ready has room for nobody: it was said to have the room that was wanted."""
+    node = a_node("b2")
+    node |= {"spec": closed.get("spec", {}), "status": node["status"] | closed.get("status", {})}
+    assert "Room for 1 whole node on b1: 1 gang moved" in planned(tmp_path, "--nodes", "1", more=(node,)).output
+
+
+def test_cordoned_nodes_are_named_where_no_plan_is_found(tmp_path: Path) -> None:
+    """A plan that was killed leaves nodes cordoned: whoever starts it again is told which, and what opens them."""
+    more = (a_node("b2") | {"spec": {"unschedulable": True}}, a_pod("big", 8), a_pod("alone", 8, "b1", owned=False))
+    for options in (("--for", "big"), ("--nodes", "3")):
+        result = planned(tmp_path, *options, more=more)
+        assert result.exit_code == 1
+        assert "; 1 node is cordoned, which 'kubectl uncordon' opens: b2" in result.output
+
+
 def test_mistakes_are_answered(tmp_path: Path) -> None:
     """What is wanted has to be said once, and a file cannot be changed."""
     assert "either --for GANG or --nodes N" in planned(tmp_path).output

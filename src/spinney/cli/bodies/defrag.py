@@ -15,7 +15,7 @@ from spinney.cli.clusters.following import following
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.running import in_one_line
 from spinney.cli.terminal.output import columns, echo, print_data, progress
-from spinney.cluster.resources import GPU
+from spinney.cluster.resources import GPU, Vector
 from spinney.explain.amounts import counted
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
@@ -57,7 +57,7 @@ def defrag(
     if output == "json":
         print_data(msgspec.to_builtins(plan), "json")
     else:
-        _print(plan, problem)
+        _print(plan, problem, session.nodes.table.allocatable[:, GPU])
         print_unseen(snapshot)
     if execute:
         _execute(choice, plan)
@@ -80,7 +80,8 @@ def _waiting(session: Session, name: str, here: str | None) -> GangKey:
     raise click.ClickException(f"no gang {name} waits for room; those that wait: {waiting}")
 
 
-def _print(plan: DefragPlan, problem: Problem) -> None:
+def _print(plan: DefragPlan, problem: Problem, gpus: Vector) -> None:
+    """Print a plan for people; ``gpus[node]`` is what each has."""
     if not plan.moves:
         have = "has" if len(plan.nodes) == 1 else "have"
         echo(f"Nothing has to be moved: {', '.join(plan.nodes)} {have} room for {plan.wanted}.")
@@ -100,7 +101,7 @@ def _print(plan: DefragPlan, problem: Problem) -> None:
     echo(columns(["GANG", "POD", "GPUS", "FROM", "TO", "GPU HOURS LOST"], rows))
     echo()
     letters = {move.gang: ascii_lowercase[number % 26] for number, move in enumerate(plan.moves)}
-    lines = [[name, before, after] for name, before, after in _drawn(plan, problem, letters)]
+    lines = [[name, before, after] for name, before, after in _drawn(plan, problem, gpus, letters)]
     echo(columns(["NODE", "GPUS BEFORE", "AFTER"], lines))
     echo(
         "\n. free   # others   + room that was wanted   "
@@ -108,23 +109,19 @@ def _print(plan: DefragPlan, problem: Problem) -> None:
     )
 
 
-def _drawn(plan: DefragPlan, problem: Problem, letters: Mapping[str, str]) -> list[tuple[str, str, str]]:
+def _drawn(plan: DefragPlan, problem: Problem, gpus: Vector, letters: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Return, for each node that changes, its GPUs before and after."""
     touched = dict.fromkeys(plan.nodes)
     moves = [(letters[move.gang], pod) for move in plan.moves for pod in move.pods]
     for _, pod in moves:
         touched |= dict.fromkeys((pod.source, pod.target))
     row_of = {name: row for row, name in enumerate(problem.names)}
-    held: dict[int, int] = {}
-    for gang in problem.gangs:
-        for each in gang.pods:
-            held[each.row] = held.get(each.row, 0) + int(each.request[GPU])
     found = []
     for name in sorted(touched):
         free = int(problem.free[row_of[name], GPU])
         leaving = "".join(mark * pod.gpus for mark, pod in moves if pod.source == name)
         coming = "".join(mark * pod.gpus for mark, pod in moves if pod.target == name)
-        others = "#" * max(held.get(row_of[name], 0) - len(leaving), 0)
+        others = "#" * max(int(gpus[row_of[name]]) - free - len(leaving), 0)
         space = free + len(leaving) - len(coming)
         room = ("+" if name in plan.nodes else ".") * max(space, 0)
         found.append((name, others + leaving + "." * free, others + coming + room))

@@ -20,7 +20,7 @@ from spinney.cluster.statuses import WAITING
 from spinney.explain.amounts import counted
 from spinney.sim.defrag.exact import LARGEST, exact, is_installed, size
 from spinney.sim.defrag.greedy import greedy
-from spinney.sim.defrag.problem import NoPlan, Problem, Solution, price_of
+from spinney.sim.defrag.problem import NoPlan, Problem, Solution, left_aside, price_of
 
 Solver = Literal["auto", "exact", "greedy"]
 
@@ -63,7 +63,8 @@ def make_plan(problem: Problem, wanted: str, solver: Solver = "auto") -> DefragP
     solution = greedy(problem) if roughly else exact(problem)
     if solution is None:
         held = f"; not moved: {'; '.join(problem.fixed[:5])}" if problem.fixed else ""
-        raise NoPlan(f"no moves make room for {wanted}: {counted(len(problem.gangs), 'gang')} may be moved{held}")
+        may = f"{counted(len(problem.gangs), 'gang')} may be moved"
+        raise NoPlan(f"no moves make room for {wanted}: {may}{held}{left_aside(problem.cordoned)}")
     moves = sorted(_moves(problem, solution), key=lambda move: (len(move.pods), move.gpu_hours, move.gang))
     return DefragPlan(
         wanted=wanted,

@@ -12,7 +12,7 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.resources import GPU, Vector
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
 from spinney.cluster.table import Mask, Matrix
-from spinney.explain.amounts import counted
+from spinney.explain.amounts import counted, first_few
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
@@ -20,6 +20,7 @@ from spinney.scheduler.framework.tasks import PodInfo
 from spinney.scheduler.plugins.keeping import demands_of, regions
 
 _HOUR: Final = 3600.0
+_NAMED: Final = 5
 _SETTLED: Final = ACTIVE_ALLOCATED - {PodStatus.PIPELINED}
 
 
@@ -62,6 +63,8 @@ class Problem:
     """The demands must be met in one of these."""
     fixed: tuple[str, ...] = ()
     """Why gangs may not be moved, for people."""
+    cordoned: tuple[str, ...] = ()
+    """Nodes with GPUs that take nothing until someone opens them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +106,12 @@ def room_for(session: Session, job: PodGroupInfo) -> Problem:
 def whole_nodes(session: Session, count: int, level: str | None) -> Problem:
     """Return the problem of freeing all GPUs of so many nodes, which share a value of the label ``level`` if given.
 
-    Nodes are whole with as many GPUs as any has; raises :class:`NoPlan` where there are too few of them.
+    Nodes are whole with as many GPUs as any has; those that are cordoned or not ready have room for nobody. Raises
+    :class:`NoPlan` where there are too few of them.
     """
     table = session.nodes.table
     rows = session.nodes.all.rows
+    rows = rows[table.ready[rows] & ~table.unschedulable[rows]]
     most = int(table.allocatable[rows, GPU].max(initial=0))
     request = np.zeros(table.idle.shape[1], dtype=np.int64)
     request[GPU] = most
@@ -116,11 +121,12 @@ def whole_nodes(session: Session, count: int, level: str | None) -> Problem:
         sets = [rows[values == value] for value in np.unique(values[values >= 0])]
     largest = max((int((table.allocatable[each, GPU] == most).sum()) for each in sets), default=0)
     if not most:
-        raise NoPlan("no node has GPUs")
+        raise NoPlan(f"no node that is ready has GPUs{left_aside(_cordoned(session))}")
     if count > largest:
         together = f" sharing {level}" if level is not None else ""
         raise NoPlan(
             f"{counted(count, 'whole node')} cannot be had: {counted(largest, 'node')} of {most} GPUs{together}"
+            f"{left_aside(_cordoned(session))}"
         )
     return _problem(session, [Demand(request, count, one_per_node=True)], sets, None)
 
@@ -144,7 +150,23 @@ def _problem(
     names = [""] * table.capacity
     for row in session.nodes.all.rows.tolist():
         names[row] = session.nodes.info(row).name
-    return Problem(tuple(names), free, tuple(gangs), tuple(demands), tuple(sets), tuple(fixed))
+    return Problem(tuple(names), free, tuple(gangs), tuple(demands), tuple(sets), tuple(fixed), _cordoned(session))
+
+
+def _cordoned(session: Session) -> tuple[str, ...]:
+    """Return the nodes with GPUs that are cordoned."""
+    table = session.nodes.table
+    rows = session.nodes.all.rows
+    shut = rows[table.unschedulable[rows] & (table.allocatable[rows, GPU] > 0)]
+    return tuple(sorted(session.nodes.info(row).name for row in shut.tolist()))
+
+
+def left_aside(cordoned: Sequence[str]) -> str:
+    """Return what to say of cordoned nodes where no plan is found: one that was killed leaves them so."""
+    if not cordoned:
+        return ""
+    nodes = f"{counted(len(cordoned), 'node')} {'is' if len(cordoned) == 1 else 'are'} cordoned"
+    return f"; {nodes}, which 'kubectl uncordon' opens: {first_few(cordoned, _NAMED)}"
 
 
 def _movable(session: Session, job: PodGroupInfo, running: Sequence[PodInfo]) -> MovableGang:
