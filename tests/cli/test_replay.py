@@ -1,6 +1,8 @@
 """``spinney replay``: a trace in, figures, placements and a page out."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -136,8 +138,23 @@ def test_a_file_that_cannot_be_written_is_said_before_anything_runs(tmp_path: Pa
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
 def test_a_disk_that_is_full_is_said(tmp_path: Path) -> None:
-    """A file that could be opened and not be written is one sentence, too."""
-    assert "/dev/full: cannot be written: No space left" in run(openb(tmp_path), "--placements", "/dev/full", code=1)
+    """A file that could be opened and not be written is one sentence, too; the report is not lost with it."""
+    told = run(openb(tmp_path), "--placements", "/dev/full", code=1)
+    assert "/dev/full: cannot be written: No space left" in told
+    assert "jobs started" in told
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_a_report_that_finds_no_room_is_no_fault_of_ours(tmp_path: Path) -> None:
+    """Where standard output is a file on a full disk, that is said: it was a fault to be reported."""
+    command = [sys.executable, "-c", "from spinney.cli import main; main()", "replay", str(openb(tmp_path))]
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert (ended.returncode, ended.stderr) == (
+        1,
+        "Error: standard output cannot be written: No space left on device\n",
+    )
 
 
 def test_a_damaged_trace_is_no_fault_of_ours(tmp_path: Path) -> None:

@@ -111,9 +111,9 @@ def replay(
                 runs.append(ReplayRun(name, seed, figures_of(read, history)))
                 timelines += [timeline_of(read, history)] if timeline else []
                 wrong += [f"{name}: {problem}" for problem in problems_of(read, history)]
-                if placements is not None:
-                    _write_placements(placements, read, history)
     _print(read, runs, output, timelines)
+    if placements is not None:
+        _write_placements(placements, read, history)
     if faults:
         raise click.ClickException(
             "\n".join(["plugins failed, so the replay is not what you meant:", *map(str, faults)])

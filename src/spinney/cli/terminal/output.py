@@ -39,7 +39,12 @@ COLOURS: Final = {
 
 def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     """Print a text on standard output, or on standard error."""
-    click.echo(printable(str(text)), err=err, nl=nl)
+    try:
+        click.echo(printable(str(text)), err=err, nl=nl)
+    except BrokenPipeError:
+        raise  # nobody reads on, which is no fault
+    except OSError as error:
+        raise click.ClickException(f"standard output cannot be written: {error.strerror}") from error
 
 
 @contextmanager
