@@ -7,6 +7,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from spinney.api.struct import JSON
 from spinney.cli import main
 from spinney.sim import Cluster
 from spinney.sim.snapshots.files import write_snapshot
@@ -255,6 +256,28 @@ def test_a_fault_in_a_workload_file_has_its_place(tmp_path: Path) -> None:
 
     assert f"{file}:9: spec.jobTemplate.spec.paralelism: unknown key; did you mean 'parallelism'?" in misspelt.output
     assert f"{file}:2: TrainJob llm: spec.runtimeRef: its pods are described by" in missing.output
+
+
+@pytest.mark.parametrize("ran", [False, True])
+def test_a_workload_that_is_there_already_is_made_anew(tmp_path: Path, ran: bool) -> None:
+    """Of a set that was changed only the new pods are placed: the old ones waited beside them, in the same gang."""
+    cluster = Cluster("2x4")
+    cluster.submit(a_training_job("train", workers=2 if ran else 3, gpus=4), a_job("other"))
+    cluster.step()
+    file, taken = tmp_path / "train.yaml", tmp_path / "taken.json.gz"
+    write_snapshot(cluster.snapshot(), taken)
+    file.write_text(as_yaml(a_training_job("train", workers=1, gpus=4), a_job("other")))
+    answer = simulate(taken, "-f", file)
+
+    assert "2 pods placed, 0 pending" in answer.output
+    assert f"what the files name has {3 if ran else 4} pods in " in answer.output
+
+
+def a_job(name: str) -> JSON:
+    """Return a Job of one pod without GPUs."""
+    template = {"spec": {"schedulerName": "spinney-scheduler", "restartPolicy": "Never", "containers": [{"name": "c"}]}}
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template}}
 
 
 def test_a_set_in_place_of_a_snapshot_is_not_nothing(tmp_path: Path, snapshot: Path) -> None:

@@ -22,6 +22,7 @@ from spinney.runtime import Executor, Runtime
 from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.answer import Answer
 from spinney.sim.advice.subjects import AdviceSubject
+from spinney.sim.remedies.change import without_pods_of
 from spinney.sim.snapshots.expanding import ExpansionContext, InvalidWorkload, expand
 from spinney.sim.snapshots.files import UnreadableSnapshot
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
@@ -129,7 +130,8 @@ def _what_if(snapshot: ClusterSnapshot, text: str, namespace: str, runtime: Runt
     except (InvalidWorkload, UnreadableSnapshot, yaml.YAMLError, ValueError, KeyError, TypeError) as error:
         raise NoAnswer(" ".join(str(error).split())) from error
     new = {(each.metadata.namespace or "", each.metadata.name) for each in added if each.kind == "Pod"}
-    simulation = Simulation(snapshot.with_objects(added), runtime=runtime)
+    rest = without_pods_of(snapshot, manifests, surroundings.namespace)
+    simulation = Simulation(rest.with_objects(added), runtime=runtime)
     outcome = simulation.run()
     gpus = {record.key: record.request.gpus for record in simulation.inventory.cluster.pods()}
     return _told(outcome, new, gpus)

@@ -27,7 +27,7 @@ from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.sim.policies.faults import PolicyFaults, watching
-from spinney.sim.remedies.change import Remedy
+from spinney.sim.remedies.change import Remedy, without_pods_of
 from spinney.sim.remedies.search import nodes_to_add
 from spinney.sim.snapshots.expanding import (
     DEFAULT_SCHEDULER,
@@ -174,9 +174,17 @@ def _with_workload(
     problems = [problem for manifest in manifests for problem in verdict_on(manifest, setting).problems]
     if problems:
         raise click.ClickException("\n".join(map(str, problems)))
+    values = [manifest.value for manifest in manifests]
     surroundings = ExpansionContext.of(taken, runtime.clock.now(), namespace=namespace or DEFAULT_NAMESPACE)
+    rest = without_pods_of(taken, values, surroundings.namespace)
+    if gone := len(taken.pods) - len(rest.pods):
+        echo(
+            f"what the files name has {counted(gone, 'pod')} in {taken.source} already: it is simulated as if made "
+            "anew, without them",
+            err=True,
+        )
     try:
-        added = expand([manifest.value for manifest in manifests], surroundings)
+        added = expand(values, surroundings)
     except InvalidWorkload as error:
         raise click.ClickException(f"{_place(error, manifests)}{error}") from error
     for each in added if surroundings.default_scheduler is None else ():
@@ -186,7 +194,7 @@ def _with_workload(
                 f"known: {DEFAULT_SCHEDULER} is assumed; schedulerName in its podSpec names another",
                 err=True,
             )
-    return taken.with_objects(added)
+    return rest.with_objects(added)
 
 
 def _place(error: InvalidWorkload, manifests: Sequence[Manifest]) -> str:

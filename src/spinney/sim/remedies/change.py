@@ -11,6 +11,7 @@ from spinney.api.core import Pod
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
 from spinney.api.labels import PART_OF
 from spinney.api.merge_patch import merge_patch
+from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, to_json
 from spinney.gangs.tree import GangKey
@@ -217,6 +218,23 @@ def maker_of(pod: Pod) -> Maker | None:
 def makers_of(pods: Iterable[Pod]) -> list[Maker]:
     """Return what pods are made from, each once."""
     return list(dict.fromkeys(maker for pod in pods if (maker := maker_of(pod)) is not None))
+
+
+def without_pods_of(snapshot: ClusterSnapshot, manifests: Iterable[JSON], namespace: str) -> ClusterSnapshot:
+    """Return a snapshot without the pods and gangs of workloads that ``manifests`` describe: they are made anew."""
+    anew = {
+        (metadata.get("namespace") or namespace, str(each.get("apiVersion")), str(each.get("kind")), metadata["name"])
+        for each in manifests
+        if isinstance(metadata := each.get("metadata"), dict) and metadata.get("name")
+    }
+    sets = {(space, name) for space, _, kind, name in anew if kind == POD_CLIQUE_SET.kind}
+    pods = [pod for pod in snapshot.pods if (maker := maker_of(pod)) is not None and tuple(maker) in anew]
+    gangs = [
+        gang
+        for gang in snapshot.of(POD_GANG, PodGang)
+        if (gang.metadata.namespace, gang.metadata.labels.get(PART_OF)) in sets
+    ]
+    return snapshot.without_objects([*pods, *gangs])
 
 
 def patches_at_owners(before: ClusterSnapshot, after: ClusterSnapshot) -> tuple[Patch, ...]:
