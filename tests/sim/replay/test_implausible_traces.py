@@ -94,6 +94,7 @@ def test_parts_of_what_is_whole_are_refused(tmp_path: Path, row: str, complaint:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
+        (a_swf_line(procs="1.5"), "jobs.swf:3: field 8: found '1.5', expected a whole number"),
         (a_swf_line(run="1e18"), "job-1: runs for 1e+18 seconds, expected 0 to 3155760000 (100 years)"),
         (a_swf_line(submitted="1e300"), "job-1: is submitted after 1e+300 seconds"),
         (a_swf_line(stated="1e30"), "job-1: states a run time of 1e+30 seconds"),
@@ -124,6 +125,13 @@ def test_nodes_of_other_formats_are_bounded_too(tmp_path: Path) -> None:
     (tmp_path / "philly_vcs.csv").write_text("vc,node num\nvc1,99999999999\n")
     assert f"philly_vcs.csv comes to 99,999,999,999 nodes, expected at most {MOST_NODES:,}" in refused(path)
     assert "--node-count comes to" in refused(path, Wanted(node_count=99_999_999_999), "dlrm")
+
+
+def test_a_cluster_without_nodes_is_refused(tmp_path: Path) -> None:
+    """A quarter of three nodes is none: a replay of which nothing could come looked like a busy cluster."""
+    path = philly(tmp_path)
+    (tmp_path / "philly_vcs.csv").write_text("vc,node num\nvc1,3\n")
+    assert "philly-shared comes to no nodes" in refused(path, Wanted(experiment="shared"))
 
 
 def test_the_largest_clusters_there_are_pass(tmp_path: Path) -> None:

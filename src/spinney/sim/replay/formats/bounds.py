@@ -30,6 +30,8 @@ def check_size(nodes: int, gpus: int, where: str) -> None:
 
 def check_trace(trace: Trace, path: Path) -> None:
     """Refuse a trace that cannot be replayed as it stands; raises :class:`InvalidTrace`."""
+    if not trace.machines:
+        raise InvalidTrace(f"{path}: {trace.name} comes to no nodes, so nothing could run; expected at least one")
     if len({machine.name for machine in trace.machines}) < len(trace.machines):
         raise InvalidTrace(f"{path}: two nodes have the same name; expected each to have its own")
     known: dict[str, Job] = {}

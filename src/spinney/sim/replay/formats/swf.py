@@ -51,7 +51,7 @@ def read_swf(path: Path) -> Trace:
                 f"{path}:{place}: job {cells[0]} is in line {first} too, and this line is no part of its run (field "
                 f"{_STATUS + 1} is {cells[_STATUS]}, expected 2, 3 or 4); number it anew, or leave it out"
             )
-        gpus = int(values[_ASKED] if values[_ASKED] > 0 else values[_USED])
+        gpus = _processors(values, cells, f"{path}:{place}")
         if values[_RUN] < 0 or gpus <= 0:
             left_out += 1
             continue
@@ -94,6 +94,14 @@ def _numbers(cells: Sequence[str], where: str) -> list[float]:
     if len(cells) < _FIELDS:
         raise InvalidTrace(f"{where}: found {len(cells)} fields, expected {_FIELDS}")
     return [finite(cell, f"{where}: field {number}") for number, cell in enumerate(cells[:_FIELDS], start=1)]
+
+
+def _processors(values: Sequence[float], cells: Sequence[str], where: str) -> int:
+    """Return how many processors a job asks for, or used where that is not known."""
+    field = _ASKED if values[_ASKED] > 0 else _USED
+    if not values[field].is_integer():
+        raise InvalidTrace(f"{where}: field {field + 1}: found {cells[field]!r}, expected a whole number")
+    return int(values[field])
 
 
 def _whole(header: Mapping[str, str], field: str, path: Path) -> int:
