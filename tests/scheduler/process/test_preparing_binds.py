@@ -1,13 +1,13 @@
 """What pods need before they are bound, on the embedded cluster and on a real one: volumes and devices."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
 
 from spinney.api.core import EVENT, NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Pod
-from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
+from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE, ResourceClaim
 from spinney.api.storage import SELECTED_NODE, STORAGE_CLASS
 from spinney.api.struct import JSON
 from spinney.api.workload_v1beta1 import POD_GROUP
@@ -17,6 +17,9 @@ from spinney.cluster.dra.allocating import GivenDevice
 from spinney.kube.keys import Key
 from spinney.kube.transport import Response
 from spinney.scheduler.config import SchedulerConfig
+from spinney.scheduler.framework.results import Binding
+from spinney.scheduler.process.commit import BookPositions
+from spinney.scheduler.process.effects import ClusterEffects
 from spinney.scheduler.process.process import SchedulerProcess
 from tests.conftest import Cluster
 from tests.scheduler.process.world import Fault, FaultyTransport, status
@@ -317,6 +320,32 @@ async def test_claims_of_a_pod_that_is_not_bound_are_given_back(cluster: Cluster
             return refused > 0 and not found.get("allocation") and not found.get("reservedFor")
 
         await eventually(cluster, is_given_back)
+
+
+async def test_a_claim_that_is_replaced_while_its_pod_is_placed_is_no_fault(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watch tells of the deletion between the decision and the bind; the bind goes on with what there is then."""
+    node = await a_node(cluster, "n1")
+    of = await some_devices(cluster, node, 1)
+    await a_device_claim(cluster, "gpu", of, "true")
+    await a_pod(cluster, "p", **using("gpu"))
+    replaced = await cluster.client.get(RESOURCE_CLAIM, "gpu", cluster.namespace, type=ResourceClaim)
+    bind = ClusterEffects.bind
+
+    def deleted_at_once(effects: ClusterEffects, binds: Sequence[Binding], *, decided_at: BookPositions) -> None:
+        bind(effects, binds, decided_at=decided_at)
+        effects.inventory.claims.delete(replaced)
+
+    monkeypatch.setattr(ClusterEffects, "bind", deleted_at_once)
+    async with scheduling(cluster):
+
+        async def is_bound() -> bool:
+            return await node_of(cluster, "p") == node
+
+        await eventually(cluster, is_bound)
+        events = (await cluster.client.list(EVENT, cluster.namespace)).items
+        assert "SchedulerError" not in {event["reason"] for event in events}
 
 
 async def test_a_restart_gives_back_what_was_prepared_for_pods_that_were_not_bound(cluster: Cluster) -> None:

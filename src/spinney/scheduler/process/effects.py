@@ -140,13 +140,15 @@ class ClusterEffects:
             wait = self._wait_of(gang, together)
             try:
                 problem = assume_gang(cluster, claims, together, changed=changed)
+                # Before anything is awaited: a claim may be deleted before the task begins.
+                placements = tuple(map(self._placement, together)) if problem is None else ()
             except Exception as error:  # noqa: BLE001 - one gang, one failure
                 self._set_back(gang, together, error)
                 continue
             if problem is None and self.virtual.has(gang):
                 self._under_way.begin(self.virtual.start(gang, together), f"start {gang}")
             elif problem is None:
-                self._under_way.begin(self._try_to_bind(gang, together, wait), f"bind {gang}")
+                self._under_way.begin(self._try_to_bind(gang, together, placements, wait), f"bind {gang}")
             else:
                 self.metrics.outdated.inc()
                 self.wake()
@@ -193,9 +195,11 @@ class ClusterEffects:
         created = [pod[1].created for pod in pods if pod is not None and pod[1].created is not None]
         return _Wait(max(created), found.gang.queue, len(found.pods)) if created else None
 
-    async def _try_to_bind(self, gang: GangKey, binds: Sequence[Binding], wait: _Wait | None) -> None:
+    async def _try_to_bind(
+        self, gang: GangKey, binds: Sequence[Binding], placements: tuple[Placement, ...], wait: _Wait | None
+    ) -> None:
         try:
-            await self._bind(gang, binds, wait)
+            await self._bind(gang, binds, placements, wait)
         except Exception as error:  # noqa: BLE001 - one gang, one failure
             self._set_back(gang, binds, error)
 
@@ -208,8 +212,9 @@ class ClusterEffects:
             self.pod_status.waits(PodVerdict(bind.pod, bind.uid, message, message, reason=SCHEDULER_ERROR))
         asyncio.get_running_loop().call_later(_LONGEST_HOLD, self._give_back, gang, binds)
 
-    async def _bind(self, gang: GangKey, binds: Sequence[Binding], wait: _Wait | None) -> None:
-        placements = tuple(map(self._placement, binds))
+    async def _bind(
+        self, gang: GangKey, binds: Sequence[Binding], placements: tuple[Placement, ...], wait: _Wait | None
+    ) -> None:
         clock = self.client.runtime.clock
         began = clock.monotonic()
         outcome = await self.binder.bind(GangPlacement(str(gang), placements, told_of=self._told_of(gang, binds)))
