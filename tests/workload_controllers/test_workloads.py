@@ -16,6 +16,8 @@ from spinney.runtime import Runtime
 from spinney.server import ServerOptions
 from spinney.sim.embedded.shapes import gpu_cluster
 from spinney.sim.embedded.stack import EmbeddedCluster, StackOptions
+from spinney.sim.overview.gang_table import gang_lines
+from spinney.sim.snapshots.snapshot import take
 from spinney.workloads import NOT_RUN
 from spinney.workloads.job import intervals
 from spinney.workloads.objects import DEPLOYMENT, JOB, REPLICA_SET, STATEFUL_SET
@@ -181,6 +183,52 @@ async def test_a_job_that_fails_too_often_is_given_up(client: Client) -> None:
     (job,) = await until(client, JOB, lambda found: bool(found[0]["status"].get("conditions")))
     assert job["status"]["conditions"][0]["reason"] == "BackoffLimitExceeded"
     assert job["status"]["failed"] == 2
+
+
+@given_a_cluster
+async def test_an_index_that_fails_too_often_is_given_up_alone(client: Client) -> None:
+    """The others go on; the Job has failed when all have ended, or when too many indexes failed."""
+    job = a_workload("Job", "sweep", parallelism=2, completions=2, completionMode="Indexed", backoffLimitPerIndex=0)
+    await client.create(JOB, job, "default")
+    pods = await until(client, POD, lambda found: len(running(found)) == 2)
+    bad, good = sorted(pod["metadata"]["name"] for pod in pods)
+    await client.patch(POD, bad, {"status": {"phase": "Failed"}}, "default", subresource="status")
+    await until(client, JOB, lambda found: found[0]["status"].get("failedIndexes") == "0")
+    assert len((await client.list(POD, "default")).items) == 2
+    await client.patch(POD, good, {"status": {"phase": "Succeeded"}}, "default", subresource="status")
+    (job,) = await until(client, JOB, lambda found: bool(found[0]["status"].get("conditions")))
+    assert (job["spec"]["backoffLimit"], job["status"]["completedIndexes"]) == (2**31 - 1, "1")
+    assert job["status"]["conditions"][0]["reason"] == "FailedIndexes"
+
+    impatient = a_workload("Job", "the-strict", parallelism=2, completions=2, completionMode="Indexed")
+    impatient["spec"] |= {"backoffLimitPerIndex": 0, "maxFailedIndexes": 0}
+    await client.create(JOB, impatient, "default")
+    pods = await until(client, POD, lambda found: len(running(found)) == 2)
+    await client.patch(POD, running(pods)[0], {"status": {"phase": "Failed"}}, "default", subresource="status")
+    _, job = await until(client, JOB, lambda found: bool(found[1]["status"].get("conditions")))
+    assert job["status"]["conditions"][0]["reason"] == "MaxFailedIndexesExceeded"
+
+
+@given_a_cluster
+async def test_a_gang_whose_job_is_over_waits_for_nothing(client: Client) -> None:
+    """Its PodGang says that it has ended, and the list of gangs names no reason to wait."""
+    for name, phase in (("done", "Succeeded"), ("lost", "Failed")):
+        job = a_workload("Job", name, scheduler="spinney-scheduler", parallelism=2, completions=2, backoffLimit=0)
+        await client.create(JOB, job, "default")
+        pods = await until(client, POD, lambda found: len(running(found)) == 2)
+        for pod in running(pods):
+            await client.patch(POD, pod, {"status": {"phase": phase}}, "default", subresource="status")
+    gangs = await until(client, POD_GANG, lambda found: [said_of(gang)[1] for gang in found] == ["Ended", "Ended"])
+    assert [said_of(gang) for gang in gangs] == [("True", "Ended"), ("False", "Ended")]
+    lines = gang_lines(await take(client))
+    assert [(line.state, line.reason) for line in lines] == [("ended", ""), ("ended", "")]
+
+
+def said_of(gang: JSON) -> tuple[str, str]:
+    """Return status and reason of the condition Scheduled."""
+    conditions = gang.get("status", {}).get("conditions", ())
+    found = next((each for each in conditions if each["type"] == "Scheduled"), {"status": "", "reason": ""})
+    return found["status"], found["reason"]
 
 
 @on_virtual_time

@@ -1,6 +1,7 @@
 """Job: pods until enough of them have succeeded, or too many have failed."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -24,6 +25,7 @@ from spinney.workloads.upkeep import Upkeep
 
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
 _BACKOFF_LIMIT: Final = 6
+_PER_INDEX: Final = "backoffLimitPerIndex"
 _FINISHED: Final = ("Complete", "Failed")
 
 
@@ -42,15 +44,16 @@ class Jobs:
             return await self._expire(found)
         pods = self.upkeep.of(found)
         active = [pod for pod in pods if is_active(pod)]
-        failed = sum(pod.status.phase == "Failed" for pod in pods)
+        failed = [pod for pod in pods if pod.status.phase == "Failed"]
+        given_up = _given_up(found, failed)
         succeeded = [pod for pod in pods if pod.status.phase == "Succeeded"]
         suspended = bool(found.spec.get("suspend"))
-        ended = _ending(found, succeeded, active, failed, self.upkeep.clock.now())
+        ended = _ending(found, succeeded, active, len(failed), given_up, now=self.upkeep.clock.now())
         if suspended or ended is not None:
             await self.upkeep.delete(found, active)
             active = []
         else:
-            start, surplus = due(found, active, succeeded)
+            start, surplus = due(found, active, succeeded, given_up)
             await self.upkeep.create(found, [_pod(found, index) for index in start])
             await self.upkeep.delete(found, surplus)
         await self.upkeep.report(found, self._status(found, active, succeeded, failed, ended, suspended=suspended))
@@ -61,7 +64,7 @@ class Jobs:
         found: WorkloadObject,
         active: Sequence[Pod],
         succeeded: Sequence[Pod],
-        failed: int,
+        failed: Sequence[Pod],
         ended: tuple[str, str, str] | None,
         *,
         suspended: bool,
@@ -71,11 +74,13 @@ class Jobs:
             "active": len(active),
             "ready": sum(map(is_ready, active)),
             "succeeded": len(succeeded),
-            "failed": failed,
+            "failed": len(failed),
             "startTime": None if suspended else found.status.get("startTime") or now,
         }
         if _is_indexed(found):
             status["completedIndexes"] = intervals(_indexes(succeeded))
+        if found.spec.get(_PER_INDEX) is not None:
+            status["failedIndexes"] = intervals(_given_up(found, failed))
         conditions = [each for each in before if each.get("type") not in (*_FINISHED, "Suspended")]
         if ended is not None:
             kind, reason, message = ended
@@ -109,20 +114,25 @@ def is_finished(found: WorkloadObject) -> bool:
     )
 
 
-def due(found: WorkloadObject, active: Sequence[Pod], succeeded: Sequence[Pod]) -> tuple[list[int | None], list[Pod]]:
-    """Return the pods to start, each with its index where the Job has indexes, and the pods that are too many."""
+def due(
+    found: WorkloadObject, active: Sequence[Pod], succeeded: Sequence[Pod], given_up: Set[int] = frozenset()
+) -> tuple[list[int | None], list[Pod]]:
+    """Return the pods to start, each with its index where the Job has indexes, and the pods that are too many.
+
+    ``given_up`` are indexes that have failed too often.
+    """
     parallelism, completions = int(found.spec.get("parallelism", 1)), found.spec.get("completions")
     if completions is None:
         if succeeded:
             return [], []  # a work queue: no new pod once one has succeeded
         wanted = parallelism
     else:
-        wanted = min(parallelism, max(int(completions) - len(set(_done(found, succeeded))), 0))
+        wanted = min(parallelism, max(int(completions) - len({*_done(found, succeeded), *given_up}), 0))
     surplus = dispensable_first(active)[: max(len(active) - wanted, 0)]
     room = max(wanted - len(active), 0)
     if not _is_indexed(found):
         return [None] * room, surplus
-    taken = {*_indexes(active), *_indexes(succeeded)}
+    taken = {*_indexes(active), *_indexes(succeeded), *given_up}
     free = [index for index in range(int(completions or 0)) if index not in taken]
     return list(free[:room]), surplus
 
@@ -138,12 +148,27 @@ def intervals(indexes: Iterable[int]) -> str:
     return ",".join("-".join(map(str, part)) for part in parts)
 
 
+def _given_up(found: WorkloadObject, failed: Sequence[Pod]) -> Set[int]:
+    """Return the indexes of which more pods have failed than an index may have."""
+    limit = found.spec.get(_PER_INDEX)
+    if limit is None:
+        return frozenset()
+    failures = Counter(_indexes(failed))
+    return {index for index, count in failures.items() if count > int(limit)}
+
+
 def _done(found: WorkloadObject, succeeded: Sequence[Pod]) -> Iterable[object]:
     return _indexes(succeeded) if _is_indexed(found) else [pod.metadata.uid for pod in succeeded]
 
 
 def _ending(
-    found: WorkloadObject, succeeded: Sequence[Pod], active: Sequence[Pod], failed: int, now: datetime
+    found: WorkloadObject,
+    succeeded: Sequence[Pod],
+    active: Sequence[Pod],
+    failed: int,
+    given_up: Set[int],
+    *,
+    now: datetime,
 ) -> tuple[str, str, str] | None:
     """Return condition, reason and message of a Job that is over; ``None`` if it goes on."""
     completions = found.spec.get("completions")
@@ -152,6 +177,12 @@ def _ending(
         return "Complete", "CompletionsReached", "Reached expected number of succeeded pods"
     if failed > int(found.spec.get("backoffLimit", _BACKOFF_LIMIT)):
         return "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit"
+    most = found.spec.get("maxFailedIndexes")
+    if most is not None and len(given_up) > int(most):
+        message = "Job has exceeded the specified maximal number of failed indexes"
+        return "Failed", "MaxFailedIndexesExceeded", message
+    if given_up and len({*_done(found, succeeded), *given_up}) >= int(completions or 0):
+        return "Failed", "FailedIndexes", "Job has failed indexes"
     deadline = _deadline(found)
     if deadline is not None and now >= deadline:
         return "Failed", "DeadlineExceeded", "Job was active longer than specified deadline"

@@ -191,7 +191,8 @@ class JobBehaviour(Behaviour):
         if "completions" not in spec and "parallelism" not in spec:
             spec["completions"] = spec["parallelism"] = 1
         failing = "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
-        fill(spec, parallelism=1, backoffLimit=6, completionMode="NonIndexed", podReplacementPolicy=failing)
+        limit = 6 if spec.get("backoffLimitPerIndex") is None else 2**31 - 1
+        fill(spec, parallelism=1, backoffLimit=limit, completionMode="NonIndexed", podReplacementPolicy=failing)
         _fill_template(spec)
 
     def validate(self, obj: JSON, old: JSON | None, subresource: str) -> Iterable[FieldError]:
