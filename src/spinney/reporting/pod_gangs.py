@@ -12,7 +12,7 @@ from spinney.api.labels import SCHEDULER_NAME
 from spinney.api.meta import Condition
 from spinney.api.podgang import CONSTRAINT_NOT_HONOURED, DISRUPTION_TARGET, POD_GANG, SCHEDULED, PodGang
 from spinney.api.struct import JSON, to_json
-from spinney.cluster.statuses import PodStatus
+from spinney.cluster.statuses import TERMINAL, PodStatus
 from spinney.gangs.book import GangMembers
 from spinney.gangs.checkpoints import EVICTED, REQUESTED, request_of
 from spinney.gangs.sources import podgang
@@ -26,6 +26,8 @@ from spinney.reporting.verdicts import WAITING, GangStanding, GangVerdict
 from spinney.runtime import Runtime
 
 BACKEND = "spinney-scheduler"
+ENDED = "Ended"
+"""The word for a gang whose pods have all ended: it waits for nothing."""
 _REFUSED = frozenset({UNSCHEDULABLE, SCHEDULER_ERROR, CONSTRAINT_NOT_HONOURED})
 
 GATHERING = GatheringTime(0.02, seconds_per_part=0.0002)
@@ -91,6 +93,9 @@ class PodGangStatusKind(StatusKind[PodGang]):
 
     def _completed(self, said: GangVerdict, members: GangMembers | None) -> GangVerdict:
         assert members is not None, "whatever is said is said of pods"
+        if members.counts and all(status in TERMINAL for _, status in members.counts):
+            succeeded, message = members.has_minimum({PodStatus.SUCCEEDED}), "all its pods have ended"
+            return GangVerdict(scheduled=succeeded, reason=ENDED, message=message)
         if said.scheduled:
             self._disruptions.pop(members.gang.key, None)
             said = replace(said, placement_score=self._score(members))

@@ -135,6 +135,7 @@ def gang_line(
     records = [record for _, record in members.pods.values()]
     placed = [record for record in records if record.status in ACTIVE_ALLOCATED]
     nodes = tuple(sorted({record.node for record in placed}))
+    state = _state(records)
     return GangLine(
         source=key.source,
         namespace=key.namespace,
@@ -147,11 +148,11 @@ def gang_line(
         ready=sum(record.pod.is_true("Ready") for record in records),
         gpus=sum(record.request.gpus for record in records),
         gpus_held=sum(record.request.gpus for record in placed),
-        state=_state(records),
+        state=state,
         nodes=nodes,
         spread=_spread(nodes, *places),
         workload=str(workload) if workload is not None else "",
-        reason=said or _reason(records),
+        reason="" if state == "ended" else said or _reason(records),
     )
 
 
