@@ -7,7 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from spinney.api.core import EVENT, POD
-from spinney.api.labels import ADMISSION, KUEUE_QUEUE, QUEUED
+from spinney.api.labels import ADMISSION, GROUPED, KUEUE_QUEUE, QUEUED
+from spinney.api.podgang import POD_GANG
 from spinney.api.struct import JSON
 from spinney.cli import main
 from spinney.kube.client import Client
@@ -459,6 +460,36 @@ def test_a_deployment_is_answered_by_a_pod_that_waits(subject: str, tmp_path: Pa
 
     assert f"pod/web-abc-2 in namespace default is one of the pods of {subject}" in output
     assert "pod default/web-abc-2: pending" in output
+
+
+def test_a_workload_of_a_users_own_kind_without_a_gang_is_answered_by_a_pod(tmp_path: Path) -> None:
+    """The grouper refused its rule, so no gang tells its kind: the owner that its pods name does."""
+    owner = {"apiVersion": "example.com/v1", "kind": "PyFlow", "name": "flow", "uid": "u", "controller": True}
+    pod = a_pod("flow-driver")
+    pod["metadata"]["ownerReferences"] = [owner]
+
+    assert "pod/flow-driver in namespace default is one of the pods of pyflow/flow" in why(
+        tmp_path, "pyflow/flow", NODE, pod
+    )
+
+
+def test_a_workload_of_several_gangs_is_answered_for_all_of_them(tmp_path: Path) -> None:
+    """Each replica of a LeaderWorkerSet is a gang: all are told, the worst state is that of the whole."""
+    said = {"kai.scheduler/top-owner-metadata": "name: model\nkind: LeaderWorkerSet\n"}
+    objects = [NODE]
+    for name, selector in (("model-0", {}), ("model-1", {"no": "node"})):
+        spec = {"podgroups": [{"name": "all", "minReplicas": 1}]}
+        metadata = {"name": name, "namespace": "default", "labels": {GROUPED: "owner"}, "annotations": said}
+        objects.append({"apiVersion": POD_GANG.api_version, "kind": "PodGang", "metadata": metadata, "spec": spec})
+        pod = a_pod(f"{name}-leader", nodeSelector=selector)
+        pod["metadata"]["labels"] = {"grove.io/podgang": name, "grove.io/podclique": "all"}
+        objects.append(pod)
+
+    output = why(tmp_path, "lws/model", *objects)
+
+    assert "leaderworkerset default/model: pending" in output
+    assert "2 gangs: 1 pending and 1 placeable" in output
+    assert "podgang default/model-1: pending" in output
 
 
 def test_a_label_that_pods_are_spread_by_and_no_node_has_is_named(tmp_path: Path) -> None:

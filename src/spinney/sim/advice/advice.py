@@ -24,6 +24,7 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.explain.amounts import counted, listed
 from spinney.explain.rendering import condition_message
 from spinney.gangs.membership import membership
+from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
@@ -129,8 +130,10 @@ class Advisor:
                 return self._about_queue(subject)
             case "podgang":
                 return self._about_gang(self._pod_gangs[subject.namespace, subject.name])
-            case _:
+            case "podgroup":
                 return self._about_group(subject)
+            case _:
+                return self._about_workload(subject)
 
     # -- subjects ----------------------------------------------------------------------------------------------------
 
@@ -210,11 +213,9 @@ class Advisor:
             for (namespace, _), gang in sorted(self._pod_gangs.items())
             if namespace == subject.namespace and gang.metadata.labels.get(PART_OF) == subject.name
         ]
-        parts = tuple(map(self._about_gang, gangs))
-        states = Counter(part.state for part in parts)
-        wanted = counted(pcs.spec.replicas or 0, "replica")
-        sentences = [f"{wanted} wanted, {counted(len(gangs), 'gang')}"]
-        sentences[0] += f": {listed([f'{count} {state}' for state, count in sorted(states.items())])}" if states else ""
+        whole = self._about_gangs(str(subject).split()[0], subject.namespace, gangs)
+        (census_of_gangs,) = whole.sentences
+        sentences = [f"{counted(pcs.spec.replicas or 0, 'replica')} wanted, {census_of_gangs}"]
         if not gangs and pcs.spec.replicas:
             sentences.append("the operator has made no PodGang for it: is it running, and does it accept the set?")
         recorded = tuple(
@@ -222,16 +223,27 @@ class Advisor:
             for condition in pcs.status.conditions
             if condition.status == _BAD_NEWS.get(condition.type) and condition.message
         )
+        history = tuple(history_of.failures([pcs], self._now))
+        return msgspec.structs.replace(whole, sentences=tuple(sentences), history=history, recorded=recorded)
+
+    def _about_workload(self, subject: AdviceSubject) -> Answer:
+        gangs = [
+            gang
+            for (namespace, _), gang in sorted(self._pod_gangs.items())
+            if namespace == subject.namespace
+            and (made := podgang.workload(gang)) is not None
+            and made.is_called(subject.word, subject.name)
+        ]
+        return self._about_gangs(str(subject).split()[0], subject.namespace, gangs)
+
+    def _about_gangs(self, subject: str, namespace: str, gangs: Sequence[PodGang]) -> Answer:
+        """Return how many gangs are in which state, as that of which all are parts."""
+        parts = tuple(map(self._about_gang, gangs))
+        states = Counter(part.state for part in parts)
+        text = counted(len(gangs), "gang")
+        text += f": {listed([f'{count} {state}' for state, count in sorted(states.items())])}" if states else ""
         state = next((each for each in WORST_FIRST if states[each]), "empty")
-        return Answer(
-            subject=f"pcs/{subject.name}",
-            namespace=subject.namespace,
-            state=state,
-            sentences=tuple(sentences),
-            history=tuple(history_of.failures([pcs], self._now)),
-            recorded=recorded,
-            parts=parts,
-        )
+        return Answer(subject=subject, namespace=namespace, state=state, sentences=(text,), parts=parts)
 
     def _about_queue(self, subject: AdviceSubject) -> Answer:
         line = next((each for each in self.queues if each.name == subject.name), None)

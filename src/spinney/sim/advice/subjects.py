@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
-from spinney.api.core import POD
+from spinney.api.core import NODE, POD
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
 from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
@@ -40,7 +40,13 @@ _CALLED: Final = {
     "queue": ("queues",),
 }
 _OTHER_WORDS: Final = {other: word for word, others in _CALLED.items() for other in others}
-_SHORT: Final = {"deploy": "deployment", "sts": "statefulset", "rs": "replicaset", "cj": "cronjob"}
+_SHORT: Final = {
+    "deploy": "deployment",
+    "sts": "statefulset",
+    "rs": "replicaset",
+    "cj": "cronjob",
+    "lws": "leaderworkerset",
+}
 """How kubectl abbreviates workloads."""
 _COHORT: Final = "cohort/"
 """How the names of Kueue's cohorts begin among queues."""
@@ -63,7 +69,10 @@ class AdviceSubject:
     """One object that is asked about."""
 
     word: str
-    """How the kind is written on a command line: ``pod``, ``podgang``, ``pcs``, ``pclq``, ``podgroup``, ``queue``."""
+    """How the kind is written on a command line: ``pod``, ``podgang``, ``pcs``, ``pclq``, ``podgroup``, ``queue``.
+
+    Any other is the kind of a workload that several gangs were made for.
+    """
     namespace: str
     name: str
 
@@ -105,11 +114,11 @@ def find(
     _must_be_named(text)
     kind, _, own = text.rpartition("/")
     kind = _SHORT.get(kind.lower(), kind)
-    if kind and kind.lower() not in {*_WORDS, *_OTHER_WORDS} and (made := _made_for(snapshot, kind, own, namespace)):
-        return made
+    if kind and kind.lower() not in {*_WORDS, *_OTHER_WORDS}:
+        found = _made_for(snapshot, kind, own, namespace) or _pod_of(snapshot, kind, own, namespace)
+        if found is not None:
+            return found
     if _is_workload(kind):
-        if (pod := _pod_of(snapshot, kind, own, namespace)) is not None:
-            return pod
         if said := _said_by_kueue(snapshot, kind, own, namespace):
             raise NoSuchSubject(f"{text} has no pods yet: Kueue has not admitted it: {said}")
         raise NoSuchSubject(
@@ -144,7 +153,10 @@ def _said_by_kueue(snapshot: "ClusterSnapshot", kind: str, name: str, namespace:
 
 
 def _made_for(snapshot: "ClusterSnapshot", kind: str, name: str, namespace: str | None) -> AdviceSubject | None:
-    """Return the gang that was made for a workload of a user's kind, such as ``job/train``; ``None`` if none was."""
+    """Return the gang that was made for a workload of a user's kind, such as ``job/train``; ``None`` if none was.
+
+    Where several were made for it, as for each replica of a LeaderWorkerSet, it is asked about itself.
+    """
     from spinney.api.podgang import PodGang  # noqa: PLC0415 - shells that complete a name do not wait for it
     from spinney.gangs.sources.podgang import workload  # noqa: PLC0415
 
@@ -154,9 +166,12 @@ def _made_for(snapshot: "ClusterSnapshot", kind: str, name: str, namespace: str 
         if (made := workload(gang)) is not None and made.is_called(kind, name)
     ]
     here = [each for each in found if namespace in (None, each.namespace)]
-    if len(here) > 1:
-        raise AmbiguousSubject(f"{kind}/{name}", here)
-    return here[0] if here else None
+    if len(here) <= 1:
+        return here[0] if here else None
+    wholes = [AdviceSubject(kind.lower(), each, name) for each in sorted({gang.namespace for gang in here})]
+    if len(wholes) > 1:
+        raise AmbiguousSubject(f"{kind}/{name}", wholes)
+    return wholes[0]
 
 
 def _pod_of(snapshot: "ClusterSnapshot", word: str, name: str, namespace: str | None) -> AdviceSubject | None:
@@ -175,7 +190,7 @@ def _belongs(pod: "Pod", kind: str, name: str) -> bool:
     from spinney.workloads.deployment import HASH  # noqa: PLC0415 - only where nothing else was found
 
     owner = pod.metadata.controller
-    if owner is None:
+    if owner is None or owner.kind == NODE.kind:
         return False
     if owner.name == name and kind in ("", owner.kind.lower()):
         return True
