@@ -492,6 +492,24 @@ def test_a_workload_of_several_gangs_is_answered_for_all_of_them(tmp_path: Path)
     assert "podgang default/model-1: pending" in output
 
 
+def test_a_gang_that_runs_says_that_its_backend_is_not_ready(tmp_path: Path) -> None:
+    """Its pods run on, but those that it loses are not replaced: whoever asks about a missing pod is told."""
+    condition = {"type": "BackendReady", "status": "False", "reason": "BackendNotEnabled", "message": "enable it again"}
+    gang = {
+        "apiVersion": POD_GANG.api_version,
+        "kind": "PodGang",
+        "metadata": {"name": "train-0", "namespace": "default"},
+        "spec": {"podgroups": [{"name": "all", "minReplicas": 1}]},
+        "status": {"conditions": [condition | {"lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+    }
+    pod = a_pod("train-0-all", nodeName="n1")
+    pod["metadata"]["labels"] = {"grove.io/podgang": "train-0", "grove.io/podclique": "all"}
+
+    assert "said by PodGang condition BackendReady: enable it again" in why(
+        tmp_path, "podgang/train-0", NODE, gang, pod
+    )
+
+
 def test_a_label_that_pods_are_spread_by_and_no_node_has_is_named(tmp_path: Path) -> None:
     """Nothing is spread unevenly: there is nothing to spread by."""
     constraint = {"maxSkew": 1, "topologyKey": "shelf", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}

@@ -19,7 +19,7 @@ from spinney.api.core import NODE
 from spinney.api.events import Event
 from spinney.api.labels import PART_OF, POD_CLIQUE
 from spinney.api.labels import POD_GANG as GANG_LABEL
-from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang
+from spinney.api.podgang import BACKEND_READY, POD_GANG, SCHEDULED, PodGang
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.explain.amounts import counted, listed
 from spinney.explain.rendering import condition_message
@@ -179,7 +179,8 @@ class Advisor:
             if each.metadata.namespace == namespace and each.metadata.name in cliques
         ]
         history = (*history_of.failures(owners, self._now), *history_of.gang_eviction(gang, self._now), *answer.history)
-        return msgspec.structs.replace(answer, history=history)
+        recorded = (*answer.recorded, *_backend_says(gang, answer.sentences))
+        return msgspec.structs.replace(answer, history=history, recorded=recorded)
 
     def _about_group(self, subject: AdviceSubject) -> Answer:
         def named(key: GangKey) -> bool:
@@ -387,6 +388,13 @@ class Advisor:
             return Forecast(sentences=("nodes may not be listed, so nothing could be simulated",))
         refusals = history_of.grouping_refusals(self._events)
         return forecast(self.cycle, pending, self._gang_of, made_up=self._made_up, refusals=refusals)
+
+
+def _backend_says(gang: PodGang, sentences: Iterable[str]) -> Iterable[str]:
+    """Yield what a backend that is not ready says, unless a gate is explained by it: pods that go are not replaced."""
+    ready = find_condition(gang.status.conditions, BACKEND_READY)
+    if ready is not None and ready.status == "False" and not any(ready.message in each for each in sentences):
+        yield f"PodGang condition {BACKEND_READY}: {ready.message}"
 
 
 def _recorded(told: Said, now: datetime) -> str:
