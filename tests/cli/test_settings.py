@@ -43,6 +43,21 @@ def test_an_operator_configuration_is_the_operators(spec: ClusterSpec, tmp_path:
     assert "kai-scheduler" not in options.operator.profiles.names()
 
 
+def test_files_without_a_kind_are_told_apart_by_their_keys(spec: ClusterSpec, tmp_path: Path) -> None:
+    """What the pages show in a few lines, and operator and grouper take as it is, is taken here, too."""
+    profiles = "scheduler: {profiles: [{name: spinney-scheduler, default: true}]}\n"
+    rules = "rules: [{kind: jobs.example.com/PyFlow, floor: spec.workers}]\n"
+
+    operator = embedded_settings(spec, [_written(tmp_path, profiles)])
+    grouper = embedded_settings(spec, [_written(tmp_path, profiles + rules)])
+    scheduler = embedded_settings(spec, [_written(tmp_path, "schedulerNames: [mine]\n")])
+
+    assert "kai-scheduler" not in operator.operator.profiles.names()
+    assert grouper.grouper is not None
+    assert "jobs.example.com/PyFlow" in grouper.grouper.rules.rules
+    assert "mine" in scheduler.scheduler.scheduler_names
+
+
 def test_a_shard_is_the_session_schedulers(spec: ClusterSpec, tmp_path: Path) -> None:
     """A SchedulingShard configures the session scheduler, which still serves every name it serves here."""
     path = _written(tmp_path, "kind: SchedulingShard\nspec: {placementStrategy: {gpu: spread, cpu: spread}}\n")

@@ -1,6 +1,6 @@
 """Configuration files that an embedded cluster is given: which process each is for."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -15,11 +15,14 @@ from spinney.backends import every_backend
 from spinney.cli.running import in_one_line
 from spinney.coscheduling.process import configuration as coscheduling
 from spinney.grouping.configuration import KIND as GROUPER_KIND
+from spinney.grouping.configuration import GrouperConfiguration
 from spinney.grouping.configuration import load as load_grouper
 from spinney.nodes import ClusterSpec
 from spinney.operator.configuration import KIND as OPERATOR_KIND
+from spinney.operator.configuration import OperatorConfiguration
 from spinney.operator.configuration import load as load_operator
 from spinney.operator.operator import Settings
+from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.config_files import load_config
 from spinney.sim.embedded.stack import EVERY_BACKEND, GROUPER, StackOptions
 from spinney.sim.policies.files import Policies, with_framework_policies, with_policies
@@ -32,18 +35,20 @@ def embedded_settings(spec: ClusterSpec, configs: Iterable[Path], policies: Poli
 
     An ``OperatorConfiguration`` is the operator's, a ``GrouperConfiguration`` the grouper's, a file with ``profiles``
     (kube-scheduler's grammar) the coscheduler's, any other the session scheduler's, which goes on serving all the names
-    it serves here and waiting for the grouper.
+    it serves here and waiting for the grouper. Operator and grouper read files without ``kind``, too: then the keys say
+    whose it is.
     """
     options = StackOptions.whole(spec)
     for path in configs:
         raw = _mapping(path)
         with in_one_line(InvalidConfiguration, InvalidDocument):
-            if raw.get("kind") == GROUPER_KIND:
+            kind = raw.get("kind") or _kind_by_keys(raw)
+            if kind == GROUPER_KIND:
                 loaded = load_grouper(path)
                 served = loaded.written.scheduler_names or GROUPER.scheduler_names
                 written = msgspec.structs.replace(loaded.written, scheduler_names=served)
                 options = replace(options, grouper=replace(loaded, written=written, profiles=EVERY_BACKEND))
-            elif raw.get("kind") == OPERATOR_KIND:
+            elif kind == OPERATOR_KIND:
                 options = replace(options, operator=Settings.of(load_operator(path, every_backend())))
             elif "profiles" in raw:
                 options = replace(options, coscheduler=coscheduling.load_configuration(path))
@@ -53,6 +58,17 @@ def embedded_settings(spec: ClusterSpec, configs: Iterable[Path], policies: Poli
                 config = msgspec.structs.replace(config, scheduler_names=names, wait_for_grouper=True)
                 options = replace(options, scheduler=config)
     return _with_policies(options, policies) if policies else options
+
+
+def _kind_by_keys(raw: Collection[object]) -> str:
+    """Return the kind that most keys of a file are of; empty for a scheduler's, which has none."""
+    known: dict[str, type[msgspec.Struct]] = {
+        "": SchedulerConfig,
+        OPERATOR_KIND: OperatorConfiguration,
+        GROUPER_KIND: GrouperConfiguration,
+    }
+    keys = {kind: {field.encode_name for field in msgspec.structs.fields(each)} for kind, each in known.items()}
+    return max(keys, key=lambda kind: len(keys[kind].intersection(raw)))
 
 
 def _with_policies(options: StackOptions, policies: Policies) -> StackOptions:
