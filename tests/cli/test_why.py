@@ -510,6 +510,28 @@ def test_a_gang_that_runs_says_that_its_backend_is_not_ready(tmp_path: Path) -> 
     )
 
 
+def test_a_gang_that_no_scheduler_has_looked_at_is_not_said_to_be_refused(tmp_path: Path) -> None:
+    """What the operator sees of its pods, and what the API server said while gates held them, is no refusal."""
+    since = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+    scheduled = {"type": "Scheduled", "status": "False", "reason": "MinimumNotPlaced", "message": "all has 0 of 1"}
+    gang = {
+        "apiVersion": POD_GANG.api_version,
+        "kind": "PodGang",
+        "metadata": {"name": "train-0", "namespace": "default"},
+        "spec": {"podgroups": [{"name": "all", "minReplicas": 1}]},
+        "status": {"conditions": [scheduled | since]},
+    }
+    pod = a_pod("train-0-all", schedulerName="nobodys-scheduler")
+    pod["metadata"]["labels"] = {"grove.io/podgang": "train-0", "grove.io/podclique": "all"}
+    gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "held by gates"}
+    pod["status"] = {"phase": "Pending", "conditions": [gated | since]}
+
+    output = why(tmp_path, "podgang/train-0", NODE, gang, pod)
+
+    assert "nobodys-scheduler has said nothing about it yet: does a scheduler of that name run?" in output
+    assert "refused" not in output
+
+
 def test_a_label_that_pods_are_spread_by_and_no_node_has_is_named(tmp_path: Path) -> None:
     """Nothing is spread unevenly: there is nothing to spread by."""
     constraint = {"maxSkew": 1, "topologyKey": "shelf", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}

@@ -33,6 +33,8 @@ PODS_MISSING: Final = "PodsMissing"
 """Why a gang is not Initialized that has been before: it scales out, or a pod of it is being replaced."""
 CONSTRAINT_NOT_HONOURED: Final = "ConstraintNotHonoured"
 """Why a gang is not scheduled: it requires what the scheduler that runs does not keep, as it is configured."""
+MINIMUM_NOT_PLACED: Final = "MinimumNotPlaced"
+"""Why a gang is not scheduled, as its pods show where its scheduler writes no condition: nobody has refused it."""
 
 
 UNWRITTEN: Final[JSON] = {

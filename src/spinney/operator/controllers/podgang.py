@@ -20,6 +20,7 @@ from spinney.api.meta import Condition
 from spinney.api.podgang import (
     BACKEND_READY,
     INITIALIZED,
+    MINIMUM_NOT_PLACED,
     POD_GANG,
     SCHEDULED,
     PodGang,
@@ -334,7 +335,7 @@ def _derives_scheduled(gang: PodGang, backend: SchedulerBackend | None) -> bool:
     if backend is not None:
         return not backend.capabilities.writes_scheduled
     condition = find_condition(gang.status.conditions, SCHEDULED)
-    return condition is not None and condition.reason in ("MinimumPlaced", "MinimumNotPlaced")
+    return condition is not None and condition.reason in ("MinimumPlaced", MINIMUM_NOT_PLACED)
 
 
 def _lost(old: PodCliqueSet, new: PodCliqueSet) -> frozenset[str]:

@@ -17,6 +17,7 @@ from spinney.api.meta import Condition
 from spinney.api.podgang import (
     BACKEND_READY,
     INITIALIZED,
+    MINIMUM_NOT_PLACED,
     PODS_MISSING,
     READY,
     SCHEDULED,
@@ -155,7 +156,7 @@ def _scheduled(groups: Sequence[_Counted], placed: bool) -> Condition:
         return Condition(type=SCHEDULED, status="True", reason="MinimumPlaced", message=text)
     short = [f"{g.name} has {placed} of {g.min_replicas}" for g, placed, _ in groups if placed < g.min_replicas]
     text = f"not enough pods are placed: {', '.join(short)}"
-    return Condition(type=SCHEDULED, status="False", reason="MinimumNotPlaced", message=text)
+    return Condition(type=SCHEDULED, status="False", reason=MINIMUM_NOT_PLACED, message=text)
 
 
 def _ready(groups: Sequence[_Counted]) -> Condition:

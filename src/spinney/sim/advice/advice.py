@@ -19,13 +19,16 @@ from spinney.api.core import NODE
 from spinney.api.events import Event
 from spinney.api.labels import PART_OF, POD_CLIQUE
 from spinney.api.labels import POD_GANG as GANG_LABEL
-from spinney.api.podgang import BACKEND_READY, POD_GANG, SCHEDULED, PodGang
+from spinney.api.meta import Condition
+from spinney.api.podgang import BACKEND_READY, MINIMUM_NOT_PLACED, POD_GANG, SCHEDULED, PodGang
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.explain.amounts import counted, listed
 from spinney.explain.rendering import condition_message
 from spinney.gangs.membership import membership
 from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
+from spinney.reporting.pod_gangs import ENDED
+from spinney.reporting.verdicts import WAITING
 from spinney.runtime import Runtime
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
@@ -46,6 +49,8 @@ from spinney.sim.whatif.simulation import Simulation, matching_profile
 
 _BAD_NEWS: Final = {"SchedulerCapabilitiesMet": "False", "TopologyLevelsUnavailable": "True"}
 """The status in which a condition of a PodCliqueSet has something to say about waiting."""
+_NOT_REFUSED: Final = frozenset({WAITING, ENDED, MINIMUM_NOT_PLACED})
+"""Reasons of a PodGang that is not scheduled, and that no scheduler has refused."""
 _SHOWN: Final = 8
 
 
@@ -164,11 +169,7 @@ class Advisor:
             each for each in self._records if each.namespace == namespace and each.labels.get(GANG_LABEL) == name
         ]
         condition = find_condition(gang.status.conditions, SCHEDULED)
-        said = (
-            [Said(f"PodGang condition {SCHEDULED}", condition.message, condition.last_transition_time)]
-            if condition is not None and condition.status == "False"
-            else []
-        )
+        said = [_said_of_gang(condition)] if condition is not None and condition.status == "False" else []
         answer = self._about_records(f"podgang/{name}", namespace, members, said)
         if not members:
             answer = answer.saying(*why_not_released(self._pod_gangs, namespace, name))
@@ -388,6 +389,13 @@ class Advisor:
             return Forecast(sentences=("nodes may not be listed, so nothing could be simulated",))
         refusals = history_of.grouping_refusals(self._events)
         return forecast(self.cycle, pending, self._gang_of, made_up=self._made_up, refusals=refusals)
+
+
+def _said_of_gang(scheduled: Condition) -> Said:
+    """Return what a PodGang says of not being scheduled; what is only derived from its pods never supersedes them."""
+    since = scheduled.last_transition_time if scheduled.reason != MINIMUM_NOT_PLACED else None
+    refused = scheduled.reason not in _NOT_REFUSED
+    return Said(f"PodGang condition {SCHEDULED}", scheduled.message, since, refused=refused)
 
 
 def _backend_says(gang: PodGang, sentences: Iterable[str]) -> Iterable[str]:

@@ -18,6 +18,7 @@ from spinney.explain.reasons import Explanation
 from spinney.gangs.tree import GangKey
 from spinney.grouping.selecting import foreign_group
 from spinney.scheduler.process.endpoint import RefusedGang
+from spinney.sim.overview.history import GATED
 from spinney.sim.whatif.outcomes import CycleOutcome, Waiting
 
 OURS: Final = "spinney-scheduler"
@@ -54,7 +55,7 @@ def forecast(
         kept = {each.key for each in placed if each.key in refusals and _is_ungrouped(each.pod)}
         sentences += [f"but it waits for the grouper, which says: {refusals[key]}" for key in sorted(kept)]
         spoken_for = kept.union(made_up)
-        silent = [each for each in placed if not each.pod.condition("PodScheduled") and each.key not in spoken_for]
+        silent = [each for each in placed if each.key not in spoken_for and not _is_spoken_of(each.pod)]
         sentences += [
             f"{name} has said nothing about it yet: does a scheduler of that name run?"
             for name in sorted({each.pod.spec.scheduler_name for each in silent})
@@ -83,6 +84,12 @@ def forecast(
             simulated = record.pod.spec.scheduler_name != OURS  # another scheduler decides
             explanations[gang] = msgspec.structs.replace(waiting.explanation, simulated=simulated)
     return Forecast(tuple(explanations.values()), tuple(dict.fromkeys(sentences)), placeable=not refused)
+
+
+def _is_spoken_of(pod: Pod) -> bool:
+    """Tell whether a scheduler has said anything about a pod; while a gate held it, the API server did."""
+    condition = pod.condition("PodScheduled")
+    return condition is not None and condition.reason != GATED
 
 
 def _is_ungrouped(pod: Pod) -> bool:
