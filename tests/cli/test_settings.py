@@ -1,14 +1,30 @@
 """``spinney up --config`` takes the file of any process and gives it to the one it is for."""
 
 from pathlib import Path
+from typing import ClassVar
 
 import click
 import pytest
 
-from spinney.cli.settings.stack import embedded_settings
+from spinney.api.podgang import PodGang
+from spinney.backends import Capabilities, PodManifest, SchedulerBackend, every_backend
+from spinney.cli.settings.stack import embedded_settings, ungrouped_names
 from spinney.nodes import ClusterSpec
 from spinney.sim.embedded.shapes import gpu_cluster
 from spinney.sim.embedded.stack import StackOptions
+
+
+class Mine(SchedulerBackend):
+    """A backend of a third party."""
+
+    name: ClassVar[str] = "mine"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(gang_scheduling=True)
+
+    def prepare_pod(self, pod: PodManifest, gang: PodGang) -> None:
+        pod["spec"]["schedulerName"] = self.name
 
 
 def _written(directory: Path, text: str) -> Path:
@@ -56,6 +72,24 @@ def test_files_without_a_kind_are_told_apart_by_their_keys(spec: ClusterSpec, tm
     assert grouper.grouper is not None
     assert "jobs.example.com/PyFlow" in grouper.grouper.rules.rules
     assert "mine" in scheduler.scheduler.scheduler_names
+
+
+def test_the_grouper_serves_the_backends_of_the_operators_file(
+    spec: ClusterSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workloads for a scheduler of a third party are grouped, too; for a name without a backend that is said."""
+    catalogue = every_backend()
+    catalogue.register(Mine)
+    monkeypatch.setattr("spinney.cli.settings.stack.every_backend", lambda: catalogue)
+    profiles = "kind: OperatorConfiguration\nscheduler: {profiles: [{name: mine, default: true}]}\n"
+
+    options = embedded_settings(spec, [_written(tmp_path, profiles)])
+
+    assert options.grouper is not None
+    assert "mine" in options.grouper.written.scheduler_names
+    assert "mine" in options.grouper.profiles.names()
+    assert ungrouped_names(options) == []
+    assert ungrouped_names(embedded_settings(spec, [_written(tmp_path, "schedulerNames: [other]\n")])) == ["other"]
 
 
 def test_a_shard_is_the_session_schedulers(spec: ClusterSpec, tmp_path: Path) -> None:

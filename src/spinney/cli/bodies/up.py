@@ -16,7 +16,7 @@ from spinney.cli.clusters.owning import claimed
 from spinney.cli.running import until_interrupted
 from spinney.cli.settings.node_files import read_nodes
 from spinney.cli.settings.session import PluginText, policies_of
-from spinney.cli.settings.stack import embedded_settings
+from spinney.cli.settings.stack import embedded_settings, ungrouped_names
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.cli.terminal.output import echo, progress
 from spinney.dashboard.local import dashboard_of
@@ -72,6 +72,12 @@ def up(
     spec = _described(nodes, cluster_file)
     directory = in_home(data_dir) if data_dir else None
     options = embedded_settings(spec, configs, policies_of(plugins))
+    for name in ungrouped_names(options):
+        echo(
+            f"the grouper does not serve the scheduler name {name}: pods of Jobs and other workloads that ask for it "
+            "wait for a group for ever; enable a backend of that name in an OperatorConfiguration (--config)",
+            err=True,
+        )
     options = replace(options, workloads=workloads, compute_domains=options.operator.mnnvl_enabled)
     server = ServerOptions(
         data_directory=directory,

@@ -57,7 +57,25 @@ def embedded_settings(spec: ClusterSpec, configs: Iterable[Path], policies: Poli
                 names = tuple(dict.fromkeys((*options.scheduler.scheduler_names, *config.scheduler_names)))
                 config = msgspec.structs.replace(config, scheduler_names=names, wait_for_grouper=True)
                 options = replace(options, scheduler=config)
+    options = _with_grouper_of_all(options)
     return _with_policies(options, policies) if policies else options
+
+
+def ungrouped_names(options: StackOptions) -> list[str]:
+    """Return the names served by the session scheduler whose pods wait for the grouper, which does not serve them."""
+    assert options.grouper is not None, "the whole stack has one"
+    return [name for name in options.scheduler.scheduler_names if name not in options.grouper.written.scheduler_names]
+
+
+def _with_grouper_of_all(options: StackOptions) -> StackOptions:
+    """Return the options with a grouper for the backends that only the operator was told of: those of third parties."""
+    assert options.grouper is not None, "the whole stack has one"
+    profiles, written = options.grouper.profiles, options.grouper.written
+    own = [each for each in options.operator.profiles.enabled if each.name not in profiles.names()]
+    names = tuple(dict.fromkeys((*written.scheduler_names, *(each.name for each in own))))
+    profiles = replace(profiles, enabled=(*profiles.enabled, *own))
+    written = msgspec.structs.replace(written, scheduler_names=names)
+    return replace(options, grouper=replace(options.grouper, written=written, profiles=profiles))
 
 
 def _kind_by_keys(raw: Collection[object]) -> str:
