@@ -1,13 +1,19 @@
 """Device claims: pods go where the devices are, and devices are given out once."""
 
 import msgspec
+import pytest
 
 from spinney.api.core import PodResourceClaim, PodResourceClaimStatus
 from spinney.api.meta import Metadata
 from spinney.api.resource_claims import (
     CelSelector,
+    DeviceClaim,
     DeviceClass,
+    DeviceRequest,
     DeviceSelector,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
 )
 from spinney.scheduler.framework.results import CycleResult
 from spinney.scheduler.intake.inventory import Inventory
@@ -171,3 +177,20 @@ def test_a_job_whose_claim_was_not_made_keeps_no_other_from_its_victims() -> Non
     put_template_user(inventory, "b", made=True, priority=70)
 
     assert [eviction.beneficiary.name for eviction in run(inventory).evictions if eviction.beneficiary] == ["b"]
+
+
+@pytest.mark.parametrize("node", ["", "n1"])
+def test_a_claim_for_more_devices_than_there_are_numbers_holds_nobody_up(node: str) -> None:
+    """Its own pod waits, or is where it says it is; others are placed."""
+    inventory = a_cluster(n1=1, n2=1)
+    most = ExactDeviceRequest(device_class_name=CLASS, count=2**63 - 1)
+    requests = tuple(DeviceRequest(name=name, exactly=most) for name in "ab")
+    metadata = Metadata(name="all", namespace="team", labels={"kai.scheduler/queue": "default-queue"})
+    inventory.apply(ResourceClaim(metadata=metadata, spec=ResourceClaimSpec(devices=DeviceClaim(requests=requests))))
+    claims = (PodResourceClaim(name="c", resource_claim_name="all"),)
+    inventory.apply(a_pod("absurd", node=node, resource_claims=claims))
+    inventory.apply(a_pod("sound"))
+    result = run(inventory)
+
+    assert [bind.pod.name for bind in result.binds] == ["sound"]
+    assert not result.failures

@@ -23,10 +23,10 @@ from spinney.api.resource_claims import (
     ResourceSliceSpec,
 )
 from spinney.api.struct import JSON, convert
-from spinney.cluster.dra.allocating import allocate
+from spinney.cluster.dra.allocating import LEAST, STEPS, Patience, allocate
 from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.dra.catalogue import DeviceCatalogue, PublishedDevice
-from spinney.cluster.dra.requests import ask_of
+from spinney.cluster.dra.requests import ClaimDemand, ask_of
 
 DRIVER = "gpu.example.com"
 
@@ -257,3 +257,78 @@ def test_who_looks_on_takes_nothing_and_pays_nothing() -> None:
     book.apply(claim)
     (state,) = book.claims.values()
     assert (state.allocated, state.gpus, book.taken()) == (True, 0, set())
+
+
+class Looking(DeviceCatalogue):
+    """A catalogue that counts how often it is asked about an attribute of a device."""
+
+    looks = 0
+
+    def attribute(self, device: PublishedDevice, name: str) -> object:
+        """Count and answer."""
+        self.looks += 1
+        return super().attribute(device, name)
+
+
+def indexed(*nodes: str, devices: int) -> Looking:
+    """Return nodes with so many devices each, numbered by an attribute."""
+    slices = [
+        ResourceSlice(
+            metadata=Metadata(name=node),
+            spec=ResourceSliceSpec(
+                driver=DRIVER,
+                pool=ResourcePool(name=node),
+                node_name=node,
+                devices=tuple(a_device(f"d{number}", index=number, socket=number // 12) for number in range(devices)),
+            ),
+        )
+        for node in nodes
+    ]
+    return Looking(slices, {"gpu": DeviceClass(metadata=Metadata(name="gpu"))})
+
+
+def an_ask(requests: list[JSON], constraints: list[JSON] | None = None) -> ClaimDemand:
+    """Return what a claim with these requests asks for."""
+    return ask_of(convert(ResourceClaimSpec, {"devices": {"requests": requests, "constraints": constraints or []}}))
+
+
+def test_a_claim_that_contradicts_itself_in_every_constraint_is_given_up_soon() -> None:
+    """As many requests and constraints as a claim may have cost little on each of many nodes."""
+    nodes = [f"n{number}" for number in range(50)]
+    catalogue = indexed(*nodes, devices=64)
+    differ: list[JSON] = [{"distinctAttribute": f"{DRIVER}/index"}] * 31
+    same: JSON = {"matchAttribute": f"{DRIVER}/index", "requests": ["r30", "r31"]}
+    ask = an_ask([exactly(name=f"r{number}") for number in range(32)], [*differ, same])
+    patience = Patience()
+    assert all(allocate(catalogue, node, [ask], (), patience) is None for node in nodes)
+    assert catalogue.looks < 3 * (STEPS + LEAST * len(nodes))
+
+
+def test_nodes_searched_for_one_pod_share_what_is_looked_at() -> None:
+    """A claim that is hard to meet finds devices on the first node, and is given up on those after it."""
+    catalogue = indexed("n1", "n2", devices=16)
+    late = f'device.attributes["{DRIVER}"].index >= 12'
+    socket = [{"matchAttribute": f"{DRIVER}/socket"}]
+    ask = an_ask([exactly(name="any", count=3), exactly(late, name="late")], socket)
+    patience = Patience()
+    assert [allocate(catalogue, node, [ask], (), patience) is not None for node in ("n1", "n2")] == [True, False]
+    assert allocate(catalogue, "n2", [ask], ()) is not None
+
+
+@pytest.mark.parametrize("mode", [{"count": 33}, {"allocationMode": "All"}])
+def test_a_claim_holds_no_more_devices_than_kubernetes_lets_it(mode: JSON) -> None:
+    """A node that could give more is refused: the API server would refuse the claim's status."""
+    devices = [a_device(f"d{number}") for number in range(40)]
+    assert given(exactly(**mode), *devices) is None
+    assert an_ask([exactly(count=2**63 - 1)] * 2).problem == (
+        f"it asks for {2**64 - 2} devices, and a claim may hold 32"
+    )
+
+
+def test_a_pod_may_use_many_claims() -> None:
+    """A search is as deep as there are devices to give."""
+    devices = [a_device(f"d{number}") for number in range(140)]
+    catalogue = DeviceCatalogue([a_slice(*devices)], {"gpu": DeviceClass(metadata=Metadata(name="gpu"))})
+    found = allocate(catalogue, "n1", [an_ask([exactly()])] * 130, ())
+    assert found is not None
+    assert [each.name for claim in found for each in claim] == [f"d{number}" for number in range(130)]

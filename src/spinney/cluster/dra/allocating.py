@@ -2,22 +2,24 @@
 
 A depth-first search in the order of requests, options and devices, as kube-scheduler searches. Where devices are alike
 the first try succeeds; constraints between devices, counters that partitions draw from, and requests that compete for
-the same devices make it turn back. A search that turns back too often gives up: the node then counts as one that cannot
-meet the requests.
+the same devices make it turn back. How much it looks at is bounded, on each node and on all nodes that are searched for
+one pod (:class:`Patience`): a node whose search is given up counts as one that cannot meet the requests.
 
 A request with administrative access looks on: it is given devices also if they are in use, and takes them from no other
 request.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from spinney.api.resource_claims import DeviceConstraint
 from spinney.cluster.dra.catalogue import CounterKey, DeviceCatalogue, PublishedDevice
-from spinney.cluster.dra.requests import ClaimDemand, DeviceOptions, Option
+from spinney.cluster.dra.requests import MOST_DEVICES, ClaimDemand, Option
 
-STEPS = 10_000
-"""So many devices are tried for one pod on one node."""
+STEPS: Final = 10_000
+"""So many options, devices and constraints are looked at for one pod on one node."""
+LEAST: Final = 1_000
+"""So many may be looked at on every node; what goes beyond is :data:`STEPS` on all nodes together."""
 
 
 class GivenDevice(NamedTuple):
@@ -36,15 +38,38 @@ class GivenDevice(NamedTuple):
         return PublishedDevice(self.driver, self.pool, self.name)
 
 
+class Patience:
+    """What may be looked at on the nodes for one pod beyond the least of each. Mutable: searches use it up."""
+
+    def __init__(self) -> None:
+        self._left = STEPS - LEAST
+
+    @property
+    def steps(self) -> int:
+        """Return how much may be looked at on the next node."""
+        return LEAST + self._left
+
+    def spend(self, steps: int) -> None:
+        """Count what was looked at on a node."""
+        self._left -= max(steps - LEAST, 0)
+
+
 def allocate(
-    catalogue: DeviceCatalogue, node: str, asks: Sequence[ClaimDemand], taken: Container[PublishedDevice]
+    catalogue: DeviceCatalogue,
+    node: str,
+    asks: Sequence[ClaimDemand],
+    taken: Container[PublishedDevice],
+    patience: Patience | None = None,
 ) -> list[tuple[GivenDevice, ...]] | None:
-    """Return the devices of a node for each of several claims, or None if they cannot all be met."""
-    wanted = [(number, request) for number, ask in enumerate(asks) for request in ask.requests]
-    search = _Search(catalogue, node, asks, taken)
-    if not search.meet(wanted):
-        return None
-    return [tuple(given for number, given in search.given if number == position) for position in range(len(asks))]
+    """Return the devices of a node for each of several claims, or None if they cannot all be met.
+
+    Who asks about many nodes for one pod hands over the same ``patience`` for each of them.
+    """
+    patience = patience if patience is not None else Patience()
+    search = _Search(catalogue, node, asks, taken, patience.steps)
+    met = search.meet()
+    patience.spend(patience.steps - search.steps)
+    return [tuple(given) for given in search.given] if met else None
 
 
 def is_within_counters(
@@ -58,68 +83,104 @@ def is_within_counters(
 
 
 class _Course(NamedTuple):
-    """An option being met for a claim: from which devices, and what comes after."""
+    """An option being met: for which request of which claim, and from which devices."""
 
+    request: int
     claim: int
     option: Option
     devices: Sequence[PublishedDevice]
-    then: Callable[[], bool]
+
+
+_Ways = Iterator["_Ways"]
+"""Ways to go on, the preferred first, each of which leads to others. A device is taken while its way is followed."""
+_MET: Final[_Ways] = iter(())
+"""Where every request is met."""
 
 
 class _Search:
     """One search. Mutable: it gives devices and takes them back."""
 
     def __init__(
-        self, catalogue: DeviceCatalogue, node: str, asks: Sequence[ClaimDemand], taken: Container[PublishedDevice]
+        self,
+        catalogue: DeviceCatalogue,
+        node: str,
+        asks: Sequence[ClaimDemand],
+        taken: Container[PublishedDevice],
+        steps: int,
     ) -> None:
-        self.given: list[tuple[int, GivenDevice]] = []
+        self.given: list[list[GivenDevice]] = [[] for _ in asks]
+        """By claim."""
+        self.steps = steps
+        """What may still be looked at."""
+        self._wanted = [(claim, request) for claim, ask in enumerate(asks) for request in ask.requests]
         self._catalogue = catalogue
         self._node = node
         self._asks = asks
         self._taken = taken
+        self._offered: dict[Option, Sequence[PublishedDevice]] = {}
         self._mine: set[PublishedDevice] = set()
         self._left = _left(catalogue, node, taken)
-        self._steps = STEPS
 
-    def meet(self, wanted: Sequence[tuple[int, DeviceOptions]]) -> bool:
-        if not wanted:
-            return True
-        (claim, request), rest = wanted[0], wanted[1:]
-        return any(self._meet_option(claim, option, lambda: self.meet(rest)) for option in request.options)
+    def meet(self) -> bool:
+        """Give devices to every request; tell whether that was possible. It is as deep as there are devices to give."""
+        path = [self._options(0)]
+        while path and self.steps > 0:
+            further = next(path[-1], None)
+            if further is _MET:
+                return True
+            if further is None:
+                path.pop()
+            else:
+                path.append(further)
+        return False
 
-    def _meet_option(self, claim: int, option: Option, then: Callable[[], bool]) -> bool:
-        offered = self._catalogue.offered(option, self._node)
-        if option.admin:
-            count = len(offered) if option.count is None else option.count
-            return bool(offered) and self._give(_Course(claim, option, offered, then), count)
-        if option.count is None:
-            # All of them or nothing: one that is held already rules the option out.
-            if not offered or any(device in self._taken or device in self._mine for device in offered):
-                return False
-            return self._give(_Course(claim, option, offered, then), len(offered))
-        free = [device for device in offered if device not in self._taken]
-        return self._give(_Course(claim, option, free, then), option.count)
+    def _options(self, number: int) -> _Ways:
+        """Return the ways to meet a request and those after it."""
+        if number == len(self._wanted):
+            yield _MET
+            return
+        claim, request = self._wanted[number]
+        for option in request.options:
+            self.steps -= 1
+            devices = self._devices_for(option)
+            count = len(devices) if option.count is None else option.count
+            if devices and len(self.given[claim]) + count <= MOST_DEVICES:
+                yield self._ways(_Course(number, claim, option, devices), count)
 
-    def _give(self, course: "_Course", missing: int, start: int = 0) -> bool:
-        """Give ``missing`` more devices, from ``start`` on, and go on."""
+    def _devices_for(self, option: Option) -> Sequence[PublishedDevice]:
+        """Return the devices that an option may be met with; all of them or none where it asks for all."""
+        devices = self._offered.get(option)
+        if devices is None:
+            devices = self._catalogue.offered(option, self._node)
+            if not option.admin:
+                free = [device for device in devices if device not in self._taken]
+                devices = free if option.count is not None or len(free) == len(devices) else ()
+            self._offered[option] = devices
+        if option.count is None and not option.admin and not self._mine.isdisjoint(devices):
+            return ()
+        return devices
+
+    def _ways(self, course: _Course, missing: int, start: int = 0) -> _Ways:
+        """Return the ways to give ``missing`` more devices, from ``start`` on, and to meet the requests after it."""
         if missing == 0:
-            return course.then()
+            yield self._options(course.request + 1)
+            return
+        given, admin = self.given[course.claim], course.option.admin
         for position in range(start, len(course.devices) - missing + 1):
-            device, admin = course.devices[position], course.option.admin
-            if self._steps <= 0 or not (admin or self._is_free(device)):
+            self.steps -= 1
+            device = course.devices[position]
+            if self.steps <= 0 or not (admin or self._is_free(device)):
                 continue
-            self._steps -= 1
-            self.given.append((course.claim, GivenDevice(course.option.request, *device, admin=admin)))
+            given.append(GivenDevice(course.option.request, *device, admin=admin))
             if not admin:
                 self._mine.add(device)
                 _draw(self._left, self._catalogue, device)
-            if self._holds(course.claim) and self._give(course, missing - 1, position + 1):
-                return True
-            self.given.pop()
+            if self._holds(course.claim):
+                yield self._ways(course, missing - 1, position + 1)
+            given.pop()
             if not admin:
                 self._mine.discard(device)
                 _draw(self._left, self._catalogue, device, -1)
-        return False
 
     def _is_free(self, device: PublishedDevice) -> bool:
         """Tell whether this search has not given a device away yet, and its counters still hold what it draws."""
@@ -128,10 +189,11 @@ class _Search:
 
     def _holds(self, claim: int) -> bool:
         """Tell whether the device given last agrees with those before it."""
-        newest = self.given[-1][1]
-        return all(self._agrees(claim, constraint, newest) for constraint in self._asks[claim].constraints)
+        *others, newest = self.given[claim]
+        return all(self._agrees(constraint, newest, others) for constraint in self._asks[claim].constraints)
 
-    def _agrees(self, claim: int, constraint: DeviceConstraint, newest: GivenDevice) -> bool:
+    def _agrees(self, constraint: DeviceConstraint, newest: GivenDevice, others: Sequence[GivenDevice]) -> bool:
+        self.steps -= 1
         if not _concerns(constraint, newest.request):
             return True
         name = constraint.match_attribute or constraint.distinct_attribute
@@ -140,15 +202,12 @@ class _Search:
         value = self._catalogue.attribute(newest.published, name)
         if value is None:
             return False
-        others = [self._catalogue.attribute(each.published, name) for each in self._others(claim, constraint)]
+        self.steps -= len(others)
+        concerned = (each.published for each in others if _concerns(constraint, each.request))
+        values = (self._catalogue.attribute(each, name) for each in concerned)
         if constraint.match_attribute:
-            return all(other == value for other in others)
-        return value not in others
-
-    def _others(self, claim: int, constraint: DeviceConstraint) -> Iterator[GivenDevice]:
-        for number, given in self.given[:-1]:
-            if number == claim and _concerns(constraint, given.request):
-                yield given
+            return all(other == value for other in values)
+        return value not in values
 
 
 def _left(catalogue: DeviceCatalogue, node: str, taken: Container[PublishedDevice]) -> dict[CounterKey, int]:

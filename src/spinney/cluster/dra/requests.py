@@ -1,8 +1,11 @@
 """What claims ask for, as values: requests, each with one way to meet it or several in order of preference."""
 
+from typing import Final
+
 import msgspec
 
 from spinney.api.affinity import Toleration
+from spinney.api.pod_requests import LARGEST_AMOUNT
 from spinney.api.resource_claims import (
     ALL_DEVICES,
     EXACT_COUNT,
@@ -12,6 +15,8 @@ from spinney.api.resource_claims import (
     ResourceClaimSpec,
 )
 
+MOST_DEVICES: Final = 32
+"""Kubernetes lets a claim hold at most that many devices."""
 _Found = ExactDeviceRequest | DeviceSubRequest
 
 
@@ -51,7 +56,8 @@ class ClaimDemand(msgspec.Struct, frozen=True):
         devices for administrative access, because they are taken from nobody.
         """
         first = (request.options[0] for request in self.requests if request.options)
-        return sum(option.count or 0 for option in first if "gpu" in option.device_class and not option.admin)
+        counts = (option.count or 0 for option in first if "gpu" in option.device_class and not option.admin)
+        return min(sum(counts), LARGEST_AMOUNT)
 
 
 def ask_of(spec: ResourceClaimSpec) -> ClaimDemand:
@@ -65,6 +71,9 @@ def ask_of(spec: ResourceClaimSpec) -> ClaimDemand:
         for name, option in options:
             problem = problem or _problem(name, option)
         requests.append(DeviceOptions(request.name, tuple(_option(name, option) for name, option in options)))
+    least = sum(min((option.count or 1 for option in request.options), default=0) for request in requests)
+    if least > MOST_DEVICES:
+        problem = problem or f"it asks for {least} devices, and a claim may hold {MOST_DEVICES}"
     return ClaimDemand(tuple(requests), spec.devices.constraints, problem)
 
 

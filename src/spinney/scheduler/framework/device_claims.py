@@ -10,8 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from spinney.api.pod_requests import LARGEST_AMOUNT
 from spinney.cluster.classes import RequestClass
-from spinney.cluster.dra.allocating import GivenDevice, allocate, is_within_counters
+from spinney.cluster.dra.allocating import GivenDevice, Patience, allocate, is_within_counters
 from spinney.cluster.dra.book import ClaimBook, ClaimKey, claims_of
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.resources import GPU
@@ -42,7 +43,7 @@ class ClaimedDevices:
         keys = tuple(claims_of(record.pod))
         known = self._requests.get((record.request.number, keys))
         if known is None:
-            gpus = sum(self.book.claims[key].gpus for key in keys if key in self.book.claims)
+            gpus = min(sum(self.book.claims[key].gpus for key in keys if key in self.book.claims), LARGEST_AMOUNT)
             known = record.request
             if gpus:
                 requests = record.request.requests.copy()
@@ -62,15 +63,21 @@ class ClaimedDevices:
         by_node = self._catalogue.by_node
         return np.array([name in by_node for name in nodes.names], dtype=np.bool_)
 
-    def can_serve(self, keys: Sequence[ClaimKey], node: str) -> bool:
-        """Tell whether claims hold devices of a node, or can be given what they ask for there."""
+    def serving(self, keys: Sequence[ClaimKey], nodes: NodeSet) -> Mask:
+        """Return which of ``nodes`` have the devices that claims hold, or can give them what they ask for."""
         if any(key not in self.book.claims for key in keys):
-            return False
+            return np.zeros(len(nodes), dtype=np.bool_)
         claims = [self.book.claims[key] for key in keys]
-        if any(claim.allocated and claim.node != node for claim in claims):
-            return False
+        places = {claim.node for claim in claims if claim.allocated}
         asks = [claim.ask for claim in claims if not claim.allocated]
-        return not asks or allocate(self._catalogue, node, asks, self._taken) is not None
+        patience = Patience()
+
+        def serves(node: str) -> bool:
+            if not places <= {node}:
+                return False
+            return not asks or allocate(self._catalogue, node, asks, self._taken, patience) is not None
+
+        return np.array([serves(name) for name in nodes.names], dtype=np.bool_)
 
     def take(self, task: PodInfo) -> None:
         """Allocate the claims of a task on the node it was placed on, and reserve them for it."""

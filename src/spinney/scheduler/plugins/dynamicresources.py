@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Annotated
 
 import msgspec
-import numpy as np
 
 from spinney.cluster.dra.book import MAX_CONSUMERS, claims_of
 from spinney.cluster.table import Mask
@@ -79,8 +78,7 @@ class DynamicResources(Plugin):
         return None
 
     def _reaches_devices(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Mask:
-        keys, devices = claims_of(task.record.pod), self._session.devices
-        return np.array([devices.can_serve(keys, name) for name in nodes.names], dtype=np.bool_)
+        return self._session.devices.serving(claims_of(task.record.pod), nodes)
 
     def _allocated(self, event: Event) -> None:
         if _uses_claims(event.task):
