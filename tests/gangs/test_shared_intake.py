@@ -21,7 +21,7 @@ from spinney.api.workload_v1beta1 import (
 from spinney.cluster.pods import PodKey
 from spinney.coscheduling.groups.book import Groups
 from spinney.gangs.intake import ClusterIntake
-from spinney.gangs.tree import GangKey
+from spinney.gangs.tree import Gang, GangKey
 from spinney.kube.keys import Key
 from spinney.scheduler.intake.inventory import Inventory
 from tests.scheduler.building import NAMESPACE, a_node, a_pod, a_scheduler, placements
@@ -80,6 +80,77 @@ def test_a_group_that_leaves_its_composite_is_a_gang_of_its_own() -> None:
     spec = PodGroupSpec(scheduling_policy=SchedulingPolicy(gang=GangPolicy(min_count=2)))
     inventory.apply(PodGroup(metadata=ObjectMeta(name="left", namespace=NAMESPACE), spec=spec))
     assert set(placements(a_scheduler(inventory))) == {"left-0", "left-1"}
+
+
+def a_composite(name: str, parent: str | None = None) -> CompositePodGroup:
+    """Return a composite that needs one of its groups."""
+    spec = CompositePodGroupSpec(
+        parent_composite_pod_group_name=parent,
+        workload_ref=WorkloadReference(workload_name="w", template_name="t"),
+        scheduling_policy=CompositeSchedulingPolicy(gang=CompositeGangPolicy(min_group_count=1)),
+    )
+    return CompositePodGroup(metadata=ObjectMeta(name=name, namespace=NAMESPACE), spec=spec)
+
+
+def a_part_of(parent: str) -> PodGroup:
+    """Return a group of one pod in a composite."""
+    policy = SchedulingPolicy(gang=GangPolicy(min_count=1))
+    spec = PodGroupSpec(scheduling_policy=policy, parent_composite_pod_group_name=parent)
+    return PodGroup(metadata=ObjectMeta(name="part", namespace=NAMESPACE), spec=spec)
+
+
+def test_composites_in_a_chain_without_end_keep_only_their_own_pods_waiting() -> None:
+    """The API server lets anybody make them; the pods are told, by both schedulers alike, and others are placed."""
+    shared = ClusterIntake()
+    inventory, groups = Inventory(shared=shared), Groups(shared.gangs)
+    shared.gangs.subscribe(groups)
+    shared.cluster.subscribe(groups.pod_changed)
+    inventory.apply(a_node("n1", gpus=2))
+    for depth in range(1500):
+        inventory.apply(a_composite(f"c{depth}", f"c{depth - 1}" if depth else None))
+    inventory.apply(a_part_of("c1499"))
+    inventory.apply(a_pod("deep", gpus=1, scheduling_group=PodSchedulingGroup(pod_group_name="part")))
+    inventory.apply(a_pod("sound", gpus=1))
+    result = a_scheduler(inventory).run_cycle()
+    assert [bind.pod.name for bind in result.binds] == ["sound"]
+    assert "nested deeper than 64 levels" in result.unschedulable[0].message
+    group = groups.get(GangKey("composite", NAMESPACE, "c0"))
+    assert group is not None
+    assert not group.complete
+
+
+def test_a_group_of_a_composite_that_says_the_same_changes_no_gang() -> None:
+    """Each group's status is written while a gang is placed: it is no reason to look at all of them again."""
+    inventory, told = Inventory(), Told()
+    for each in (a_composite("c"), a_part_of("c")):
+        inventory.apply(each)
+    inventory.shared.gangs.subscribe(told)
+    told.gangs.clear()
+    inventory.apply(a_part_of("c"))
+    assert told.gangs == []
+    inventory.apply(a_composite("c"))
+    assert told.gangs == [GangKey("composite", NAMESPACE, "c")]
+
+
+class Told:
+    """A book that notes which gangs it is told about."""
+
+    def __init__(self) -> None:
+        self.gangs: list[GangKey] = []
+
+    def put_gang(self, gang: Gang) -> None:
+        """Note a gang."""
+        self.gangs.append(gang.key)
+
+    def remove_gang(self, key: GangKey) -> None:
+        """Note a gang that is gone."""
+        self.gangs.append(key)
+
+    def attach(self, part: GangKey, before: GangKey, home: GangKey) -> None:
+        """Nothing belongs to it."""
+
+    def derive_again(self, workload: Key | None) -> None:
+        """Nothing is derived."""
 
 
 def test_both_books_know_the_gangs_of_a_workload_and_that_it_is_gone() -> None:

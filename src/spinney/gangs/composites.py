@@ -4,16 +4,18 @@ A PodGroup without a parent is a gang of its own. One with a parent is a part of
 of its tree: its pods count in a pod set of its own there. Objects come in any order; while a composite is missing, the
 pods of all groups below it wait for it.
 
-Topology keys stay where they are in the tree: what is below lies in one domain.
+Topology keys stay where they are in the tree: what is below lies in one domain. Where composites are
+inside each other too deep to be walked, the pods wait and are told so.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from spinney.api import workload_v1alpha2, workload_v1beta1
 from spinney.gangs.sources import native
 from spinney.gangs.sources.context import SourceContext
-from spinney.gangs.tree import Gang, GangKey, GroupSet, PodSet
+from spinney.gangs.tree import DEEPEST, Gang, GangKey, GroupSet, PodSet
 from spinney.kube.keys import Key
 
 if TYPE_CHECKING:
@@ -37,10 +39,14 @@ class NativeGroups:
 
     def put_group(self, key: Key, group: NativeGroup | None) -> None:
         """Take in a PodGroup, ``None`` if it is gone."""
-        if group is not None and self._leaves.get(key) is group:
+        before = self._leaves.get(key)
+        if group is not None and before is group:
             return
-        before = self._leaves.pop(key, None)
         parent = _parent(group) if group is not None else ""
+        if group is not None and before is not None and parent and before.spec == group.spec:
+            self._leaves[key] = group  # all that its composite is told of it
+            return
+        self._leaves.pop(key, None)
         if before is not None and _parent(before) != parent:
             self._leave(key, _parent(before), is_composite=False)
             self._groups.attach(GangKey(native.SOURCE, *key), GangKey(native.SOURCE, *key))
@@ -96,19 +102,28 @@ class NativeGroups:
     def _refresh(self, root: Key) -> None:
         """Bring the gang of a root, and who belongs to it, up to date."""
         key = GangKey(SOURCE, *root)
-        tree = self._tree(root, frozenset())
-        for leaf in self._leaves_below(root, frozenset()):
+        for leaf in self._leaves_below(root):
             self._groups.attach(GangKey(native.SOURCE, *leaf), key)
         composite = self._composites.get(root)
-        if composite is None or tree is None:
+        if composite is None:
             self._groups.remove(key)
             return
-        self._groups.define(key, composite, lambda context: _gang(key, composite, tree, context))
+        problem = ""
+        try:
+            tree = self._tree(root, frozenset())
+        except _TooDeep as error:
+            tree, problem = _NEVER, str(error)
+        if tree is None:
+            self._groups.remove(key)
+            return
+        self._groups.define(key, composite, lambda context: _gang(key, composite, tree, problem, context))
 
     def _tree(self, key: Key, above: frozenset[Key]) -> GroupSet | None:
         composite = self._composites.get(key)
         if composite is None or key in above:
             return None
+        if len(above) >= DEEPEST:
+            raise _TooDeep(f"CompositePodGroup {key.name} is nested deeper than {DEEPEST} levels, which is too deep")
         members: list[PodSet | GroupSet] = []
         for is_composite, child in sorted(self._children.get(key, {})):
             if is_composite:
@@ -126,13 +141,23 @@ class NativeGroups:
             f"composite {key.name}", tuple(members), needed, native.constraint(composite.spec.scheduling_constraints)
         )
 
-    def _leaves_below(self, key: Key, above: frozenset[Key]) -> list[Key]:
-        if key in above:
-            return []
-        found: list[Key] = []
-        for is_composite, child in sorted(self._children.get(key, {})):
-            found += self._leaves_below(child, above | {key}) if is_composite else [child]
-        return found
+    def _leaves_below(self, root: Key) -> Iterator[Key]:
+        seen, composites = {root}, [root]
+        for key in composites:
+            for is_composite, child in sorted(self._children.get(key, {})):
+                if not is_composite:
+                    yield child
+                elif child not in seen:
+                    seen.add(child)
+                    composites.append(child)
+
+
+class _TooDeep(ValueError):
+    """Composites of which too many are inside each other."""
+
+
+_NEVER: Final = GroupSet(name="", min_groups=1)
+"""A tree of nothing that is never complete."""
 
 
 def _parent(found: NativeGroup | Composite) -> str:
@@ -141,7 +166,7 @@ def _parent(found: NativeGroup | Composite) -> str:
     return found.spec.parent_composite_pod_group_name or ""
 
 
-def _gang(key: GangKey, composite: Composite, tree: GroupSet, context: SourceContext) -> Gang:
+def _gang(key: GangKey, composite: Composite, tree: GroupSet, problem: str, context: SourceContext) -> Gang:
     spec = composite.spec
     gang = context.gang(key, tree, composite.metadata, spec.priority_class_name, spec.priority)
-    return replace(gang, disrupted_whole=native.is_disrupted_whole(spec.disruption_mode))
+    return replace(gang, disrupted_whole=native.is_disrupted_whole(spec.disruption_mode), problem=problem)

@@ -17,6 +17,8 @@ import msgspec
 from spinney.api.meta import Metadata
 
 DEFAULT_POD_SET: Final = "default"
+DEEPEST: Final = 64
+"""How many levels of groups there may be: a tree is walked from its root, call by call."""
 NON_PREEMPTIBLE_PRIORITY: Final = 100
 """From this priority on a gang that does not say so itself is not preemptible."""
 

@@ -21,12 +21,20 @@ from spinney.gangs.sources.context import (
     is_preemptible,
     timestamp_of,
 )
-from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, GroupSet, Member, PodSet, TopologyConstraintInfo, single
+from spinney.gangs.tree import (
+    DEEPEST,
+    DEFAULT_POD_SET,
+    Gang,
+    GangKey,
+    GroupSet,
+    Member,
+    PodSet,
+    TopologyConstraintInfo,
+    single,
+)
 
 SOURCE: Final = "kai"
 _NAMED: Final = 5
-DEEPEST: Final = 64
-"""How many levels of sub-groups there may be: a tree is walked from its root, call by call."""
 
 
 def membership(record: PodRecord) -> tuple[GangKey, str] | None:
