@@ -66,6 +66,13 @@ def test_refuses_what_is_no_quantity(text: str) -> None:
         Quantity.parse(text)
 
 
+@pytest.mark.parametrize("text", ["1" + "0" * 5000, "0." + "0" * 5000 + "1", "1e" + "9" * 5000, "9" * 5000 + "Ei"])
+def test_a_text_longer_than_any_amount_is_no_quantity(text: str) -> None:
+    """Whatever Python says of thousands of digits, readers are told of a quantity: they expect nothing else."""
+    with pytest.raises(InvalidQuantity):
+        Quantity.parse(text)
+
+
 @given(st.integers(0, 10**9), st.integers(0, 999), st.sampled_from(sorted(SUFFIXES)), st.booleans())
 def test_parses_exactly_rounding_up_to_nano(whole: int, fraction: int, suffix: str, negative: bool) -> None:
     """The amount is exact down to a nano-unit, and rounds away from zero below it."""

@@ -50,8 +50,9 @@ _LARGEST_EXPONENT: Final = 18
 # Kubernetes keeps a text of at most 18 digits as an int64; only those are ever written back unchanged.
 _INT64_DIGITS: Final = 18
 _BINARY_INT64_DIGITS: Final = 15
-# No resource is counted in such numbers, and computing with them would take for ever.
+# No resource is counted in such numbers, and computing with them would take for ever, or fail.
 _MAX_EXPONENT: Final = 1000
+_MAX_LENGTH: Final = 1100
 _TEXT: Final = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?"
 )
@@ -136,7 +137,7 @@ def value(quantity: RawQuantity | Quantity) -> int:
 @lru_cache(maxsize=65_536)
 def _parse(text: str) -> Quantity:
     match = _TEXT.fullmatch(text)
-    if match is None or not (match["whole"] or match["fraction"]):
+    if match is None or not (match["whole"] or match["fraction"]) or len(text) > _MAX_LENGTH:
         raise InvalidQuantity(text)
     whole = match["whole"].lstrip("0") or "0"
     fraction = match["fraction"] or ""
