@@ -9,6 +9,7 @@ import pytest
 from spinney.api import kai, labels
 from spinney.api.core import EVENT
 from spinney.api.podgang import POD_GANG
+from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.kube.manager import Manager
@@ -17,10 +18,12 @@ from spinney.runtime.tasks import end
 from spinney.scheduler.config import SuspendedWorkloads
 from spinney.scheduler.intake.inventory import Inventory
 from tests.conftest import Cluster
+from tests.grouping.test_controller import install
 from tests.grouping.world import JOB, World, a_world, reference
 
 embedded = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
 
+JOB_SET = Resource("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets")
 BRIEFLY = {"suspended_workloads": SuspendedWorkloads(kinds=("Job",), hold_seconds=30)}
 JOBS = {"suspended_workloads": SuspendedWorkloads(kinds=("Job",))}
 
@@ -170,6 +173,26 @@ async def test_a_job_of_another_scheduler_says_why_it_stays(cluster: Cluster) ->
         await world.settle(10)
         assert (await jobs(world)) == {"theirs": True}
         assert "schedulerName" in (await said(world, "theirs"))["NotQueueable"]
+
+
+@embedded
+async def test_a_workload_whose_pods_cannot_be_read_says_so_and_keeps_nobody_from_their_turn(cluster: Cluster) -> None:
+    """A CRD lets through what a pod may not say: the older JobSet is told, and the one that came with it is resumed."""
+    kinds = {"suspended_workloads": SuspendedWorkloads(kinds=("JobSet",))}
+    async with a_world(cluster, scheduler=kinds) as world:
+        await install(world, JOB_SET)
+        for name, cpu in (("odd", "much"), ("sound", "1")):
+            container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+            template = {"spec": {"schedulerName": "spinney-scheduler", "containers": [container]}}
+            job = {"spec": {"parallelism": 1, "completions": 1, "template": template}}
+            replicated = [{"name": "workers", "replicas": 1, "template": job}]
+            metadata = {"name": name, "labels": {"spinney.dev/admission": "queue"}}
+            manifest = {"metadata": metadata, "spec": {"suspend": True, "replicatedJobs": replicated}}
+            await world.client.create(JOB_SET, manifest, world.namespace)
+        await world.settle(90)
+        found = (await world.client.list(JOB_SET, world.namespace)).items
+        assert {each["metadata"]["name"]: each["spec"]["suspend"] for each in found} == {"odd": True, "sound": False}
+        assert "could not read its pods: InvalidQuantity: 'much'" in (await said(world, "odd"))["NotQueueable"]
 
 
 @embedded

@@ -149,7 +149,8 @@ def _instances(subject: RuledPod, *, keep_empty: bool) -> list[RoleInstance]:
     names = Counter(each.name for each in found)
     for name in (each for each, times in names.items() if times > 1):
         raise RuleRefused(f"{names[name]} roles are called {name!r}; each needs a name of its own")
-    return [replace(each, counts=_counts(each, found, subject)) if each.starts_later else each for each in found]
+    waiting = _not_started(found, subject)
+    return [replace(each, counts=each.name not in waiting) if each.starts_later else each for each in found]
 
 
 def _instance(role: PodRole, scope: TermInput, index: int) -> RoleInstance | None:
@@ -197,11 +198,17 @@ def _starts_later(role: PodRole, scope: TermInput, index: int) -> bool:
     return False
 
 
-def _counts(instance: RoleInstance, all_: Sequence[RoleInstance], subject: RuledPod) -> bool:
-    """Tell whether a role that starts later has started: one of its pods exists and is not on its way out."""
-    if _role_of(subject.pod, all_) is instance and not subject.pod.metadata.deleting:
-        return True
-    return any(_role_of(pod, all_) is instance for pod in subject.peers() if not pod.metadata.deleting)
+def _not_started(instances: Sequence[RoleInstance], subject: RuledPod) -> set[str]:
+    """Return the roles that start later and have not: none of their pods exists and is not on its way out."""
+    waiting = {each.name for each in instances if each.starts_later}
+    for pods in ((subject.pod,), subject.peers()) if waiting else ():
+        for pod in pods:
+            role = None if pod.metadata.deleting else _role_of(pod, instances)
+            if role is not None:
+                waiting.discard(role.name)
+                if not waiting:
+                    return waiting
+    return waiting
 
 
 def _role_of(pod: Pod, instances: Sequence[RoleInstance]) -> RoleInstance | None:

@@ -218,16 +218,26 @@ class SuspendedAdmission(VirtualGangs):
                 born=workload.metadata.creation_timestamp or self._manager.runtime.clock.now(),
             )
         except RuleRefused as error:
-            self._backlog.remove(key)
-            self._refresh_soon()
-            self._tell(key, "Warning", NOT_QUEUEABLE, f"it stays suspended: {error}")
+            self._refuse(key, str(error))
             return 0
-        self._queued[key] = _Queued(key, resource, workload, virtual)
+        queued = self._queued[key] = _Queued(key, resource, workload, virtual)
         self._by_gang[virtual.key] = key
-        self._inventory.apply(virtual.gang)
-        for pod in virtual.pods:
-            self._inventory.apply(pod)
+        try:
+            self._inventory.apply(virtual.gang)
+            for pod in virtual.pods:
+                self._inventory.apply(pod)
+        except Exception as error:  # what a real pod would be told by the scheduler (spinney.reporting.unreadable)
+            log.exception("pods of a workload not taken in", workload=str(key))
+            self._drop(queued)
+            self._refuse(key, f"the scheduler could not read its pods: {type(error).__name__}: {error}")
+            return 0
         return len(virtual.pods)
+
+    def _refuse(self, key: WorkloadKey, why: str) -> None:
+        """Have a workload wait no longer, so that it takes nobody's turn, and say why."""
+        self._backlog.remove(key)
+        self._refresh_soon()
+        self._tell(key, "Warning", NOT_QUEUEABLE, f"it stays suspended: {why}")
 
     def _drop(self, queued: _Queued) -> None:
         """Take a virtual gang out, with what it holds."""
