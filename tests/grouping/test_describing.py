@@ -1,7 +1,10 @@
 """The gang of a pod, kind by kind."""
 
+from collections.abc import Iterator
+
 import pytest
 
+from spinney.api.core import Pod
 from spinney.api.struct import JSON
 from spinney.grouping.terms import RuleRefused
 from tests.grouping.builders import a_pod, an_owner, grouped
@@ -96,6 +99,28 @@ def jobset(**spec: object) -> object:
     depends = spec.pop("depends", None)
     second = job("b", 4, **({"dependsOn": [{"name": "a", "status": "Complete"}]} if depends else {}))
     return an_owner("jobset.x-k8s.io/v1alpha2/JobSet", spec={"replicatedJobs": [job("a", 1), second], **spec})
+
+
+def test_pods_of_a_workload_are_looked_at_once_however_many_roles_wait_for_others() -> None:
+    """What starts later counts with its first pod: for all such roles together the other pods are gone through once."""
+    names = [f"r{number}" for number in range(30)]
+    jobs = [{"name": name, "replicas": 1, "template": {"spec": {"parallelism": 1}}} for name in names]
+    spec = {"replicatedJobs": jobs, "startupPolicy": {"startupPolicyOrder": "InOrder"}}
+    owner = an_owner("jobset.x-k8s.io/v1alpha2/JobSet", spec=spec)
+    made = [
+        a_pod(name, labels={"jobset.sigs.k8s.io/replicatedjob-name": name, "jobset.sigs.k8s.io/job-index": "0"})
+        for name in names[:20]
+    ]
+    looked_at: list[str] = []
+
+    def peers(*_: object) -> Iterator[Pod]:
+        for pod in made:
+            looked_at.append(pod.metadata.name)
+            yield pod
+
+    parts = grouped(made[0], owner, peers=peers).gang.shape.sub_groups
+    assert [each.name for each in parts if each.parent is None and each.counts] == names[:20]
+    assert looked_at == names[:20]
 
 
 @pytest.mark.parametrize("later", [{"depends": True}, {"startupPolicy": {"startupPolicyOrder": "InOrder"}}])
