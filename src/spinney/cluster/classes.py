@@ -119,8 +119,9 @@ class RequestClass:
 
     @cached_property
     def asked(self) -> Sequence[tuple[int, int]]:
-        """Return the same as numbers: a column and an amount for each resource."""
-        return list(zip(self.columns.tolist(), self.amounts.tolist(), strict=True))
+        """Return the same as numbers: a column and an amount for each resource, GPUs first: they are scarcest."""
+        asked = zip(self.columns.tolist(), self.amounts.tolist(), strict=True)
+        return sorted(asked, key=lambda each: each[0] != GPU)
 
     def least(self, width: int) -> Vector:
         """Return what a node must have of each of ``width`` resources, ``[resource, 1]``: no bound where none is asked.

@@ -54,12 +54,13 @@ class Ledger:
             table.subtract(row, holding, request.requests)
         if request.share is None:
             return
-        parts = request.share.parts_on(int(table.gpu_memory[row]))
+        parts = request.share.parts_on(table.gpu_memory.item(row))
         for group in groups:
             used, idle, releasing = self.shared.book(row, group, holding, sign * parts)
-            table.used[row, GPU] += used
-            table.idle[row, GPU] += idle
-            table.releasing[row, GPU] += releasing
+            if used or idle or releasing:  # mostly others share the device already
+                table.used[row, GPU] += used
+                table.idle[row, GPU] += idle
+                table.releasing[row, GPU] += releasing
 
 
 def fits_on(table: NodeTable, row: int, request: RequestClass) -> bool:

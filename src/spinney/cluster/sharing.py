@@ -53,17 +53,21 @@ class DeviceUse(NamedTuple):
     @property
     def ledger(self) -> tuple[int, int, int]:
         """Return what the device contributes to (used, idle, releasing) of the GPU column."""
-        now = self.active + self.releasing > 0
-        later = self.active + self.pipelined > 0
-        return int(self.used > 0), -int(now), int(now) - int(later)
+        active, releasing, pipelined = self
+        now, later = active + releasing > 0, active + pipelined > 0
+        return int(active + releasing + pipelined > 0), -int(now), int(now) - int(later)
 
     def plus(self, holding: Holding, parts: int) -> "DeviceUse":
         """Return the use after ``parts`` more (fewer, if negative) are held as ``holding``."""
+        active, releasing, pipelined = self
         if holding is Holding.ACTIVE:
-            return self._replace(active=self.active + parts)
+            return DeviceUse(active + parts, releasing, pipelined)
         if holding is Holding.RELEASING:
-            return self._replace(releasing=self.releasing + parts)
-        return self._replace(pipelined=self.pipelined + parts)
+            return DeviceUse(active, releasing + parts, pipelined)
+        return DeviceUse(active, releasing, pipelined + parts)
+
+
+_UNUSED: Final = DeviceUse()
 
 
 class SharedDevices(RowBooks[str, DeviceUse]):
@@ -112,7 +116,7 @@ class SharedDevices(RowBooks[str, DeviceUse]):
     def book(self, row: int, group: str, holding: Holding, parts: int) -> tuple[int, int, int]:
         """Change one device's use; return the change it makes to (used, idle, releasing) of the GPU column."""
         devices = self._writable(row)
-        before = devices.get(group, DeviceUse())
+        before = devices.get(group, _UNUSED)
         after = before.plus(holding, parts)
         if after.used:
             devices[group] = after
@@ -121,8 +125,8 @@ class SharedDevices(RowBooks[str, DeviceUse]):
             if not devices:
                 super().drop_row(row)
         self._write(row)
-        used, idle, releasing = (new - old for new, old in zip(after.ledger, before.ledger, strict=True))
-        return used, idle, releasing
+        (used, idle, releasing), (was_used, was_idle, was_releasing) = after.ledger, before.ledger
+        return used - was_used, idle - was_idle, releasing - was_releasing
 
     def _write(self, row: int) -> None:
         """Bring the columns of one row up to date."""
@@ -132,12 +136,12 @@ class SharedDevices(RowBooks[str, DeviceUse]):
             if not devices:
                 return
             self._enlarge(max(most, len(devices)), max(rows, 2 * row + 1))
-        self._columns[:, :, row] = NO_DEVICE
+        before = self._numbers.pop(row, None)
+        if before is None or len(before[0]) > len(devices):
+            self._columns[:, :, row] = NO_DEVICE
         if devices:
             numbers = self._numbers[row] = _numbers_of(devices)
             self._columns[:, : len(devices), row] = numbers
-        else:
-            self._numbers.pop(row, None)
 
     def _at(self, which: int, rows: npt.NDArray[np.intp]) -> Parts:
         try:
@@ -161,7 +165,9 @@ class SharedDevices(RowBooks[str, DeviceUse]):
 
 def _numbers_of(devices: Mapping[str, DeviceUse]) -> list[list[int]]:
     """Return what is free of the devices of a node: later, later where they are shared then, and now."""
-    later, kept, now = list[int](), list[int](), list[int]()
+    later: list[int] = []
+    kept: list[int] = []
+    now: list[int] = []
     for active, releasing, pipelined in devices.values():
         free = DEVICE - active - pipelined
         later.append(free)
