@@ -70,7 +70,7 @@ def _best_use(
         use = worth.take(left)
         use += gain
         better = np.maximum.reduce(use, initial=0.0)
-        if not np.count_nonzero(better != worth):
+        if better.tobytes() == worth.tobytes():  # the quickest comparison; a zero with a sign costs one more round
             break
         worth = better
     else:

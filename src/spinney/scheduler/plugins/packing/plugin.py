@@ -92,6 +92,8 @@ class Packing(Plugin):
         offered = self._table.allocatable
         largest = float(offered[everything, GPU].max(initial=0))
         self._scale = scores.MAX_DENSITY / (2 * (largest * (1 + _FREE_GPU) + _SPACE + _OPENING))
+        self._step = -self._scale * _EQUAL
+        """What nodes that are not equal differ by, for each such step that one of them loses more."""
         self._largest_cpu = float(max(offered[everything, CPU].max(initial=0), 1))
         self._recall()
         session.add_node_order_columns(
@@ -128,8 +130,10 @@ class Packing(Plugin):
         """What free space of a device is worth, by parts that are free."""
         self._losses: dict[int, Amounts] = {}
         self._demanding: dict[int, bool] = {}
-        self._taken: dict[int, Facts] = {}
+        self._taken: dict[int, tuple[Facts, Columns]] = {}
         self._amounts = FreeAmounts(self._nodes, known.workload)
+        self._last_left: tuple[Columns, RequestClass, Columns] | None = None
+        """What was free somewhere, who was asked about last, and what such a pod leaves."""
         self._none_stranded = False
         """No GPU was stranded when they were last looked at, and nothing has happened since that could strand one."""
 
@@ -152,26 +156,26 @@ class Packing(Plugin):
 
     def _fullness(self, task: PodInfo, job: PodGroupInfo, nodes: NodeSet) -> Scores:
         rows, table = nodes.rows, self._table
-        request, free = task.request, self._amounts.at(rows)
-        left = free[GPUS] - request.gpus
+        request = task.request
+        left = self._left_by(request, self._amounts.at(rows))
         if needs_no_gpu(request):
-            cpu = table.idle[:, CPU][rows] + table.releasing[:, CPU][rows]
-            without = table.allocatable[:, GPU][rows] == 0
-            lost = np.where(without, np.clip(cpu / self._largest_cpu, 0.0, 1.0), _FREE_GPU * left)
-            found: Scores = -self._scale * lost
+            cpu = table.idle[:, CPU].take(rows) + table.releasing[:, CPU].take(rows)
+            without = table.allocatable[:, GPU].take(rows) == 0
+            part = np.minimum(np.maximum(cpu / self._largest_cpu, 0.0), 1.0)
+            found: Scores = -self._scale * np.where(without, part, _FREE_GPU * left[0])
             return found
-        found = self._score(_FREE_GPU * left)
+        found = self._score(_FREE_GPU * left[0])
         if self._known.workload.needs_company:
-            after = free[GPUS:] - np.array(self._taken_by(request))[:, None]
-            found -= self._scale * _PLENTY * np.maximum.reduce(after * self._amounts.parts_of_nodes()[:, rows])
+            parts = self._amounts.parts_of_nodes().take(rows, axis=1)
+            found -= self._scale * _PLENTY * np.maximum.reduce(np.multiply(left, parts, out=parts))
         return found
 
     def _fullness_of_few(self, request: RequestClass, rows: Sequence[int]) -> list[float]:
         space = self._amounts.of_few(rows)
         if needs_no_gpu(request):
             return [-self._scale * self._lost_without_gpu(row, free) for row, free in zip(rows, space, strict=True)]
-        gpus = request.gpus
-        found = [self._score_of(_FREE_GPU * (free[GPUS] - gpus)) for free in space]
+        gpus, step = request.gpus, self._step
+        found = [round(_FREE_GPU * (free[GPUS] - gpus) / _EQUAL) * step for free in space]
         if not self._known.workload.needs_company:
             return found
         taken, plenty = self._taken_by(request), self._scale * _PLENTY
@@ -213,13 +217,13 @@ class Packing(Plugin):
         return found
 
     def _leftover_of_few(self, request: RequestClass, rows: Sequence[int]) -> list[float]:
-        share, memory = request.share, self._table.gpu_memory.item
+        share, memory, step = request.share, self._table.gpu_memory.item, self._step
         assert share is not None, "only pods that share a device are asked about"
         found: list[float] = []
         for row, free in zip(rows, self._amounts.of_few(rows), strict=True):
             parts = min(share.parts or share.parts_on(memory(row)), DEVICE)
             lost = _SPACE * self._lost_on(row, parts, opens=free[WHOLE] > 0)
-            found.append(self._score_of(lost + _FREE_GPU * (free[GPUS] - parts * share.devices / DEVICE)))
+            found.append(round((lost + _FREE_GPU * (free[GPUS] - parts * share.devices / DEVICE)) / _EQUAL) * step)
         return found
 
     def _lost_on(self, row: int, parts: int, *, opens: bool) -> float:
@@ -235,13 +239,13 @@ class Packing(Plugin):
         if len(nodes.rows) <= _FEW:
             return np.array(self._stranding_of_few(request, nodes.rows.tolist()))
         free = self._amounts.at(nodes.rows)
-        after = free[GPUS:] - np.array(self._taken_by(request))[:, None]
-        return self._score(stranded_gpus(workload, after[0], after[1:]) - free[STRANDED])
+        left = self._left_by(request, free)
+        return self._score(stranded_gpus(workload, left[0], left[1:]) - free[STRANDED])
 
     def _stranding_of_few(self, request: RequestClass, rows: Sequence[int]) -> list[float]:
-        workload, taken = self._known.workload, self._taken_by(request)
+        workload, taken, step = self._known.workload, self._taken_by(request), self._step
         return [
-            self._score_of(stranded_on(workload, *map(sub, free[GPUS:], taken)) - free[STRANDED])
+            round((stranded_on(workload, *map(sub, free[GPUS:], taken)) - free[STRANDED]) / _EQUAL) * step
             for free in self._amounts.of_few(rows)
         ]
 
@@ -250,8 +254,8 @@ class Packing(Plugin):
         assert share is not None, "only pods that share a device choose one"
         free = DEVICE if gpu == WHOLE_DEVICE else node.shared_gpus[gpu].free_later
         rest = max(free - share.parts_on(node.gpu_memory), 0)
-        values = self._known.values
-        lost = float(values[free * LEVELS // DEVICE] - values[rest * LEVELS // DEVICE])
+        value = self._known.values.item
+        lost = value(free * LEVELS // DEVICE) - value(rest * LEVELS // DEVICE)
         opening = _OPENING if gpu == WHOLE_DEVICE else 0.0
         return -lost - opening - _EQUAL * rest / DEVICE
 
@@ -274,7 +278,7 @@ class Packing(Plugin):
         demanding = self._demanding.get(request.number)
         if demanding is None:
             gpus, *beside = self._taken_by(request)
-            least = (gpus * self._known.workload.ratios[:, 0]).tolist()
+            least = [gpus * ratio for ratio in self._known.workload.hungriest_first[-1]]
             demanding = self._demanding[request.number] = any(map(gt, beside, least))
         return demanding
 
@@ -291,18 +295,27 @@ class Packing(Plugin):
 
     def _taken_by(self, request: RequestClass) -> Facts:
         """Return the GPUs that a pod takes, shares as fractions, and what it takes of others: ``[what]``."""
+        return self._taken_in_both_forms(request)[0]
+
+    def _left_by(self, request: RequestClass, free: Columns) -> Columns:
+        """Return what a pod leaves of the GPUs and of others that are free; the scores of a pod ask for it in turn."""
+        known = self._last_left
+        if known is None or known[0] is not free or known[1] is not request:
+            known = self._last_left = (free, request, free[GPUS:] - self._taken_in_both_forms(request)[1])
+        return known[2]
+
+    def _taken_in_both_forms(self, request: RequestClass) -> tuple[Facts, Columns]:
+        """Return what a pod takes as numbers, and as a column to take from those of nodes."""
         known = self._taken.get(request.number)
         if known is None:
-            beside = needs_of(request, self._known.workload.columns).tolist()
-            known = self._taken[request.number] = [gpus_of(request, self._memory), *beside]
+            facts = [gpus_of(request, self._memory), *needs_of(request, self._known.workload.columns).tolist()]
+            known = self._taken[request.number] = (facts, np.array(facts)[:, None])
         return known
 
-    def _score_of(self, lost: float) -> float:
-        return round(lost / _EQUAL) * (-self._scale * _EQUAL)
-
     def _score(self, lost: Amounts) -> Scores:
-        found: Scores = np.rint(lost / _EQUAL)
-        found *= -self._scale * _EQUAL
+        found: Scores = np.divide(lost, _EQUAL)
+        np.rint(found, out=found)
+        found *= self._step
         return found
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.devices import DEVICE
-from spinney.cluster.resources import GPU, PODS
+from spinney.cluster.resources import GPU, PODS, Vector, padded
 from spinney.gangs.holdings import Holdings
 
 LEVELS: Final = 100
@@ -78,24 +78,27 @@ def workload_of(asked: Counter[RequestClass], device_memory: int, width: int) ->
     """
     sizes: Counter[int] = Counter()
     everything = np.array([column for column in range(width) if column not in {PODS, GPU}], dtype=np.intp)
-    needs: list[Ratios] = []
-    weights: list[float] = []
+    needs: list[Vector] = []
+    gpus: list[float] = []
+    counts: list[int] = []
     for request, count in asked.items():
-        gpus = gpus_of(request, device_memory)
-        if gpus <= 0 or count <= 0:
+        amount = gpus_of(request, device_memory)
+        if amount <= 0 or count <= 0:
             continue
         if request.share is None:
             sizes[LEVELS] += request.gpus * count
         else:
             size = min(-(-request.share.parts_on(device_memory) * LEVELS // DEVICE), LEVELS)
             sizes[size] += request.share.devices * count
-        needs.append(needs_of(request, everything) / gpus)
-        weights.append(gpus * count)
+        needs.append(padded(request.requests[:width], width))
+        gpus.append(amount)
+        counts.append(count)
     if not needs:
         return DemandMix(dict(sizes), np.empty(0, dtype=np.intp), np.empty((0, QUANTILES)))
-    table = np.array(needs)
+    table = np.array(needs)[:, everything] / np.array(gpus)[:, None]
+    weights = np.array(gpus) * counts
     wanted = np.flatnonzero(table.any(axis=0))
-    ratios = [_quantiles(table[:, place], np.array(weights)) for place in wanted.tolist()]
+    ratios = [_quantiles(table[:, place], weights) for place in wanted.tolist()]
     return DemandMix(dict(sizes), everything[wanted], np.array(ratios).reshape(-1, QUANTILES))
 
 
@@ -131,8 +134,9 @@ def stranded_gpus(workload: DemandMix, gpus: Amounts, others: Amounts) -> Amount
     (short,) = (gpus > np.minimum.reduce(others / workload.ratios[:, -1:])).nonzero()
     found: Amounts = np.zeros(len(gpus))
     if len(short):  # where the hungriest leave none idle, nobody does
-        usable = np.minimum.reduce(others[:, None, short] / workload.ratios[:, :, None])
-        idle = np.maximum(gpus[short] - usable, 0.0)
+        usable = np.minimum.reduce(others.take(short, axis=1)[:, None] / workload.ratios[:, :, None])
+        idle = np.subtract(gpus.take(short), usable, out=usable)
+        np.maximum(idle, 0.0, out=idle)
         found[short] = np.add.reduce(idle) / len(idle)
     return found
 
