@@ -162,13 +162,13 @@ class NodeRules:
             if ranked is None:
                 ranked = judged.ranked = np.append(judged.score[nodes.rows], -np.inf)
             place = int(ranked.argmax())
-            found = bool(ranked[place] > -np.inf)
-            row = int(nodes.rows[place]) if found else 0
+            found = ranked.item(place) > -inf
+            row = nodes.rows.item(place) if found else 0
         else:
             rows, _, score = self.candidates(task, nodes, rules)
             found = len(rows) > 0
             row = int(rows[score.argmax()]) if found else 0
-        return row if found and judged.now[row] else None
+        return row if found and judged.now.item(row) else None
 
     def _have_same_rules(self, task: PodInfo, other: PodInfo, rules: TaskRules) -> bool:
         """Tell whether ``rules``, those of ``other``, are those of ``task``, which makes the same request.
@@ -373,10 +373,12 @@ class NodeRules:
             current.now[rows] = now
         score, roomy, ranked, rank = current.score, current.roomy, current.ranked, table.rank.item
         open_rows = list(compress(rows, later))
+        had_room = roomy.item
         for row in compress(rows, map(not_, later)):
-            roomy[row], score[row] = False, -inf
-            if ranked is not None:
-                ranked[rank(row)] = -inf
+            if had_room(row):  # most had none before
+                roomy[row], score[row] = False, -inf
+                if ranked is not None:
+                    ranked[rank(row)] = -inf
         if open_rows:
             lasting = fixed.score.item
             for row, total in zip(open_rows, self._answers.of_few(rules.usage, request, open_rows), strict=True):

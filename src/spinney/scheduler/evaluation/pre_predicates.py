@@ -73,7 +73,12 @@ class PrePredicates:
 
     def depend_on_job(self, task: PodInfo) -> bool:
         """Tell whether more than what a task requests may have it refused."""
-        return bool(self._others) or any(hook.applies(task) for hook, _, _ in self._promised)
+        if self._others:
+            return True
+        for hook, _, _ in self._promised:  # as a loop, for single pods ask one after the other
+            if hook.applies(task):
+                return True
+        return False
 
     def refusal(self, task: PodInfo) -> str | None:
         """Return why ``task`` cannot be placed whatever the node, or ``None``."""

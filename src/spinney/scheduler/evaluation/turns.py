@@ -4,7 +4,7 @@ Jobs come in order. When the time of an action is over, the jobs that were not r
 a cycle ends however many jobs there are that cannot be placed, and no job waits for ever behind them.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -37,7 +37,8 @@ class JobTurns:
         self._action = action
         self._is_over = is_over
         self._at_least = at_least
-        self._waiting = {job.key: job for job in jobs}
+        self._waiting = dict.fromkeys(jobs)
+        """In the order of ``jobs``; a job is found by what it is, not by its name, for that is quicker."""
         overdue = session.overdue.pop(action, frozenset())
         self._orders = [JobOrder(session.ask, part) for part in _overdue_first(self._waiting, overdue) if part]
         self._current: JobOrder | None = None
@@ -51,7 +52,7 @@ class JobTurns:
                     return
                 self._at_least -= 1
                 job = order.pop()
-                self._waiting.pop(job.key, None)
+                self._waiting.pop(job, None)
                 yield job
 
     def upcoming(self, most: int) -> Sequence[PodGroupInfo]:
@@ -64,30 +65,30 @@ class JobTurns:
         self._current.skip(len(jobs))
         self._at_least -= len(jobs)
         for job in jobs:
-            self._waiting.pop(job.key, None)
+            self._waiting.pop(job, None)
 
     def push(self, job: PodGroupInfo) -> None:
         """Put back the job whose turn it is."""
         assert self._current is not None, "a job has had its turn"
-        self._waiting[job.key] = job
+        self._waiting[job] = None
         self._current.push(job)
 
     @property
     def missed(self) -> Collection[PodGroupInfo]:
         """Return the jobs whose turn has not come; after the last turn those for whom no time was left."""
-        return self._waiting.values()
+        return self._waiting.keys()
 
     def _leave(self) -> None:
         session = self._session
-        missed: frozenset[GangKey] = frozenset(self._waiting)
+        missed: frozenset[GangKey] = frozenset([job.key for job in self._waiting])
         session.overdue[self._action] = missed
         session.wake_at(session.now + timedelta(seconds=0.001 if session.binds else REST_SECONDS))
 
 
-def _overdue_first(jobs: Mapping[GangKey, PodGroupInfo], overdue: Collection[GangKey]) -> Iterator[list[PodGroupInfo]]:
+def _overdue_first(jobs: Collection[PodGroupInfo], overdue: Collection[GangKey]) -> Iterator[list[PodGroupInfo]]:
     """Yield the jobs that the action did not reach the last time, and then the others."""
     if overdue:
-        yield [job for key, job in jobs.items() if key in overdue]
-        yield [job for key, job in jobs.items() if key not in overdue]
+        yield [job for job in jobs if job.key in overdue]
+        yield [job for job in jobs if job.key not in overdue]
     else:
-        yield list(jobs.values())
+        yield list(jobs)

@@ -32,7 +32,7 @@ class Bulkhead:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         try:
-            if not isinstance(error, raised()):
+            if error is None or not isinstance(error, raised()):
                 return False
             if isinstance(error, UnsoundSession):
                 self._session.set_back(self._gang, self._doing, error.cause)
