@@ -2,6 +2,8 @@
 
 A reader remembers the position up to which it has read and later asks for the rows dirtied since. The last changes are
 kept one by one. A reader that is further behind is answered from what is known of each row: when it changed last.
+
+A change may be recorded as one that only takes room. While there are no others, a row that had no room has none.
 """
 
 from typing import Any, Final, TypeVar, cast
@@ -31,19 +33,21 @@ class RowJournal:
         """Where a reader stood who had just seen the last change of each row, ``[row]``."""
         self.position = position
         """Where a reader that has seen everything stands."""
+        self._may_give = position
+        """Where a reader stood who had just seen the last change that may have given room."""
 
-    def mark(self, rows: Rows) -> None:
-        """Record that ``rows``, all different, changed."""
-        self._append(rows)
+    def mark(self, rows: Rows, *, only_takes: bool = False) -> None:
+        """Record that ``rows``, all different, changed; ``only_takes`` says that none has more room for it."""
+        self._append(rows, only_takes=only_takes)
         try:
             self._last_change[rows] = self.position
         except IndexError:
             self._enlarge(int(rows.max()))
             self._last_change[rows] = self.position
 
-    def mark_row(self, row: int) -> None:
+    def mark_row(self, row: int, *, only_takes: bool = False) -> None:
         """Record that one row changed."""
-        self._append(int(row))
+        self._append(int(row), only_takes=only_takes)
         try:
             self._last_change[row] = self.position
         except IndexError:
@@ -82,19 +86,26 @@ class RowJournal:
             return None
         return cast("list[int]", list(rows)) if len(rows) <= most else None
 
+    def only_taken_since(self, position: int) -> bool:
+        """Tell whether all changes after ``position`` only took room."""
+        return position >= self._may_give
+
     def fork(self) -> "RowJournal":
         """Return a journal for a copy of the table: same position, with what was recorded so far."""
         copy = RowJournal(self._begin)
         copy._entries = list(self._entries)
         copy._last_change = self._last_change.copy()
         copy.position = self.position
+        copy._may_give = self._may_give
         return copy
 
-    def _append(self, entry: Rows | int) -> None:
+    def _append(self, entry: Rows | int, *, only_takes: bool) -> None:
         if len(self._entries) >= 2 * _KEEP:
             del self._entries[:_KEEP]
         self._entries.append(entry)
         self.position += 1
+        if not only_takes:
+            self._may_give = self.position
 
     def _enlarge(self, row: int) -> None:
         self._last_change = np.pad(self._last_change, (0, 2 * row + 1 - len(self._last_change)))

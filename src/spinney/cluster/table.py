@@ -241,7 +241,7 @@ class NodeTable:
                 releasing += amounts
             else:
                 releasing -= amounts
-        self.usage.mark_row(row)
+        self.usage.mark_row(row, only_takes=holding is Holding.ACTIVE)
 
     def subtract(self, row: int, holding: Holding, amounts: Vector) -> None:
         """Undo :meth:`add`."""
@@ -263,7 +263,7 @@ class NodeTable:
     def add_many(self, rows: Rows, counts: Vector, amounts: Vector) -> None:
         """Book ``counts[i]`` tasks of ``amounts`` on each of the distinct ``rows``; negative counts take away."""
         self.try_many(rows, counts, amounts)
-        self.usage.mark(rows)
+        self.usage.mark(rows, only_takes=bool(counts.min(initial=0) >= 0))
 
     def try_many(self, rows: Rows, counts: Vector, amounts: Vector) -> None:
         """Book as :meth:`add_many` does, to see what it would be like: readers of the journal must not notice."""

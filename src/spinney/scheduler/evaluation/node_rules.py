@@ -308,10 +308,16 @@ class NodeRules:
         known = self._class(task, rules)
         current, usage = known[1], self._nodes.table.usage
         if current.outdated or current.position != usage.position:
-            few = usage.few_since(current.position, _FEW) if rules.few and not current.outdated else None
+            by_numbers = rules.few and not current.outdated
+            few = usage.few_since(current.position, _FEW) if by_numbers else None
             if few is None:
-                rows = usage.since(current.position)
-                self._refresh(known, rules, task, self._nodes.all.rows if rows is None else rows)
+                changed = usage.since(current.position)
+                rows = self._nodes.all.rows if changed is None else changed
+                if usage.only_taken_since(current.position):
+                    rows = rows[current.roomy.take(rows)]
+                    few = rows.tolist() if by_numbers and len(rows) <= _FEW else None
+            if few is None:
+                self._refresh(known, rules, task, rows)
             else:
                 self._refresh_few(known, rules, task.request, few)
         return current
@@ -363,9 +369,11 @@ class NodeRules:
     ) -> None:
         """Do the same where few rows have changed: one number after the other is quicker than arrays."""
         fixed, current = known
-        table, suited = self._nodes.table, fixed.roomy.item
+        table = self._nodes.table
+        # Where there was no room there is none now, unless something may have given some.
+        may_fit = (current if table.usage.only_taken_since(current.position) else fixed).roomy.item
         current.position = table.usage.position
-        rows = [row for row in rows if suited(row)]
+        rows = [row for row in rows if may_fit(row)]
         if not rows:
             return
         later, now = few_fit_later_and_now(self._nodes.ledger, request, rows)
