@@ -121,7 +121,7 @@ def fit_later_and_now(ledger: Ledger, request: RequestClass, rows: Rows) -> tupl
     least = request.least(table.idle.shape[1])
     free = table.idle.T.take(rows, axis=1)
     now = np.logical_and.reduce(free >= least)
-    now &= table.alive[rows]
+    now &= table.alive.take(rows)
     share = request.share
     if not table.may_release:
         if share is not None:
@@ -129,7 +129,7 @@ def fit_later_and_now(ledger: Ledger, request: RequestClass, rows: Rows) -> tupl
         return now, now
     free += table.releasing.T.take(rows, axis=1)
     later = np.logical_and.reduce(free >= least)
-    later &= table.alive[rows]
+    later &= table.alive.take(rows)
     if share is not None:
         later &= _sharable_devices(ledger, share, rows, now=False) >= share.devices
         now &= _sharable_devices(ledger, share, rows, now=True) >= share.devices
@@ -160,13 +160,14 @@ def _sharable_devices(ledger: Ledger, share: DeviceShare, rows: Rows, *, now: bo
     """Return, per row, how many devices could take a share: now, or eventually."""
     table, shared = ledger.table, ledger.shared
     parts: Vector | int = share.parts or share.parts_on_each(table.gpu_memory[rows])
-    found: Vector = table.idle[:, GPU][rows]
+    found: Vector = table.idle[:, GPU].take(rows)
     if not now:
-        found += table.releasing[:, GPU][rows]
+        found += table.releasing[:, GPU].take(rows)
     np.maximum(found, 0, out=found)
     free = shared.free_now(rows) if now else shared.kept_later(rows)
     found += np.add.reduce(free >= parts)
-    found *= parts <= DEVICE
+    if not share.parts:  # a fraction is no more than a device
+        found *= parts <= DEVICE
     return found
 
 

@@ -341,7 +341,7 @@ class NodeRules:
         fixed, current = known
         nodes, everything = self._nodes, self._nodes.all.rows
         later, now = nodes.resource_fit(task.request, rows)
-        roomy = later & fixed.roomy[rows]
+        roomy = later & fixed.roomy.take(rows)
         current.roomy[rows] = roomy
         if now is not later:
             current.now[rows] = now

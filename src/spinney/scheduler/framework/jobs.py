@@ -39,25 +39,27 @@ def _none(pod_set: PodSet) -> int:
 class PodGroupInfo:
     """A gang in a session. Mutable: its tasks move, and statements say so through :meth:`moved`."""
 
+    # What is the same of every job at first is of the class: a session has as many jobs as the cluster has gangs.
+    _last_start: datetime | None = None
+    _counts: dict[tuple[str, PodStatus], int] | None = None
+    _active: dict[str, int] | None = None
+    _pipelined = 0
+    _next: list[PodInfo] | None = None
+    _asked: Mapping[RequestClass, int] | None = None
+    _is_plain = True
+    """Whether it may be plain; found out when it is asked for."""
+    _plain: PlainPods | None = None
+    places: Places | None = None
+    """Where all its pods were put at once, without making tasks of them."""
+    _version = 0
+    """Of the order that the tasks are in."""
+
     def __init__(self, members: GangMembers, session: "Session") -> None:
         self.members = members
         self.gang: Gang = members.gang
-        self._last_start: datetime | None = None
         self._session = session
-        self._counts: dict[tuple[str, PodStatus], int] | None = None
-        self._active: dict[str, int] | None = None
-        self._pipelined = 0
-        self._next: list[PodInfo] | None = None
-        self._asked: Mapping[RequestClass, int] | None = None
         self._placed_first: dict[str, int] = {}
         """How many tasks at the beginning of each pod set are known not to wait."""
-        self._is_plain = True
-        """Whether it may be plain; found out when it is asked for."""
-        self._plain: PlainPods | None = None
-        self.places: Places | None = None
-        """Where all its pods were put at once, without making tasks of them."""
-        self._version = 0
-        """Of the order that the tasks are in."""
 
     def __repr__(self) -> str:
         return f"PodGroupInfo({self.gang.key})"

@@ -100,7 +100,7 @@ class Predicates(Plugin):
         share = request.share
         if share is not None:
             table = session.nodes.table
-            slots = table.idle[:, PODS][nodes.rows] + table.releasing[:, PODS][nodes.rows]
+            slots = table.idle[:, PODS].take(nodes.rows) + table.releasing[:, PODS].take(nodes.rows)
             for position in (slots < 1 + share.devices).nonzero()[0].tolist():
                 mask[position] = self._has_slots(share, int(nodes.rows[position]), int(slots[position]))
             if session.devices.are_published:

@@ -36,6 +36,20 @@ class FreeAmounts:
         self._parts: Columns | None = None
         self._parts_of: dict[int, Facts] = {}
 
+    def take_up(self, workload: DemandMix) -> bool:
+        """Look at nodes as another workload has it, if that asks for the same resources beside GPUs.
+
+        What is free is what it was then, and only what is stranded is found anew.
+        """
+        if not np.array_equal(workload.columns, self._workload.columns):
+            return False
+        self._workload, self._last = workload, None
+        if self._columns is not None and workload.needs_company:
+            columns, rows = self._follow(), self._nodes.all.rows
+            columns[STRANDED, rows] = stranded_gpus(workload, columns[GPUS].take(rows), columns[OTHERS:].take(rows, 1))
+            self._facts.clear()
+        return True
+
     def at(self, rows: Rows) -> Columns:
         """Return what is free and stranded on some rows; the scores of a pod ask about the same rows in turn."""
         known, moment = self._last, (self._table.usage.position, self._table.tries)

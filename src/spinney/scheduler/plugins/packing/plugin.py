@@ -40,6 +40,7 @@ from spinney.scheduler.plugins.packing.learning import Knowledge, learn
 from spinney.scheduler.plugins.packing.workload import (
     LEVELS,
     Amounts,
+    DemandMix,
     asked_of,
     gpus_of,
     needs_of,
@@ -120,9 +121,16 @@ class Packing(Plugin):
         """Take up what an earlier session has learned, if it still holds."""
         known = self._session.memory.get(self.name)
         if isinstance(known, Knowledge) and known.holds_for(self._placed):
-            self._use(replace(known, sessions=known.sessions + 1))
+            known = replace(known, sessions=known.sessions + 1)
         else:
-            self._use(learn(self._counts, self._placed, self._nodes, self._memory))
+            known = learn(self._counts, self._placed, self._nodes, self._memory)
+        self._follow(known.workload)
+        self._use(known)
+
+    def _follow(self, workload: DemandMix) -> None:
+        """Follow what is free of the resources that a workload asks for."""
+        self._amounts = FreeAmounts(self._nodes, workload)
+        self._taken: dict[int, tuple[Facts, Columns]] = {}
 
     def _use(self, known: Knowledge) -> None:
         self._known = self._session.memory[self.name] = known
@@ -130,8 +138,8 @@ class Packing(Plugin):
         """What free space of a device is worth, by parts that are free."""
         self._losses: dict[int, Amounts] = {}
         self._demanding: dict[int, bool] = {}
-        self._taken: dict[int, tuple[Facts, Columns]] = {}
-        self._amounts = FreeAmounts(self._nodes, known.workload)
+        if not self._amounts.take_up(known.workload):
+            self._follow(known.workload)
         self._last_left: tuple[Columns, RequestClass, Columns] | None = None
         """What was free somewhere, who was asked about last, and what such a pod leaves."""
         self._none_stranded = False
