@@ -13,6 +13,7 @@ from spinney.api.struct import JSON
 from spinney.cli import main
 from spinney.kube.client import Client
 from spinney.sim import Cluster
+from spinney.sim.advice.subjects import NoSuchSubject, find
 from spinney.sim.snapshots.files import write_snapshot
 from tests.cli.clusters import ServedCluster
 from tests.cli.workloads import a_training_job, as_yaml, until_refused, until_running
@@ -414,6 +415,35 @@ def test_a_cluster_of_kai_is_simulated_with_its_queues(tmp_path: Path) -> None:
     assert "queue team would exceed its limit" in output
     assert "simulated from a snapshot" in output
     assert "1 gang of the queue would still wait" in why(tmp_path, "queue/team", NODE, queue, group, *pods)
+
+
+def test_a_parent_queue_answers_for_those_below_it(tmp_path: Path) -> None:
+    """What its children hold and wait for counts against it, so it is neither unused nor without anything waiting."""
+    cluster = Cluster("2x4")
+    cluster.queue("org", quota=8)
+    cluster.queue("team", parent="org", quota=4, limit=4)
+    cluster.queue("empty", parent="org", quota=4)
+    cluster.gang("runs", pods=1, gpus=4, queue="team")
+    cluster.step()
+    running = cluster.why("queue/org")
+    cluster.gang("waits", pods=1, gpus=4, queue="team")
+    waiting = cluster.why("queue/org")
+
+    assert "queue/org: running" in running
+    assert "0 gangs of the queue and those below it would still wait" in running
+    assert "queue/org: pending" in waiting
+    assert "1 gang of the queue and those below it would still wait" in waiting
+    assert "default/waits: unschedulable on cluster: queue team would exceed its limit of 4 GPUs" in waiting
+    assert "queue/empty: empty" in cluster.why("queue/empty")
+
+
+def test_a_misspelt_queue_is_answered_with_one_that_exists() -> None:
+    """Queues are in no namespace, so that of the context leaves none of them out; nor does a queue need an object."""
+    cluster = Cluster("1x4")
+    cluster.queue("team", quota=4)
+
+    with pytest.raises(NoSuchSubject, match="did you mean team or teams"):
+        find(cluster.snapshot(), "queue/tem", "default", queues=["team", "teams"])
 
 
 def test_an_ambiguous_name_lists_the_candidates(tmp_path: Path) -> None:

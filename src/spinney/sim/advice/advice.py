@@ -21,6 +21,7 @@ from spinney.api.labels import PART_OF, POD_CLIQUE
 from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.meta import Condition
 from spinney.api.podgang import BACKEND_READY, MINIMUM_NOT_PLACED, POD_GANG, SCHEDULED, PodGang
+from spinney.api.quantity import value
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.explain.amounts import counted, listed
 from spinney.explain.rendering import condition_message
@@ -249,21 +250,30 @@ class Advisor:
 
     def _about_queue(self, subject: AdviceSubject) -> Answer:
         line = next((each for each in self.queues if each.name == subject.name), None)
+        below = self._with_those_below(subject.name)
         known = self.simulation.inventory.gangs.members
-        waiting = [
-            each for each in self.cycle.waiting if (found := known(each.gang)) and found.gang.queue == subject.name
-        ]
+        waiting = [each for each in self.cycle.waiting if (found := known(each.gang)) and found.gang.queue in below]
         sentences = [line.problem] if line is not None and line.problem else []
-        sentences.append(f"{counted(len(waiting), 'gang')} of the queue would still wait after a cycle")
+        where = "the queue" if len(below) == 1 else "the queue and those below it"
+        sentences.append(f"{counted(len(waiting), 'gang')} of {where} would still wait after a cycle")
         sentences += [f"{each.gang}: {each.message}" for each in waiting[:_SHOWN]]
         if len(waiting) > _SHOWN:
             sentences.append(f"and {len(waiting) - _SHOWN} more")
+        used = line is not None and any(value(share.allocated) for share in line.shares.values())
         return Answer(
             subject=f"queue/{subject.name}",
-            state="pending" if waiting else "idle",
+            state="pending" if waiting else "running" if used else "empty",
             sentences=tuple(sentences),
             queue=line,
         )
+
+    def _with_those_below(self, queue: str) -> set[str]:
+        """Return a queue and all queues whose use counts against it."""
+        found = {queue}
+        for line in self.queues:  # children stand below their parent
+            if line.parent in found:
+                found.add(line.name)
+        return found
 
     # -- pods --------------------------------------------------------------------------------------------------------
 

@@ -135,7 +135,7 @@ def find(
     if not here and not word and (pod := _pod_of(snapshot, "", name, namespace)) is not None:
         return pod
     if not here:
-        raise NoSuchSubject(_not_found(snapshot, text, words, namespace=namespace, elsewhere=named))
+        raise NoSuchSubject(_not_found(snapshot, text, words, known, namespace=namespace, elsewhere=named))
     # A backend names the PodGroup it makes after its PodGang: the gang is what people mean.
     gangs = {(each.namespace, each.name) for each in here if each.word == "podgang"}
     distinct = [each for each in here if each.word != "podgroup" or (each.namespace, each.name) not in gangs]
@@ -253,6 +253,7 @@ def _not_found(
     snapshot: "ClusterSnapshot",
     text: str,
     words: tuple[str, ...],
+    known: Iterable[AdviceSubject],
     *,
     namespace: str | None,
     elsewhere: list[AdviceSubject],
@@ -261,7 +262,7 @@ def _not_found(
     message = f"nothing called {text!r} was found{where}"
     if elsewhere:
         return f"{message}; there is {', '.join(map(str, elsewhere))}: pass -n {elsewhere[0].namespace}"
-    names = sorted({each.name for each in _candidates(snapshot, words) if namespace in (None, each.namespace)})
+    names = sorted({each.name for each in known if namespace is None or each.namespace in ("", namespace)})
     if near := _near(text.rpartition("/")[2], names):
         return f"{message}; did you mean {' or '.join(near)}?"
     unlisted = [str(each) for word in words for each in _WORDS[word] if not snapshot.sees(each)]
