@@ -1,5 +1,6 @@
 """``spinney top`` draws the nodes of any cluster with the gangs on them."""
 
+import json
 import os
 import pty
 import re
@@ -51,6 +52,26 @@ def test_gangs_of_any_family_are_drawn(tmp_path: Path) -> None:
     output = top(cluster, tmp_path)
     assert "gpu-001 AAAA" in output
     assert "A train" in output
+
+
+def test_nodes_that_take_no_pods_are_counted_by_what_is_wrong(tmp_path: Path) -> None:
+    """A cordoned node is ready all the same; one that is not ready is so, cordoned or not."""
+    nodes = [
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name},
+            "spec": {"unschedulable": cordoned},
+            "status": {"conditions": [{"type": "Ready", "status": str(ready)}]},
+        }
+        for name, cordoned, ready in (("a", False, True), ("b", True, True), ("c", True, False), ("d", False, False))
+    ]
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes}))
+
+    assert "4 nodes (1 cordoned, 2 not ready)" in CliRunner().invoke(main, ["top", "--from", str(file)]).output
+    listed = CliRunner().invoke(main, ["get", "nodes", "--from", str(file)]).output
+    assert [line.split()[:2] for line in listed.splitlines()[2:4]] == [["b", "cordoned"], ["c", "not"]]
 
 
 def test_gangs_of_one_name_in_two_namespaces_are_two() -> None:

@@ -16,6 +16,7 @@ from spinney.cli.clusters.following import following
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.options import meant
 from spinney.cli.pictures.gpus import cpu_on
+from spinney.cli.screens.content import node_state
 from spinney.cli.terminal.output import columns, echo, print_data, room_for, shortened
 from spinney.cluster.resources import GPU_NAME
 from spinney.gangs.sources.podgang import SourceWorkload
@@ -222,7 +223,7 @@ def _nodes(snapshot: ClusterSnapshot, inventory: Inventory, asked: GetQuery) -> 
         row = table.row(node.metadata.name)
         gpus, idle = value(node.status.allocatable.get(GPU_NAME, 0)), int(table.idle[row, column])
         pods = int(table.used[row, table.axis.column("pods")])
-        state = "cordoned" if node.spec.unschedulable else "ready" if node.ready else "not ready"
+        state = node_state(node)
         taints = ", ".join(f"{taint.key}:{taint.effect}" for taint in node.spec.taints)
         cores, taken = cpu_on(node) / 1000, float(table.used[row, table.axis.column("cpu")]) / 1000
         rows.append([node.metadata.name, state, f"{gpus - idle}/{gpus}", f"{taken:g}/{cores:g}", pods, taints])

@@ -1,5 +1,6 @@
 """What the pages of ``top`` show, as values: gangs, nodes and queues of a cluster at one moment."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -89,10 +90,11 @@ class Content:
     def totals(self) -> str:
         """Return the cluster in a line."""
         nodes, gangs = self.nodes, self.gangs
-        unready = sum(node.state != "ready" for node in nodes)
+        states = sorted(Counter(node.state for node in nodes if node.state != "ready").items())
+        unusable = f" ({', '.join(f'{count} {state}' for state, count in states)})" if states else ""
         waiting = [gang for gang in gangs if gang.state in ("pending", "gated")]
         parts = [
-            counted(len(nodes), "node") + (f" ({unready} not ready)" if unready else ""),
+            counted(len(nodes), "node") + unusable,
             f"{sum(node.used for node in nodes)} of {counted(sum(node.gpus for node in nodes), 'GPU')} in use",
             f"{counted(len(gangs), 'gang')}, {len(waiting)} waiting"
             + (f" for {counted(sum(gang.gpus - gang.gpus_held for gang in waiting), 'GPU')}" if waiting else ""),
@@ -129,4 +131,4 @@ def _pod(record: PodRecord, gang: str) -> PodLine:
 
 def node_state(node: Node) -> str:
     """Return how a node fares, in a word or two."""
-    return "cordoned" if node.spec.unschedulable else "ready" if node.ready else "not ready"
+    return "not ready" if not node.ready else "cordoned" if node.spec.unschedulable else "ready"
