@@ -471,7 +471,7 @@ def a_gang(
     count = 1 if family == "pod" else chance.randint(1, 5)
     minimum = count if chance.random() < 0.7 else chance.randint(1, count)
     queue = {"kai.scheduler/queue": chance.choice(queues)}
-    required = None if plain or chance.random() < 0.6 else chance.choice([RACK, BLOCK])
+    required = None if plain or chance.random() < 0.6 else chance.choice([RACK, BLOCK, "kubernetes.io/hostname"])
     spec: JSON = {
         "schedulerName": SCHEDULERS[family],
         "containers": [

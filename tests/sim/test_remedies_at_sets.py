@@ -21,6 +21,7 @@ from tests.sim.waiting_clusters import a_small_cluster
 
 NOTHING: Mapping[str, object] = {}
 RACKS: Mapping[str, object] = {"topologyConstraint": {"topologyName": "gpu-topology", "pack": {"required": "rack"}}}
+HOST: Mapping[str, object] = {"topologyConstraint": {"topologyName": "gpu-topology", "pack": {"required": "host"}}}
 
 
 def a_set(pods: int, name: str = "train", template: Mapping[str, object] = NOTHING, scheduler: str = "") -> JSON:
@@ -84,6 +85,8 @@ ANEW = "; PodCliqueSet train has to be created anew for that"
         (a_set(3, template=RACKS), 4, "require one block instead of one rack", 3),
         (a_set(3, template=RACKS), 2, "do not require one rack", 3),
         (a_set(6, scheduler="kai-scheduler"), 4, "let it start with 4 of 6 pods", 4),
+        (a_set(2, template=HOST), 4, "require one rack instead of one host", 2),
+        (a_set(2, template=HOST, scheduler="kai-scheduler"), 4, "require one rack instead of one hostname", 2),
         (a_set(3, template=RACKS, scheduler="kai-scheduler"), 4, "require one block instead of one rack", 3),
         (a_set(6, scheduler="coscheduling"), 4, "let it start with 4 of 6 pods", 4),
         (a_set(6, scheduler="default-scheduler"), 4, "let it start with 4 of 6 pods", 4),

@@ -117,13 +117,19 @@ class Situation:
         return self.topology.called(key) if self.topology is not None else key.rpartition("/")[2]
 
     @cached_property
-    def required_key(self) -> str | None:
-        """Return the node label of the coarsest level the gang requires."""
+    def required_depth(self) -> int | None:
+        """Return which level of the topology is the coarsest that the gang requires; 0 is the broadest."""
         if self.topology is None:
             return None
         depths = [self.topology.depth(each.required) for each in _constraints(self.gang)]
-        known = [depth for depth in depths if depth is not None]
-        key = self.topology.levels[min(known)] if known else None
+        return min((depth for depth in depths if depth is not None), default=None)
+
+    @property
+    def required_key(self) -> str | None:
+        """Return the node label of the coarsest level the gang requires, unless each node is a domain of its own."""
+        if self.topology is None or self.required_depth is None:
+            return None
+        key = self.topology.levels[self.required_depth]
         return key if key in self.level_keys else None
 
     @cached_property

@@ -94,12 +94,10 @@ def _tolerating(pod: Pod, taints: Iterable[Taint]) -> Any:
 
 
 def _relax(situation: Situation) -> Iterator[Lever[Any]]:
-    topology = situation.topology
-    if situation.definition is None or situation.required_key is None or topology is None:
+    topology, depth = situation.topology, situation.required_depth
+    if situation.definition is None or topology is None or depth is None:
         return
-    keys, depth = topology.levels, topology.depth(situation.required_key)
-    if depth is None:
-        return
+    keys = topology.levels
 
     def widened(level: str, steps: int) -> str:
         at = topology.depth(level)
