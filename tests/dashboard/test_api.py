@@ -83,6 +83,13 @@ async def test_gangs_come_up_and_wait_before_the_viewers_eyes(page: Page) -> Non
     assert len(racks) == 4
     assert all(needed == 3 and fits <= 2 for fits, needed in racks.values())
 
+    await apply(page, training("alone", workers=2, within="host"))
+    await until(page, "podgang/default/alone-0", "pending")
+    why = await page.get("api/gangs/podgang/default/alone-0/why")
+    hosts = {each["path"][-1]: (each["fits"], each["possible"]) for each in why["domains"]}
+    assert len(hosts) == 8
+    assert all(fits <= 1 and not possible for fits, possible in hosts.values()), "it fits on no host, though in a rack"
+
     async with page.session.get(f"{page.url}api/gangs/{WAITS}/objects") as answer:
         text = await answer.text()
         assert answer.content_type == "text/plain"

@@ -4,7 +4,7 @@ An event costs the update of the ledgers and a mark. :meth:`Board.delta` makes t
 that differ from what was shown before, so a busy node costs one row however often it changed meanwhile.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -145,6 +145,12 @@ class Board:
     def node_rows(self) -> tuple[NodeRow, ...]:
         """Return every node as it was last made, in order of name."""
         return tuple(self._node_rows[name] for name in sorted(self._node_rows))
+
+    def places(self, levels: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return each node's domain of each of these levels; empty where it has no such label."""
+        return {
+            name: tuple(node.metadata.labels.get(level, "") for level in levels) for name, node in self._nodes.items()
+        }
 
     @property
     def gang_rows(self) -> tuple[GangRow, ...]:

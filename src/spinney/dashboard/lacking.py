@@ -4,6 +4,7 @@ Every domain of the level that the gang requires is reported, or of the narrowes
 that something other than room keeps the pods off (a taint, a label, a cordon) are left out.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -33,27 +34,28 @@ class DomainNeed(DomainReport, frozen=True, kw_only=True):
 def domain_needs(board: Board, key: GangKey) -> tuple[DomainNeed, ...]:
     """Return what every domain lacks for the pods of a gang that wait, the one that lacks least first."""
     members = board.gangs.members(key)
-    if members is None or not board.levels:
+    levels = _levels(board, members) if members is not None else ()
+    if members is None or not levels:
         return ()
     waiting = [each for _, each in members.pods.values() if each.status in WAITING]
-    depth = _depth(board, members)
     kinds: dict[RequestClass, list[PodRecord]] = {}
     for record in waiting:
         kinds.setdefault(record.request, []).append(record)
     usable = {request: _usable(board, alike[0]) for request, alike in kinds.items()}
-    places = {row.name: row.path[: depth + 1] for row in board.node_rows}
-    return _reports(board, kinds, usable, places) if kinds else ()
+    return _reports(board, kinds, usable, levels) if kinds else ()
 
 
-def _depth(board: Board, members: GangMembers) -> int:
-    """Return the place of the level that all of a gang must share, or of the narrowest."""
+def _levels(board: Board, members: GangMembers) -> Sequence[str]:
+    """Return the levels down to the one that all of a gang must share, or to the narrowest that the page shows."""
     required = required_of_all(members.gang.root)
     found = board.inventory.topologies.required(required) if required is not None else None
-    if found is not None:
-        topology, depth = found
-        if topology.levels[depth] in board.levels:
-            return board.levels.index(topology.levels[depth])
-    return len(board.levels) - 1
+    if found is None:
+        return board.levels
+    topology, depth = found
+    key = topology.levels[depth]
+    if key in board.levels:
+        return board.levels[: board.levels.index(key) + 1]
+    return topology.levels[: depth + 1]  # each node alone, or a topology that the page does not show
 
 
 def _usable(board: Board, record: PodRecord) -> Mask:
@@ -70,9 +72,10 @@ def _reports(
     board: Board,
     kinds: dict[RequestClass, list[PodRecord]],
     usable: dict[RequestClass, Mask],
-    places: dict[str, tuple[str, ...]],
+    levels: Sequence[str],
 ) -> tuple[DomainNeed, ...]:
     table = board.inventory.cluster.table
+    places = board.places(levels)
     anywhere = np.logical_or.reduce(list(usable.values()))
     rows = np.array([row for row in table.rows().tolist() if anywhere[row] and table.names[row] in places], dtype=int)
     if not len(rows):
@@ -81,7 +84,7 @@ def _reports(
     domains = sorted(set(paths))
     index = {path: number for number, path in enumerate(domains)}
     room = DomainTable(
-        board.levels[len(domains[0]) - 1].rpartition("/")[2],
+        levels[-1].rpartition("/")[2],
         ["/".join(path) for path in domains],
         np.array([index[path] for path in paths], dtype=np.int32),
         (table.idle + table.releasing)[rows],
