@@ -133,6 +133,7 @@ async def test_every_page_in_chromium(artefacts: Path, tmp_path: Path) -> None:
         await tab.until("document.querySelector('.remedies li')")
         remedy = await tab.evaluate("document.querySelector('.remedies').innerText")
         assert "tried: it starts" in remedy
+        assert "kubectl get podcliqueset.v1alpha1.grove.io train -n default" in remedy
         await tab.shows("initialized")
         await tab.click(".objects > summary")
         await tab.shows("kind: PodCliqueSet")

@@ -132,7 +132,8 @@ export interface DomainReport {
 }
 
 export interface Remedy {
-  changes: { lever?: string; text: string }[];
+  changes: { lever?: string; text: string; command?: string }[];
+  smallest?: boolean;
   price?: { evicted?: string[]; delayed?: string[] };
 }
 
@@ -141,7 +142,9 @@ export interface WhyAnswer {
     subject: string;
     state: string;
     sentences?: string[];
+    history?: string[];
     recorded?: string[];
+    startsAnyway?: boolean;
     remedies?: Remedy[];
     tried?: number;
     exhausted?: boolean;

@@ -78,7 +78,7 @@ function Why({ gang, reason }: { gang: string; reason: string }) {
       {answer && (
         <>
           <ul>
-            {(answer.sentences ?? []).map((text) => (
+            {[...(answer.history ?? []), ...(answer.sentences ?? [])].map((text) => (
               <li key={text}>{text}</li>
             ))}
           </ul>
@@ -94,12 +94,15 @@ function Why({ gang, reason }: { gang: string; reason: string }) {
             </>
           )}
           <h4>What would help</h4>
-          {(answer.remedies ?? []).length === 0 && <p class="dim">Nothing that was tried lets it start.</p>}
+          {(answer.remedies ?? []).length === 0 && !answer.startsAnyway && (
+            <p class="dim">Nothing that was tried lets it start.</p>
+          )}
           <ol class="remedies">
             {(answer.remedies ?? []).map((remedy) => (
               <li key={textOf(remedy)}>
                 {textOf(remedy)} <span class="proof">tried: it starts</span>
                 <Price remedy={remedy} />
+                <Commands remedy={remedy} />
               </li>
             ))}
           </ol>
@@ -124,13 +127,19 @@ function textOf(remedy: Remedy): string {
   return remedy.changes.map((change) => change.text).join(", and ");
 }
 
+function Commands({ remedy }: { remedy: Remedy }) {
+  const commands = remedy.changes.flatMap((change) => (change.command ? [change.command] : []));
+  return commands.length > 0 ? <div class="texts">{commands.join("\n")}</div> : null;
+}
+
 function Price({ remedy }: { remedy: Remedy }) {
   const { evicted = [], delayed = [] } = remedy.price ?? {};
-  if (evicted.length + delayed.length === 0) return null;
+  const larger =
+    remedy.smallest === false ? " less may be enough: the search stopped before that was tried" : "";
+  if (evicted.length + delayed.length === 0) return larger ? <span class="dim">{larger}</span> : null;
   return (
     <span class="dim">
-      {" "}
-      costs:
+      {larger && `${larger};`} costs:
       {evicted.length > 0 &&
         ` evicts ${evicted.slice(0, 3).join(", ")}${evicted.length > 3 ? " and more" : ""}`}
       {delayed.length > 0 &&
