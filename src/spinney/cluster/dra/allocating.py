@@ -3,7 +3,7 @@
 A depth-first search in the order of requests, options and devices, as kube-scheduler searches. Where devices are alike
 the first try succeeds; constraints between devices, counters that partitions draw from, and requests that compete for
 the same devices make it turn back. How much it looks at is bounded, on each node and on all nodes that are searched for
-one pod (:class:`Patience`): a node whose search is given up counts as one that cannot meet the requests.
+one pod (:class:`SearchBudget`): a node whose search is given up counts as one that cannot meet the requests.
 
 A request with administrative access looks on: it is given devices also if they are in use, and takes them from no other
 request.
@@ -38,7 +38,7 @@ class GivenDevice(NamedTuple):
         return PublishedDevice(self.driver, self.pool, self.name)
 
 
-class Patience:
+class SearchBudget:
     """What may be looked at on the nodes for one pod beyond the least of each. Mutable: searches use it up."""
 
     def __init__(self) -> None:
@@ -59,16 +59,16 @@ def allocate(
     node: str,
     asks: Sequence[ClaimDemand],
     taken: Container[PublishedDevice],
-    patience: Patience | None = None,
+    budget: SearchBudget | None = None,
 ) -> list[tuple[GivenDevice, ...]] | None:
     """Return the devices of a node for each of several claims, or None if they cannot all be met.
 
-    Who asks about many nodes for one pod hands over the same ``patience`` for each of them.
+    Who asks about many nodes for one pod hands over the same ``budget`` for each of them.
     """
-    patience = patience if patience is not None else Patience()
-    search = _Search(catalogue, node, asks, taken, patience.steps)
+    budget = budget if budget is not None else SearchBudget()
+    search = _Search(catalogue, node, asks, taken, budget.steps)
     met = search.meet()
-    patience.spend(patience.steps - search.steps)
+    budget.spend(budget.steps - search.steps)
     return [tuple(given) for given in search.given] if met else None
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from spinney.api.core import NODE, POD, Pod
 from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from spinney.binding.placement import ClaimAllocation, Placement
-from spinney.cluster.dra.allocating import Patience, allocate
+from spinney.cluster.dra.allocating import SearchBudget, allocate
 from spinney.cluster.dra.book import MAX_CONSUMERS, ClaimBook, ClaimState, claims_of
 from spinney.cluster.table import Mask, NodeTable
 from spinney.coscheduling.feasibility.trial import DEVICES
@@ -80,11 +80,11 @@ class DynamicResources(PreFilter, Filter, Reserve, PreBind):
         places = {claim.node for claim in claims.values() if claim.allocated}
         catalogue, taken = book.catalogue, book.taken()
         within = state.read(ASKED_ABOUT)
-        patience, mask = Patience(), np.zeros_like(nodes.alive)
+        budget, mask = SearchBudget(), np.zeros_like(nodes.alive)
         for row in np.flatnonzero(nodes.alive if within is None else nodes.alive & within).tolist():
             name = nodes.names[row]
             if places <= {name}:
-                mask[row] = not asks or allocate(catalogue, name, asks, taken, patience) is not None
+                mask[row] = not asks or allocate(catalogue, name, asks, taken, budget) is not None
         return mask
 
     def reserve(self, state: CycleState, pod: Pod, node: str) -> Status:

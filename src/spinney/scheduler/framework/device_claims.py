@@ -12,7 +12,7 @@ import numpy as np
 
 from spinney.api.pod_requests import LARGEST_AMOUNT
 from spinney.cluster.classes import RequestClass
-from spinney.cluster.dra.allocating import GivenDevice, Patience, allocate, is_within_counters
+from spinney.cluster.dra.allocating import GivenDevice, SearchBudget, allocate, is_within_counters
 from spinney.cluster.dra.book import ClaimBook, ClaimKey, claims_of
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.resources import GPU
@@ -70,12 +70,12 @@ class ClaimedDevices:
         claims = [self.book.claims[key] for key in keys]
         places = {claim.node for claim in claims if claim.allocated}
         asks = [claim.ask for claim in claims if not claim.allocated]
-        patience = Patience()
+        budget = SearchBudget()
 
         def serves(node: str) -> bool:
             if not places <= {node}:
                 return False
-            return not asks or allocate(self._catalogue, node, asks, self._taken, patience) is not None
+            return not asks or allocate(self._catalogue, node, asks, self._taken, budget) is not None
 
         return np.array([serves(name) for name in nodes.names], dtype=np.bool_)
 
