@@ -38,8 +38,8 @@ def test_a_row_without_room_has_none_while_pods_are_only_put(
             position = ledger.table.usage.position
             before = [fit_later_and_now(ledger, kind, rows)[0] for kind in kinds]
     if ledger.table.usage.only_taken_since(position):
-        for kind, had_room in zip(kinds, before, strict=True):
-            assert not (fit_later_and_now(ledger, kind, rows)[0] & ~had_room).any()
+        for request, had_room in zip(kinds, before, strict=True):
+            assert not (fit_later_and_now(ledger, request, rows)[0] & ~had_room).any()
 
 
 def test_pods_that_leave_may_give_room() -> None:

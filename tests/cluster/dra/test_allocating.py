@@ -23,7 +23,7 @@ from spinney.api.resource_claims import (
     ResourceSliceSpec,
 )
 from spinney.api.struct import JSON, convert
-from spinney.cluster.dra.allocating import LEAST, STEPS, Patience, allocate
+from spinney.cluster.dra.allocating import LEAST, STEPS, SearchBudget, allocate
 from spinney.cluster.dra.book import ClaimBook
 from spinney.cluster.dra.catalogue import DeviceCatalogue, PublishedDevice
 from spinney.cluster.dra.requests import ClaimDemand, ask_of
@@ -299,8 +299,8 @@ def test_a_claim_that_contradicts_itself_in_every_constraint_is_given_up_soon() 
     differ: list[JSON] = [{"distinctAttribute": f"{DRIVER}/index"}] * 31
     same: JSON = {"matchAttribute": f"{DRIVER}/index", "requests": ["r30", "r31"]}
     ask = an_ask([exactly(name=f"r{number}") for number in range(32)], [*differ, same])
-    patience = Patience()
-    assert all(allocate(catalogue, node, [ask], (), patience) is None for node in nodes)
+    budget = SearchBudget()
+    assert all(allocate(catalogue, node, [ask], (), budget) is None for node in nodes)
     assert catalogue.looks < 3 * (STEPS + LEAST * len(nodes))
 
 
@@ -310,8 +310,8 @@ def test_nodes_searched_for_one_pod_share_what_is_looked_at() -> None:
     late = f'device.attributes["{DRIVER}"].index >= 12'
     socket = [{"matchAttribute": f"{DRIVER}/socket"}]
     ask = an_ask([exactly(name="any", count=3), exactly(late, name="late")], socket)
-    patience = Patience()
-    assert [allocate(catalogue, node, [ask], (), patience) is not None for node in ("n1", "n2")] == [True, False]
+    budget = SearchBudget()
+    assert [allocate(catalogue, node, [ask], (), budget) is not None for node in ("n1", "n2")] == [True, False]
     assert allocate(catalogue, "n2", [ask], ()) is not None
 
 
