@@ -11,9 +11,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from spinney.api.struct import encode
 from spinney.scheduler import CapacityVerdict, CycleResult, NodeInfo, Plugin, PodInfo, Session
+from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
-from tests.scheduler.building import a_node, a_scheduler, a_session, an_inventory, put_job
+from tests.scheduler.building import a_node, a_pod, a_scheduler, a_session, an_inventory, put_job
 
 Register = Callable[[Session, Callable[..., Any]], None]
 
@@ -172,6 +173,35 @@ def test_annotations_are_written_as_a_pod_can_have_them(answer: object, written:
     """Prefixes may have capitals in annotations, as in Kubernetes; texts of numpy become texts that can be encoded."""
     (bind,) = cycle(lambda session, fn: session.add_bind_request_mutate_fn(fn), answer).binds
     assert encode(bind.annotations) == encode(written)
+
+
+def test_what_numpy_gives_for_one_node_is_an_answer() -> None:
+    """An array without dimensions, as ``np.where`` gives one, is the value in it."""
+
+    class WithNumpy(Plugin):
+        name = "with-numpy"
+
+        def on_session_open(self, session: Session) -> None:
+            session.add_predicate_fn(lambda task, job, node: one(node.gpus > 0))
+            session.add_node_order_fn(lambda task, node: one(1e9 if node.name == "n2" else 0.0))
+            session.add_gpu_order_fn(lambda task, node, gpu: one(1.0))
+
+    def one(value: Any) -> Any:
+        return np.array(value)
+
+    inventory = an_inventory(a_node("n1"), a_node("n2"), a_node("n3", gpus=0))
+    inventory.apply(a_pod("sharing", annotations={"gpu-fraction": "0.5"}))
+    result = a_scheduler(inventory, WithNumpy, config=SchedulerConfig(device_reservation=True)).run_cycle()
+    assert not result.failures
+    assert [bind.node for bind in result.binds] == ["n2"]
+
+
+def test_a_key_of_numpy_that_is_no_number_counts_as_equal() -> None:
+    """As one of Python does."""
+    for nan in (float("nan"), np.float32("nan")):
+        result = cycle(lambda session, fn: session.add_job_order_key(fn), nan)
+        assert result.binds
+        assert ("odd-one", "job_order") in result.failures
 
 
 def test_a_refusal_without_a_text_is_told_without_brackets() -> None:

@@ -281,6 +281,7 @@ def accepts(answer: Fit) -> bool:
         return True
     if answer is False or isinstance(answer, str):
         return False
-    if isinstance(answer, np.bool_):  # type: ignore[unreachable] # what numpy compares gives one
-        return bool(answer)
+    found = validation.single(answer)  # type: ignore[unreachable] # what numpy compares gives a truth value of its own
+    if isinstance(found, np.bool_):
+        return bool(found)
     raise InvalidAnswer(shown(answer), "None or True where a pod fits, False or a reason where not")

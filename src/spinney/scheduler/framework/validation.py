@@ -71,12 +71,18 @@ def all_numbers(answers: list[Any]) -> Scores | None:
 
 def number(answer: Any) -> float:
     """Return a score."""
-    if not isinstance(answer, Real | np.bool_):
+    found = answer if isinstance(answer, Real) else single(answer)
+    if not isinstance(found, Real | np.bool_):
         raise InvalidAnswer(shown(answer), "a finite number")
     try:
-        return float(answer)
+        return float(found)
     except OverflowError:
         raise InvalidAnswer("a number too large for a float", "a finite number") from None
+
+
+def single(answer: Any) -> Any:
+    """Return the value in an array without dimensions, as numpy gives one for one node; anything else as it is."""
+    return answer[()] if isinstance(answer, np.ndarray) and not answer.ndim else answer
 
 
 def finite(answer: Any) -> float:
@@ -114,7 +120,7 @@ def count(answer: Any) -> int:
 
 def comparable(answer: Any) -> Any:
     """Return a key to sort by; that two of them compare is seen when they do."""
-    if isinstance(answer, float) and answer != answer:  # noqa: PLR0124 - only NaN is so
+    if isinstance(answer, float | np.floating) and answer != answer:  # noqa: PLR0124 - only NaN is so
         raise InvalidAnswer("nan", "something that compares")
     return answer
 
@@ -131,9 +137,10 @@ def truth(answer: Any) -> bool:
     """Tell whether a plugin agrees."""
     if answer is True or answer is False:
         return bool(answer)
-    if not isinstance(answer, np.bool_):
+    found = single(answer)
+    if not isinstance(found, np.bool_):
         raise InvalidAnswer(shown(answer), "True or False")
-    return bool(answer)
+    return bool(found)
 
 
 def refusal(answer: Any) -> str | None:
