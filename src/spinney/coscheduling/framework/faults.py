@@ -94,13 +94,18 @@ def a_status(answer: Any) -> Status:
     code, reasons, waits = cast("tuple[object, object, object]", (found.code, found.reasons, found.waits))
     if not isinstance(code, Code):
         raise InvalidAnswer(f"a Status whose code is {shown(code)}", "a Code; write Status.unschedulable(...)")
+    if type(reasons) is tuple and all(map(_is_plain, (*reasons, waits))):  # most are, and filters may give many
+        return found
     if not isinstance(reasons, tuple | list) or not all(isinstance(each, str) for each in reasons):
         raise InvalidAnswer(f"a Status whose reasons are {shown(reasons)}", "texts, as in Status.unschedulable(...)")
     if not isinstance(waits, str):
         raise InvalidAnswer(f"a Status whose waits is {shown(waits)}", "a text")
-    clean, own = tuple(map(printable, reasons)), printable(waits)
-    plain = {str, *map(type, reasons), type(waits)} == {str}  # no encoder knows the texts of numpy
-    return found if plain and (clean, own) == (reasons, waits) else replace(found, reasons=clean, waits=own)
+    return replace(found, reasons=tuple(map(printable, reasons)), waits=printable(waits))
+
+
+def _is_plain(text: object) -> bool:
+    """Tell whether a text can be told and encoded as it is; no encoder knows the texts of numpy."""
+    return type(text) is str and text.isascii()
 
 
 def a_mask(answer: Any, table: NodeTable) -> Mask:
