@@ -99,6 +99,13 @@ def test_what_several_jobs_hold_together_is_kept_too(quota: int, gone: int) -> N
     assert len(evicted(inventory, **ACROSS)) == gone
 
 
+@pytest.mark.parametrize(("runtime", "gone"), [("preempt_min_runtime", 1), ("reclaim_min_runtime", 0)])
+def test_what_a_job_runs_before_other_queues_may_take_its_place_holds(runtime: str, gone: int) -> None:
+    """It has run for ten minutes; how long jobs of its own queue must let it run does not matter."""
+    long = msgspec.structs.replace(a_queue("long", 0), **{runtime: timedelta(hours=1)})
+    assert len(evicted(long_jobs_of_another_queue(long, a_queue("short", 8)), **ACROSS)) == gone
+
+
 @pytest.mark.parametrize(("priority", "gone"), [(10, 1), (60, 0)])
 def test_nobody_gives_way_to_less_important_jobs(priority: int, gone: int) -> None:
     """A job of another queue gives way if its priority is lower, too; never if it is higher."""

@@ -24,7 +24,7 @@ from tests.sim.cases.builders import a_case, a_job, a_node, a_queue, a_task
 
 
 def opened(
-    *, started: float, minimum: int = 2, arguments: dict[str, str]
+    *, started: float, minimum: int = 2, arguments: dict[str, str], rival_of: str = "queue1"
 ) -> tuple[Session, PodGroupInfo, PodGroupInfo]:
     """Open a session with a victim of two pods that started so many minutes ago; return it, the victim and a rival."""
     tasks: list[JSON] = [a_task(f"victim-{number}", state="Running", node="node0") for number in range(2)]
@@ -32,7 +32,7 @@ def opened(
     case = a_case(
         nodes=[a_node()],
         queues=[a_queue("queue0"), a_queue("queue1", rank=1)],
-        jobs=[victim, a_job("rival", queue="queue1")],
+        jobs=[victim, a_job("rival", queue=rival_of)],
     )
     settings = SchedulerConfig.kai_compat(plugins=(PluginOption("minruntime", arguments),), actions=())
     runtime = Runtime(clock=SteppedClock(NOW), random=random.Random(0), executor=InlineExecutor())
@@ -51,10 +51,13 @@ def test_a_gang_is_left_alone_for_its_min_runtime(started: float, may: bool) -> 
 
 
 def test_preempt_has_its_own_min_runtime() -> None:
-    """A min-runtime for preemption protects from preemption, not from reclaim."""
-    session, victim, rival = opened(started=1, arguments={"defaultPreemptMinRuntime": "5m"})
+    """A min-runtime for preemption protects from jobs of the same queue, not from those of others."""
+    minutes = {"defaultPreemptMinRuntime": "5m"}
+    session, victim, rival = opened(started=1, arguments=minutes, rival_of="queue0")
     assert not session.ask.is_preempt_victim(rival, victim)
+    session, victim, rival = opened(started=1, arguments=minutes)
     assert session.ask.is_reclaim_victim(rival, victim)
+    assert session.ask.is_preempt_victim(rival, victim)
 
 
 @pytest.mark.parametrize(("taken", "may"), [(1, True), (2, False)])

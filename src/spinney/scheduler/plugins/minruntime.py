@@ -49,20 +49,27 @@ class MinRuntimePlugin(Plugin):
         session.add_reclaim_victim_filter_fn(
             lambda job, victim: self._may_be_touched(victim, self._for_reclaim(job, victim))
         )
-        session.add_preempt_victim_filter_fn(lambda _, victim: self._may_be_touched(victim, self._for_preempt(victim)))
+        session.add_preempt_victim_filter_fn(
+            lambda job, victim: self._may_be_touched(victim, self._for_preempt(job, victim))
+        )
         session.add_reclaim_scenario_validator_fn(
             lambda scenario: all(
                 self._keeps_gang(victim, self._for_reclaim(scenario.preemptor, victim)) for victim in scenario.victims
             )
         )
         session.add_preempt_scenario_validator_fn(
-            lambda scenario: all(self._keeps_gang(victim, self._for_preempt(victim)) for victim in scenario.victims)
+            lambda scenario: all(
+                self._keeps_gang(victim, self._for_preempt(scenario.preemptor, victim)) for victim in scenario.victims
+            )
         )
 
     def _for_reclaim(self, job: PodGroupInfo, victim: PodGroupInfo) -> timedelta:
         return self._runtimes.for_reclaim(job.queue, victim.queue)
 
-    def _for_preempt(self, victim: PodGroupInfo) -> timedelta:
+    def _for_preempt(self, job: PodGroupInfo, victim: PodGroupInfo) -> timedelta:
+        """Whoever gives way to a job of another queue is protected as from any that takes from it."""
+        if job.queue != victim.queue:
+            return self._for_reclaim(job, victim)
         return self._runtimes.for_preempt(victim.queue)
 
     def _may_be_touched(self, victim: PodGroupInfo, min_runtime: timedelta) -> bool:
