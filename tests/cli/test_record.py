@@ -1,5 +1,7 @@
 """``spinney record`` writes what happens on a cluster, and ``spinney replay`` takes it up again."""
 
+import asyncio
+import signal
 from pathlib import Path
 
 import click
@@ -10,6 +12,7 @@ from spinney.cli import main
 from spinney.cli.bodies import record
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.reading import snapshot_of
+from spinney.cli.running import until_interrupted
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 from tests.cli.clusters import ServedCluster
 from tests.cli.workloads import a_training_job, until_refused
@@ -59,6 +62,30 @@ def test_a_recording_goes_on_when_the_cluster_is_back(
     assert answer.exit_code == 0
     assert "nothing recorded this time, trying again: no connection" in answer.stderr
     assert "1 time without an answer" in answer.stdout
+
+
+def test_ctrl_c_ends_a_recording_at_any_time(
+    served: ServedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was recorded is told also when the cluster is being read at that moment, which may take most of the time."""
+    looks = 0
+
+    async def interrupted() -> None:
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.Event().wait()
+
+    def slow_the_second_time(choice: ClusterChoice) -> tuple[ClusterSnapshot, str | None]:
+        nonlocal looks
+        looks += 1
+        if looks == 2:
+            until_interrupted(interrupted())
+        return snapshot_of(choice)
+
+    monkeypatch.setattr(record, "snapshot_of", slow_the_second_time)
+    answer = served.spinney("record", str(tmp_path), "--every", "1ms")
+
+    assert answer.exit_code == 0
+    assert "1 snapshot; 'spinney replay" in answer.stdout
 
 
 class Clock:

@@ -1,5 +1,6 @@
 """``spinney record``: what happens on a cluster, to be replayed later."""
 
+import signal
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -43,6 +44,9 @@ def record(*, directory: Path, every: str, lasting: str | None, choice: ClusterC
         raise click.ClickException(f"{directory}: cannot be written: {error.strerror}") from error
     except KeyboardInterrupt:
         pass
+    except SystemExit as ended:  # of Ctrl-C while the cluster is read
+        if ended.code != 128 + signal.SIGINT:
+            raise
     them = "it" if written == 1 else "them"
     without = f", {counted(missed, 'time')} without an answer" if missed else ""
     echo(f"{directory}: {counted(written, 'snapshot')}{without}; 'spinney replay {directory}' replays {them}")
