@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
+from spinney.api.core import Pod
+from spinney.api.meta import OwnerReference
 from spinney.api.struct import JSON
 from spinney.cli import main
 from spinney.sim import Cluster
@@ -271,6 +274,30 @@ def test_a_workload_that_is_there_already_is_made_anew(tmp_path: Path, ran: bool
 
     assert "2 pods placed, 0 pending" in answer.output
     assert f"what the files name has {3 if ran else 4} pods in " in answer.output
+
+
+def test_pods_of_a_gang_go_with_what_it_was_made_for(tmp_path: Path) -> None:
+    """Pods of a JobSet belong to its Jobs, and only their gang says whose it is; the JobSet is made anew whole."""
+    jobs = [{"name": "workers", "replicas": 2, "template": {"spec": a_job("x")["spec"]}}]
+    metadata = {"name": "set", "namespace": "default"}
+    manifest = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata}
+    file, taken = tmp_path / "set.yaml", tmp_path / "taken.json.gz"
+    cluster = Cluster("2x4")
+    cluster.submit(manifest | {"spec": {"replicatedJobs": jobs}})
+    cluster.step()
+    found = cluster.snapshot()
+    write_snapshot(found.with_objects(of_its_job(pod) for pod in found.pods), taken)
+    file.write_text(as_yaml(manifest | {"spec": {"replicatedJobs": [jobs[0] | {"replicas": 1}]}}))
+    answer = simulate(taken, "-f", file)
+
+    assert "1 pod placed, 0 pending" in answer.output
+    assert "what the files name has 2 pods in " in answer.output
+
+
+def of_its_job(pod: Pod) -> Pod:
+    """Return a pod as the Job controller makes it."""
+    owner = OwnerReference(api_version="batch/v1", kind="Job", name="set-workers", uid="j", controller=True)
+    return replace(pod, metadata=replace(pod.metadata, owner_references=(owner,)))
 
 
 def a_job(name: str) -> JSON:

@@ -10,10 +10,12 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from spinney.api.core import Pod
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
 from spinney.api.labels import PART_OF
+from spinney.api.labels import POD_GANG as GANG_OF_POD
 from spinney.api.merge_patch import merge_patch
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, to_json
+from spinney.gangs.sources.podgang import workload
 from spinney.gangs.tree import GangKey
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, differing
 
@@ -227,14 +229,24 @@ def without_pods_of(snapshot: ClusterSnapshot, manifests: Iterable[JSON], namesp
         for each in manifests
         if isinstance(metadata := each.get("metadata"), dict) and metadata.get("name")
     }
-    sets = {(space, name) for space, _, kind, name in anew if kind == POD_CLIQUE_SET.kind}
-    pods = [pod for pod in snapshot.pods if (maker := maker_of(pod)) is not None and tuple(maker) in anew]
+    kinds = {(space, kind, name) for space, _, kind, name in anew}
     gangs = [
         gang
         for gang in snapshot.of(POD_GANG, PodGang)
-        if (gang.metadata.namespace, gang.metadata.labels.get(PART_OF)) in sets
+        if (gang.metadata.namespace, *(workload(gang) or _set_of(gang))) in kinds
+    ]
+    named = {(gang.metadata.namespace, gang.metadata.name) for gang in gangs}
+    pods = [
+        pod
+        for pod in snapshot.pods
+        if (pod.metadata.namespace, pod.metadata.labels.get(GANG_OF_POD)) in named or maker_of(pod) in anew
     ]
     return snapshot.without_objects([*pods, *gangs])
+
+
+def _set_of(gang: PodGang) -> tuple[str, str]:
+    """Return kind and name of the set that a gang is of."""
+    return POD_CLIQUE_SET.kind, gang.metadata.labels.get(PART_OF, "")
 
 
 def patches_at_owners(before: ClusterSnapshot, after: ClusterSnapshot) -> tuple[Patch, ...]:
