@@ -11,11 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 from spinney.api.grove import POD_CLIQUE_SET
+from spinney.api.struct import JSON
 from spinney.cli import main
 from spinney.sim import Cluster
 from spinney.sim.snapshots.files import write_snapshot
 from tests.cli.clusters import ServedCluster
-from tests.cli.workloads import a_training_job, until_refused, until_running
+from tests.cli.workloads import a_training_job, as_yaml, until_refused, until_running
 
 
 def test_gangs_show_spread_and_reason(served: ServedCluster) -> None:
@@ -54,6 +55,33 @@ def mixed(tmp_path: Path) -> Path:
     file = tmp_path / "mixed.json.gz"
     write_snapshot(cluster.snapshot(), file)
     return file
+
+
+def test_what_pods_are_told_comes_before_what_is_derived_from_them(tmp_path: Path) -> None:
+    """A gang of a scheduler that writes no condition waits for what it says of a pod; a silent one is named."""
+    since = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
+    derived = {"type": "Scheduled", "status": "False", "reason": "MinimumNotPlaced", "message": "all has 0 of 1"}
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes fit"}
+    items: list[JSON] = []
+    for name, conditions in (("told", [refused | since]), ("silent", [])):
+        metadata = {"name": name, "namespace": "default"}
+        labels = {"grove.io/podgang": name, "grove.io/podclique": "all"}
+        gang = {"apiVersion": "scheduler.grove.io/v1alpha1", "kind": "PodGang", "metadata": metadata}
+        gang |= {
+            "spec": {"podgroups": [{"name": "all", "minReplicas": 1}]},
+            "status": {"conditions": [derived | since]},
+        }
+        spec = {"schedulerName": "theirs", "containers": [{"name": "main"}]}
+        status = {"phase": "Pending", "conditions": conditions}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata | {"labels": labels}, "spec": spec}
+        items += [gang, pod | {"status": status}]
+    file = tmp_path / "objects.yaml"
+    file.write_text(as_yaml(*items))
+
+    output = CliRunner().invoke(main, ["get", "gangs", "--from", str(file)]).output
+
+    assert "0/1 nodes fit" in output
+    assert "theirs has said nothing about it yet" in output
 
 
 def test_every_family_is_a_gang(mixed: Path) -> None:

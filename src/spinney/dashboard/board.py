@@ -30,7 +30,7 @@ from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 from spinney.scheduler.topology.levels import topology_of
-from spinney.sim.overview.gang_table import gang_line, levels_of, scheduled_message
+from spinney.sim.overview.gang_table import GangWord, gang_line, levels_of, word_about
 from spinney.sim.whatif.loading import SESSION_NAMES
 
 
@@ -245,7 +245,7 @@ class Board:
             return None
         found = self.pod_gang(GangKey(podgang.SOURCE, key.namespace, key.name))
         levels = [(level.rpartition("/")[2], level) for level in reversed(self.levels)]
-        said = scheduled_message(found) if found is not None and key.source == podgang.SOURCE else ""
+        said = word_about(found) if found is not None and key.source == podgang.SOURCE else GangWord()
         workload = podgang.workload(found) if found is not None else None
         line = gang_line(key, members, (labels, levels), said, workload)
         records = [record for _, record in members.pods.values()]

@@ -11,7 +11,7 @@ from spinney.api.conditions import find_condition
 from spinney.api.kai import TOPOLOGY
 from spinney.api.kai import Topology as KaiTopology
 from spinney.api.meta import Metadata
-from spinney.api.podgang import POD_GANG, SCHEDULED, PodGang
+from spinney.api.podgang import MINIMUM_NOT_PLACED, POD_GANG, SCHEDULED, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import Struct
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
@@ -72,7 +72,7 @@ class GangTable:
     """The lines of a cluster that changes. Mutable: a line is made again only if its gang changed."""
 
     def __init__(self) -> None:
-        self._made: dict[GangKey, tuple[GangMembers, str, GangLine]] = {}
+        self._made: dict[GangKey, tuple[GangMembers, GangWord, GangLine]] = {}
         self._places = _Places({}, ())
 
     def lines(
@@ -87,7 +87,7 @@ class GangTable:
         if places != self._places:
             self._places, self._made = places, {}
         gangs = {GangKey.of(podgang.SOURCE, gang.metadata): gang for gang in snapshot.of(POD_GANG, PodGang)}
-        said = {key: scheduled_message(gang) for key, gang in gangs.items()}
+        said = {key: word_about(gang) for key, gang in gangs.items()}
         made_for = {key: podgang.workload(gang) for key, gang in gangs.items()}
         by_name = {(key.namespace, key.name): each for key, each in made_for.items() if each is not None}
         doubles = set(_doubles(snapshot, found))
@@ -97,11 +97,23 @@ class GangTable:
         )
         before, self._made = self._made, {}
         for key in shown:
-            members, reason, line = before.get(key, (None, "", None))
-            if line is None or members is not found[key] or reason != said.get(key, ""):
-                line = gang_line(key, found[key], places, said.get(key, ""), by_name.get((key.namespace, key.name)))
-            self._made[key] = (found[key], said.get(key, ""), line)
+            members, reason, line = before.get(key, (None, _NOTHING_SAID, None))
+            if line is None or members is not found[key] or reason != said.get(key, _NOTHING_SAID):
+                line = gang_line(
+                    key, found[key], places, said.get(key, _NOTHING_SAID), by_name.get((key.namespace, key.name))
+                )
+            self._made[key] = (found[key], said.get(key, _NOTHING_SAID), line)
         return [line for _, _, line in self._made.values()]
+
+
+class GangWord(NamedTuple):
+    """What a PodGang that is not scheduled says of it: what its scheduler wrote, or what is derived from its pods."""
+
+    by_scheduler: str = ""
+    derived: str = ""
+
+
+_NOTHING_SAID: Final = GangWord()
 
 
 class _Places(NamedTuple):
@@ -128,7 +140,7 @@ def gang_line(
     key: GangKey,
     members: GangMembers,
     places: tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]],
-    said: str,
+    said: GangWord,
     workload: podgang.SourceWorkload | None,
 ) -> GangLine:
     """Return one gang; ``surroundings`` are the labels of nodes by name, and the levels of the topology."""
@@ -152,7 +164,7 @@ def gang_line(
         nodes=nodes,
         spread=_spread(nodes, *places),
         workload=str(workload) if workload is not None else "",
-        reason="" if state == "ended" else said or _reason(records),
+        reason="" if state == "ended" else said.by_scheduler or _reason(records) or said.derived,
     )
 
 
@@ -171,17 +183,24 @@ def _state(records: Sequence[PodRecord]) -> str:
 
 def _reason(records: Iterable[PodRecord]) -> str:
     gates: dict[str, None] = {}
+    silent = ""
     for record in records:
-        if record.status is PodStatus.PENDING and (said := next(said_of_pods([record]), None)) is not None:
-            return said.message
+        if record.status is PodStatus.PENDING:
+            if (said := next(said_of_pods([record]), None)) is not None:
+                return said.message
+            silent = silent or f"{record.pod.spec.scheduler_name} has said nothing about it yet"
         gates |= dict.fromkeys(gate.name for gate in record.pod.spec.scheduling_gates)
-    return f"gated by {', '.join(gates)}" if gates else ""
+    return silent or (f"gated by {', '.join(gates)}" if gates else "")
 
 
-def scheduled_message(gang: PodGang) -> str:
-    """Return what its scheduler says of a gang that is not scheduled."""
+def word_about(gang: PodGang) -> GangWord:
+    """Return what is said of a gang that is not scheduled."""
     condition = find_condition(gang.status.conditions, SCHEDULED)
-    return condition.message if condition is not None and condition.status == "False" else ""
+    if condition is None or condition.status != "False":
+        return _NOTHING_SAID
+    if condition.reason == MINIMUM_NOT_PLACED:
+        return GangWord(derived=condition.message)
+    return GangWord(condition.message)
 
 
 def levels_of(topologies: Iterable[TopologyLevels], labels: Collection[str]) -> list[tuple[str, str]]:
