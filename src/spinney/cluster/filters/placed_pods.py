@@ -17,19 +17,17 @@ from enum import Enum
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from spinney.api.core import Pod
 from spinney.api.selectors import Selector
 from spinney.cluster.classes import RequestClass, host_ports
 from spinney.cluster.filters.candidate import Candidate, nonzero_requests
+from spinney.cluster.filters.count_vectors import Counts, CountVectors
 from spinney.cluster.filters.pod_kinds import PodKind, PodKinds
 from spinney.cluster.filters.pod_selectors import AffinityRule, Labels, PodSelector, SelectorIndex
 from spinney.cluster.layered import LayeredDict
 
 K = TypeVar("K")
-Counts = npt.NDArray[np.int64]
-"""Pods per node, ``[node]``."""
 PodKey = tuple[str, str]
 """Namespace and name."""
 
@@ -105,11 +103,11 @@ class PlacedPods:
         self._kinds = PodKinds()
         self._footprints: dict[RequestClass, Footprint] = {}
         self._pods: LayeredDict[PodKey, _Placed] = LayeredDict()
-        self._counts: dict[PodSelector, Counts] = {}
+        self._counts: CountVectors[PodSelector] = CountVectors()
         self._edition = 0
-        self._carried: dict[CarriedRule, Counts] = {}
+        self._carried: CountVectors[CarriedRule] = CountVectors()
         self._rules: SelectorIndex[CarriedRule] = SelectorIndex()
-        self._ports: dict[tuple[str, int], dict[str, Counts]] = {}
+        self._ports: dict[tuple[str, int], CountVectors[str]] = {}
         self._claims: dict[PodKey, int] = {}
         self._weights = np.zeros((0, 2), dtype=np.int64)
 
@@ -154,12 +152,6 @@ class PlacedPods:
         if capacity <= self._capacity:
             return
         self._capacity = max(capacity, 2 * self._capacity)
-        self._counts = {selector: self._longer(counts) for selector, counts in self._counts.items()}
-        self._carried = {rule: self._longer(counts) for rule, counts in self._carried.items()}
-        self._ports = {
-            port: {address: self._longer(counts) for address, counts in addresses.items()}
-            for port, addresses in self._ports.items()
-        }
         self._weights = np.pad(self._weights, ((0, self._capacity - len(self._weights)), (0, 0)))
 
     def fork(self) -> "PlacedPods":
@@ -169,14 +161,11 @@ class PlacedPods:
         copy._kinds = self._kinds
         copy._footprints = self._footprints
         copy._pods = self._pods.fork()
-        copy._counts = {selector: counts.copy() for selector, counts in self._counts.items()}
+        copy._counts = self._counts.fork()
         copy._edition = self._edition
-        copy._carried = {rule: counts.copy() for rule, counts in self._carried.items()}
+        copy._carried = self._carried.fork()
         copy._rules = self._rules.fork()
-        copy._ports = {
-            port: {address: counts.copy() for address, counts in addresses.items()}
-            for port, addresses in self._ports.items()
-        }
+        copy._ports = {port: addresses.fork() for port, addresses in self._ports.items()}
         copy._claims = dict(self._claims)
         copy._weights = self._weights.copy()
         return copy
@@ -190,9 +179,10 @@ class PlacedPods:
         if self._edition != self._kinds.edition:
             self._edition = self._kinds.edition
             self._counts.clear()
-        counts = self._counts.get(selector)
+        counts = self._counts.of(selector, capacity)
         if counts is None:
-            counts = self._counts[selector] = self._count(selector)
+            counts = self._count(selector)
+            self._counts.put(selector, counts)
         return counts[:capacity]
 
     def may_have_rules_about(self, labels: Labels) -> bool:
@@ -203,15 +193,17 @@ class PlacedPods:
         self, namespace: str, namespace_labels: Labels, labels: Labels, capacity: int
     ) -> Iterator[tuple[CarriedRule, Counts]]:
         """Yield the rules of placed pods that mean a pod like this, with how many pods per row carry each."""
-        self.reserve(capacity)
         for carried in self._rules.candidates(labels):
             if carried.rule.matches(namespace, namespace_labels, labels):
-                yield carried, self._carried[carried][:capacity]
+                counts = self._carried.of(carried, capacity)
+                if counts is not None:
+                    yield carried, counts[:capacity]
 
     def port_users(self, protocol: str, port: int, capacity: int) -> dict[str, Counts]:
         """Return, by host address, how many pods per row hold ``port``."""
-        self.reserve(capacity)
-        return {address: counts[:capacity] for address, counts in self._ports.get((protocol, port), {}).items()}
+        users = self._ports.get((protocol, port))
+        found = ((address, users.of(address, capacity)) for address in users) if users is not None else ()
+        return {address: counts[:capacity] for address, counts in found if counts is not None}
 
     def claim_users(self, namespace: str, name: str) -> int:
         """Return how many placed pods use a persistent volume claim."""
@@ -242,9 +234,8 @@ class PlacedPods:
         row, footprint = placed.row, placed.footprint
         if self._counts:
             for selector in self._kind_of(placed).selectors:
-                counts = self._counts.get(selector)
-                if counts is not None:
-                    counts[row] += sign
+                if selector in self._counts:
+                    self._counts.add(selector, row, sign, self._capacity)
         if not footprint.plain:
             self._book_rarities(footprint, row, sign)
         weights = self._weights
@@ -268,23 +259,17 @@ class PlacedPods:
             self._rules.discard(carried)
 
     def _book_port(self, address: str, port: tuple[str, int], row: int, sign: int) -> None:
-        addresses = self._ports.setdefault(port, {})
+        addresses = self._ports.setdefault(port, CountVectors())
         if self._is_last(addresses, address, row, sign) and not addresses:
             del self._ports[port]
 
-    def _is_last(self, book: dict[K, Counts], key: K, row: int, sign: int) -> bool:
+    def _is_last(self, book: CountVectors[K], key: K, row: int, sign: int) -> bool:
         """Count a pod on a row; tell whether it was the last with this key, which is then forgotten."""
-        counts = book.get(key)
-        if counts is None:
-            counts = book[key] = np.zeros(self._capacity, dtype=np.int64)
-        counts[row] += sign
+        counts = book.add(key, row, sign, self._capacity)
         if sign > 0 or counts[row] or counts.any():
             return False
-        del book[key]
+        book.discard(key)
         return True
-
-    def _longer(self, counts: Counts) -> Counts:
-        return np.pad(counts, (0, self._capacity - len(counts)))
 
 
 _NO_REQUESTS: Final = np.zeros(0, dtype=np.int64)

@@ -14,7 +14,7 @@ from spinney.api.affinity import TopologySpreadConstraint
 from spinney.api.selectors import Selector
 from spinney.cluster.filters import node_affinity, taint_toleration
 from spinney.cluster.filters.candidate import Candidate
-from spinney.cluster.filters.placed_pods import Counts
+from spinney.cluster.filters.count_vectors import Counts
 from spinney.cluster.filters.pod_selectors import PodSelector, PodTerm, with_label_keys
 from spinney.cluster.filters.verdict import FilterRule, Refusal
 from spinney.cluster.filters.view import ClusterView

@@ -7,7 +7,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from spinney.cluster.filters.placed_pods import CarriedRule, Counts, PlacedPods
+from spinney.cluster.filters.count_vectors import Counts
+from spinney.cluster.filters.placed_pods import CarriedRule, PlacedPods
 from spinney.cluster.filters.pod_selectors import Labels
 from spinney.cluster.filters.static_masks import StaticMasks
 from spinney.cluster.filters.storage import Storage

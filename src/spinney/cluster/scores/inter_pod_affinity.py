@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from spinney.cluster.filters.candidate import Candidate
-from spinney.cluster.filters.placed_pods import Counts, RuleEffect
+from spinney.cluster.filters.count_vectors import Counts
+from spinney.cluster.filters.placed_pods import RuleEffect
 from spinney.cluster.filters.pod_selectors import PodSelector
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.scores.scoring import MAX_SCORE, ScoreRule, Scores

@@ -5,7 +5,7 @@ it. So when one node changed, the same kernels are asked about one row instead o
 """
 
 from spinney.cluster.filters import ClusterView, PlacedPods
-from spinney.cluster.filters.placed_pods import Counts
+from spinney.cluster.filters.count_vectors import Counts
 from spinney.cluster.journal import RowJournal, Rows
 from spinney.cluster.table import NodeTable
 
