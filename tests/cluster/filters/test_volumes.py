@@ -1,7 +1,9 @@
 """Volumes that pin a pod to nodes."""
 
-from collections.abc import Mapping
+from collections import UserDict
+from collections.abc import Mapping, ValuesView
 
+import msgspec
 import pytest
 
 from spinney.api.core import Node, Pod
@@ -138,6 +140,29 @@ def test_two_claims_need_two_volumes() -> None:
     assert passing(a_cluster(claims, one_each, [local]), a_pod_with("small", "big")) == set()
     two_in_west = [*one_each, a_volume("w2", "west", "local", "2Gi")]
     assert passing(a_cluster(claims, two_in_west, [local]), a_pod_with("small", "big")) == {"n2", "n3"}
+
+
+class Read(UserDict[str, PersistentVolume]):
+    """Volumes by name that count how often they are gone through."""
+
+    times = 0
+
+    def values(self) -> ValuesView[PersistentVolume]:
+        """Count and return them."""
+        self.times += 1
+        return super().values()
+
+
+def test_volumes_are_gone_through_no_more_once_no_node_is_left() -> None:
+    """Of a pod with hundreds of claims the first few that find a volume each rule out every node."""
+    claims = [a_claim(f"c{number}", storage_class="local") for number in range(300)]
+    volumes = [a_volume(f"{zone}{number}", zone, "local") for zone in ("east", "west") for number in range(2)]
+    view = a_cluster(claims, volumes, [a_class("local", provisioner="kubernetes.io/no-provisioner")])
+    assert passing(view, a_pod_with("c0", "c1")) == set(ZONES)
+    read = Read(view.storage.volumes)
+    view.storage = msgspec.structs.replace(view.storage, volumes=read)
+    assert passing(view, a_pod_with(*(claim["metadata"]["name"] for claim in claims))) == set()
+    assert read.times == 3
 
 
 def test_volume_kept_for_another_claim_is_not_taken() -> None:

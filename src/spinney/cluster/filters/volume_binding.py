@@ -128,26 +128,33 @@ def _bindable(view: ClusterView, claims: list[PersistentVolumeClaim]) -> Mask:
             continue
         row = view.table.find(selected)
         bindable &= view.table.mask([] if row is None else [row]) & _provisionable(view, claim)
-    taken: dict[str, Mask] = {}
+    free: dict[str, Mask] = {}
     for claim in sorted(to_match, key=claim_size):
-        found = _match(view, claim, taken)
-        bindable &= found | _provisionable(view, claim)
+        if not bindable.any():
+            break
+        lacking = _without_volume(view, claim, bindable, free)
+        bindable &= ~lacking | _provisionable(view, claim)
     return bindable
 
 
-def _match(view: ClusterView, claim: PersistentVolumeClaim, taken: dict[str, Mask]) -> Mask:
-    """Return the nodes where ``claim`` finds a volume, and mark there the volume it takes."""
-    found = np.zeros(view.table.capacity, dtype=np.bool_)
+def _without_volume(view: ClusterView, claim: PersistentVolumeClaim, nodes: Mask, free: dict[str, Mask]) -> Mask:
+    """Return which of ``nodes`` have no volume for ``claim``; elsewhere it takes one, which is ``free`` no longer.
+
+    Where each volume is free is noted by its name: what one claim found out about it holds for the others.
+    """
+    lacking = nodes.copy()
     for volume in _offered(view, claim):
         if not _suits(volume, claim):
             continue
-        busy = taken.setdefault(volume.metadata.name, np.zeros_like(found))
-        here = _reaches(view, volume) & ~busy & ~found
-        busy |= here
-        found |= here
-        if is_kept_for(volume, claim):
+        name = volume.metadata.name
+        if name not in free:
+            free[name] = _reaches(view, volume).copy()
+        here = free[name] & lacking
+        free[name] &= ~here
+        lacking &= ~here
+        if is_kept_for(volume, claim) or not lacking.any():
             break
-    return found
+    return lacking
 
 
 def _offered(view: ClusterView, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
