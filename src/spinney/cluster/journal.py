@@ -78,8 +78,11 @@ class RowJournal:
         ``None`` means also: not worth finding out.
         """
         changes = self.position - position
-        if position < self._begin or changes > min(_REPEATS * most, len(self._entries)):
+        if position < self._begin or changes > _REPEATS * most or changes > len(self._entries):
             return None
+        if changes == 1:
+            entry = self._entries[-1]
+            return [entry] if isinstance(entry, int) else None
         try:
             rows = {*self._entries[len(self._entries) - changes :]}
         except TypeError:  # several rows cannot be in a set

@@ -33,6 +33,8 @@ class FreeAmounts:
         self._facts: dict[int, Facts] = {}
         self._last: tuple[Rows, tuple[int, int], Columns] | None = None
         """Rows that were asked about last, when that was, and what was free there."""
+        self._last_few: tuple[Sequence[int], tuple[int, int], Sequence[Facts]] | None = None
+        """The same of a few rows, which nobody changes while they are asked about."""
         self._parts: Columns | None = None
         self._parts_of: dict[int, Facts] = {}
 
@@ -43,7 +45,7 @@ class FreeAmounts:
         """
         if not np.array_equal(workload.columns, self._workload.columns):
             return False
-        self._workload, self._last = workload, None
+        self._workload, self._last, self._last_few = workload, None, None
         if self._columns is not None and workload.needs_company:
             columns, rows = self._follow(), self._nodes.all.rows
             columns[STRANDED, rows] = stranded_gpus(workload, columns[GPUS].take(rows), columns[OTHERS:].take(rows, 1))
@@ -60,8 +62,14 @@ class FreeAmounts:
             known = self._last = (rows, moment, free)
         return known[2]
 
-    def of_few(self, rows: Sequence[int]) -> list[Facts]:
-        """Return the same of a few rows as numbers, ``[node][what]``."""
+    def of_few(self, rows: Sequence[int]) -> Sequence[Facts]:
+        """Return the same of a few rows as numbers, ``[node][what]``; the scores of a pod ask about them in turn."""
+        known, moment = self._last_few, (self._table.usage.position, self._table.tries)
+        if known is None or known[0] is not rows or known[1] != moment:
+            known = self._last_few = (rows, moment, self._found_of_few(rows))
+        return known[2]
+
+    def _found_of_few(self, rows: Sequence[int]) -> Sequence[Facts]:
         if self._nodes.visitors is not None:
             found: list[Facts] = self._look_at(np.array(rows, dtype=np.intp)).T.tolist()
             return found

@@ -142,6 +142,7 @@ class Packing(Plugin):
             self._follow(known.workload)
         self._last_left: tuple[Columns, RequestClass, Columns] | None = None
         """What was free somewhere, who was asked about last, and what such a pod leaves."""
+        self._last_few_left: tuple[Sequence[Facts], RequestClass, Sequence[Facts]] | None = None
         self._none_stranded = False
         """No GPU was stranded when they were last looked at, and nothing has happened since that could strand one."""
 
@@ -182,14 +183,13 @@ class Packing(Plugin):
         space = self._amounts.of_few(rows)
         if needs_no_gpu(request):
             return [-self._scale * self._lost_without_gpu(row, free) for row, free in zip(rows, space, strict=True)]
-        gpus, step = request.gpus, self._step
-        found = [round(_FREE_GPU * (free[GPUS] - gpus) / _EQUAL) * step for free in space]
+        step, amounts = self._step, self._few_left_by(request, space)
         if not self._known.workload.needs_company:
-            return found
-        taken, plenty = self._taken_by(request), self._scale * _PLENTY
+            return [round(_FREE_GPU * left[0] / _EQUAL) * step for left in amounts]
+        plenty = self._scale * _PLENTY
         return [
-            score - plenty * max(map(mul, map(sub, free[GPUS:], taken), parts))
-            for score, free, parts in zip(found, space, self._amounts.parts_of_few(rows), strict=True)
+            round(_FREE_GPU * left[0] / _EQUAL) * step - plenty * max(map(mul, left, parts))
+            for left, parts in zip(amounts, self._amounts.parts_of_few(rows), strict=True)
         ]
 
     def _lost_without_gpu(self, row: int, free: Facts) -> float:
@@ -251,10 +251,10 @@ class Packing(Plugin):
         return self._score(stranded_gpus(workload, left[0], left[1:]) - free[STRANDED])
 
     def _stranding_of_few(self, request: RequestClass, rows: Sequence[int]) -> list[float]:
-        workload, taken, step = self._known.workload, self._taken_by(request), self._step
+        workload, space, step = self._known.workload, self._amounts.of_few(rows), self._step
         return [
-            round((stranded_on(workload, *map(sub, free[GPUS:], taken)) - free[STRANDED]) / _EQUAL) * step
-            for free in self._amounts.of_few(rows)
+            round((stranded_on(workload, *left) - free[STRANDED]) / _EQUAL) * step
+            for left, free in zip(self._few_left_by(request, space), space, strict=True)
         ]
 
     def _device(self, task: PodInfo, node: NodeInfo, gpu: str) -> float:
@@ -310,6 +310,14 @@ class Packing(Plugin):
         known = self._last_left
         if known is None or known[0] is not free or known[1] is not request:
             known = self._last_left = (free, request, free[GPUS:] - self._taken_in_both_forms(request)[1])
+        return known[2]
+
+    def _few_left_by(self, request: RequestClass, space: Sequence[Facts]) -> Sequence[Facts]:
+        """Return the same of a few nodes as numbers, ``[node][what]``."""
+        known = self._last_few_left
+        if known is None or known[0] is not space or known[1] is not request:
+            taken = self._taken_by(request)
+            known = self._last_few_left = (space, request, [list(map(sub, free[GPUS:], taken)) for free in space])
         return known[2]
 
     def _taken_in_both_forms(self, request: RequestClass) -> tuple[Facts, Columns]:
