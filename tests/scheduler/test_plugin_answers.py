@@ -238,9 +238,9 @@ def test_whatever_is_a_number_is_a_score(answer: object) -> None:
     assert not result.failures
 
 
-@pytest.mark.parametrize("answer", [float("nan"), None, "later", 0.5])
+@pytest.mark.parametrize("answer", [float("nan"), None, "later", 0.5, True, np.True_])
 def test_an_order_that_is_no_number_says_equal(answer: object) -> None:
-    """A comparison must answer with a whole number; anything else tells nothing apart."""
+    """A comparison must answer with a whole number; anything else, such as ``a > b``, tells nothing apart."""
 
     def orders(session: Session, fn: Callable[..., Any]) -> None:
         session.add_job_order_fn(fn)

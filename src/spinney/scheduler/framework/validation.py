@@ -103,11 +103,13 @@ def must_be_finite(score: Scores, nodes: NodeSet) -> None:
 
 
 def sign(answer: Any) -> int:
-    """Return which of two things a comparison puts first."""
+    """Return which of two things a comparison puts first; truth values are none, for they put nothing first."""
     try:
-        return index(answer)
+        if not isinstance(answer, bool):
+            return index(answer)
     except TypeError:
-        raise InvalidAnswer(shown(answer), "a whole number: negative, 0 or positive") from None
+        pass  # said below, as of a truth value
+    raise InvalidAnswer(shown(answer), "a whole number: negative, 0 or positive")
 
 
 def count(answer: Any) -> int:
