@@ -72,6 +72,17 @@ def test_classes_in_use_are_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> No
     assert not numbers & {each.number for each in kept}
 
 
+def test_long_pods_of_the_past_are_not_remembered_for_their_number_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pod may say a megabyte: a thousand that came and went are not held because they are few."""
+    monkeypatch.setattr(classes, "_KEPT_BYTES", 100_000)
+    book = RequestClasses(ResourceAxis())
+    kept = book.of(a_pod(node_selector={"kept": "x" * 10_000}))
+    for number in range(200):
+        book.of(a_pod(node_selector={"passing": f"{number}{'x' * 10_000}"}))
+    assert len(book) < 20
+    assert book.of(a_pod(node_selector={"kept": "x" * 10_000})) is kept
+
+
 def test_labels_are_numbered_anew_without_a_copy_noticing() -> None:
     """When values of the past are forgotten, nodes keep their labels, and so do copies made before."""
     table = NodeTable()

@@ -33,6 +33,8 @@ _FRACTION = re.compile(r"0?\.(\d+)|[01]")
 _NO_SHARING: Final = ("", "", "")
 _KEPT: Final = 4096
 """How many classes are remembered before those that nobody uses are looked for."""
+_KEPT_BYTES: Final = 16 << 20
+"""How much may be written in what is remembered, likewise: a single pod may say a megabyte."""
 _SHOWN: Final = 40
 """Characters of an annotation that are told."""
 _ANYTHING: Final = np.iinfo(np.int64).min
@@ -176,6 +178,8 @@ class RequestClasses:
         self._known: dict[bytes, RequestClass] = {}
         self._numbers = itertools.count()
         self._enough = _KEPT
+        self._bytes = 0
+        self._most_bytes = _KEPT_BYTES
 
     def __len__(self) -> int:
         return len(self._known)
@@ -217,9 +221,10 @@ class RequestClasses:
                 unoffered=tuple([name for name in requests if requests[name] and self.axis.find(name) is None]),
                 misread=_misread(*sharing),
             )
-            if len(self._known) >= self._enough:
+            if len(self._known) >= self._enough or self._bytes >= self._most_bytes:
                 self._forget_unused()
             self._known[key] = known
+            self._bytes += len(key)
         return known
 
     def _forget_unused(self) -> None:
@@ -227,6 +232,8 @@ class RequestClasses:
         self._known = {}  # what only this held is gone now
         self._known = dict(held)
         self._enough = _KEPT + 2 * len(self._known)
+        self._bytes = sum(map(len, self._known))
+        self._most_bytes = _KEPT_BYTES + 2 * self._bytes
 
     def _is_now_offered(self, known: RequestClass) -> bool:
         """Tell whether a resource has a column by now that had none when the class was made."""
