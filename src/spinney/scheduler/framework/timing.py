@@ -19,10 +19,11 @@ class Timings:
     def measure(self, plugin: str, hook: str) -> "Span":
         """Add the time the block takes to a plugin's hook."""
         key = (plugin, hook)
-        span = self._spans.get(key)
-        if span is None:
+        try:
+            return self._spans[key]
+        except KeyError:
             span = self._spans[key] = Span(self, key)
-        return span
+            return span
 
     @property
     def seconds(self) -> dict[Key, float]:

@@ -52,6 +52,8 @@ def scores_of(answer: Any, nodes: NodeSet) -> Scores:
 
 def few_of(answer: Any, nodes: int) -> Sequence[float]:
     """Return one number or truth value per node of a few; whether all are finite is to be seen from their sum."""
+    if type(answer) is list and len(answer) == nodes:  # most are
+        return answer
     found = answer.tolist() if isinstance(answer, np.ndarray) else answer
     if not isinstance(found, list | tuple):
         raise InvalidAnswer(shown(answer), "a list with one value per node")
