@@ -84,6 +84,21 @@ def test_why_asks_the_plugin(policies: Path, snapshot: Path) -> None:
     assert "not today" in answer.output
 
 
+@pytest.mark.parametrize("options", [[], ["--verbose"]])
+def test_why_ends_with_what_failed_in_a_plugin(tmp_path: Path, snapshot: Path, options: list[str]) -> None:
+    """A fault is said once, with its line and without tracebacks, however many clusters were tried."""
+    policy = tmp_path / "policy.py"
+    policy.write_text(POLICIES.replace('"not today"', "node.nmae"))
+    answer = spinney("why", "train", "--from", snapshot, "--plugin", f"{policy}:Never", *options)
+    data = spinney("why", "train", "--from", snapshot, "--plugin", f"{policy}:Never", "-o", "json")
+
+    assert answer.exit_code == data.exit_code == 1
+    assert "podgang default/train: pending" in answer.output
+    assert answer.output.count("has no attribute 'nmae'; did you mean name?") == 1
+    assert "Traceback" not in answer.output
+    assert [fault["plugin"] for fault in json.loads(data.stdout)["faults"]] == ["never"]
+
+
 def test_a_scheduler_is_checked_with_the_plugin(policies: Path) -> None:
     """``--check`` prints the configuration in force: the defaults, then the plugin with its arguments."""
     answer = spinney("scheduler", "--check", "--plugin", f"{policies}:KeepFree,node=n1")

@@ -26,7 +26,7 @@ from spinney.extensions.registry import UnknownPlugin
 from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
-from spinney.sim.policies.faults import PolicyFaults, watching
+from spinney.sim.policies.faults import watching
 from spinney.sim.remedies.change import Remedy, without_pods_of
 from spinney.sim.remedies.search import nodes_to_add
 from spinney.sim.snapshots.expanding import (
@@ -114,7 +114,7 @@ def simulate(
             raise
         names = ", ".join(each.name for each, _ in policies.session)
         faults.add(names, error, "the session could not be opened", "on_session_open")
-        raise click.ClickException(_failures(faults)) from error
+        raise click.ClickException(str(faults)) from error
     finally:
         runtime.executor.close()
     if output in ("json", "yaml"):
@@ -126,7 +126,7 @@ def simulate(
         _print_differences(*runs)
     print_unseen(taken)
     if faults:
-        raise click.ClickException(_failures(faults))
+        raise click.ClickException(str(faults))
 
 
 def _print_without_gangs(cluster: ClusterSnapshot) -> None:
@@ -146,14 +146,6 @@ def _chosen(choice: ClusterChoice, snapshot: Path | None) -> ClusterChoice:
     if snapshot is not None and choice.file is not None:
         raise click.UsageError(f"SNAPSHOT {snapshot} and --from {choice.file} name two files; one cluster is simulated")
     return replace(choice, file=snapshot or choice.file)
-
-
-def _failures(faults: PolicyFaults) -> str:
-    """Return every fault in a line of its own."""
-    plugins = ", ".join(dict.fromkeys(fault.plugin for fault in faults))
-    return "\n".join(
-        [f"plugin {plugins} failed, so what is shown is not what you meant:", *(f"  {each}" for each in faults)]
-    )
 
 
 def _files(error: Exception) -> set[str]:

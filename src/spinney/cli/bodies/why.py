@@ -1,6 +1,7 @@
 """``spinney why``: why something waits, and what would have to change."""
 
 import asyncio
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -35,6 +36,7 @@ from spinney.sim.advice.subjects import AmbiguousSubject, NoSuchSubject, Unknown
 from spinney.sim.advice.suspended_workloads import SuspendedSubject, suspended_workload
 from spinney.sim.overview.history import telling_events
 from spinney.sim.overview.queue_table import QueueLine
+from spinney.sim.policies.faults import watching
 from spinney.sim.policies.files import with_policies
 from spinney.sim.remedies.change import Remedy
 from spinney.sim.snapshots.expanding import InvalidWorkload
@@ -88,6 +90,7 @@ def why(
         apart_from_plugins(),
         _developer_log(wanted=verbose) as logged,
         collection_held_off(),
+        watching() as faults,
     ):
         advisor = Advisor(
             snapshot,
@@ -106,18 +109,25 @@ def why(
         found = find(snapshot, subject, here, queues=[line.name for line in advisor.queues])
         answer = _introduced(advisor.reasons(found), waits)
     if output != "text":
-        with progress("trying changes"), apart_from_plugins():
+        with progress("trying changes"), apart_from_plugins(), watching(faults):
             answer = _introduced(advisor.answer(found), waits)
-        print_data({"answer": answer, "unseen": snapshot.unseen}, output)
+        print_data(
+            {"answer": answer, "unseen": snapshot.unseen, **({"faults": list(faults)} if faults else {})}, output
+        )
+        if faults:
+            sys.exit(1)
         return
     if found.word == "podgang" and found.name not in subject and not suspended:
         echo(f"{subject} is {found}")
     if found.word == "pod" and found.name not in subject:
         echo(f"{found} is one of the pods of {subject}")
-    _print(advisor, answer, "")
+    with watching(faults):
+        _print(advisor, answer, "")
     if verbose:
         _print_developer_log(answer, logged)
     print_unseen(snapshot)
+    if faults:
+        raise click.ClickException(str(faults))
 
 
 def _with_gangs_of(suspended: Sequence[SuspendedSubject], snapshot: ClusterSnapshot) -> ClusterSnapshot:

@@ -52,6 +52,12 @@ class PolicyFaults:
     def __bool__(self) -> bool:
         return bool(self._met)
 
+    def __str__(self) -> str:
+        plugins = ", ".join(dict.fromkeys(fault.plugin for fault in self))
+        return "\n".join(
+            [f"plugin {plugins} failed, so what is shown is not what you meant:", *(f"  {each}" for each in self)]
+        )
+
     def add(self, plugin: str, error: BaseException, outcome: str, function: str) -> None:
         """Note a fault; ``function`` names what was asked, for a fault that shows itself after the answer."""
         said = f"{type(error).__name__}: {error}{_meant(error)}"
@@ -70,9 +76,9 @@ class PolicyFaults:
 
 
 @contextmanager
-def watching() -> Iterator[PolicyFaults]:
-    """Gather the faults of plugins while the block runs, instead of logging them."""
-    faults = PolicyFaults()
+def watching(so_far: PolicyFaults | None = None) -> Iterator[PolicyFaults]:
+    """Gather the faults of plugins while the block runs, beside those met so far, instead of logging them."""
+    faults = so_far if so_far is not None else PolicyFaults()
     if not structlog.is_configured():
         structlog.configure()
     processors = structlog.get_config()["processors"]
