@@ -26,11 +26,11 @@ def test_a_row_without_room_has_none_while_pods_are_only_put(
     held: list[tuple[int, RequestClass, Holding, tuple[str, ...]]] = []
     rows = np.array([0, 1], dtype=np.intp)
     position, before = ledger.table.usage.position, [fit_later_and_now(ledger, kind, rows)[0] for kind in kinds]
-    for number, (row, kind, holding, group, leaves) in enumerate(taken):
+    for number, (row, asked, holding, group, leaves) in enumerate(taken):
         if leaves and held:
             ledger.remove(*held.pop())
         else:
-            request = kinds[kind]
+            request = kinds[asked]
             groups = (f"g{group}",) if request.share is not None else ()
             held.append((rows.item(row), request, holding, groups))
             ledger.add(*held[-1])
