@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from spinney.api.core import EVENT, NODE, POD, Node
 from spinney.api.struct import convert
@@ -10,10 +12,11 @@ from spinney.gangs.tree import GangKey
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.keys import Key
+from spinney.kube.transport import Request
 from spinney.runtime import Runtime
 from spinney.runtime.tasks import end
 from spinney.server import ApiServer
-from spinney.sim.embedded.transport import InProcessTransport
+from spinney.sim.embedded.transport import InProcessStream, InProcessTransport
 from tests.virtual_time import on_virtual_time
 
 
@@ -60,6 +63,69 @@ async def test_an_object_is_shown_as_it_is_however_often_it_changed_unseen() -> 
         await runtime.clock.sleep(1.0)
         with view.seen():
             assert _nodes_in(view) == ["a", "b"]
+        await end(running)
+
+
+class Line(InProcessTransport):
+    """A line to a server that can be cut, watches and all, and be whole again. Mutable."""
+
+    def __init__(self, server: ApiServer) -> None:
+        super().__init__(server)
+        self._cut = asyncio.Event()
+
+    def cut(self, *, whole: bool = False) -> None:
+        """End every watch, and refuse further requests unless it is whole again."""
+        self._closed = not whole
+        ended, self._cut = self._cut, asyncio.Event()
+        ended.set()
+
+    @asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[InProcessStream]:
+        cut = self._cut
+        async with super().stream(request) as stream:
+            yield InProcessStream(stream.status, stream.headers, _until(cut, stream))
+
+
+async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
+    return await anext(chunks, None)
+
+
+async def _until(cut: asyncio.Event, stream: InProcessStream) -> AsyncIterator[bytes]:
+    ended = asyncio.create_task(cut.wait())
+    chunks = aiter(stream)
+    try:
+        while True:
+            chunk = asyncio.create_task(_next(chunks))
+            await asyncio.wait((chunk, ended), return_when=asyncio.FIRST_COMPLETED)
+            if not chunk.done():
+                await end(chunk)
+                return
+            if (found := chunk.result()) is None:
+                return
+            yield found
+    finally:
+        await end(ended)
+
+
+@on_virtual_time
+async def test_what_may_be_old_is_said_to_be_so_within_seconds() -> None:
+    """Rights are asked for once a minute; where a watch breaks and nobody answers, at once, until somebody does."""
+    runtime = Runtime.virtual(seed=3)
+    server = ApiServer(runtime)
+    async with server.running():
+        line = Line(server)
+        view = View(Client(line, runtime), source="test")
+        running = asyncio.create_task(view.run())
+        await view.wait_until_ready()
+        await runtime.clock.sleep(61.0)  # has just asked
+
+        line.cut()
+        await runtime.clock.sleep(10.0)
+        assert "the API server does not answer" in json.loads(view.state())["trouble"]
+
+        line.cut(whole=True)
+        await runtime.clock.sleep(10.0)
+        assert "trouble" not in json.loads(view.state())
         await end(running)
 
 

@@ -41,6 +41,8 @@ from spinney.sim.snapshots.snapshot import KINDS, ClusterSnapshot
 log = structlog.get_logger()
 
 RIGHTS_SECONDS: Final = 60.0
+_SOON: Final = 5.0
+"""How soon the API server is asked again that has not answered, in seconds."""
 _AT_ONCE: Final = 100
 """So many changes are taken in before others have their turn: it takes a few milliseconds."""
 
@@ -93,7 +95,7 @@ class View:
         before, self.feed = self.feed, Feed(self.runtime.uid()[:8])
         before.end()
         self._caches: dict[tuple[Resource, str | None], WatchCache[Any]] = {}
-        self._changed = asyncio.Event()
+        self._changed, self._interrupted = asyncio.Event(), asyncio.Event()
         self._encoded: tuple[str, bytes] | None = None
         self._trouble = ""
 
@@ -137,7 +139,7 @@ class View:
                 log.info("cluster not read", source=self.source, error=str(error))
                 self.problem = error
                 self._ready.set()
-                await self.runtime.clock.sleep(min(5.0, self._pace.rights))
+                await self.runtime.clock.sleep(min(_SOON, self._pace.rights))
             self._ready.clear()
 
     async def _follow(self, scope: ReadableScope) -> None:
@@ -168,10 +170,17 @@ class View:
             await end(*running)
 
     async def _until_rights_change(self, scope: ReadableScope, running: Sequence[asyncio.Task[None]]) -> None:
+        left = self._pace.rights
         while True:
-            done, _ = await asyncio.wait(running, timeout=self._pace.rights, return_when=asyncio.FIRST_COMPLETED)
+            soon = min(_SOON, self._pace.rights)
+            done, _ = await asyncio.wait(running, timeout=soon, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
+            left -= soon
+            if left > 0 and not self._interrupted.is_set() and not self._trouble:
+                continue
+            left = self._pace.rights
+            self._interrupted.clear()
             try:
                 found = await readable(self.client, self._namespaces)
             except Unauthorized:
@@ -199,6 +208,7 @@ class View:
             namespace=namespace,
             field_selector=field_selector,
             metrics=self._metrics,
+            interrupted=self._interrupted.set,
         )
 
     # -- changes -----------------------------------------------------------------------------------------------------

@@ -82,7 +82,9 @@ class WatchCache(Generic[T]):
         page_size: int = PAGE_SIZE,
         times: WatchTimes = WatchTimes(),  # noqa: B008 - a frozen value
         metrics: KubeMetrics | None = None,
+        interrupted: Callable[[], None] = lambda: None,
     ) -> None:
+        """Begin without objects; ``interrupted`` is called whenever the API server did not answer, or refused."""
         self.resource = resource
         self._client = client
         self._runtime = runtime
@@ -100,6 +102,7 @@ class WatchCache(Generic[T]):
         self._version: str | None = None
         self._listed_at = 0.0
         self._backoff = Backoff(runtime.random)
+        self._interrupted = interrupted
         metrics = metrics or KubeMetrics()
         self._events = metrics.watch_events.labels(str(resource))
         self._relists = metrics.watch_relists.labels(str(resource))
@@ -199,8 +202,10 @@ class WatchCache(Generic[T]):
                 # kind that went and came back) is answered by looking at the collection afresh, but not at once.
                 if error.status < 500 or error.has_cause("ResourceVersionTooLarge"):
                     self._version = None
+                self._interrupted()
                 log.warning("watch refused", resource=str(self.resource), status=error.status, error=str(error))
             except (KubeError, TimeoutError) as error:
+                self._interrupted()
                 log.info("watch interrupted", resource=str(self.resource), error=str(error) or "silent for too long")
             if self._runtime.clock.monotonic() - started >= self._times.healthy:
                 self._backoff.reset()
