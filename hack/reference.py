@@ -88,13 +88,21 @@ def _commands() -> Iterator[str]:
     for name in sorted(COMMANDS):
         command = main.get_command(context, name)
         assert command is not None, name
-        yield f"## spinney {name}"
-        yield ""
-        yield " ".join((command.help or COMMANDS[name]).split())
-        yield ""
-        rows = [row for parameter in command.params if (row := _parameter(parameter)) is not None]
-        if rows:
-            yield from _table(["option", "meaning", "default"], rows)
+        yield from _command(name, command, COMMANDS[name])
+
+
+def _command(name: str, command: click.Command, short: str) -> Iterator[str]:
+    """Describe a command, and those in it."""
+    yield f"## spinney {name}"
+    yield ""
+    yield " ".join((command.help or short).split())
+    yield ""
+    rows = [row for parameter in command.params if (row := _parameter(parameter)) is not None]
+    if rows:
+        yield from _table(["option", "meaning", "default"], rows)
+    if isinstance(command, click.Group):
+        for inner in sorted(command.commands):
+            yield from _command(f"{name} {inner}", command.commands[inner], "")
 
 
 def _parameter(parameter: click.Parameter) -> list[str] | None:

@@ -84,6 +84,29 @@ def test_room_for_a_gang_that_waits(tmp_path: Path) -> None:
     assert [(move["gang"], move["pods"][0]["target"]) for move in plan["moves"]] == [("default/medium", "a1")]
 
 
+def test_it_is_planned_as_the_clusters_scheduler_decides(tmp_path: Path) -> None:
+    """With --config a gang that only its scheduler places gets its room: plans were made with the default one."""
+    waiting = a_pod("big", 8) | {"spec": a_pod("big", 8)["spec"] | {"schedulerName": "ours"}}
+    config = tmp_path / "scheduler.yaml"
+    config.write_text("schedulerNames: [ours]")
+
+    result = planned(tmp_path, "--for", "big", "--config", str(config), more=(waiting,))
+    assert result.exit_code == 0, result.output
+    assert "Room for gang big on b1: 1 gang moved" in result.output
+
+
+def test_pods_go_only_where_plugins_let_them(tmp_path: Path) -> None:
+    """A plugin of --plugin that keeps pods off a node keeps the plan's off it, too."""
+    plugin = tmp_path / "policy.py"
+    plugin.write_text(
+        "from spinney.scheduler import Plugin\n\n\nclass Closed(Plugin):\n    name = 'closed'\n\n"
+        "    def on_session_open(self, session):\n"
+        "        session.add_predicate_fn(lambda task, job, node: 'closed' if node.name == 'a1' else None)\n"
+    )
+    result = planned(tmp_path, "--nodes", "1", "--plugin", str(plugin))
+    assert "Room for 1 whole node on a1: 2 gangs moved" in result.output, result.output
+
+
 @pytest.mark.parametrize("label", ["rack", "none"])
 def test_nodes_may_have_to_share_a_label(tmp_path: Path, label: str) -> None:
     """Two whole nodes in one rack cannot be had where each rack has one node."""

@@ -2,28 +2,33 @@
 
 from collections.abc import Mapping
 from contextlib import closing
+from pathlib import Path
 from string import ascii_lowercase
 from typing import cast
 
 import click
 import msgspec
 
+from spinney.api.documents import InvalidConfiguration
 from spinney.binding.moving import MoveStopped
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, with_cluster
 from spinney.cli.clusters.following import following
 from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.running import in_one_line
-from spinney.cli.terminal.output import columns, echo, print_data, progress
+from spinney.cli.settings.session import PluginText, scheduler_settings, session_policies
+from spinney.cli.terminal.output import apart_from_plugins, columns, echo, print_data, progress
 from spinney.cluster.resources import GPU, Vector
 from spinney.explain.amounts import counted
+from spinney.extensions.registry import UnknownPlugin
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.scheduler.framework.session import Session
 from spinney.sim.defrag.exact import is_installed
 from spinney.sim.defrag.plan import PATIENCE, DefragPlan, Solver, carry_out, make_plan
 from spinney.sim.defrag.problem import NoPlan, Problem, room_for, whole_nodes
-from spinney.sim.whatif.simulation import Simulation
+from spinney.sim.policies.files import with_policies
+from spinney.sim.whatif.simulation import Simulation, matching_profile
 
 
 def defrag(
@@ -34,6 +39,8 @@ def defrag(
     solver: str,
     execute: bool,
     choice: ClusterChoice,
+    config: Path | None,
+    plugins: tuple[PluginText, ...],
     output: str,
 ) -> None:
     if (gang is None) == (nodes is None):
@@ -44,10 +51,18 @@ def defrag(
         raise click.ClickException("the exact solver is not installed here: pip install 'spinney[plan]'")
     if execute and choice.file is not None:
         raise click.BadParameter("a file cannot be changed; leave out --from", param_hint="--execute")
+    policies = session_policies(plugins)
+    settings = scheduler_settings(config, policies)
     snapshot, here = snapshot_of(choice)
+    settings, registry = with_policies(settings or matching_profile(snapshot), policies)
     runtime = Runtime.system()
-    with closing(runtime.executor), in_one_line(NoPlan), progress("planning"):
-        session = Simulation(snapshot, runtime=runtime).scheduler.open_session()
+    with (
+        closing(runtime.executor),
+        in_one_line(NoPlan, UnknownPlugin, InvalidConfiguration),
+        progress("planning"),
+        apart_from_plugins(),
+    ):
+        session = Simulation(snapshot, settings, runtime=runtime, registry=registry).scheduler.open_session()
         if gang is not None:
             wanted, problem = f"gang {gang}", room_for(session, session.job(_waiting(session, gang, here)))
         else:

@@ -11,6 +11,8 @@ from spinney.cli.options import (
     from_option,
     namespace_option,
     output_option,
+    plugin_option,
+    scheduler_config_option,
     timeout_option,
     with_body,
 )
@@ -122,6 +124,8 @@ def plan() -> None:
 @namespace_option
 @cluster_options
 @from_option
+@scheduler_config_option
+@plugin_option
 @output_option("table", "json")
 @with_body
 def defrag() -> None:

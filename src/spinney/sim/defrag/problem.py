@@ -172,8 +172,7 @@ def left_aside(cordoned: Sequence[str]) -> str:
 def _movable(session: Session, job: PodGroupInfo, running: Sequence[PodInfo]) -> MovableGang:
     width = session.nodes.table.idle.shape[1]
     pods = tuple(
-        MovablePod(task.key, task.uid, task.row, task.request.vector(width), session.ask.node_rules.suits(task))
-        for task in running
+        MovablePod(task.key, task.uid, task.row, task.request.vector(width), _usable(session, task)) for task in running
     )
     placed = job.count_in(ACTIVE_ALLOCATED)
     spare = min((placed(each) - each.min_member for each in job.gang.pod_sets.values()), default=0)
@@ -183,6 +182,16 @@ def _movable(session: Session, job: PodGroupInfo, running: Sequence[PodInfo]) ->
     hours = (session.now - since).total_seconds() / _HOUR if since is not None else 0.0
     gpus = sum(task.request.gpus for task in running)
     return MovableGang(job.key, pods, max(spare, 0), max(hours, 0.0) * gpus)
+
+
+def _usable(session: Session, task: PodInfo) -> Mask:
+    """Return the nodes, ``[node]``, that every rule lets a running pod go to as things are; its own is one of them."""
+    node_rules = session.ask.node_rules
+    usable = node_rules.suits(task).copy()
+    (rows,) = usable.nonzero()
+    usable[rows] = node_rules.still_takes(task, rows, node_rules.rules(task))
+    usable[task.row] = True
+    return usable
 
 
 def _obstacle(session: Session, job: PodGroupInfo, running: Iterable[PodInfo]) -> str | None:
