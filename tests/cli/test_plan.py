@@ -156,6 +156,18 @@ def test_cordoned_nodes_are_named_where_no_plan_is_found(tmp_path: Path) -> None
         assert "; 1 node is cordoned, which 'kubectl uncordon' opens: b2" in result.output
 
 
+def test_opening_a_node_is_told_beside_adding_nodes(tmp_path: Path) -> None:
+    """`why` names a node that a killed plan left cordoned: adding nodes, of one kind or another, took every line."""
+    file = tmp_path / "cluster.yaml"
+    nodes = (a_node("a1"), a_node("c1"), a_node("b1") | {"spec": {"unschedulable": True}})
+    pods = (a_pod("large", 4, "a1"), a_pod("small", 1, "a1"), a_pod("medium", 3, "b1"), a_pod("d", 5, "c1"))
+    file.write_text(as_yaml(*nodes, *pods, a_pod("big", 8)))
+
+    told = CliRunner().invoke(main, ["why", "big", "--from", str(file)]).output
+    assert "uncordon b1 (evicts 1 pod: default/medium)" in told
+    assert told.count("add 1 node like") == 1
+
+
 def test_mistakes_are_answered(tmp_path: Path) -> None:
     """What is wanted has to be said once, and a file cannot be changed."""
     assert "either --for GANG or --nodes N" in planned(tmp_path).output

@@ -1,5 +1,6 @@
 """The search: pull levers on copies of the snapshot, keep what lets the gang start, make it as small as it can be."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -127,7 +128,21 @@ def remedies(
     if len(found) < best:
         found += _together(search, not_enough)
     ordered = sorted(found, key=lambda each: (len(each.changes), each.price.total))
-    return Findings(remedies=tuple(ordered[:best]), tried=search.tried, complete=search.complete)
+    return Findings(remedies=tuple(_most_different(ordered, best)), tried=search.tried, complete=search.complete)
+
+
+def _most_different(ordered: Sequence[Remedy], best: int) -> Sequence[Remedy]:
+    """Return the ``best`` of all, each sort of change once before any comes again.
+
+    To add one kind of node or another is one advice, and would leave no place for what needs no node.
+    """
+    seen: Counter[tuple[str, ...]] = Counter()
+    ranked = []
+    for place, remedy in enumerate(ordered):
+        sort = tuple(step.lever for step in remedy.changes)
+        ranked.append((seen[sort], place))
+        seen[sort] += 1
+    return [ordered[place] for place in sorted(place for _, place in sorted(ranked)[:best])]
 
 
 def nodes_to_add(
