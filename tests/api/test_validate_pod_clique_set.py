@@ -494,6 +494,15 @@ def test_a_declaration_that_cannot_be_read_is_warned_about() -> None:
     assert warning.startswith("metadata.annotations[spinney.dev/checkpoint-grace]: '5' is not a duration")
 
 
+def test_a_run_time_that_cannot_be_read_is_warned_about() -> None:
+    """Pods of a clique that say "2 hours" state nothing: the warning names the annotation and how to write it."""
+    manifest = a_set(a_clique())
+    manifest["spec"]["template"]["cliques"][0]["annotations"] = {"spinney.dev/expected-duration": "2 hours"}
+    (warning,) = pod_clique_set_warnings(defaulted(manifest), POLICY)
+    assert warning.startswith("spec.template.cliques[0].annotations[spinney.dev/expected-duration]: '2 hours' is not a")
+    assert "such as 15s or 4h30m" in warning
+
+
 @pytest.mark.parametrize(("of_set", "said"), [(None, "the default priority"), ("low", "'low'"), ("high", "")])
 def test_a_priority_that_only_the_pods_have_is_warned_about(of_set: str | None, said: str) -> None:
     """A gang is scheduled by the class of the set, so one that stands in a pod template alone does nothing for it."""

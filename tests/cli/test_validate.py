@@ -56,6 +56,27 @@ def test_every_fault_has_its_line_and_path(tmp_path: Path) -> None:
     assert "set.yaml:16: spec.template.cliques[0].spec.minAvailable:" in answer.output
 
 
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec:
+  template:
+    metadata: {annotations: {spinney.dev/expected-duration: 2 hours}}
+    spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}
+"""
+
+
+@pytest.mark.parametrize("kind", ["Job", "Training"])
+def test_a_run_time_in_a_pod_template_that_cannot_be_read_is_a_warning(tmp_path: Path, kind: str) -> None:
+    """It states nothing, whatever kind the pods are made from: the annotation is named, and how to write it."""
+    result = validate(tmp_path, JOB.replace("kind: Job", f"kind: {kind}"))
+    where = "warning: spec.template.metadata.annotations[spinney.dev/expected-duration]: '2 hours' is not a duration"
+    assert result.exit_code == 0
+    assert where in result.output
+    assert "such as 15s or 4h30m" in result.output
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [

@@ -40,7 +40,9 @@ def test_a_floor_that_can_never_be_reached_is_kept_and_reported() -> None:
 
 
 @pytest.mark.parametrize(("text", "fault"), [("5", "'5' is not a duration"), ("-5m", "'-5m' is less than nothing")])
-@pytest.mark.parametrize("key", ["spinney.dev/checkpoint-grace", "spinney.dev/min-runtime"])
+@pytest.mark.parametrize(
+    "key", ["spinney.dev/checkpoint-grace", "spinney.dev/min-runtime", "spinney.dev/expected-duration"]
+)
 def test_a_declaration_that_cannot_be_read_is_reported(key: str, text: str, fault: str) -> None:
     """A gang that wants to checkpoint and does not say for how long is told so, and is evicted like any other."""
     job = an_owner("batch/v1/Job", spec={"parallelism": 1}, annotations={key: text})

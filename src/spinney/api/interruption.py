@@ -1,13 +1,13 @@
-"""The annotations by which a gang says how it wants to be disturbed, and what is wrong with them."""
+"""The durations that a gang states in annotations (how it wants to be disturbed, how long it runs): their faults."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
 from spinney.api.durations import InvalidDuration, parse_duration
-from spinney.api.labels import CHECKPOINT_GRACE, MIN_RUNTIME
+from spinney.api.labels import CHECKPOINT_GRACE, EXPECTED_DURATION, MIN_RUNTIME
 
-DECLARED: Final = (CHECKPOINT_GRACE, MIN_RUNTIME)
+DECLARED: Final = (CHECKPOINT_GRACE, MIN_RUNTIME, EXPECTED_DURATION)
 SIGTERM: Final = "SIGTERM"
 """Instead of a grace: the signal by which containers are told to end is all that the gang needs to checkpoint."""
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from spinney.api import coscheduling, kai
+from spinney.api import coscheduling, interruption, kai
 from spinney.api.documents import Document, DocumentProblem, InvalidDocument, Step, decode, nearest, steps
 from spinney.api.field_error import FieldError, FieldPath, invalid
 from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
@@ -265,12 +265,29 @@ def _unknown(manifest: Manifest) -> Verdict:
     if (version, kind) == ("v1", "List"):
         return Verdict((manifest.document.problem(("items",), "a List needs the list of its items"),))
     named = f"{version} {kind} {manifest.name}"
+    warnings = tuple(_misread(manifest.value, ""))
     if not is_builtin(version, kind):
-        return Verdict(not_done=(f"{named}: everything; the kind is not known here",), checked=False)
+        unread = f"{named}: everything; the kind is not known here"
+        return Verdict(warnings=warnings, not_done=(unread,), checked=False)
     return Verdict(
         _told_once(builtin_field_problems(version, kind, manifest.document)),
+        warnings,
         not_done=(f"{named}: its values; only names and types of its fields were",),
     )
+
+
+def _misread(value: Any, where: str) -> Iterator[str]:
+    """Return which annotations of an object and of pod templates in it state a duration that cannot be read."""
+    if isinstance(value, list):
+        for number, part in enumerate(value):
+            yield from _misread(part, f"{where}[{number}]")
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            path = f"{where}.{key}" if where else str(key)
+            if key == "metadata" and isinstance(part, Mapping) and isinstance(part.get("annotations"), Mapping):
+                texts = {name: text for name, text in part["annotations"].items() if isinstance(text, str)}
+                yield from (f"{path}.annotations[{name}]: {fault}" for name, fault in interruption.faults(texts))
+            yield from _misread(part, path)
 
 
 def _needs_cluster(pcs: PodCliqueSet, policy: AdmissionPolicy) -> Iterator[str]:

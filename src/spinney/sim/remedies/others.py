@@ -7,12 +7,11 @@ from itertools import accumulate
 from typing import Final
 
 from spinney.api.core import Pod
-from spinney.api.labels import EXPECTED_DURATION
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.explain.amounts import counted, first_few
 from spinney.gangs.tree import GangKey
-from spinney.scheduler.plugins.backfill.run_times import stated_by
+from spinney.scheduler.plugins.backfill.run_times import expected_of, stated_by
 from spinney.sim.remedies.change import SHOWN, Lever, Maker, RemedyPrice, maker_of, makers_of
 from spinney.sim.remedies.situation import Situation
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity
@@ -215,7 +214,7 @@ def _end(records: Iterable[PodRecord]) -> datetime | None:
     ends = []
     for record in records:
         seconds, started = stated_by(record.pod), record.pod.status.start_time
-        if _comes_back(record.pod) and EXPECTED_DURATION not in record.pod.metadata.annotations:
+        if _comes_back(record.pod) and expected_of(record.pod) is None:
             return None  # its deadline ends the pod, and not the workload
         if seconds is None or started is None:
             return None

@@ -41,15 +41,20 @@ def stated(members: GangMembers) -> float | None:
 
 def stated_by(pod: Pod) -> float | None:
     """Return the seconds that a pod says it will run; ``None`` if it says nothing, or nothing that can be read."""
-    text = pod.metadata.annotations.get(EXPECTED_DURATION)
-    deadline = pod.spec.active_deadline_seconds
-    try:
-        seconds = parse_duration(text).total_seconds() if text else None
-    except ValueError:
-        seconds = None  # admission is not ours
+    seconds, deadline = expected_of(pod), pod.spec.active_deadline_seconds
     if deadline is not None:
         seconds = float(deadline) if seconds is None else min(seconds, float(deadline))
     return seconds
+
+
+def expected_of(pod: Pod) -> float | None:
+    """Return the seconds that a pod's annotation says it will run; ``None`` if there is none that can be read."""
+    text = pod.metadata.annotations.get(EXPECTED_DURATION)
+    try:
+        seconds = parse_duration(text).total_seconds() if text else None
+    except ValueError:
+        return None  # admission is not ours
+    return seconds if seconds is not None and seconds >= 0 else None
 
 
 class PastRunTimes:
