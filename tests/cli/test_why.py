@@ -267,6 +267,34 @@ def test_a_pod_that_the_grouper_refused_says_what_it_said(served: ServedCluster)
     assert "was evicted" not in answer
 
 
+def test_a_pod_that_the_grouper_refused_is_not_judged_on_its_own(served: ServedCluster) -> None:
+    """No scheduler looks at it before it is in its gang: what is in its way alone is no reason, nor its remedy a help."""
+    said = "annotation kai.scheduler/min-member: found 'two', expected a whole number"
+    event: JSON = {
+        "metadata": {"name": "huge.1", "namespace": "default"},
+        "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "huge"},
+        "reason": "GroupingRefused",
+        "message": said,
+        "type": "Warning",
+        "source": {"component": "spinney-grouper"},
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+    }
+    pod = a_pod("huge", schedulerName="nobodys")
+    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "9999"}}
+
+    async def refuse(client: Client) -> None:
+        await client.create(POD, pod, "default")
+        await client.create(EVENT, event)
+
+    served.call(refuse)
+    answer = served.spinney("why", "pod/huge").output
+
+    assert "pod default/huge: pending" in answer
+    assert f"it waits for the grouper, which says: {said}" in answer
+    assert "cpu" not in answer
+    assert "what would let it start" not in answer
+
+
 def test_plugins_of_the_coscheduler_are_not_asked_for(tmp_path: Path) -> None:
     """They cannot be given to the simulation, so no option is recommended that would refuse them."""
     pod = a_pod("p")

@@ -293,14 +293,14 @@ class Advisor:
         sentences += self._lost_nodes([*by_state.get("starting", ()), *by_state.get("running", ())])
         workloads = self.snapshot.of(kueue.WORKLOAD, kueue.Workload)
         sentences += gate_sentences(by_state.get("gated", []), self._pod_gangs, workloads)
-        explanations, said, placeable = self._forecast(pending)
+        explanations, said, placeable, ungrouped = self._forecast(pending)
         sentences += said
         if pending and placeable:
             state = "placeable"
         else:
             state = next((word for word in WORST_FIRST if word in by_state), "empty")
         if pending and not placeable:
-            self._waiting[namespace, subject] = pending
+            self._waiting[namespace, subject] = [each for each in pending if each.key not in ungrouped]
         sentences += self._disagreements(pending)
         told = history_of.newest((*history_of.said_of_pods(pending), *said_of_group))
         repeated = told is not None and told.message in {condition_message(each) for each in explanations}

@@ -32,6 +32,8 @@ class Forecast(NamedTuple):
     explanations: tuple[Explanation, ...] = ()
     sentences: tuple[str, ...] = ()
     placeable: bool = False
+    ungrouped: frozenset[PodKey] = frozenset()
+    """Pods that no scheduler looks at: the grouper refuses to put them into a gang."""
 
 
 def forecast(
@@ -47,14 +49,15 @@ def forecast(
     Pods that are ``made_up`` do not exist yet. ``refusals`` is what the grouper says of pods that it cannot group.
     """
     sentences: list[str] = []
+    ungrouped = frozenset(each.key for each in pending if each.key in refusals and _is_ungrouped(each.pod))
     placed = [record for record in pending if record.key in cycle.placed]
     promised = [record for record in pending if record.key in cycle.promised]
     if placed:
         nodes = sorted({cycle.placed[record.key] for record in placed})
         sentences.append(f"a scheduling cycle would place {_names(placed)} now, on {_some(nodes)}")
-        kept = {each.key for each in placed if each.key in refusals and _is_ungrouped(each.pod)}
-        sentences += [f"but it waits for the grouper, which says: {refusals[key]}" for key in sorted(kept)]
-        spoken_for = kept.union(made_up)
+        kept = sorted(each.key for each in placed if each.key in ungrouped)
+        sentences += [f"but it waits for the grouper, which says: {refusals[key]}" for key in kept]
+        spoken_for = ungrouped.union(made_up)
         silent = [each for each in placed if each.key not in spoken_for and not _is_spoken_of(each.pod)]
         sentences += [
             f"{name} has said nothing about it yet: does a scheduler of that name run?"
@@ -74,6 +77,9 @@ def forecast(
     refused = [record for record in pending if record.key not in cycle.placed and record.key not in cycle.promised]
     explanations: dict[GangKey, Explanation] = {}
     for record in refused:
+        if record.key in ungrouped:  # what a cycle makes of the pod alone is not what becomes of it
+            sentences.append(f"it waits for the grouper, which says: {refusals[record.key]}")
+            continue
         gang = gang_of[record.key]
         waiting = found.get(gang)
         if waiting is None:
@@ -83,7 +89,7 @@ def forecast(
         else:
             simulated = record.pod.spec.scheduler_name != OURS  # another scheduler decides
             explanations[gang] = msgspec.structs.replace(waiting.explanation, simulated=simulated)
-    return Forecast(tuple(explanations.values()), tuple(dict.fromkeys(sentences)), placeable=not refused)
+    return Forecast(tuple(explanations.values()), tuple(dict.fromkeys(sentences)), not refused, ungrouped)
 
 
 def _is_spoken_of(pod: Pod) -> bool:
