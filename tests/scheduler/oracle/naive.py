@@ -293,6 +293,7 @@ def naive_result(scheduler: Scheduler, session: Session) -> None:
         session.ask.job_order_version = lambda: next(numbers)  # type: ignore[method-assign]
         session.ask.task_order_version = lambda: next(numbers)  # type: ignore[method-assign]
         session.ask.job_key = lambda job: _job_key(session, job)  # type: ignore[method-assign]
+        session.ask.job_keys = lambda jobs: [_job_key(session, job) for job in jobs]  # type: ignore[method-assign]
         session.ask.sort_tasks = lambda tasks: _sort_tasks(session, tasks)  # type: ignore[method-assign]
         scheduler.run_actions(session)
 
