@@ -12,6 +12,7 @@ from spinney.cluster.resources import GPU
 from spinney.gangs.tree import GangKey
 from spinney.sim.defrag.exact import exact, is_installed
 from spinney.sim.defrag.greedy import greedy
+from spinney.sim.defrag.plan import make_plan
 from spinney.sim.defrag.problem import MovableGang, MovablePod, MovePrice, Problem, Solution, price, price_of
 
 WIDTH, GPUS = GPU + 1, 4
@@ -48,6 +49,16 @@ def a_problem(seed: int) -> Problem:
     regions = (rows,) if chance.random() < 0.5 else (rows[: nodes // 2], rows[nodes // 2 :])
     demand = Demand(gpus(chance.choice((2, 3, 4))), chance.choice((1, 2)))
     return Problem(tuple(f"n{row}" for row in range(nodes)), free, tuple(gangs), (demand,), regions)
+
+
+def test_gpu_hours_are_rounded_once() -> None:
+    """Work of 0.0475 GPU hours is told as such: rounded to 0.05 it was printed as a tenth of an hour."""
+    free = np.array([gpus(2), gpus(2)])
+    pod = MovablePod(PodKey("team", "pod"), "uid", 0, gpus(2), np.ones(2, dtype=np.bool_))
+    gang = MovableGang(GangKey("kai", "team", "gang"), (pod,), 0, 0.0475)
+    plan = make_plan(Problem(("a", "b"), free, (gang,), (Demand(gpus(4), 1),), (np.arange(1),)), "room", "greedy")
+
+    assert [move.gpu_hours for move in plan.moves] == [plan.gpu_hours] == [0.0475]
 
 
 def room_after(problem: Problem, targets: dict[PodKey, int]) -> np.ndarray:

@@ -95,7 +95,7 @@ def _moves(problem: Problem, solution: Solution) -> list[GangMove]:
             for pod in gang.pods
             if whole or pod.key in targets
         )
-        found.append(GangMove(gang=str(gang.key), pods=pods, gpu_hours=round(cost.gpu_hours, 2)))
+        found.append(GangMove(gang=str(gang.key), pods=pods, gpu_hours=cost.gpu_hours))
     return found
 
 
