@@ -37,6 +37,15 @@ def test_lost_hours_are_those_that_were_undone() -> None:
     assert found.lost_gpu_hours == pytest.approx(80 / 3600)
 
 
+def test_evictions_are_called_what_they_are() -> None:
+    """They count each time a job was evicted: they stood as jobs that were."""
+    trace = a_trace(a_job("job", 0))
+    shown = {line.name for line in figure_lines([ReplayRun("default", None, figures_of(trace, replayed(trace)))])}
+
+    assert {"evictions", "job failures by nodes"} <= shown
+    assert "jobs evicted" not in shown
+
+
 def test_allocation_is_that_of_placed_pods() -> None:
     """Three shares of 0.6 on two GPUs: two are placed, so 60 % are given out."""
     jobs = tuple(Job(f"j{number}", 0.0, Ask(gpus=1, milli=600)) for number in range(3))
