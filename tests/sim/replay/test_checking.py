@@ -56,6 +56,14 @@ def test_a_job_on_a_machine_that_is_gone_is_found() -> None:
     assert found == {9: [], 10: ["10 s: job j0: n0 is gone then"], 20: []}
 
 
+def test_a_job_that_started_on_a_closed_machine_is_found() -> None:
+    """A start on a node that takes no pods is a violation; one that ran on it before is none."""
+    trace = replace(a_trace(Ask(gpus=1)), closures=(Outage("n0", 10, 20),))
+    found = {at: violations(trace, History([JobHappening(at, "started", 0, ("n0",), ((0,),))])) for at in (9, 10, 20)}
+
+    assert found == {9: [], 10: ["10 s: job j0: n0 takes no pods then"], 20: []}
+
+
 def test_a_gang_that_is_split_or_apart_is_found() -> None:
     """Half a gang, and a gang over two racks where one was asked for, are violations."""
     job = Job("gang", 5.0, Ask(gpus=1), pods=2, topology="rack")

@@ -64,6 +64,22 @@ def test_a_node_is_back_when_the_last_outage_of_it_is_over(second: Outage, back:
     assert told(trace, history) == [(0, "started", "job"), (30, "failed", "job"), *again]
 
 
+def test_a_closed_node_takes_no_new_jobs() -> None:
+    """What runs on it goes on; what comes then waits until it is open, also where it failed and came back meanwhile."""
+    first, second = a_job("first", 0, gpus=4, duration=50), a_job("second", 20, gpus=4, duration=10)
+    trace = replace(a_trace(first, second, nodes=machines(1)), closures=(Outage("n0", 10, 90),))
+    failing = replace(trace, outages=(Outage("n0", 30, 60),))
+
+    assert told(trace, replayed(trace)) == [
+        (0, "started", "first"),
+        (50, "ended", "first"),
+        (90, "started", "second"),
+        (100, "ended", "second"),
+    ]
+    assert [when for when, what, _ in told(failing, replayed(failing)) if what == "started"] == [0, 90, 90]
+    assert problems_of(failing, replayed(failing)) == []
+
+
 def test_a_job_that_was_evicted_begins_anew() -> None:
     """A queue that is guaranteed a node takes it back; whoever was there runs again from the beginning, later."""
     greedy = [a_job(f"greedy-{number}", 0, gpus=8, duration=100, queue="greedy") for number in range(2)]

@@ -9,7 +9,19 @@ from typing import Any
 import pytest
 
 from spinney.api import kai
-from spinney.api.core import NODE, POD, Container, Node, NodeStatus, Pod, PodSpec, PodStatus, ResourceRequirements
+from spinney.api.core import (
+    NODE,
+    POD,
+    Container,
+    Node,
+    NodeCondition,
+    NodeSpec,
+    NodeStatus,
+    Pod,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+)
 from spinney.api.labels import KAI_QUEUE
 from spinney.api.meta import Metadata, ObjectMeta
 from spinney.api.podgang import POD_GANG, PodGang
@@ -228,6 +240,8 @@ def recorded(
     *pods: Pod,
     unseen: tuple[Unseen, ...] = (),
     objects: Mapping[Resource, tuple[Any, ...]] | None = None,
+    cordoned: str = "",
+    lost: str = "",
 ) -> Path:
     """Write a snapshot of a recording, and return its file."""
     snapshot = ClusterSnapshot(
@@ -235,7 +249,11 @@ def recorded(
             NODE: tuple(
                 Node(
                     metadata=Metadata(name=name),
-                    status=NodeStatus(allocatable={"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "4"}),
+                    spec=NodeSpec(unschedulable=name == cordoned),
+                    status=NodeStatus(
+                        allocatable={"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "4"},
+                        conditions=(NodeCondition(type="Ready", status="Unknown" if name == lost else "True"),),
+                    ),
                 )
                 for name in nodes
             ),
@@ -265,6 +283,22 @@ def test_a_recording_is_strung_together(tmp_path: Path) -> None:
     ]
     assert [(each.machine, each.begins, each.ends) for each in trace.outages] == [("b", 540, None)]
     assert trace.notes == ()
+
+
+def test_a_recorded_node_that_was_closed_takes_no_new_pods(tmp_path: Path) -> None:
+    """One that is cordoned or not ready kept its capacity in a replay; its pods go on, and no node has failed."""
+    recorded(tmp_path, 0, ["a", "b"], _pod("p", "a", minute=-5), cordoned="a")
+    recorded(tmp_path, 2, ["a", "b"], _pod("p", "a", minute=-5), lost="b")
+    recorded(tmp_path, 4, ["a", "b"], _pod("p", "a", minute=-5), lost="b")
+    recorded(tmp_path, 5, ["a", "b"], _pod("p", "a", minute=-5), cordoned="a")
+
+    trace = read_trace(tmp_path, Wanted())
+    assert trace.outages == ()
+    assert [(each.machine, each.begins, each.ends) for each in trace.closures] == [
+        ("a", 0.001, 120),
+        ("b", 120, 300),
+        ("a", 300, None),
+    ]
 
 
 def test_a_recording_goes_on_without_a_snapshot_that_is_damaged(tmp_path: Path) -> None:

@@ -56,6 +56,8 @@ def _violations(trace: Trace, events: Sequence[JobHappening]) -> Iterator[str]:
             yield from (f"{where}: {problem}" for problem in _apart(job, event, machines))
             gone = {each.machine for each in trace.outages if each.covers(event.at)}
             yield from (f"{where}: {node} is gone then" for node in event.nodes if node in gone)
+            closed = {each.machine for each in trace.closures if each.covers(event.at)}
+            yield from (f"{where}: {node} takes no pods then" for node in event.nodes if node in closed)
             for node, devices in zip(event.nodes, event.devices, strict=True):
                 if node not in machines:
                     yield f"{where}: node {node} does not exist"

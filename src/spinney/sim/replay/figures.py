@@ -57,7 +57,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     allocated: float
     """Per cent of all GPUs that were given out when the last job had been submitted."""
     unallocated_gpus: float
-    """GPUs that were free at the same moment, of nodes that had not failed."""
+    """GPUs that were free at the same moment, of nodes that had not failed and took pods."""
     fragmentation: float
     """Per cent of all GPUs that were free then and lost to typical pods."""
     used: float
@@ -78,7 +78,9 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     waited: int
     """Jobs that did not start in the moment they were submitted."""
     evictions: int
+    """How often jobs were evicted: each time counts."""
     failures: int
+    """How often jobs lost a node that failed: each time counts."""
     lost_gpu_hours: float
     """GPU hours of work that eviction and failing nodes undid."""
     fairness: float | None
@@ -207,7 +209,7 @@ class _Reading:
     def _when(self, moment: float) -> tuple[int, int, float]:
         """Return what was given out and what was free, in thousandths, and the GPUs lost to fragmentation.
 
-        That is once everything at ``moment`` had happened; what a failed node has is not free.
+        That is once everything at ``moment`` had happened; what a failed or closed node has is not free.
         """
         space, given = FreeSpace.empty(self._trace.machines), 0
         held: dict[int, JobHappening] = {}
@@ -223,7 +225,7 @@ class _Reading:
             given += job.gpu_milli
             for node, devices in zip(event.nodes, event.devices, strict=True):
                 space.take(self._place[node], job.ask, devices)
-        for outage in self._trace.outages:
+        for outage in (*self._trace.outages, *self._trace.closures):
             if outage.covers(moment):
                 space.gpus[self._place[outage.machine]] = 0
         return given, int(space.gpus.sum()), fragmentation(space, self._trace.demand or _demand(self._trace.jobs))

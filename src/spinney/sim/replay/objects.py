@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from spinney.api.affinity import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from spinney.api.core import Container, Node, NodeStatus, Pod, PodSpec, PodStatus, ResourceRequirements
+from spinney.api.core import Container, Node, NodeSpec, NodeStatus, Pod, PodSpec, PodStatus, ResourceRequirements
 from spinney.api.labels import EXPECTED_DURATION, GPU_FRACTION, HOSTNAME, KAI_POD_GROUP, KAI_QUEUE
 from spinney.api.meta import Metadata
 from spinney.cluster.classes import DEVICES_ANNOTATION
@@ -27,8 +27,8 @@ _GPU: Final = "nvidia.com/gpu"
 _PODS_PER_NODE: Final = 1001
 
 
-def node_of(machine: Machine) -> Node:
-    """Return a machine as a node that is ready."""
+def node_of(machine: Machine, *, closed: bool = False) -> Node:
+    """Return a machine as a node that is ready; ``closed``, and cordoned."""
     labels = {HOSTNAME: machine.name, **machine.labels}
     if machine.model:
         labels[MODEL] = machine.model
@@ -38,7 +38,11 @@ def node_of(machine: Machine) -> Node:
     if machine.gpus:
         amounts[_GPU] = str(machine.gpus)
     amounts |= {name: str(amount) for name, amount in machine.others.items()}
-    return Node(metadata=Metadata(name=machine.name, labels=labels), status=NodeStatus(allocatable=amounts))
+    return Node(
+        metadata=Metadata(name=machine.name, labels=labels),
+        spec=NodeSpec(unschedulable=closed),
+        status=NodeStatus(allocatable=amounts),
+    )
 
 
 def pod_name(job: Job, number: int) -> str:

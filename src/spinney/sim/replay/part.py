@@ -1,8 +1,9 @@
 """The replay of a trace by one scheduler: jobs arrive, run for their time and end; nodes fail and come back.
 
 The scheduler is the production one, with its sessions, plugins, queues and victims. A cycle follows whatever may let a
-job start, and another whatever was evicted. A job that is evicted, or whose node fails, begins anew. The same trace,
-configuration and seed give the same history. Policies take part as plugins of the configuration.
+job start, and another whatever was evicted. A job that is evicted, or whose node fails, begins anew; a node that is
+closed takes no new pods. The same trace, configuration and seed give the same history. Policies take part as plugins of
+the configuration.
 """
 
 from collections.abc import Callable
@@ -106,6 +107,8 @@ class PartReplay:
         self._waiting: dict[int, None] = {}
         self._job_of: dict[PodKey, int] = {}
         self._submitted = 0
+        self._gone: set[str] = set()
+        self._closed: set[str] = set()
 
     def run(self) -> History:
         """Replay the trace to its end: until nobody runs who will end, and nothing else is due."""
@@ -135,6 +138,10 @@ class PartReplay:
             at(outage.begins, partial(self._fail, outage.machine), (_FAIL, number))
             if outage.ends is not None:
                 at(outage.ends, partial(self._repair, outage.machine), (_REPAIR, number))
+        for number, closure in enumerate(united(trace.closures), start=len(trace.outages)):
+            at(closure.begins, partial(self._close, closure.machine), (_FAIL, number))
+            if closure.ends is not None:
+                at(closure.ends, partial(self._open, closure.machine), (_REPAIR, number))
 
     def _submit(self, number: int) -> bool:
         self._submitted += 1
@@ -200,10 +207,28 @@ class PartReplay:
         for number in hit:
             self._start_over(number, "failed")
         self.inventory.cluster.delete_node(machine)
+        self._gone.add(machine)
         return bool(self._waiting)
 
     def _repair(self, name: str) -> bool:
-        self.inventory.apply(node_of(next(machine for machine in self.trace.machines if machine.name == name)))
+        self._gone.remove(name)
+        return self._shown(name)
+
+    def _close(self, name: str) -> bool:
+        """Let a machine take no new pods."""
+        self._closed.add(name)
+        self._shown(name)
+        return False
+
+    def _open(self, name: str) -> bool:
+        self._closed.remove(name)
+        return self._shown(name)
+
+    def _shown(self, name: str) -> bool:
+        """Have the scheduler see a machine that is there as it is now."""
+        if name not in self._gone:
+            machine = next(machine for machine in self.trace.machines if machine.name == name)
+            self.inventory.apply(node_of(machine, closed=name in self._closed))
         return bool(self._waiting)
 
     def _start_over(self, number: int, what: What) -> None:

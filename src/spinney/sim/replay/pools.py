@@ -97,6 +97,7 @@ def _pool(trace: Trace, pool: str, jobs: list[int], pool_of: dict[str, str]) -> 
         machines=machines,
         jobs=tuple(trace.jobs[number] for number in jobs),
         outages=tuple(outage for outage in trace.outages if outage.machine in names),
+        closures=tuple(closure for closure in trace.closures if closure.machine in names),
         quotas={queue: gpus for queue, gpus in trace.quotas.items() if pool_of.get(queue) == pool},
     )
 

@@ -82,14 +82,14 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A machine that is gone for a while."""
+    """A machine that is gone for a while, or closed."""
 
     machine: str
     begins: float
     ends: float | None = None
 
     def covers(self, moment: float) -> bool:
-        """Tell whether the machine is gone at a moment."""
+        """Tell whether a moment is in it."""
         return self.begins <= moment and (self.ends is None or moment < self.ends)
 
 
@@ -127,6 +127,8 @@ class Trace:
     """What is typical to ask for, with how often, where the trace defines that; else its jobs are."""
     notes: tuple[str, ...] = ()
     """What was left out or decided in reading."""
+    closures: tuple[Outage, ...] = ()
+    """When machines take no new pods; those on them run on."""
 
     @property
     def gpus(self) -> int:

@@ -3,11 +3,12 @@
 A gang is a job, of as many pods as were there at once. It was submitted when its first pod was created, started when
 its last pod had a node, and ended at the first snapshot that no longer has its pods, or has them finished or all made
 anew: what comes then is another job. What runs in the last snapshot never ends; what was gone before it started is
-withdrawn at that moment. A node that a later snapshot lacks has failed until one has it again. Pods of one gang that
-ask for different things are replayed as if all asked for the most of each.
+withdrawn at that moment. A node that a later snapshot lacks has failed until one has it again; one that is cordoned or
+not ready takes no new pods for that time. Pods of one gang that ask for different things are replayed as if all asked
+for the most of each.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Final
 
 from spinney.api import kai as kai_api
 from spinney.api import volcano as volcano_api
-from spinney.api.core import NODE, POD, Pod
+from spinney.api.core import NODE, POD, Node, Pod
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.quantity import milli, value
 from spinney.cluster.classes import RequestClasses
@@ -35,6 +36,8 @@ from spinney.sim.snapshots.snapshot import ClusterSnapshot
 _CONTEXT: Final = SourceContext()
 _MEBIBYTE: Final = 1 << 20
 _DONE: Final = frozenset({"Succeeded", "Failed"})
+_SETTLED: Final = 0.001
+"""Seconds after which what ran before the recording began has its place."""
 _NO_MEMORY: Final = 16_000
 """MiB of a device that says nothing of its memory."""
 
@@ -64,6 +67,7 @@ def read_recorded(path: Path) -> Trace:
         machines=tuple(_machines(snapshots)),
         jobs=tuple(_told_apart(jobs)),
         outages=tuple(_outages(snapshots, begin)),
+        closures=tuple(_closures(snapshots, begin)),
         notes=tuple(f"left out, so what changed by then is seen in the snapshot after it: {fault}" for fault in faults),
     )
 
@@ -237,13 +241,36 @@ def _machines(snapshots: Sequence[tuple[datetime, ClusterSnapshot]]) -> Iterator
 
 
 def _outages(snapshots: Sequence[tuple[datetime, ClusterSnapshot]], begin: datetime) -> Iterator[Outage]:
+    """Yield when nodes were missing."""
     everything = {node.metadata.name for _, snapshot in snapshots for node in snapshot.nodes}
-    gone: dict[str, float] = {}
-    for moment, snapshot in snapshots:
-        at = (moment - begin).total_seconds()
-        here = {node.metadata.name for node in snapshot.nodes}
-        for name in sorted(everything - here - gone.keys()):
-            gone[name] = at
-        for name in sorted(here & gone.keys()):
-            yield Outage(name, gone.pop(name), at)
-    yield from (Outage(name, at) for name, at in gone.items())
+    return _stretches(
+        ((moment - begin).total_seconds(), everything - {node.metadata.name for node in snapshot.nodes})
+        for moment, snapshot in snapshots
+    )
+
+
+def _closures(snapshots: Sequence[tuple[datetime, ClusterSnapshot]], begin: datetime) -> Iterator[Outage]:
+    """Yield when nodes took no new pods; what ran on one from the beginning may begin on it."""
+    occupied = {pod.spec.node_name for pod in snapshots[0][1].pods if pod.status.phase not in _DONE}
+    closed = (
+        ((moment - begin).total_seconds(), {node.metadata.name for node in snapshot.nodes if _is_closed(node)})
+        for moment, snapshot in snapshots
+    )
+    for each in _stretches(closed):
+        yield replace(each, begins=_SETTLED) if not each.begins and each.machine in occupied else each
+
+
+def _is_closed(node: Node) -> bool:
+    """Tell whether a node is cordoned, or says that it is not ready."""
+    ready = (each.status == "True" for each in node.status.conditions if each.type == "Ready")
+    return node.spec.unschedulable or not all(ready)
+
+
+def _stretches(held: Iterable[tuple[float, Set[str]]]) -> Iterator[Outage]:
+    """Yield from when to when machines were among those that are given for each moment."""
+    since: dict[str, float] = {}
+    for at, names in held:
+        for name in sorted(since.keys() - names):
+            yield Outage(name, since.pop(name), at)
+        since = dict.fromkeys(sorted(names), at) | since
+    yield from (Outage(name, at) for name, at in since.items())
