@@ -1,12 +1,12 @@
 """The gang that a suspended workload would be is the one that the grouper makes of its pods."""
 
 import contextlib
+import sys
 from datetime import UTC, datetime
 
 import pytest
 
 from spinney.api.struct import JSON
-from spinney.grouping import floors
 from spinney.grouping.terms import RuleRefused
 from spinney.queueing.virtual_gang import VirtualGang, virtual_gang, without_uid
 
@@ -150,10 +150,34 @@ def test_a_workload_of_any_number_of_pods_is_refused_before_they_are_made_up() -
         made("Job", "batch/v1", spec)
 
 
-def test_the_parts_of_a_wide_workload_are_made_once_for_all_its_pods() -> None:
-    """A thousand replicas of a Job are a thousand parts, not a thousand for each of a thousand pods."""
-    wide = {"name": "wide", "replicas": 1000, "template": {"spec": {"template": POD}}}
-    before = floors._split.cache_info().misses
-    found = made("JobSet", "jobset.x-k8s.io/v1alpha2", {"replicatedJobs": [wide]})
-    assert len(found.gang.spec.pod_groups) == len(found.pods) == 1000
-    assert floors._split.cache_info().misses - before <= 1
+def calls_for(spec: JSON) -> int:
+    """Return how many functions are called to make up the gang of a JobSet."""
+    calls = 0
+
+    def count(frame: object, event: str, arg: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        made("JobSet", "jobset.x-k8s.io/v1alpha2", spec)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("wide", [True, False], ids=["replicas", "roles"])
+@pytest.mark.parametrize("order", ["AnyOrder", "InOrder"])
+def test_a_workload_of_twice_the_parts_takes_twice_the_work(wide: bool, order: str) -> None:
+    """The parts of a workload are found once, not for each of its pods; whoever may write a JobSet writes any number.
+
+    What is made of twice as many parts is a little more than twice the work, never four times.
+    """
+
+    def of(parts: int) -> JSON:
+        job = {"replicas": parts if wide else 1, "template": {"spec": {"template": POD}}}
+        jobs = [{**job, "name": f"part-{number}"} for number in range(1 if wide else parts)]
+        return {"replicatedJobs": jobs, "startupPolicy": {"startupPolicyOrder": order}}
+
+    assert len(made("JobSet", "jobset.x-k8s.io/v1alpha2", of(100)).gang.spec.pod_groups) == 100
+    assert calls_for(of(200)) < 3 * calls_for(of(100))

@@ -86,7 +86,13 @@ def apply(chosen: Chosen, pod: Pod, conventions: Conventions, world: World) -> G
     rule, owner = chosen.rule, chosen.owner
     counts = _counts(rule, owner, pod, world)
     subject = RuledPod(
-        rule=rule, counts=counts, owner=owner, chain=chosen.chain, pod=pod, peers=lambda: world.peers(owner, pod)
+        rule=rule,
+        counts=counts,
+        owner=owner,
+        chain=chosen.chain,
+        pod=pod,
+        peers=lambda: world.peers(owner, pod),
+        started=world.started,
     )
     shape = floors.shape(subject)
     group_owner = _group_owner(rule, owner, counts, pod, subject)

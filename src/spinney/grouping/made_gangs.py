@@ -17,9 +17,9 @@ from spinney.backends.profiles import ALWAYS_ENABLED
 from spinney.grouping import podgangs, selecting
 from spinney.grouping.attributes import Conventions
 from spinney.grouping.describing import Grouping, describe
-from spinney.grouping.floors import role_instances
 from spinney.grouping.loading import built_in
 from spinney.grouping.owners import Owner, group_kind
+from spinney.grouping.roles import role_instances
 from spinney.grouping.rules import POD_KIND, Rule, term
 from spinney.grouping.shapes import RoleInstance
 from spinney.grouping.terms import RuleRefused, TermInput, needed, parse_path
@@ -46,12 +46,12 @@ def grouped(
     owner = msgspec.convert({**manifest, "metadata": metadata, "status": {}}, type=Owner)
     pods = [decoded(each) for each in pods_made({**manifest, "metadata": metadata}, rule)]
     conventions = Conventions()
+    world = World(peers=lambda owner, pod: pods, priority_classes=classes)
     groupings: dict[str, list[tuple[Pod, Grouping]]] = {}
     for pod in pods:
         if pod.spec.scheduler_name in ("", ALWAYS_ENABLED):
             yield pod  # kube-scheduler learns the group of a pod only when it is made
             continue
-        world = World(peers=lambda owner, pod: pods, priority_classes=classes)
         found = describe(pod, (owner,), built_in(), conventions, world)
         groupings.setdefault(podgangs.gang_name(found.gang), []).append((pod, found))
     for name, members in groupings.items():

@@ -94,7 +94,10 @@ def inheriting(owner: Owner, above: Iterable[Owner]) -> Owner:
         labels = {**each.metadata.labels, **labels}
         annotations = {**each.metadata.annotations, **annotations}
     metadata = msgspec.structs.replace(owner.metadata, labels=labels, annotations=annotations)
-    return msgspec.structs.replace(owner, metadata=metadata)
+    # Not a copy of its own type, which would look through all of it again for what is kept.
+    return Owner(
+        api_version=owner.api_version, kind=owner.kind, metadata=metadata, spec=owner.spec, status=owner.status
+    )
 
 
 Find = Callable[[OwnerReference, str], Owner | None]

@@ -170,8 +170,11 @@ def _groups(description: GangDescription, pods: Mapping[str, Iterable[Pod]]) -> 
 
 def _parents(sub_groups: Iterable[SubGroupShape], *, all_: bool) -> Iterable[TopologyConstraintGroupConfig]:
     every = tuple(sub_groups)
+    inside: dict[str | None, list[str]] = {}
+    for each in every:
+        inside.setdefault(each.parent, []).append(valid_name(each.name))
     for parent in every:
-        children = tuple(valid_name(each.name) for each in every if each.parent == parent.name)
+        children = tuple(inside.get(parent.name, ()))
         if children and parent.counts and (all_ or parent.topology is not None):
             yield TopologyConstraintGroupConfig(
                 name=valid_name(parent.name),

@@ -33,6 +33,8 @@ class World:
     priority_classes: Container[str] = ()
     kind_defaults: Mapping[tuple[str, str], KindDefault] = field(default_factory=dict)
     """By group and kind; the group is empty for those of any group."""
+    started: dict[object, frozenset[str]] = field(default_factory=dict)
+    """Which roles of a workload have pods, as far as that was looked at. Mutable."""
 
     def default_for(self, owner: Owner) -> KindDefault | None:
         """Return what holds for the kind of an owner: for its group and kind, else for its kind alone."""
