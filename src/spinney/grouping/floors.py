@@ -13,7 +13,7 @@ from spinney.api.core import Pod
 from spinney.explain.amounts import first_few
 from spinney.grouping.attributes import MIN_MEMBER
 from spinney.grouping.owners import Owner
-from spinney.grouping.roles import Layout, Listed, Roles, holds, replica, roles_of
+from spinney.grouping.roles import Layout, Listed, Roles, holds, roles_of
 from spinney.grouping.rules import POD_KIND, Rule, TextTerm, term
 from spinney.grouping.segments import segmented
 from spinney.grouping.shapes import RoleInstance, Shape, pod_number
@@ -179,7 +179,7 @@ def _leaf(subject: RuledPod, instances: Sequence[RoleInstance], own: RoleInstanc
     if index is None or index >= own.groups:
         found = "no such label" if index is None else str(index)
         raise RuleRefused(f"label {own.role.split.by} of the pod: found {found}, expected 0 to {own.groups - 1}")
-    return replica(own.name, index)
+    return own.part(index)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

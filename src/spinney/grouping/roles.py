@@ -12,9 +12,8 @@ from functools import cached_property
 from typing import Any, Final
 
 from spinney.api.core import Pod
-from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.grouping.rules import PodRole, Rule, term, text_value
-from spinney.grouping.shapes import MOST_PARTS, REMEMBERED, RoleInstance, SubGroupShape, role_topology
+from spinney.grouping.shapes import MOST_PARTS, REMEMBERED, RoleInstance, SubGroupShape
 from spinney.grouping.terms import MOST_PODS, Path, RuleRefused, TermInput, needed, parse_path
 
 
@@ -123,7 +122,7 @@ class Listed:
     @cached_property
     def sub_groups(self) -> tuple[SubGroupShape, ...]:
         """Return the sub-groups that the roles are."""
-        return tuple(group for each in self.instances for group in sub_groups(each))
+        return tuple(group for each in self.instances for group in each.sub_groups)
 
 
 class _Remembered:
@@ -223,38 +222,6 @@ def _starts_later(role: PodRole, scope: TermInput, index: int) -> bool:
         if waits and holds(after.when, scope):
             return True
     return False
-
-
-def sub_groups(instance: RoleInstance) -> tuple[SubGroupShape, ...]:
-    """Return the sub-groups that a role is."""
-    topology = _topology(instance)
-    if instance.role.split is None:
-        return (SubGroupShape(instance.name, min_member=instance.floor, topology=topology, counts=instance.counts),)
-    return _split(instance.name, instance.groups, instance.floor, topology, counts=instance.counts)
-
-
-def _split(
-    name: str, groups: int, floor: int, topology: TopologyConstraintInfo | None, *, counts: bool
-) -> tuple[SubGroupShape, ...]:
-    """Return a parent and its equal groups."""
-    parent = SubGroupShape(name, min_sub_group=groups, counts=counts)
-    leaves = (
-        SubGroupShape(replica(name, index), min_member=floor, parent=name, topology=topology, counts=counts)
-        for index in range(groups)
-    )
-    return (parent, *leaves)
-
-
-def _topology(instance: RoleInstance) -> TopologyConstraintInfo | None:
-    try:
-        return role_topology(instance.template or {}, named=instance.role.named_topology)
-    except RuleRefused as error:
-        raise RuleRefused(f"role {instance.name}: {error}") from error
-
-
-def replica(role: str, index: int) -> str:
-    """Return what one of the equal groups of a role is called."""
-    return f"{role}-replica-{index}"
 
 
 def holds(conditions: Mapping[str, str], scope: TermInput) -> bool:

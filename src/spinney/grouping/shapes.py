@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from spinney.api import labels as marks
@@ -73,11 +74,26 @@ class RoleInstance:
         """Return how many pods it needs altogether."""
         return self.floor * self.groups
 
-    def has(self, pod: Pod) -> bool:
-        """Tell whether a pod's labels are those of the role."""
-        return self.labels is not None and all(
-            pod.metadata.labels.get(key) == each for key, each in self.labels.items()
+    @cached_property
+    def sub_groups(self) -> tuple[SubGroupShape, ...]:
+        """Return the sub-groups that the role is: itself, or a parent and its equal groups."""
+        try:
+            topology = role_topology(self.template or {}, named=self.role.named_topology)
+        except RuleRefused as error:
+            raise RuleRefused(f"role {self.name}: {error}") from error
+        if self.role.split is None:
+            return (SubGroupShape(self.name, min_member=self.floor, topology=topology, counts=self.counts),)
+        leaves = (
+            SubGroupShape(
+                self.part(index), min_member=self.floor, parent=self.name, topology=topology, counts=self.counts
+            )
+            for index in range(self.groups)
         )
+        return (SubGroupShape(self.name, min_sub_group=self.groups, counts=self.counts), *leaves)
+
+    def part(self, index: int) -> str:
+        """Return what one of the equal groups is called."""
+        return f"{self.name}-replica-{index}"
 
 
 def role_topology(annotations: Mapping[str, str], *, named: bool) -> TopologyConstraintInfo | None:
