@@ -83,6 +83,27 @@ def test_wide_adds_cpu_and_memory(tmp_path: Path) -> None:
     assert [row.split()[1] for row in rows] == ["gpu", "cpu", "memory"]
 
 
+def test_a_resource_of_which_more_is_asked_than_the_limit_is_shown(tmp_path: Path) -> None:
+    """A queue that names GPUs only may hold no memory; the table does not hide what keeps its jobs waiting."""
+    queue = a_queue("gpuonly", quota=6)
+    queue["spec"]["resources"] = {"gpu": queue["spec"]["resources"]["gpu"]}
+    pod = a_pod("p", "gpuonly", gpus=1)
+    pod["spec"]["containers"][0]["resources"]["limits"]["memory"] = "1Gi"
+    file = tmp_path / "objects.yaml"
+    file.write_text(as_yaml(queue, pod))
+
+    by_default, asked = (
+        CliRunner().invoke(main, ["queues", "--from", str(file), *more]).output.splitlines()[1:]
+        for more in ([], ["--resource", "gpu"])
+    )
+
+    assert [row.split()[1:] for row in by_default if " memory " in row] == [
+        ["memory", "0.0Gi", "0.0Gi", "0.0Gi", "0.0Gi", "1.0Gi", "-"]
+    ]
+    assert not [row for row in (*by_default, *asked) if " cpu " in row]
+    assert not [row for row in asked if " memory " in row]
+
+
 def test_an_unknown_resource_is_refused(tmp_path: Path) -> None:
     """A resource that queues do not divide is a usage error that names those they do."""
     answer = queues(tmp_path, "--resource", "disk")

@@ -268,7 +268,7 @@ def test_a_pod_that_the_grouper_refused_says_what_it_said(served: ServedCluster)
 
 
 def test_a_pod_that_the_grouper_refused_is_not_judged_on_its_own(served: ServedCluster) -> None:
-    """No scheduler looks at it before it is in its gang: what is in its way alone is no reason, nor its remedy a help."""
+    """No scheduler looks at it before it is in its gang: what is in its way alone is no reason."""
     said = "annotation kai.scheduler/min-member: found 'two', expected a whole number"
     event: JSON = {
         "metadata": {"name": "huge.1", "namespace": "default"},

@@ -44,9 +44,10 @@ def queues(
     if not lines:
         echo("no queues: the cluster has no Queue objects, and no gang names one")
     else:
-        shown = wanted or (list(known.values()) if output == "wide" else [GPU_NAME])
+        always = wanted or (list(known.values()) if output == "wide" else [GPU_NAME])
+        notable = [] if wanted else list(known.values())
         headings = ["QUEUE", "RESOURCE", "QUOTA", "LIMIT", "FAIR SHARE", "ALLOCATED", "REQUESTED", "PENDING GANGS"]
-        echo(columns(headings, [row for line in lines if not line.problem for row in _rows(line, shown)]))
+        echo(columns(headings, [row for line in lines if not line.problem for row in _rows(line, always, notable)]))
     for line in lines:
         if line.problem:
             echo(f"{line.name} cannot be used ({counted(line.pending_gangs, 'gang')} in it): {line.problem}")
@@ -57,8 +58,10 @@ def queues(
     print_unseen(snapshot)
 
 
-def _rows(line: QueueLine, resources: list[str]) -> list[list[object]]:
+def _rows(line: QueueLine, always: list[str], notable: list[str]) -> list[list[object]]:
+    """Return a row for each resource that is always shown, and for those that keep gangs of the queue waiting."""
     name = "  " * line.depth + line.name
+    more = [each for each in notable if each not in always and line.shares[each].is_over_limit]
     return [
         [
             name if number == 0 else "",
@@ -66,5 +69,5 @@ def _rows(line: QueueLine, resources: list[str]) -> list[list[object]]:
             *(getattr(line.shares[resource].shown(resource), field) for field in _FIELDS),
             line.pending_gangs if number == 0 else "",
         ]
-        for number, resource in enumerate(resources)
+        for number, resource in enumerate([*always, *more])
     ]

@@ -80,7 +80,7 @@ def get() -> None:
 def queues() -> None:
     """Show the queues: quota, limit, fair share, what is allocated and what is requested.
 
-    The table shows GPUs; -o wide shows cpu and memory too.
+    The table shows GPUs, and what a queue is asked for beyond its limit; -o wide shows cpu and memory of all.
     """
 
 

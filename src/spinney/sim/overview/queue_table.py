@@ -6,7 +6,7 @@ from typing import Final
 
 from spinney.api.kai import QUEUE, Queue
 from spinney.api.kueue import CLUSTER_QUEUE, ClusterQueue
-from spinney.api.quantity import value
+from spinney.api.quantity import milli, value
 from spinney.api.struct import Struct
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.fairshare import Amounts
@@ -14,6 +14,7 @@ from spinney.scheduler.plugins.proportion import ProportionPlugin
 from spinney.sim.whatif.simulation import Simulation
 
 _GIB: Final = 2**30
+_UNLIMITED: Final = "unlimited"
 
 
 class Share(Struct, frozen=True, kw_only=True):
@@ -24,6 +25,11 @@ class Share(Struct, frozen=True, kw_only=True):
     fair_share: str
     allocated: str
     requested: str
+
+    @property
+    def is_over_limit(self) -> bool:
+        """Tell whether more is asked for than the queue may ever hold."""
+        return self.limit != _UNLIMITED and milli(self.requested) > milli(self.limit)
 
     def shown(self, resource: str) -> "Share":
         """Return it as people read it: memory in GiB."""
@@ -94,7 +100,7 @@ def has_queues(simulation: Simulation) -> bool:
 
 
 def _in_gib(text: str) -> str:
-    return text if text == "unlimited" else f"{value(text) / _GIB:.1f}Gi"
+    return text if text == _UNLIMITED else f"{value(text) / _GIB:.1f}Gi"
 
 
 def _shares(quota: Amounts, limit: Amounts, fair: Amounts, allocated: Amounts, requested: Amounts) -> dict[str, Share]:
