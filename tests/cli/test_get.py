@@ -84,6 +84,37 @@ def test_what_pods_are_told_comes_before_what_is_derived_from_them(tmp_path: Pat
     assert "theirs has said nothing about it yet" in output
 
 
+def test_a_gated_gang_says_what_its_gates_wait_for(tmp_path: Path) -> None:
+    """The name of a gate tells nobody who has to act, or what is missing."""
+    container: JSON = {"containers": [{"name": "main"}]}
+    items: list[JSON] = []
+    labels = {"grove.io/podgang": "grow", "grove.io/podclique": "all"}
+    gates = [{"name": "grove.io/podgang-pending-creation"}, {"name": "kueue.x-k8s.io/admission"}]
+    metadata = {"name": "grow", "namespace": "default", "labels": {"grove.io/base-podgang": "base"}}
+    ready = [{"type": word, "status": "True"} for word in ("BackendReady", "Initialized")]
+    items.append(
+        {
+            "apiVersion": "scheduler.grove.io/v1alpha1",
+            "kind": "PodGang",
+            "metadata": metadata,
+            "spec": {"podgroups": [{"name": "all", "minReplicas": 1}]},
+            "status": {"conditions": ready},
+        }
+    )
+    pod: JSON = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default", "labels": labels}}
+    items.append(pod | {"spec": container | {"schedulingGates": gates}})
+    file = tmp_path / "objects.yaml"
+    file.write_text(as_yaml(*items))
+
+    (line,) = json.loads(CliRunner().invoke(main, ["get", "gangs", "--from", str(file), "-o", "json"]).output)["gangs"]
+
+    assert line["state"] == "gated"
+    assert line["reason"] == (
+        "PodGang grow is a scaled gang: it waits until its base gang base is scheduled; "
+        "gate kueue.x-k8s.io/admission: Kueue has not admitted the workload"
+    )
+
+
 def test_every_family_is_a_gang(mixed: Path) -> None:
     """PodGroups of other schedulers are listed with their family; single pods only when asked for."""
     found = json.loads(CliRunner().invoke(main, ["get", "gangs", "--from", str(mixed), "-o", "json"]).output)["gangs"]

@@ -36,9 +36,9 @@ from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.process.endpoint import RefusedGang
 from spinney.sim.advice.answer import STARTS_ANYWAY, WORST_FIRST, Answer, census, state_of
 from spinney.sim.advice.forecast import Forecast, disagreements, forecast
-from spinney.sim.advice.gates import gate_sentences, why_not_released
 from spinney.sim.advice.subjects import AdviceSubject
 from spinney.sim.overview import history as history_of
+from spinney.sim.overview.gates import gate_sentences, why_not_released
 from spinney.sim.overview.history import Said
 from spinney.sim.overview.queue_table import QueueLine, queue_lines
 from spinney.sim.remedies.node_groups import AddableNodes
@@ -173,7 +173,7 @@ class Advisor:
         said = [_said_of_gang(condition)] if condition is not None and condition.status == "False" else []
         answer = self._about_records(f"podgang/{name}", namespace, members, said)
         if not members:
-            answer = answer.saying(*why_not_released(self._pod_gangs, namespace, name))
+            answer = answer.saying(why_not_released(self._pod_gangs, namespace, name))
         cliques = {group.name for group in gang.spec.pod_groups}
         owners = [
             each

@@ -147,7 +147,7 @@ def find(
 def _said_by_kueue(snapshot: "ClusterSnapshot", kind: str, name: str, namespace: str | None) -> str:
     """Return what Kueue says of a workload that it has not admitted."""
     from spinney.api.kueue import WORKLOAD, Workload  # noqa: PLC0415 - shells that complete a name do not wait for it
-    from spinney.sim.advice.gates import kueue_says_of  # noqa: PLC0415
+    from spinney.sim.overview.gates import kueue_says_of  # noqa: PLC0415
 
     return kueue_says_of(snapshot.of(WORKLOAD, Workload), kind, name, namespace)
 

@@ -7,11 +7,12 @@ from spinney.api import coscheduling as coscheduling_groups
 from spinney.api import kai as kai_groups
 from spinney.api import volcano as volcano_groups
 from spinney.api import workload_v1alpha2, workload_v1beta1
-from spinney.api.conditions import find_condition
+from spinney.api.conditions import find_condition, is_true
 from spinney.api.kai import TOPOLOGY
 from spinney.api.kai import Topology as KaiTopology
+from spinney.api.labels import POD_GANG_GATE
 from spinney.api.meta import Metadata
-from spinney.api.podgang import MINIMUM_NOT_PLACED, POD_GANG, SCHEDULED, PodGang
+from spinney.api.podgang import INITIALIZED, MINIMUM_NOT_PLACED, POD_GANG, SCHEDULED, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import Struct
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
@@ -22,6 +23,7 @@ from spinney.gangs.book import GangMembers
 from spinney.gangs.sources import bare, coscheduling, kai, native, podgang, volcano
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.topology.levels import TopologyLevels, topology_of
+from spinney.sim.overview.gates import who_opens, why_held
 from spinney.sim.overview.history import said_of_pods
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 from spinney.sim.whatif.loading import inventory_of
@@ -59,7 +61,7 @@ class GangLine(Struct, frozen=True, kw_only=True):
     workload: str = ""
     """What the grouper made it for, such as Job/train."""
     reason: str = ""
-    """What its scheduler last said, or which gates hold it."""
+    """What its scheduler last said, or what the gates wait for that hold it."""
 
 
 def gang_lines(snapshot: ClusterSnapshot, *, singles: bool = False) -> list[GangLine]:
@@ -107,10 +109,13 @@ class GangTable:
 
 
 class GangWord(NamedTuple):
-    """What a PodGang that is not scheduled says of it: what its scheduler wrote, or what is derived from its pods."""
+    """What a PodGang says of why it waits."""
 
     by_scheduler: str = ""
     derived: str = ""
+    """What the operator derives from its pods."""
+    held: str = ""
+    """Why the operator does not open its gates."""
 
 
 _NOTHING_SAID: Final = GangWord()
@@ -164,7 +169,7 @@ def gang_line(
         nodes=nodes,
         spread=_spread(nodes, *places),
         workload=str(workload) if workload is not None else "",
-        reason="" if state == "ended" else said.by_scheduler or _reason(records) or said.derived,
+        reason="" if state == "ended" else said.by_scheduler or _reason(records, said.held) or said.derived,
     )
 
 
@@ -181,7 +186,7 @@ def _state(records: Sequence[PodRecord]) -> str:
     return "running" if statuses <= {PodStatus.RUNNING, *TERMINAL} else "starting"
 
 
-def _reason(records: Iterable[PodRecord]) -> str:
+def _reason(records: Iterable[PodRecord], held: str) -> str:
     gates: dict[str, None] = {}
     silent = ""
     for record in records:
@@ -190,17 +195,22 @@ def _reason(records: Iterable[PodRecord]) -> str:
                 return said.message
             silent = silent or f"{record.pod.spec.scheduler_name} has said nothing about it yet"
         gates |= dict.fromkeys(gate.name for gate in record.pod.spec.scheduling_gates)
-    return silent or (f"gated by {', '.join(gates)}" if gates else "")
+    return silent or "; ".join(
+        held if gate == POD_GANG_GATE and held else f"gate {gate}: {who_opens(gate)}" for gate in gates
+    )
 
 
 def word_about(gang: PodGang) -> GangWord:
-    """Return what is said of a gang that is not scheduled."""
+    """Return what is said of a gang that is not scheduled, or whose gates are not open."""
     condition = find_condition(gang.status.conditions, SCHEDULED)
-    if condition is None or condition.status != "False":
+    if condition is not None and condition.status == "True" and is_true(gang.status.conditions, INITIALIZED):
         return _NOTHING_SAID
+    held = why_held(gang)
+    if condition is None or condition.status != "False":
+        return GangWord(held=held)
     if condition.reason == MINIMUM_NOT_PLACED:
-        return GangWord(derived=condition.message)
-    return GangWord(condition.message)
+        return GangWord(derived=condition.message, held=held)
+    return GangWord(condition.message, held=held)
 
 
 def levels_of(topologies: Iterable[TopologyLevels], labels: Collection[str]) -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ from spinney.api.podgang import BACKEND_READY, INITIALIZED, PodGang
 from spinney.cluster.pods import PodRecord
 
 _WELL_KNOWN_GATES: Final = {
+    POD_GANG_GATE: "the operator opens it once all pods of the gang exist",
     "kueue.x-k8s.io/admission": "Kueue has not admitted the workload",
     "kueue.x-k8s.io/topology": "Kueue has not assigned the pod to a topology domain",
     "kueue.x-k8s.io/elastic-job": "Kueue has not admitted this part of an elastic workload",
@@ -30,37 +31,47 @@ def gate_sentences(
     for record in gated:
         for gate in record.pod.spec.scheduling_gates:
             if gate.name == POD_GANG_GATE:
-                reasons = why_not_released(gangs, record.namespace, record.labels.get(GANG_LABEL, ""))
+                reasons = [why_not_released(gangs, record.namespace, record.labels.get(GANG_LABEL, ""))]
             else:
                 reasons = [_why_foreign(gate.name, record, workloads)]
             sentences |= dict.fromkeys(f"gate {gate.name}: {reason}" for reason in reasons)
     return list(sentences)
 
 
-def why_not_released(gangs: Mapping[tuple[str, str], PodGang], namespace: str, name: str) -> list[str]:
-    """Return what the operator waits for before it opens the gates of a gang."""
+def why_not_released(gangs: Mapping[tuple[str, str], PodGang], namespace: str, name: str) -> str:
+    """Return what the operator waits for before it opens the gates of a gang, which may not exist."""
     gang = gangs.get((namespace, name))
     if gang is None:
-        return [f"the PodGang {namespace}/{name} does not exist: is the operator running?"]
-    conditions = gang.status.conditions
+        return f"the PodGang {namespace}/{name} does not exist: is the operator running?"
+    return why_held(gang)
+
+
+def why_held(gang: PodGang) -> str:
+    """Return what the operator waits for before it opens the gates of a gang."""
+    name, conditions = gang.metadata.name, gang.status.conditions
     ready = find_condition(conditions, BACKEND_READY)
     if ready is None or ready.status != "True":
         said = f": {ready.message}" if ready is not None and ready.message else ""
         if ready is not None or not is_true(conditions, INITIALIZED):
-            return [f"PodGang {name} waits for its scheduler's backend (BackendReady){said}"]
+            return f"PodGang {name} waits for its scheduler's backend (BackendReady){said}"
     if not is_true(conditions, INITIALIZED):
         initialized = find_condition(conditions, INITIALIZED)
         said = f": {initialized.message}" if initialized is not None and initialized.message else ""
-        return [f"PodGang {name} waits until all its pods exist (Initialized){said}"]
+        return f"PodGang {name} waits until all its pods exist (Initialized){said}"
     base = gang.metadata.labels.get(BASE_POD_GANG)
     if base is not None:
-        return [f"PodGang {name} is a scaled gang: it waits until its base gang {base} is scheduled"]
-    return [f"PodGang {name} is initialized; the operator opens the gate as soon as the backend agrees"]
+        return f"PodGang {name} is a scaled gang: it waits until its base gang {base} is scheduled"
+    return f"PodGang {name} is initialized; the operator opens the gate as soon as the backend agrees"
+
+
+def who_opens(gate: str) -> str:
+    """Return what a gate of another controller waits for, as far as its name tells."""
+    return _WELL_KNOWN_GATES.get(gate, "the controller that set it has to remove it")
 
 
 def _why_foreign(gate: str, record: PodRecord, workloads: Iterable[KueueWorkload]) -> str:
     """Return what a gate of another controller waits for; Kueue's with what its Workload says."""
-    text = _WELL_KNOWN_GATES.get(gate, "the controller that set it has to remove it")
+    text = who_opens(gate)
     if not gate.startswith(KUEUE_PREFIX):
         return text
     said = kueue_says(workloads, record.pod)
