@@ -1,6 +1,7 @@
 """A page over an embedded cluster: gangs come up and wait, events are resumed, remedies are told."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -142,6 +143,21 @@ spec:
         async with page.session.post(f"{page.url}api/what-if", json={"manifests": text}) as answer:
             assert answer.status == 422, text
             assert reason in (await answer.json())["error"], text
+
+
+async def test_what_if_says_that_a_workload_is_there_already(page: Page) -> None:
+    """It is simulated as if made anew, and the answer says so: nothing told that its pods were left out."""
+    manifest = inference("chat", "spinney-scheduler") | {
+        "apiVersion": POD_CLIQUE_SET.api_version,
+        "kind": POD_CLIQUE_SET.kind,
+    }
+    await apply(page, manifest)
+    await until(page, RUNS, "running")
+    async with page.session.post(f"{page.url}api/what-if", json={"manifests": json.dumps(manifest)}) as answer:
+        outcome = await answer.json()
+
+    assert outcome["note"].startswith("what the manifests name has ")
+    assert "simulated as if made anew" in outcome["note"]
 
 
 async def test_every_answer_forbids_what_the_page_does_not_need(page: Page) -> None:

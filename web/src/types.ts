@@ -161,6 +161,7 @@ export interface WhatIfAnswer {
   pending?: { gang: string; pods: number; message: string }[];
   cycles?: number;
   settled?: boolean;
+  note?: string;
 }
 
 export interface About {

@@ -22,7 +22,7 @@ from spinney.runtime import Executor, Runtime
 from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.answer import Answer
 from spinney.sim.advice.subjects import AdviceSubject
-from spinney.sim.remedies.change import without_pods_of
+from spinney.sim.remedies.change import told_anew, without_pods_of
 from spinney.sim.snapshots.expanding import ExpansionContext, InvalidWorkload, expand
 from spinney.sim.snapshots.files import UnreadableSnapshot
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
@@ -85,6 +85,8 @@ class WhatIf(Struct, frozen=True, kw_only=True):
     pending: tuple[Pending, ...] = ()
     cycles: int = 0
     settled: bool = True
+    note: str = ""
+    """That the workload is there already, and simulated as if made anew."""
 
 
 class Adviser:
@@ -134,7 +136,7 @@ def _what_if(snapshot: ClusterSnapshot, text: str, namespace: str, runtime: Runt
     simulation = Simulation(rest.with_objects(added), runtime=runtime)
     outcome = simulation.run()
     gpus = {record.key: record.request.gpus for record in simulation.inventory.cluster.pods()}
-    return _told(outcome, new, gpus)
+    return _told(outcome, new, gpus, told_anew(snapshot, rest, "the manifests", "the cluster"))
 
 
 _COUNTS: Final = frozenset({"replicas", "parallelism", "completions", "size", "numWorkers"})
@@ -151,7 +153,7 @@ def _count(value: object) -> int:
     return own * max(1, inner) if own else inner
 
 
-def _told(outcome: Outcome, new: set[tuple[str, str]], gpus: Mapping[PodKey, int]) -> WhatIf:
+def _told(outcome: Outcome, new: set[tuple[str, str]], gpus: Mapping[PodKey, int], note: str) -> WhatIf:
     gangs = {text_of(gang): None for pod, gang in outcome.gangs.items() if (pod.namespace, pod.name) in new}
     return WhatIf(
         added=tuple(gangs),
@@ -174,4 +176,5 @@ def _told(outcome: Outcome, new: set[tuple[str, str]], gpus: Mapping[PodKey, int
         ),
         cycles=outcome.cycles,
         settled=outcome.settled,
+        note=note,
     )

@@ -103,6 +103,7 @@ function Outcome({ cluster, answer }: { cluster: Cluster; answer: WhatIfAnswer }
             ? "It starts in part"
             : "It would wait"}
       </h2>
+      {answer.note && <p class="dim">Note: {answer.note}.</p>}
       {pending.map((each) => (
         <p key={each.gang}>
           <strong>{each.gang.split("/").pop()}</strong>: {each.message}

@@ -27,7 +27,7 @@ from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
 from spinney.sim.policies.faults import watching
-from spinney.sim.remedies.change import Remedy, without_pods_of
+from spinney.sim.remedies.change import Remedy, told_anew, without_pods_of
 from spinney.sim.remedies.search import nodes_to_add
 from spinney.sim.snapshots.expanding import (
     DEFAULT_SCHEDULER,
@@ -169,12 +169,8 @@ def _with_workload(
     values = [manifest.value for manifest in manifests]
     surroundings = ExpansionContext.of(taken, runtime.clock.now(), namespace=namespace or DEFAULT_NAMESPACE)
     rest = without_pods_of(taken, values, surroundings.namespace)
-    if gone := len(taken.pods) - len(rest.pods):
-        echo(
-            f"what the files name has {counted(gone, 'pod')} in {taken.source} already: it is simulated as if made "
-            "anew, without them",
-            err=True,
-        )
+    if said := told_anew(taken, rest, "the files", taken.source):
+        echo(said, err=True)
     try:
         added = expand(values, surroundings)
     except InvalidWorkload as error:

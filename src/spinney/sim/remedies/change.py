@@ -15,6 +15,7 @@ from spinney.api.merge_patch import merge_patch
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, to_json
+from spinney.explain.amounts import counted
 from spinney.gangs.sources.podgang import workload
 from spinney.gangs.tree import GangKey
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, differing
@@ -242,6 +243,15 @@ def without_pods_of(snapshot: ClusterSnapshot, manifests: Iterable[JSON], namesp
         if (pod.metadata.namespace, pod.metadata.labels.get(GANG_OF_POD)) in named or maker_of(pod) in anew
     ]
     return snapshot.without_objects([*pods, *gangs])
+
+
+def told_anew(before: ClusterSnapshot, without: ClusterSnapshot, named: str, where: str) -> str:
+    """Return what to say where ``named`` is there already; empty if :func:`without_pods_of` took nothing away."""
+    gone = len(before.pods) - len(without.pods)
+    if not gone:
+        return ""
+    found = f"{counted(gone, 'pod')} in {where} already"
+    return f"what {named} name has {found}: it is simulated as if made anew, without them"
 
 
 def _set_of(gang: PodGang) -> tuple[str, str]:
