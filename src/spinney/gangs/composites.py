@@ -8,7 +8,8 @@ Topology keys stay where they are in the tree: what is below lies in one domain.
 inside each other too deep to be walked, the pods wait and are told so.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -34,8 +35,10 @@ class NativeGroups:
         self._groups = groups
         self._leaves: dict[Key, NativeGroup] = {}
         self._composites: dict[Key, Composite] = {}
-        self._children: dict[Key, dict[tuple[bool, Key], None]] = {}
-        """What names a composite as its parent: whether it is a composite itself, and its key."""
+        self._pod_sets: dict[Key, PodSet] = {}
+        """What the groups that name a parent are in its tree."""
+        self._children: dict[Key, list[tuple[bool, Key]]] = {}
+        """What names a composite as its parent, in order: whether it is a composite itself, and its key."""
 
     def put_group(self, key: Key, group: NativeGroup | None) -> None:
         """Take in a PodGroup, ``None`` if it is gone."""
@@ -47,6 +50,7 @@ class NativeGroups:
             self._leaves[key] = group  # all that its composite is told of it
             return
         self._leaves.pop(key, None)
+        self._pod_sets.pop(key, None)
         if before is not None and _parent(before) != parent:
             self._leave(key, _parent(before), is_composite=False)
             self._groups.attach(GangKey(native.SOURCE, *key), GangKey(native.SOURCE, *key))
@@ -55,6 +59,7 @@ class NativeGroups:
             return
         self._leaves[key] = group
         if parent:
+            self._pod_sets[key] = _pod_set(key, group)
             self._join(key, parent, is_composite=False)
             self._groups.remove(GangKey(native.SOURCE, *key))  # it is no gang of its own
         else:
@@ -74,20 +79,25 @@ class NativeGroups:
             self._groups.remove(GangKey(SOURCE, *key))  # it is not at the root
             self._join(key, parent, is_composite=True)
         else:
-            self._refresh(key)
+            self._refresh(key, self._leaves_below(key))
 
     def _join(self, child: Key, parent: str, *, is_composite: bool) -> None:
-        above = Key(child.namespace, parent)
-        self._children.setdefault(above, {})[is_composite, child] = None
-        self._refresh(self._root(above))
+        above, own = Key(child.namespace, parent), (is_composite, child)
+        siblings = self._children.setdefault(above, [])
+        place = bisect_left(siblings, own)
+        if siblings[place : place + 1] != [own]:
+            siblings.insert(place, own)
+        self._refresh(self._root(above), self._leaves_below(child) if is_composite else (child,))
 
     def _leave(self, child: Key, parent: str, *, is_composite: bool) -> None:
-        above = Key(child.namespace, parent)
-        siblings = self._children.get(above, {})
-        siblings.pop((is_composite, child), None)
+        above, own = Key(child.namespace, parent), (is_composite, child)
+        siblings = self._children.get(above, [])
+        place = bisect_left(siblings, own)
+        if siblings[place : place + 1] == [own]:
+            del siblings[place]
         if not siblings:
             self._children.pop(above, None)
-        self._refresh(self._root(above))
+        self._refresh(self._root(above), ())
 
     def _root(self, composite: Key) -> Key:
         """Return the composite at the root, or the first missing one on the way there."""
@@ -99,10 +109,10 @@ class NativeGroups:
             seen.add(composite)
         return composite
 
-    def _refresh(self, root: Key) -> None:
-        """Bring the gang of a root, and who belongs to it, up to date."""
+    def _refresh(self, root: Key, joined: Iterable[Key]) -> None:
+        """Bring the gang of a root up to date, to which groups may have ``joined``."""
         key = GangKey(SOURCE, *root)
-        for leaf in self._leaves_below(root):
+        for leaf in joined:
             self._groups.attach(GangKey(native.SOURCE, *leaf), key)
         composite = self._composites.get(root)
         if composite is None:
@@ -125,15 +135,12 @@ class NativeGroups:
         if len(above) >= DEEPEST:
             raise _TooDeep(f"CompositePodGroup {key.name} is nested deeper than {DEEPEST} levels, which is too deep")
         members: list[PodSet | GroupSet] = []
-        for is_composite, child in sorted(self._children.get(key, {})):
+        for is_composite, child in self._children.get(key, ()):
             if is_composite:
                 inner = self._tree(child, above | {key})
                 members += [inner] if inner is not None else []
             else:
-                group = self._leaves[child]
-                policy = group.spec.scheduling_policy.gang
-                minimum = policy.min_count if policy is not None else 1
-                members.append(PodSet(child.name, minimum, native.constraint(group.spec.scheduling_constraints)))
+                members.append(self._pod_sets[child])
         policy_of_groups = composite.spec.scheduling_policy.gang
         needed = policy_of_groups.min_group_count if policy_of_groups is not None else 1
         # A PodGroup may have the same name.
@@ -144,7 +151,7 @@ class NativeGroups:
     def _leaves_below(self, root: Key) -> Iterator[Key]:
         seen, composites = {root}, [root]
         for key in composites:
-            for is_composite, child in sorted(self._children.get(key, {})):
+            for is_composite, child in self._children.get(key, ()):
                 if not is_composite:
                     yield child
                 elif child not in seen:
@@ -164,6 +171,13 @@ def _parent(found: NativeGroup | Composite) -> str:
     if isinstance(found, workload_v1alpha2.PodGroup):
         return ""
     return found.spec.parent_composite_pod_group_name or ""
+
+
+def _pod_set(key: Key, group: NativeGroup) -> PodSet:
+    policy = group.spec.scheduling_policy.gang
+    return PodSet(
+        key.name, policy.min_count if policy is not None else 1, native.constraint(group.spec.scheduling_constraints)
+    )
 
 
 def _gang(key: GangKey, composite: Composite, tree: GroupSet, problem: str, context: SourceContext) -> Gang:

@@ -1,0 +1,109 @@
+"""Composites and their groups come and go in any order: what they come to is the same as if they were read at once."""
+
+import random
+import sys
+from typing import Any
+
+from spinney.api import workload_v1beta1 as native
+from spinney.api.struct import JSON, convert
+from spinney.gangs.definitions import GangDefinitions
+from spinney.gangs.tree import Gang, GangKey
+from spinney.kube.keys import Key, key_of
+
+GROUP, COMPOSITE = native.PodGroup, native.CompositePodGroup
+
+
+def a_group(name: str, parent: str, least: int = 1) -> native.PodGroup:
+    """Return a PodGroup below a composite."""
+    return convert(GROUP, _manifest(name, parent, {"gang": {"minCount": least}}))
+
+
+def a_composite(name: str, parent: str = "", least: int = 1) -> native.CompositePodGroup:
+    """Return a composite that needs so many of its groups."""
+    return convert(COMPOSITE, _manifest(name, parent, {"gang": {"minGroupCount": least}}))
+
+
+def _manifest(name: str, parent: str, policy: JSON) -> JSON:
+    above = {"parentCompositePodGroupName": parent} if parent else {}
+    reference = {"workloadName": "work", "templateName": "any"}
+    spec = {"workloadRef": reference, "schedulingPolicy": policy, **above}
+    return {"metadata": {"name": name, "namespace": "ns"}, "spec": spec}
+
+
+class Listing:
+    """The gangs as a listener hears of them. Mutable."""
+
+    def __init__(self) -> None:
+        self.gangs: dict[GangKey, Gang] = {}
+
+    def put_gang(self, gang: Gang) -> None:
+        self.gangs[gang.key] = gang
+
+    def remove_gang(self, key: GangKey) -> None:
+        self.gangs.pop(key, None)
+
+    def attach(self, part: GangKey, before: GangKey, home: GangKey) -> None:
+        pass
+
+    def derive_again(self, workload: Key | None) -> None:
+        pass
+
+
+def read(*found: native.PodGroup | native.CompositePodGroup) -> tuple[GangDefinitions, Listing]:
+    """Return what objects define that come in this order."""
+    definitions, listing = GangDefinitions(), Listing()
+    definitions.subscribe(listing)
+    for each in found:
+        definitions.put(type(each), key_of(each), each)
+    return definitions, listing
+
+
+def test_what_composites_come_to_does_not_depend_on_how_it_came_about() -> None:
+    """Groups and composites appear, change their parent and their minimum, and go, also while others are missing."""
+    for seed in range(100):
+        chance = random.Random(seed)
+        definitions, listing = read()
+        there: dict[tuple[type[Any], str], Any] = {}
+        for _ in range(30):
+            level = chance.randrange(4)  # a composite names one of a level above, so none is inside itself
+            parent = f"c{chance.randrange(level)}" if level and chance.random() < 0.8 else ""
+            least = chance.randrange(1, 4)
+            made: native.PodGroup | native.CompositePodGroup
+            if chance.random() < 0.5:
+                made = a_group(f"g{chance.randrange(6)}", f"c{chance.randrange(4)}" if parent else "", least)
+            else:
+                made = a_composite(f"c{level}", parent, least)
+            key = type(made), made.metadata.name
+            if key in there and chance.random() < 0.4:
+                del there[key]
+                definitions.put(key[0], key_of(made), None)
+            else:
+                there[key] = made
+                definitions.put(key[0], key_of(made), made)
+        fresh, listed = read(*there.values())
+        assert listing.gangs == listed.gangs, seed
+        groups = [GangKey("native", "ns", name) for kind, name in there if kind is GROUP]
+        assert [definitions.home(each) for each in groups] == [fresh.home(each) for each in groups], seed
+
+
+def test_a_composite_of_twice_the_groups_is_read_with_twice_the_work() -> None:
+    """Whoever may write groups writes any number, and each of them is read once."""
+
+    def calls_for(groups: int) -> int:
+        root, parts = a_composite("job", least=groups), [a_group(f"g{each}", "job") for each in range(groups)]
+        calls = 0
+
+        def count(frame: object, event: str, arg: object) -> None:
+            nonlocal calls
+            calls += event == "call"
+
+        sys.setprofile(count)
+        try:
+            _, listing = read(root, *parts)
+        finally:
+            sys.setprofile(None)
+        (gang,) = listing.gangs.values()
+        assert len(gang.root.members) == groups
+        return calls
+
+    assert calls_for(400) < 3 * calls_for(200)
