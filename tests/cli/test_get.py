@@ -10,13 +10,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from spinney.api.core import EVENT, POD
 from spinney.api.grove import POD_CLIQUE_SET
 from spinney.api.struct import JSON
 from spinney.cli import main
+from spinney.kube.client import Client
 from spinney.sim import Cluster
 from spinney.sim.snapshots.files import write_snapshot
 from tests.cli.clusters import ServedCluster
 from tests.cli.workloads import a_training_job, as_yaml, until_refused, until_running
+from tests.grouping.world import JOB
 
 
 def test_gangs_show_spread_and_reason(served: ServedCluster) -> None:
@@ -113,6 +116,42 @@ def test_a_gated_gang_says_what_its_gates_wait_for(tmp_path: Path) -> None:
         "PodGang grow is a scaled gang: it waits until its base gang base is scheduled; "
         "gate kueue.x-k8s.io/admission: Kueue has not admitted the workload"
     )
+
+
+def test_pods_that_the_grouper_refuses_are_listed_with_what_it_says(served: ServedCluster) -> None:
+    """They wait for a gang that is not made: the list of gangs says so, at once and to those who follow it."""
+    said = "annotation kai.scheduler/batch-min-member: found 'two', expected a whole number"
+    pod = {"schedulerName": "nobodys", "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
+    event: JSON = {
+        "metadata": {"name": "train-x.1", "namespace": "default"},
+        "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "train-x"},
+        "reason": "GroupingRefused",
+        "message": said,
+        "type": "Warning",
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+    }
+
+    async def refuse(client: Client) -> None:
+        job = {"metadata": {"name": "train"}, "spec": {"template": {"spec": pod}}}
+        uid = (await client.create(JOB, job, "default"))["metadata"]["uid"]
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": uid, "controller": True}
+        await client.create(POD, {"metadata": {"name": "train-x", "ownerReferences": [owner]}, "spec": pod}, "default")
+        await client.create(EVENT, event)
+
+    served.call(refuse)
+    (line,) = json.loads(served.spinney("get", "gangs", "train", "-o", "json").output)["gangs"]
+    command = [sys.executable, "-c", "from spinney.cli import main; main()", "get", "gangs", "-w", "--kubeconfig"]
+    process = subprocess.Popen([*command, str(served.kubeconfig)], stdout=subprocess.PIPE, text=True, env=os.environ)
+    assert process.stdout is not None
+    while "train-x" not in (row := process.stdout.readline()):
+        pass
+    served.call(lambda client: client.delete(POD, "train-x", "default"))
+    process.send_signal(signal.SIGINT)
+
+    assert process.wait(timeout=60) == 130
+    process.stdout.close()
+    assert (line["workload"], line["state"], line["reason"]) == ("Job/train", "pending", said)
+    assert "Job/train" in row
 
 
 def test_every_family_is_a_gang(mixed: Path) -> None:

@@ -1,12 +1,13 @@
 """``spinney get``: gangs of every family, PodCliqueSets and nodes, as schedulers see them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from spinney.api.core import NODE
+from spinney.api.core import EVENT, NODE
+from spinney.api.events import Event
 from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.labels import PART_OF
 from spinney.api.quantity import value
@@ -20,9 +21,11 @@ from spinney.cli.screens.content import node_state
 from spinney.cli.terminal.output import columns, echo, print_data, room_for, shortened
 from spinney.cluster.resources import GPU_NAME
 from spinney.gangs.sources.podgang import SourceWorkload
+from spinney.kube.errors import Forbidden
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.sim.overview.gang_table import GangLine, gang_lines
-from spinney.sim.snapshots.snapshot import ClusterSnapshot
+from spinney.sim.overview.history import refusal_events
+from spinney.sim.snapshots.snapshot import ClusterSnapshot, Unseen, forbidden
 from spinney.sim.whatif.loading import inventory_of
 
 if TYPE_CHECKING:
@@ -86,7 +89,17 @@ def get(
             ),
         )
         return
-    snapshot, here = snapshot_of(choice)
+    events: list[Event] = []
+    unseen: list[Unseen] = []
+
+    async def read_refusals(connection: "Connection") -> None:
+        try:
+            events.extend(await refusal_events(connection.client, None if all_namespaces else connection.namespace))
+        except Forbidden as refusal:
+            unseen.append(forbidden(EVENT, refusal))
+
+    snapshot, here = snapshot_of(choice, also=read_refusals) if kind == "gangs" else snapshot_of(choice)
+    snapshot = replace(snapshot, objects={**snapshot.objects, EVENT: tuple(events)}, unseen=(*snapshot.unseen, *unseen))
     asked = GetQuery(kind, name, None if all_namespaces else here, wide, singles)
     table = asked.listed(snapshot, gang_lines(snapshot, singles=singles), lambda: inventory_of(snapshot))
     if name is not None and not table.rows:

@@ -5,11 +5,12 @@ follows is shown the state after each burst of changes, and drawing it takes at 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from spinney.api.core import NODE, POD, Pod
+from spinney.api.core import EVENT, NODE, POD, Pod
+from spinney.api.events import Event
 from spinney.api.grove import POD_CLIQUE_SET
 from spinney.api.resource import Resource
 from spinney.binding.moving import GangMover
@@ -20,6 +21,7 @@ from spinney.runtime.tasks import together
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 from spinney.sim.overview.gang_table import GangLine, GangTable
+from spinney.sim.overview.history import UNGROUPED
 from spinney.sim.snapshots.snapshot import FORBIDDEN, KINDS, ClusterSnapshot, Unseen
 
 if TYPE_CHECKING:
@@ -30,7 +32,8 @@ _REFRESH: Final = 0.2
 _SHARE: Final = 4
 """Of the time, at most one part in so many goes into what is done with a state."""
 _NEEDED: Final = (NODE, POD)
-_SHOWN_ONLY: Final = (POD_CLIQUE_SET,)
+_SHOWN_ONLY: Final = (POD_CLIQUE_SET, EVENT)
+_TYPES: Final[Mapping[Resource, type[Any]]] = {**KINDS, EVENT: Event}
 _KINDS: Final = (*_NEEDED, *OPTIONAL_KINDS, *_SHOWN_ONLY)
 
 
@@ -111,7 +114,14 @@ async def following(connection: "Connection", namespace: str | None = None) -> A
     reached = dict(zip(kinds, await together(*(_reach(connection, kind, namespace) for kind in kinds)), strict=True))
     unseen = [each.unseen for each in reached.values() if each.unseen is not None]
     caches: list[WatchCache[Any]] = [
-        WatchCache(client, kind, KINDS[kind], runtime=client.runtime, namespace=each.namespace)
+        WatchCache(
+            client,
+            kind,
+            _TYPES[kind],
+            runtime=client.runtime,
+            namespace=each.namespace,
+            field_selector=f"reason={UNGROUPED}" if kind == EVENT else None,
+        )
         for kind, each in reached.items()
         if each.listed
     ]

@@ -8,9 +8,11 @@ from spinney.api import kai as kai_groups
 from spinney.api import volcano as volcano_groups
 from spinney.api import workload_v1alpha2, workload_v1beta1
 from spinney.api.conditions import find_condition, is_true
+from spinney.api.core import EVENT
+from spinney.api.events import Event
 from spinney.api.kai import TOPOLOGY
 from spinney.api.kai import Topology as KaiTopology
-from spinney.api.labels import POD_GANG_GATE
+from spinney.api.labels import GROUPED, POD_GANG_GATE
 from spinney.api.meta import Metadata
 from spinney.api.podgang import INITIALIZED, MINIMUM_NOT_PLACED, POD_GANG, SCHEDULED, PodGang
 from spinney.api.resource import Resource
@@ -24,7 +26,7 @@ from spinney.gangs.sources import bare, coscheduling, kai, native, podgang, volc
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.topology.levels import TopologyLevels, topology_of
 from spinney.sim.overview.gates import who_opens, why_held
-from spinney.sim.overview.history import said_of_pods
+from spinney.sim.overview.history import grouping_refusals, said_of_pods
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 from spinney.sim.whatif.loading import inventory_of
 
@@ -65,7 +67,10 @@ class GangLine(Struct, frozen=True, kw_only=True):
 
 
 def gang_lines(snapshot: ClusterSnapshot, *, singles: bool = False) -> list[GangLine]:
-    """Return every gang in order of namespace and name; with ``singles`` also pods that are in none."""
+    """Return every gang in order of namespace and name; with ``singles`` also pods that are in none.
+
+    Pods that the grouper refuses wait for a gang, so they are always there if the snapshot has the grouper's events.
+    """
     names = {pod.spec.scheduler_name for pod in snapshot.pods}
     return GangTable().lines(snapshot, inventory_of(snapshot, names).gangs.snapshot().gangs, singles=singles)
 
@@ -92,18 +97,19 @@ class GangTable:
         said = {key: word_about(gang) for key, gang in gangs.items()}
         made_for = {key: podgang.workload(gang) for key, gang in gangs.items()}
         by_name = {(key.namespace, key.name): each for key, each in made_for.items() if each is not None}
+        refused = _refused(snapshot, found)
+        said |= {key: GangWord(reason) for key, (_, reason) in refused.items()}
         doubles = set(_doubles(snapshot, found))
         shown = sorted(
-            (key for key in found if (singles or key.source != bare.SOURCE) and key not in doubles),
+            (key for key in found if (singles or key.source != bare.SOURCE or key in refused) and key not in doubles),
             key=lambda key: (key.namespace, key.name, key.source),
         )
         before, self._made = self._made, {}
         for key in shown:
             members, reason, line = before.get(key, (None, _NOTHING_SAID, None))
             if line is None or members is not found[key] or reason != said.get(key, _NOTHING_SAID):
-                line = gang_line(
-                    key, found[key], places, said.get(key, _NOTHING_SAID), by_name.get((key.namespace, key.name))
-                )
+                owner = refused[key][0] if key in refused else by_name.get((key.namespace, key.name))
+                line = gang_line(key, found[key], places, said.get(key, _NOTHING_SAID), owner)
             self._made[key] = (found[key], said.get(key, _NOTHING_SAID), line)
         return [line for _, _, line in self._made.values()]
 
@@ -126,6 +132,20 @@ class _Places(NamedTuple):
 
     labels: Mapping[str, Mapping[str, str]]
     levels: tuple[tuple[str, str], ...]
+
+
+def _refused(
+    snapshot: ClusterSnapshot, found: Mapping[GangKey, GangMembers]
+) -> dict[GangKey, tuple[podgang.SourceWorkload | None, str]]:
+    """Return what pods wait that the grouper refuses to put into a gang: what owns each, and what the grouper says."""
+    refused: dict[GangKey, tuple[podgang.SourceWorkload | None, str]] = {}
+    for pod, reason in grouping_refusals(snapshot.of(EVENT, Event)).items():
+        key = GangKey(bare.SOURCE, pod.namespace, pod.name)
+        for _, record in found[key].pods.values() if key in found else ():
+            owner = record.pod.metadata.controller
+            if record.status is PodStatus.PENDING and GROUPED not in record.labels:
+                refused[key] = (podgang.SourceWorkload(owner.kind, owner.name) if owner else None, reason)
+    return refused
 
 
 def _doubles(snapshot: ClusterSnapshot, found: Mapping[GangKey, GangMembers]) -> Iterator[GangKey]:

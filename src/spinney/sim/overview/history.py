@@ -24,7 +24,7 @@ from spinney.runtime.tasks import together
 
 _EVICTIONS: Final = ("Evict", "Preempted", "GangReleased")
 """Reasons of events about pods that had to go: ours and KAI's, kube-scheduler's, and of gangs below their minimum."""
-_UNGROUPED: Final = "GroupingRefused"
+UNGROUPED: Final = "GroupingRefused"
 """The reason of the grouper's events about pods that wait because a rule cannot be applied."""
 GATED: Final = "SchedulingGated"
 """The reason of a condition that the API server wrote while a gate held the pod: no scheduler has spoken yet."""
@@ -98,16 +98,21 @@ def gang_eviction(gang: PodGang, now: datetime) -> list[str]:
 
 async def telling_events(client: Client, namespace: str) -> list[Event]:
     """Read the events of one namespace that tell of evictions, and of pods that could not be grouped."""
-    reasons = (*_EVICTIONS, _UNGROUPED)
+    reasons = (*_EVICTIONS, UNGROUPED)
     lists = await together(
         *(client.list(EVENT, namespace, type=Event, field_selector=f"reason={reason}") for reason in reasons)
     )
     return [event for each in lists for event in each.items]
 
 
+async def refusal_events(client: Client, namespace: str | None) -> list[Event]:
+    """Read the events of one namespace, or of all, that tell of pods that could not be grouped."""
+    return list((await client.list(EVENT, namespace, type=Event, field_selector=f"reason={UNGROUPED}")).items)
+
+
 def grouping_refusals(events: Iterable[Event]) -> dict[PodKey, str]:
     """Return what the grouper said last of each pod that it could not group."""
-    told = [each for each in events if each.reason == _UNGROUPED]
+    told = [each for each in events if each.reason == UNGROUPED]
     return {
         PodKey(each.involved_object.namespace, each.involved_object.name): " ".join(each.message.split())
         for each in sorted(told, key=lambda each: moment_of(each) or _BEGINNING)
