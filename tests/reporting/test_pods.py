@@ -1,9 +1,13 @@
 """What is said about pods that wait: once, the latest, and never about another pod of the same name."""
 
 from contextlib import AbstractAsyncContextManager
+from datetime import UTC, datetime
 
 from spinney.api.core import EVENT, POD, Pod
-from spinney.kube.client import Client
+from spinney.cluster.classes import RequestClasses
+from spinney.cluster.pods import record_of
+from spinney.cluster.resources import ResourceAxis
+from spinney.kube.client import Client, PatchKind
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
 from spinney.kube.transport import Request, Response, StreamingResponse
@@ -42,6 +46,26 @@ async def test_the_latest_verdict_is_the_one_that_stays(cluster: Cluster) -> Non
     assert await message_on(cluster) == "no quota"
     recorded = await cluster.client.list(EVENT, cluster.namespace)
     assert sorted(event["message"] for event in recorded.items) == ["no node", "no quota", "no room"]
+
+
+async def test_a_pod_waits_since_before_its_scheduler_was_started_anew(cluster: Cluster) -> None:
+    """Another process that refuses it in other words leaves the time of its condition as it is."""
+    events = EventRecorder(cluster.client, "test-scheduler")
+    await cluster.client.create(POD, MANIFEST, cluster.namespace)
+    since = datetime(2025, 6, 1, tzinfo=UTC)
+    refused = {"type": "PodScheduled", "status": "False", "lastTransitionTime": "2025-06-01T00:00:00Z"}
+    status = {"status": {"conditions": [refused]}}
+    await cluster.client.patch(POD, "waits", status, cluster.namespace, kind=PatchKind.STRATEGIC, subresource="status")
+    pod = await cluster.client.get(POD, "waits", cluster.namespace, type=Pod)
+
+    writer = a_writer(cluster, events)
+    writer.all_wait([record_of(pod, RequestClasses(ResourceAxis()))], "Unschedulable", "no room")
+    await writer.flush()
+    await events.flush()
+
+    told = (await cluster.client.get(POD, "waits", cluster.namespace, type=Pod)).condition("PodScheduled")
+    assert told is not None
+    assert (told.message, told.last_transition_time) == ("no room", since)
 
 
 async def test_a_pod_that_took_the_name_is_not_told(cluster: Cluster) -> None:

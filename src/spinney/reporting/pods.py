@@ -68,6 +68,16 @@ class PodVerdict:
     known_to_wait: bool = False
     """Whether the condition is False already, so that this is not the time of its transition."""
 
+    @classmethod
+    def of(cls, record: PodRecord, reason: str, message: str, event: str = "") -> "PodVerdict":
+        """Return what to say of a pod, in the event too if nothing else is to be said there.
+
+        It may wait since before this process: its condition then stays as old as it is.
+        """
+        condition = record.pod.condition(POD_SCHEDULED)
+        waits = condition is not None and condition.status == "False"
+        return cls(record.key, record.uid, message, event or message, reason=reason, known_to_wait=waits)
+
 
 @dataclass(frozen=True, slots=True)
 class _News:
@@ -113,7 +123,7 @@ class PodStatusWriter:
     def all_wait(self, pods: Iterable[PodRecord], reason: str, message: str) -> None:
         """Say the same of many, in their conditions and in events."""
         for record in pods:
-            self.waits(PodVerdict(record.key, record.uid, message, message, reason=reason))
+            self.waits(PodVerdict.of(record, reason, message))
 
     def last_reason(self, pod: Key, uid: str) -> str:
         """Return the reason that was said last of an incarnation of a pod; empty if none was."""

@@ -11,7 +11,6 @@ from spinney.coscheduling.groups.wording import nodes_counted
 from spinney.explain.rendering import EVENT_BYTES, bounded
 from spinney.reporting.pods import (
     INADMISSIBLE,
-    POD_SCHEDULED,
     SCHEDULER_ERROR,
     UNSCHEDULABLE,
     PodStatusWriter,
@@ -63,16 +62,7 @@ class Reports:
         return f"{counted} {refused.tail}" if refused.tail else counted
 
     def _say(self, record: PodRecord, reason: str, message: str) -> None:
-        condition = record.pod.condition(POD_SCHEDULED)
-        verdict = PodVerdict(
-            record.key,
-            record.uid,
-            message,
-            bounded(message, EVENT_BYTES),
-            reason=reason,
-            known_to_wait=condition is not None and condition.status == "False",
-        )
-        self._writer.waits(verdict)
+        self._writer.waits(PodVerdict.of(record, reason, message, bounded(message, EVENT_BYTES)))
 
 
 def _waits(refused: UnplacedPod) -> str:
