@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from spinney.api.core import EVENT, POD
+from spinney.api.grove import POD_CLIQUE
 from spinney.api.labels import ADMISSION, GROUPED, KUEUE_QUEUE, QUEUED
 from spinney.api.podgang import POD_GANG
 from spinney.api.struct import JSON
@@ -548,6 +549,35 @@ def test_a_workload_of_several_gangs_is_answered_for_all_of_them(tmp_path: Path)
     assert "leaderworkerset default/model: pending" in output
     assert "2 gangs: 1 pending and 1 placeable" in output
     assert "podgang default/model-1: pending" in output
+
+
+def test_a_scaling_group_is_answered_for_the_gangs_it_has_parts_in(tmp_path: Path) -> None:
+    """Its first replicas are in the base gang, the others gangs of their own; other gangs are left out."""
+    group = "chat-0-pool"
+    objects = [NODE]
+    for gang, clique, grown in (
+        ("chat-0", "chat-0-pool-0-work", group),
+        ("chat-0-pool-0", "chat-0-pool-1-work", group),
+        ("chat-1", "chat-1-pool-0-work", "chat-1-pool"),
+    ):
+        labels = {"grove.io/podcliquescalinggroup": grown}
+        metadata = {"name": clique, "namespace": "default", "labels": labels}
+        template = {"roleName": "work", "replicas": 1, "podSpec": {"containers": []}}
+        objects.append(
+            {"apiVersion": POD_CLIQUE.api_version, "kind": "PodClique", "metadata": metadata, "spec": template}
+        )
+        metadata = {"name": gang, "namespace": "default"}
+        parts = {"podgroups": [{"name": clique, "minReplicas": 1}]}
+        objects.append({"apiVersion": POD_GANG.api_version, "kind": "PodGang", "metadata": metadata, "spec": parts})
+        pod = a_pod(f"{clique}-x", nodeSelector={"no": "node"} if gang == "chat-0-pool-0" else {})
+        pod["metadata"]["labels"] = {"grove.io/podgang": gang, "grove.io/podclique": clique}
+        objects.append(pod)
+
+    output = why(tmp_path, f"pcsg/{group}", *objects)
+
+    assert f"pcsg default/{group}: pending" in output
+    assert "2 gangs: 1 pending and 1 placeable" in output
+    assert "podgang default/chat-0-pool-0: pending" in output
 
 
 def test_a_gang_that_runs_says_that_its_backend_is_not_ready(tmp_path: Path) -> None:

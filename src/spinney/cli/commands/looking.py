@@ -139,7 +139,8 @@ def top() -> None:
     "subject",
     metavar="[KIND/]NAME",
     shell_complete=completing.subjects,
-    meaning="What to explain: pod/NAME, podgang/NAME, pcs/NAME, pclq/NAME, podgroup/NAME, queue/NAME, or just NAME.",
+    meaning="What to explain: pod/NAME, podgang/NAME, pcs/NAME, pclq/NAME, pcsg/NAME, podgroup/NAME, queue/NAME, or "
+    "just NAME.",
 )
 @namespace_option
 @cluster_options
@@ -174,6 +175,6 @@ def top() -> None:
 def why() -> None:
     """Say why a pod, gang, PodGroup, PodCliqueSet or queue waits.
 
-    NAME may have its kind before it: pod/NAME, podgang/NAME, pcs/NAME, pclq/NAME, podgroup/NAME, queue/NAME. The
-    cluster is only read. Where another scheduler decides, the answer is a simulation with its rules, and says so.
+    NAME may have its kind before it: pod/NAME, podgang/NAME, pcs/NAME, pclq/NAME, pcsg/NAME, podgroup/NAME, queue/NAME.
+    The cluster is only read. Where another scheduler decides, the answer is a simulation with its rules, and says so.
     """

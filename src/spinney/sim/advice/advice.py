@@ -17,7 +17,7 @@ from spinney.api import grove, kai, kueue
 from spinney.api.conditions import find_condition
 from spinney.api.core import NODE
 from spinney.api.events import Event
-from spinney.api.labels import PART_OF, POD_CLIQUE
+from spinney.api.labels import PART_OF, POD_CLIQUE, SCALING_GROUP
 from spinney.api.labels import POD_GANG as GANG_LABEL
 from spinney.api.meta import Condition
 from spinney.api.podgang import BACKEND_READY, MINIMUM_NOT_PLACED, POD_GANG, SCHEDULED, PodGang
@@ -136,6 +136,8 @@ class Advisor:
                 return self._about_queue(subject)
             case "podgang":
                 return self._about_gang(self._pod_gangs[subject.namespace, subject.name])
+            case "pcsg":
+                return self._about_scaling_group(subject)
             case "podgroup":
                 return self._about_group(subject)
             case _:
@@ -228,6 +230,19 @@ class Advisor:
         )
         history = tuple(history_of.failures([pcs], self._now))
         return msgspec.structs.replace(whole, sentences=tuple(sentences), history=history, recorded=recorded)
+
+    def _about_scaling_group(self, subject: AdviceSubject) -> Answer:
+        cliques = {
+            each.metadata.name
+            for each in self.snapshot.of(grove.POD_CLIQUE, grove.PodClique)
+            if each.metadata.namespace == subject.namespace and each.metadata.labels.get(SCALING_GROUP) == subject.name
+        }
+        gangs = [
+            gang
+            for (namespace, _), gang in sorted(self._pod_gangs.items())
+            if namespace == subject.namespace and any(group.name in cliques for group in gang.spec.pod_groups)
+        ]
+        return self._about_gangs(str(subject).split()[0], subject.namespace, gangs)
 
     def _about_workload(self, subject: AdviceSubject) -> Answer:
         gangs = [

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1alpha2, workload_v1beta1
 from spinney.api.core import NODE, POD
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
+from spinney.api.labels import SCALING_GROUP
 from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 
@@ -28,6 +29,7 @@ _WORDS: Final[Mapping[str, tuple[Resource, ...]]] = {
     "podgang": (POD_GANG,),
     "pcs": (POD_CLIQUE_SET,),
     "pclq": (POD_CLIQUE,),
+    "pcsg": (POD_CLIQUE,),
     "podgroup": POD_GROUPS,
     "queue": (kai.QUEUE,),
 }
@@ -36,6 +38,7 @@ _CALLED: Final = {
     "podgang": ("gang", "gangs", "podgangs"),
     "pcs": ("podcliqueset", "podcliquesets"),
     "pclq": ("podclique", "podcliques"),
+    "pcsg": ("podcliquescalinggroup", "podcliquescalinggroups"),
     "podgroup": ("podgroups", "workload", "workloads"),
     "queue": ("queues",),
 }
@@ -55,6 +58,7 @@ _EITHER: Final = {"pg": ("podgang", "podgroup")}
 _LISTED_BY: Final[Mapping[tuple[str, ...], str]] = {
     ("pod",): "'kubectl get pods -A' lists",
     ("pclq",): "'kubectl get podcliques -A' lists",
+    ("pcsg",): "'kubectl get podcliquescalinggroups -A' lists",
     ("queue",): "'spinney queues' lists",
 }
 _SUGGESTED: Final = 3
@@ -69,7 +73,8 @@ class AdviceSubject:
     """One object that is asked about."""
 
     word: str
-    """How the kind is written on a command line: ``pod``, ``podgang``, ``pcs``, ``pclq``, ``podgroup``, ``queue``.
+    """How the kind is written on a command line: ``pod``, ``podgang``, ``pcs``, ``pclq``, ``pcsg``, ``podgroup``,
+    ``queue``.
 
     Any other is the kind of a workload that several gangs were made for.
     """
@@ -246,7 +251,11 @@ def _candidates(snapshot: "ClusterSnapshot", words: tuple[str, ...]) -> Iterator
     for word in words:
         for resource in _WORDS[word]:
             for found in snapshot.objects.get(resource, ()):
-                yield AdviceSubject(word, found.metadata.namespace or "", found.metadata.name)
+                metadata = found.metadata
+                # A scaling group is known by its cliques: it need not be read itself.
+                name = metadata.labels.get(SCALING_GROUP, "") if word == "pcsg" else metadata.name
+                if name:
+                    yield AdviceSubject(word, metadata.namespace or "", name)
 
 
 def _not_found(
