@@ -10,6 +10,7 @@ from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.sim import Cluster
 from spinney.sim.advice.subjects import NoSuchSubject
 from spinney.sim.engine import EPOCH
+from tests.cli.workloads import a_training_job
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -44,6 +45,19 @@ def test_a_file_is_submitted_as_it_is() -> None:
     cluster.run()
 
     assert len(cluster.nodes_of("hello-0")) == 5
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_workload_that_is_submitted_again_is_made_anew(loaded: bool) -> None:
+    """As with `simulate -f` only its new pods are there: they waited beside the old ones, in the same gang."""
+    cluster = Cluster("2x4")
+    cluster.submit(a_training_job("train", workers=3, gpus=4), lasting=timedelta(hours=1))
+    cluster.step()
+    cluster = Cluster(cluster.snapshot()) if loaded else cluster
+    cluster.submit(a_training_job("train", workers=1, gpus=4))
+    cluster.run()
+
+    assert len(cluster.snapshot().pods) == len(cluster.placements) == 1
 
 
 def test_time_passes_only_when_it_is_told_to() -> None:

@@ -14,7 +14,7 @@ It is the production scheduler over an inventory filled by hand; there is no ser
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -47,9 +47,10 @@ from spinney.sim.notebook.drawing import GangPicture, NodePicture, html
 from spinney.sim.overview.queue_table import QueueLine, queue_lines
 from spinney.sim.policies.faults import PluginFailed, watching
 from spinney.sim.policies.files import with_plugins
+from spinney.sim.remedies.change import without_pods_of
 from spinney.sim.snapshots.expanding import ExpansionContext, expand
 from spinney.sim.snapshots.files import read_manifests, read_snapshot
-from spinney.sim.snapshots.snapshot import ClusterSnapshot
+from spinney.sim.snapshots.snapshot import ClusterSnapshot, differing
 from spinney.sim.whatif.outcomes import CycleOutcome, Difference, Outcome, Waiting, differences
 from spinney.sim.whatif.simulation import Simulation, matching_profile
 
@@ -98,6 +99,9 @@ class Cluster:
         self._last: CycleOutcome | None = None
         self._submitted = 0
         """How many objects were added: what is added later is younger, also while the clock stands."""
+        self._loaded = isinstance(nodes, ClusterSnapshot)
+        self._workloads: set[tuple[str, str, str]] = set()
+        """Namespace, kind and name of what was added."""
         if not isinstance(nodes, ClusterSnapshot):
             self.submit(*_node_manifests(nodes))
 
@@ -109,7 +113,10 @@ class Cluster:
     # -- what is in it -----------------------------------------------------------------------------------------------
 
     def submit(self, *what: JSON | str | Path, lasting: timedelta | None = None) -> None:
-        """Add objects: manifests, YAML text or files. Pods end ``lasting`` after they were placed; never without it."""
+        """Add objects: manifests, YAML text or files. Pods end ``lasting`` after they were placed; never without it.
+
+        A workload that is there already is made anew, as ``spinney simulate -f`` does: its pods go first.
+        """
         manifests: list[JSON] = []
         for each in what:
             if isinstance(each, dict):
@@ -118,12 +125,32 @@ class Cluster:
                 manifests += read_manifests(Path(each))
             else:
                 manifests += [found for found in yaml_text.load_all(each) if found is not None]
+        self._take_out_before(manifests)
         born = self.clock.now() + timedelta(microseconds=self._submitted)
         self._submitted += len(manifests)
         added = expand(manifests, ExpansionContext.of(self._simulation, born))
         self._simulation.add(added)
         if lasting is not None:
             self._lasting |= {PodKey(*key_of(pod)): lasting for pod in added if isinstance(pod, Pod)}
+
+    def _take_out_before(self, manifests: Sequence[JSON]) -> None:
+        """Take out the pods and gangs of workloads that are going to be made anew."""
+        named = {
+            (str(metadata.get("namespace") or "default"), str(each.get("kind")), str(metadata.get("name")))
+            for each in manifests
+            if isinstance(metadata := each.get("metadata"), dict)
+        }
+        if self._loaded or not named.isdisjoint(self._workloads):
+            before = self.snapshot()
+            rest = without_pods_of(before, manifests, "default")
+            self._remove([each.old for each in differing(before, rest) if each.new is None])
+        self._workloads |= named
+
+    def _remove(self, gone: Sequence[Any]) -> None:
+        self._simulation.remove(gone)
+        for pod in (PodKey(*key_of(found)) for found in gone if isinstance(found, Pod)):
+            self._lasting.pop(pod, None)
+            self._engine.cancel(self._ends.pop(pod, -1))
 
     def gang(
         self,
@@ -194,10 +221,7 @@ class Cluster:
             if found.metadata.namespace == namespace
             and (found.metadata.name == name or found.metadata.labels.get(GANG_LABEL) == name)
         ]
-        self._simulation.remove(gone)
-        for pod in (PodKey(*key_of(found)) for found in gone if isinstance(found, Pod)):
-            self._lasting.pop(pod, None)
-            self._engine.cancel(self._ends.pop(pod, -1))
+        self._remove(gone)
 
     # -- letting it run ----------------------------------------------------------------------------------------------
 
