@@ -13,7 +13,7 @@ from spinney.api.core import Pod
 from spinney.explain.amounts import first_few
 from spinney.grouping.attributes import MIN_MEMBER
 from spinney.grouping.owners import Owner
-from spinney.grouping.roles import Layout, Listed, Roles, holds, roles_of
+from spinney.grouping.roles import CurrentRoles, GangRoles, Roles, holds, roles_of
 from spinney.grouping.rules import POD_KIND, Rule, TextTerm, term
 from spinney.grouping.segments import segmented
 from spinney.grouping.shapes import RoleInstance, Shape, pod_number
@@ -119,7 +119,7 @@ def _check_required(rule: Rule, scope: TermInput) -> None:
 # -- roles -------------------------------------------------------------------------------------------------------------
 
 
-def _layout(subject: RuledPod, roles: Roles, override: int | None) -> Layout:
+def _layout(subject: RuledPod, roles: Roles, override: int | None) -> CurrentRoles:
     """Return the roles as they are needed now; a floor that was asked for is shared out among them."""
     found = roles.without(_not_started(subject, roles))
     return found if override is None else found.with_total(override)
@@ -134,7 +134,7 @@ def _not_started(subject: RuledPod, roles: Roles) -> frozenset[str]:
     return roles.starting_later - subject.started[roles] - roles.started((subject.pod,))
 
 
-def _with_roles(subject: RuledPod, layout: Layout, place: int | None) -> Shape:
+def _with_roles(subject: RuledPod, layout: CurrentRoles, place: int | None) -> Shape:
     rule = subject.rule
     listed = layout.grouped if rule.root else layout.counted
     own = layout.instances[place] if place is not None else None
@@ -156,7 +156,7 @@ def _with_roles(subject: RuledPod, layout: Layout, place: int | None) -> Shape:
     return replace(shape, sub_groups=listed.sub_groups, role=_leaf(subject, layout.instances, own))
 
 
-def _root(subject: RuledPod, listed: Listed) -> int | None:
+def _root(subject: RuledPod, listed: GangRoles) -> int | None:
     for text in subject.rule.root:
         if text == "all":
             return listed.needed

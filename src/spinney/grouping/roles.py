@@ -37,7 +37,7 @@ class Roles:
                 places = self._by_labels.setdefault(tuple(each.labels), {})
                 places.setdefault(tuple(each.labels.values()), place)
         self._rest = next((place for place, each in enumerate(found) if each.labels is None), None)
-        self._last: Layout | None = None
+        self._last: CurrentRoles | None = None
         self.starting_later = frozenset(each.name for each in found if each.starts_later)
 
     def place(self, pod: Pod) -> int | None:
@@ -51,34 +51,34 @@ class Roles:
         places = {self.place(pod) for pod in pods if not pod.metadata.deleting}
         return frozenset(self._needed[place].name for place in places if place is not None)
 
-    def without(self, waiting: frozenset[str]) -> "Layout":
+    def without(self, waiting: frozenset[str]) -> "CurrentRoles":
         """Return the roles where those that are ``waiting`` are not needed yet; remembered for the next pod."""
         last = self._last
         if last is None or last.waiting != waiting:
             both = zip(self._needed, self._waiting, strict=True)
             chosen = (later if later.name in waiting else now for now, later in both)
-            last = self._last = Layout(waiting, tuple(chosen))
+            last = self._last = CurrentRoles(waiting, tuple(chosen))
         return last
 
 
 @dataclass(frozen=True)
-class Layout:
+class CurrentRoles:
     """The roles of a workload, some of which are not needed yet."""
 
     waiting: frozenset[str]
     instances: tuple[RoleInstance, ...]
 
     @cached_property
-    def counted(self) -> "Listed":
+    def counted(self) -> "GangRoles":
         """Return the roles that are needed now, but for those whose pods are gangs of their own."""
-        return Listed(tuple(each for each in self.instances if each.counts and not each.role.alone))
+        return GangRoles(tuple(each for each in self.instances if each.counts and not each.role.alone))
 
     @cached_property
-    def grouped(self) -> "Listed":
+    def grouped(self) -> "GangRoles":
         """Return the roles whose pods are no gangs of their own."""
-        return Listed(tuple(each for each in self.instances if not each.role.alone))
+        return GangRoles(tuple(each for each in self.instances if not each.role.alone))
 
-    def with_total(self, total: int) -> "Layout":
+    def with_total(self, total: int) -> "CurrentRoles":
         """Give the last role that is needed what the others leave of a floor that was asked for."""
         instances = list(self.instances)
         places = [place for place, each in enumerate(instances) if each.counts]
@@ -86,11 +86,11 @@ class Layout:
             return self
         others = sum(instances[place].total for place in places[:-1])
         instances[places[-1]] = replace(instances[places[-1]], floor=max(0, total - others))
-        return Layout(self.waiting, tuple(instances))
+        return CurrentRoles(self.waiting, tuple(instances))
 
 
 @dataclass(frozen=True)
-class Listed:
+class GangRoles:
     """The roles that make up a gang."""
 
     instances: tuple[RoleInstance, ...]
