@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from spinney.api.core import POD, POD_TEMPLATE, Pod
+from spinney.api.coscheduling import POD_GROUP as COSCHEDULING_GROUP
 from spinney.api.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY, PROVISIONING_REQUEST
 from spinney.api.struct import JSON
 from spinney.autoscaling.provisioning import provisioning_for
@@ -364,6 +365,54 @@ async def test_a_gang_that_grows_asks_anew(world: World) -> None:
         await world.settle(5)
         (request,) = await requests(world)
         assert [each["count"] for each in request["spec"]["podSets"]] == [3]
+
+
+@given_a_world
+async def test_a_request_that_its_finalizer_keeps_is_made_anew_once_it_is_gone(world: World) -> None:
+    """The old one says nothing of the pods that came since; the gang waits for one that is there, not for its trace."""
+    await install(world.client)
+    async with asking(world):
+        await world.add_gang("g", 2, gpus=8)
+        await world.settle(5)
+        (old,) = await requests(world)
+        name = old["metadata"]["name"]
+        await world.client.patch(PROVISIONING_REQUEST, name, {"metadata": {"finalizers": ["example.com/held"]}}, NS)
+        await world.add_pod("g-2", gang="g", gpus=8)
+        await world.settle(RETRY)
+        (kept,) = await requests(world)
+        assert kept["metadata"]["uid"] == old["metadata"]["uid"]
+        await world.client.patch(PROVISIONING_REQUEST, name, {"metadata": {"finalizers": None}}, NS)
+        await world.settle(2 * RETRY)
+        (request,) = await requests(world)
+        assert [each["count"] for each in request["spec"]["podSets"]] == [3]
+
+
+@given_a_world
+async def test_groups_of_two_kinds_that_share_a_name_ask_each_for_itself(world: World) -> None:
+    """Each has a request for its own pods, and keeps it when the other goes."""
+    await install(world.client)
+    await install_crds(world.client)
+    async with asking(world):
+        await world.add_gang("g", 3, gpus=8)
+        group = {"metadata": {"name": "g", "namespace": NS}, "spec": {"minMember": 2}}
+        await world.client.create(COSCHEDULING_GROUP, group)
+        limits = {"limits": {"nvidia.com/gpu": "8"}}
+        spec = {
+            "schedulerName": "spinney-scheduler",
+            "containers": [{"name": "c", "image": "i", "resources": limits}],
+        }
+        for number in range(2):
+            labels = {"scheduling.x-k8s.io/pod-group": "g"}
+            pod = {"metadata": {"name": f"other-{number}", "namespace": NS, "labels": labels}, "spec": spec}
+            await world.client.create(POD, pod)
+        await world.settle(5)
+        asked = [each["spec"]["podSets"][0]["count"] for each in await requests(world)]
+        assert sorted(asked) == [2, 3]
+        for number in range(3):
+            await world.client.delete(POD, f"g-{number}", NS)
+        await world.settle(5)
+        (left,) = await requests(world)
+        assert left["spec"]["podSets"][0]["count"] == 2
 
 
 @given_a_world

@@ -36,6 +36,7 @@ from spinney.autoscaling.templates import MANAGER, SCHEDULER, SELECTOR, pod_temp
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
 from spinney.gangs.book import GangMembers
+from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.discovery import served
@@ -242,8 +243,11 @@ class ProvisioningRequests(NodeRequests):
         wanted = provisioning_request(
             request.name.name, metadata, counts, class_name=settings.class_name, parameters=settings.parameters
         )
-        with suppress(AlreadyExists):  # it was made before this process began, for the same pods
+        try:
             await self._client.create(PROVISIONING_REQUEST, wanted)
+        except AlreadyExists:  # it was made before this process began, for the same pods
+            if request.name in self._deleted:
+                raise KubeError(f"{request.name.name} was deleted, and its finalizers keep it") from None
         marks = {CONSUMES: request.name.name, PROVISIONING_CLASS: settings.class_name}
         for record in (each for alike in classes for each in alike):
             await annotate_exactly(self._client, POD, record.key, record.uid, marks)
@@ -344,7 +348,9 @@ class ProvisioningRequests(NodeRequests):
 
 
 def _request_name(gang: GangKey) -> Key:
-    return Key(gang.namespace, valid_name(f"spinney-{gang.name}"))
+    """Return what the request of a gang is called; groups of several kinds may have one name."""
+    name = gang.name if gang.source == podgang.SOURCE else f"{gang.name}.{gang.source}"
+    return Key(gang.namespace, valid_name(f"spinney-{name}"))
 
 
 def _waiting(members: GangMembers) -> list[PodRecord]:
