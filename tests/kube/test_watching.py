@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from spinney.api.core import Pod
 from spinney.api.lines import WholeLines
+from spinney.grouping.owners import Owner
 from spinney.kube.errors import Expired, UndecodableResponse
+from spinney.kube.pages import decode_page
 from spinney.kube.watching import Bookmark, EventDecoder, Undecodable, WatchEvent, lines
 from spinney.runtime import run_virtual
 from tests.kube.model import status_body
@@ -52,6 +54,19 @@ def test_lines_survive_any_cut(documents: list[bytes], cuts: list[int], broken: 
         return [line async for batch in lines(_chunks(parts)) for line in batch]
 
     assert run_virtual(main()) == (documents[:-1] if broken and documents else documents)
+
+
+def test_an_object_that_is_nested_too_deep_is_read_without_its_depths() -> None:
+    """API servers store ten thousand levels where a CRD has no schema; the object and those beside it are read."""
+    deep = b"[" * 5000 + b'{"a":"]"}' + b"]" * 5000
+    odd = b'{"metadata":{"name":"odd","resourceVersion":"7"},"spec":{"text":"[\\"{","deep":%b,"after":1}}' % deep
+    event = EventDecoder(Owner).decode(b'{"type":"ADDED","object":%b}' % odd)
+    assert isinstance(event, WatchEvent)
+    assert (event.object.metadata.name, event.object.spec["text"], event.object.spec["after"]) == ("odd", '["{', 1)
+    sound = b'{"metadata":{"name":"sound","resourceVersion":"8"},"spec":{"replicas":2}}'
+    page = decode_page(b'{"metadata":{"resourceVersion":"8"},"items":[%b,%b]}' % (odd, sound), Owner, request="GET")
+    assert [each.metadata.name for each in page.items] == ["odd", "sound"]
+    assert page.items[1].spec == {"replicas": 2}
 
 
 def test_an_object_event_is_decoded_into_its_type() -> None:

@@ -57,5 +57,5 @@ def parse_defaults(data: Mapping[str, str] | None) -> dict[tuple[str, str], Kind
         raise InvalidDefaults("the ConfigMap of per-kind defaults has no key 'types'; expected a JSON list there")
     try:
         return kind_defaults(msgspec.json.decode(data["types"], type=list[KindDefault]))
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidDefaults(f"types: {error}; expected a JSON list of typeName, group, priorityName") from error

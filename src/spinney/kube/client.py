@@ -496,7 +496,7 @@ class Client:
         response = await self.raw(method, path, query=query, body=encoded, headers=headers)
         try:
             return msgspec.json.decode(response.body, type=type)
-        except msgspec.DecodeError as problem:
+        except (msgspec.DecodeError, RecursionError) as problem:
             told = f"a {getattr(type, '__name__', type)}: {problem}; got {response.body[:200]!r}"
             raise UndecodableResponse(f"{method} {path} did not answer with {told}") from problem
 

@@ -13,7 +13,7 @@ import msgspec
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.kube.errors import UndecodableResponse
-from spinney.kube.watching import EventDecoder, Undecodable, WatchEvent
+from spinney.kube.watching import EventDecoder, Undecodable, WatchEvent, without_depths
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -50,6 +50,8 @@ def decode_page(body: bytes, kind: type[T], *, request: str) -> Page[T]:
     try:
         listed: _List[T] = _list_decoder(hashable).decode(body)
         return Page(listed.items or (), listed.metadata.resource_version, listed.metadata.token)
+    except RecursionError:
+        return decode_page(without_depths(body), kind, request=request)
     except msgspec.DecodeError:
         pass  # either not a list at all, or one object in it is not of the type
     try:

@@ -6,6 +6,7 @@ that type (an API server's pod bookmark has ``containers: null``), so a line who
 not decode, is read a second way.
 """
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Generic, Literal, TypeVar
 
@@ -61,6 +62,30 @@ _envelopes = msgspec.json.Decoder(_Envelope)
 _metas = msgspec.json.Decoder(_OnlyMeta)
 _statuses = msgspec.json.Decoder(Status)
 
+_DEEPEST = 200
+_MARKS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]')
+
+
+def without_depths(text: bytes) -> bytes:
+    """Return JSON with ``null`` in place of what is nested too deep to be read: API servers store ten thousand levels.
+
+    One such object must not keep the others of its kind from being read.
+    """
+    kept: list[bytes] = []
+    start = depth = 0
+    for found in _MARKS.finditer(text):
+        if found[0] in (b"[", b"{"):
+            depth += 1
+            if depth == _DEEPEST + 1:
+                kept.append(text[start : found.start()])
+        elif found[0] in (b"]", b"}"):
+            if depth == _DEEPEST + 1:
+                kept.append(b"null")
+                start = found.end()
+            depth -= 1
+    return b"".join((*kept, text[start:]))
+
+
 # How an API server begins such a line. One written differently is told by its type, at the price of a failed decode.
 _OTHERS = (b'{"type":"BOOKMARK"', b'{"type":"ERROR"')
 
@@ -77,6 +102,8 @@ class EventDecoder(Generic[T]):
             return self._other(line, "")
         try:
             return self._events.decode(line)
+        except RecursionError:
+            return self.decode(without_depths(line))
         except msgspec.DecodeError as problem:
             return self._other(line, str(problem))
 
