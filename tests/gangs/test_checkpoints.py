@@ -43,3 +43,8 @@ def test_a_request_that_cannot_be_read_is_none(change: dict[str, object]) -> Non
 def test_a_checkpoint_that_is_no_time_is_none(text: str) -> None:
     """A workload that writes nonsense has made no checkpoint."""
     assert timestamp_of({LAST_CHECKPOINT: text}, LAST_CHECKPOINT) is None
+
+
+def test_a_request_that_is_nested_without_end_is_none() -> None:
+    """Who may annotate a pod may write anything there; no scheduler ends for it."""
+    assert request_of({EVICTION_REQUEST: '{"why":' + "[" * 5000 + "]" * 5000 + "}"}) is None

@@ -181,3 +181,13 @@ def test_a_workload_of_twice_the_parts_takes_twice_the_work(wide: bool, order: s
 
     assert len(made("JobSet", "jobset.x-k8s.io/v1alpha2", of(100)).gang.spec.pod_groups) == 100
     assert calls_for(of(200)) < 3 * calls_for(of(100))
+
+
+def test_a_template_that_is_nested_without_end_is_refused() -> None:
+    """Where a CRD has no schema a template has any depth; the workload stays where it is, and others wait on."""
+    deep: JSON = {}
+    for _ in range(5000):
+        deep = {"deeper": deep}
+    job = {"name": "odd", "template": {"spec": {"template": {"spec": {**POD["spec"], "affinity": deep}}}}}
+    with pytest.raises(RuleRefused):
+        made("JobSet", "jobset.x-k8s.io/v1alpha2", {"replicatedJobs": [job]})

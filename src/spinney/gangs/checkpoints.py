@@ -110,7 +110,7 @@ def request_of(annotations: Mapping[str, str]) -> EvictionRequest | None:
     try:
         found = msgspec.json.decode(text, type=EvictionRequest)
         return msgspec.structs.replace(found, asked=to_seconds(found.asked), by=to_seconds(found.by))
-    except (msgspec.MsgspecError, OverflowError):
+    except (msgspec.MsgspecError, OverflowError, RecursionError):
         return None
 
 

@@ -62,7 +62,7 @@ def virtual_gang(
         found = _made(manifest, others, priorities, born)
     except RuleRefused:
         raise
-    except (msgspec.ValidationError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (msgspec.ValidationError, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         # A CRD without a schema lets anything through, and one object must not keep others from waiting.
         raise RuleRefused(
             f"it, or the runtime it names, does not have the fields of a {manifest['kind']}: {error}"
