@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
+from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.gangs.sources.context import SourceContext
 from spinney.queueing.suspended import SuspendedWorkload
@@ -44,3 +45,11 @@ def test_it_is_that_of_its_gang(kind: str, labels: dict[str, str]) -> None:
     gang = virtual_gang(manifest, (), names=["spinney-scheduler"], priorities=PRIORITIES, born=datetime.now(UTC)).gang
     expected = (gang.metadata.labels["kai.scheduler/queue"], PRIORITIES[gang.spec.priority_class_name or ""])
     assert (place.queue, place.priority) == expected
+
+
+def test_a_spec_that_is_nested_without_end_is_read_without_its_depths() -> None:
+    """Where a CRD has no schema a spec has any depth; nobody else waits longer for that."""
+    deep = b"[" * 5000 + b"]" * 5000
+    workload = SuspendedWorkload(spec=msgspec.Raw(b'{"deep":%b,"suspend":true}' % deep))
+    assert workload.waits
+    assert workload.manifest(Resource("batch", "v1", "Job", "jobs"))["spec"]["suspend"] is True

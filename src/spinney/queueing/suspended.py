@@ -1,6 +1,6 @@
 """What is read of a suspended workload, and where it stands. Its spec stays as it came until it is looked at."""
 
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -10,7 +10,10 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct
 from spinney.gangs.sources.context import DEFAULT_QUEUE, PRIORITY_CLASS_LABEL, SourceContext
 from spinney.grouping.attributes import PROJECT
+from spinney.kube.watching import without_depths
 from spinney.queueing.backlog import QueuePlace
+
+T = TypeVar("T")
 
 SELECTOR: Final = f"{ADMISSION}={QUEUED},!{KUEUE_QUEUE}"
 """Workloads of Kueue's are Kueue's to admit."""
@@ -86,7 +89,7 @@ class SuspendedWorkload(Struct, frozen=True, kw_only=True):
 
     def manifest(self, resource: Resource) -> JSON:
         """Return the whole object, of a kind that is served as ``resource``."""
-        metadata, spec = msgspec.to_builtins(self.metadata), msgspec.json.decode(self.spec)
+        metadata, spec = msgspec.to_builtins(self.metadata), _decoded(self.spec, dict[str, Any])
         return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
 
 
@@ -96,4 +99,11 @@ def _of_project(project: str | None, pool: str | None) -> str:
 
 
 def _read(spec: msgspec.Raw) -> _Spec:
-    return msgspec.json.decode(spec, type=_Spec)
+    return _decoded(spec, _Spec)
+
+
+def _decoded(spec: msgspec.Raw, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(spec, type=kind)
+    except RecursionError:  # it was passed over when its object was read
+        return msgspec.json.decode(without_depths(bytes(spec)), type=kind)
