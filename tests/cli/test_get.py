@@ -118,6 +118,21 @@ def test_a_gated_gang_says_what_its_gates_wait_for(tmp_path: Path) -> None:
     )
 
 
+def test_a_gang_without_pods_says_what_its_backend_says(tmp_path: Path) -> None:
+    """Pods are made once the backend is ready; that none is placed is not the reason."""
+    backend = {"type": "BackendReady", "status": "False", "message": "acme: out of order"}
+    derived = {"type": "Scheduled", "status": "False", "reason": "MinimumNotPlaced", "message": "all has 0 of 1"}
+    gang: JSON = {"apiVersion": "scheduler.grove.io/v1alpha1", "kind": "PodGang", "metadata": {"name": "g"}}
+    gang |= {"spec": {"podgroups": [{"name": "all", "minReplicas": 1}]}, "status": {"conditions": [backend, derived]}}
+    file = tmp_path / "objects.yaml"
+    file.write_text(as_yaml(gang))
+
+    (line,) = json.loads(CliRunner().invoke(main, ["get", "gangs", "--from", str(file), "-o", "json"]).output)["gangs"]
+
+    assert line["state"] == "empty"
+    assert line["reason"] == "PodGang g waits for its scheduler's backend (BackendReady): acme: out of order"
+
+
 def test_pods_that_the_grouper_refuses_are_listed_with_what_it_says(served: ServedCluster) -> None:
     """They wait for a gang that is not made: the list of gangs says so, at once and to those who follow it."""
     said = "annotation kai.scheduler/batch-min-member: found 'two', expected a whole number"

@@ -14,7 +14,7 @@ from spinney.api.kai import TOPOLOGY
 from spinney.api.kai import Topology as KaiTopology
 from spinney.api.labels import GROUPED, POD_GANG_GATE
 from spinney.api.meta import Metadata
-from spinney.api.podgang import INITIALIZED, MINIMUM_NOT_PLACED, POD_GANG, SCHEDULED, PodGang
+from spinney.api.podgang import BACKEND_READY, INITIALIZED, MINIMUM_NOT_PLACED, POD_GANG, SCHEDULED, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import Struct
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
@@ -119,7 +119,7 @@ class GangWord(NamedTuple):
 
     by_scheduler: str = ""
     derived: str = ""
-    """What the operator derives from its pods."""
+    """What the operator derives from its pods, or why it makes none."""
     held: str = ""
     """Why the operator does not open its gates."""
 
@@ -226,10 +226,12 @@ def word_about(gang: PodGang) -> GangWord:
     if condition is not None and condition.status == "True" and is_true(gang.status.conditions, INITIALIZED):
         return _NOTHING_SAID
     held = why_held(gang)
+    backend = find_condition(gang.status.conditions, BACKEND_READY)
+    refused = held if backend is not None and backend.status == "False" else ""
     if condition is None or condition.status != "False":
-        return GangWord(held=held)
+        return GangWord(derived=refused, held=held)
     if condition.reason == MINIMUM_NOT_PLACED:
-        return GangWord(derived=condition.message, held=held)
+        return GangWord(derived=refused or condition.message, held=held)
     return GangWord(condition.message, held=held)
 
 
