@@ -101,6 +101,22 @@ def test_a_refused_object_names_the_fields(served: ServedCluster, tmp_path: Path
     assert "spec.containers" in answer.output
 
 
+def test_what_comes_after_a_refused_object_is_applied(served: ServedCluster, tmp_path: Path) -> None:
+    """One object's failure stays its own, as with kubectl: the others are written, and each refusal is told."""
+    bad = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}}
+    unknown = {"apiVersion": "v1", "kind": "Pot", "metadata": {"name": "p"}}
+    good = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "after"}}
+    file = tmp_path / "list.yaml"
+    file.write_text(as_yaml(bad, unknown, good))
+    answer = served.spinney("apply", "--wait", "-f", str(file))
+
+    assert answer.exit_code == 1
+    assert "ConfigMap after created" in answer.output
+    assert "spec.containers" in answer.output
+    assert "does not serve v1 Pot" in answer.output
+    assert "everything is ready" not in answer.output
+
+
 def test_unknown_fields_have_their_line_and_the_nearest_word(served: ServedCluster, tmp_path: Path) -> None:
     """What does not fit the kind is told as validate tells it, a line for each fault."""
     file = tmp_path / "typo.yaml"

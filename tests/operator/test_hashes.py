@@ -1,6 +1,7 @@
 """Template hashes: stable for ever, sensitive to what reaches pods, and Grove's own adopted."""
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,6 +86,14 @@ def test_groves_hashes_are_adopted_for_the_templates_it_had_synced() -> None:
     assert is_ours(later.cliques["a"])
     assert later.cliques["b"] == "groveb"
     assert adoption(taken, cliques) is None
+
+
+@pytest.mark.parametrize("written", ["", "{", "[]", '{"a": {"b": 1}}', "[" * 5000])
+def test_a_record_that_cannot_be_read_adopts_nothing(written: str) -> None:
+    """Whoever may annotate a set may write anything there: its hashes are ours then, and it is reconciled."""
+    pcs = a_pod_clique_set("model")
+    metadata = msgspec.structs.replace(pcs.metadata, annotations={additions.ADOPTED_HASHES: written})
+    assert template_hashes(msgspec.structs.replace(pcs, metadata=metadata)) == template_hashes(pcs)
 
 
 def test_a_change_grove_had_not_synced_is_not_adopted() -> None:

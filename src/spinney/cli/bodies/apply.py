@@ -14,7 +14,7 @@ from spinney.cli.clusters.coming_up import until_ready
 from spinney.cli.clusters.connecting import Connection, advice, with_cluster
 from spinney.cli.manifests.objects import Manifest, namespace_for, read_named, resource_for
 from spinney.cli.terminal.output import echo
-from spinney.kube.errors import Conflict, Invalid, KubeError
+from spinney.kube.errors import ApiError, Conflict, Invalid, KubeError
 from spinney.kube.keys import Key
 
 _MISFIT: Final = "failed to create typed patch object"
@@ -34,15 +34,23 @@ def apply(
 
     async def use(connection: Connection) -> None:
         applied: list[tuple[Resource, Key]] = []
+        refused: list[str] = []
         for manifest in manifests:
             try:
                 resource, where, done = await _apply_one(
                     connection, manifest, choice.namespace, dry_run=dry_run, force=force_conflicts
                 )
+            except ApiError as error:
+                refused.append(_refusal(manifest, error))
+            except click.ClickException as error:
+                refused.append(error.message)
             except KubeError as error:
-                raise click.ClickException(_refusal(manifest, error)) from error
-            echo(f"{manifest.kind} {manifest.name} {done}{' (dry run)' if dry_run else ''}")
-            applied.append((resource, Key(where or "", manifest.name)))
+                raise click.ClickException("\n".join((*refused, _refusal(manifest, error)))) from error
+            else:
+                echo(f"{manifest.kind} {manifest.name} {done}{' (dry run)' if dry_run else ''}")
+                applied.append((resource, Key(where or "", manifest.name)))
+        if refused:  # the others are applied all the same, as kubectl does
+            raise click.ClickException("\n".join(refused))
         if wait and not dry_run:
             await until_ready(connection, applied, timeout=timeout)
             echo("everything is ready")

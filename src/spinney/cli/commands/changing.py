@@ -28,7 +28,7 @@ from spinney.cli.options import (
 @timeout_option("5m", "How long --wait waits, such as 90s or 1h; 0 waits for ever.")
 @with_body
 def apply() -> None:
-    """Apply manifests, in the order written; stops at the first that is refused.
+    """Apply manifests, in the order written; what is refused keeps no other from being applied, as with kubectl.
 
     With --wait it says gang by gang what is being waited for, and exits with 1 when the time is over.
     """

@@ -102,5 +102,8 @@ def _content(clique: PodCliqueTemplateSpec, priority_class_name: str) -> JSON:
 
 
 def _adopted(annotations: Mapping[str, str]) -> Mapping[str, str]:
-    recorded = annotations.get(additions.ADOPTED_HASHES)
-    return {} if recorded is None else msgspec.json.decode(recorded, type=dict[str, str])
+    """Return what is on record; nothing if somebody wrote something else there, so that pods roll once."""
+    try:
+        return msgspec.json.decode(annotations.get(additions.ADOPTED_HASHES, "{}"), type=dict[str, str])
+    except msgspec.DecodeError:
+        return {}
