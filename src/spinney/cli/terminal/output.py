@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from shutil import get_terminal_size
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import click
 import yaml
@@ -44,7 +44,15 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     except BrokenPipeError:
         raise  # nobody reads on, which is no fault
     except OSError as error:
+        _give_up(sys.stderr if err else sys.stdout)
         raise click.ClickException(f"standard output cannot be written: {error.strerror}") from error
+
+
+def _give_up(stream: TextIO) -> None:
+    """Let go of what a stream still holds: Python would try once more at its end, and say that it failed."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 @contextmanager
