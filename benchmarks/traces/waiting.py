@@ -56,6 +56,8 @@ class Run(NamedTuple):
     actions: tuple[str, ...] = _ALLOCATE
     give_way: str = "0"
     across_queues: bool = False
+    one_queue: bool = False
+    """All jobs are in one queue, as for the simple policies: nobody is guaranteed anything."""
 
 
 EXPERIMENTS: Final = (
@@ -67,11 +69,12 @@ EXPERIMENTS: Final = (
 RUNS: Final = (Run("known", 1.0), Run("off by up to 2", 2.0), Run("not known", 0.0))
 GIVING_WAY: Final = Run("known, giving way", 1.0, ("allocate", "preempt"), "4")
 ACROSS_QUEUES: Final = Run("known, giving way across queues", 1.0, ("allocate", "preempt"), "4", across_queues=True)
+ONE_QUEUE: Final = Run("known, giving way in one queue", 1.0, ("allocate", "preempt"), "4", one_queue=True)
 RECLAIM: Final = Run("not known, with reclaim", 0.0, ("allocate", "reclaim"))
 RUNS_OF: Final[Mapping[Layout, Sequence[Run]]] = {
     "full": (*RUNS, GIVING_WAY),
     "half": (*RUNS, GIVING_WAY),
-    "shared": (*RUNS, GIVING_WAY, ACROSS_QUEUES, RECLAIM),
+    "shared": (*RUNS, GIVING_WAY, ACROSS_QUEUES, ONE_QUEUE, RECLAIM),
 }
 
 
@@ -95,7 +98,7 @@ def measure(directory: Path, experiments: Sequence[Experiment], runs: Sequence[s
             if runs and run.name not in runs:
                 continue
             stated = stating(trace, run.factor) if run.factor else trace
-            came = _replayed(stated, experiment, run)
+            came = _replayed(_in_one_queue(stated) if run.one_queue else stated, experiment, run)
             columns[run.name] = came.waits
             lost = f"{came.lost_gpu_hours:,.0f}" if run.actions != _ALLOCATE else ""
             table.add(
@@ -144,6 +147,11 @@ def _quartered(trace: Trace) -> Trace:
     machines = tuple(replace(machine, pool=machine.name.split("-")[0]) for machine in trace.machines)
     jobs = tuple(replace(job, ask=replace(job.ask, pool=job.queue)) for job in trace.jobs)
     return replace(trace, machines=machines, jobs=jobs)
+
+
+def _in_one_queue(trace: Trace) -> Trace:
+    """Return a trace without queues."""
+    return replace(trace, jobs=tuple(replace(job, queue="default") for job in trace.jobs), quotas={})
 
 
 class Replayed(NamedTuple):
