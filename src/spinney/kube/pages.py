@@ -12,8 +12,9 @@ import msgspec
 
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
+from spinney.kube.depths import decoded
 from spinney.kube.errors import UndecodableResponse
-from spinney.kube.watching import EventDecoder, Undecodable, WatchEvent, without_depths
+from spinney.kube.watching import EventDecoder, Undecodable, WatchEvent
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -46,12 +47,14 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
 
 def decode_page(body: bytes, kind: type[T], *, request: str) -> Page[T]:
     """Decode a page; if an object in it is not of the type, decode the others one by one."""
+    return decoded(body, lambda text: _decode_page(text, kind, request))
+
+
+def _decode_page(body: bytes, kind: type[T], request: str) -> Page[T]:
     hashable: Any = kind  # mypy does not see that a type is
     try:
         listed: _List[T] = _list_decoder(hashable).decode(body)
         return Page(listed.items or (), listed.metadata.resource_version, listed.metadata.token)
-    except RecursionError:
-        return decode_page(without_depths(body), kind, request=request)
     except msgspec.DecodeError:
         pass  # either not a list at all, or one object in it is not of the type
     try:

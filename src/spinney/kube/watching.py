@@ -6,13 +6,13 @@ that type (an API server's pod bookmark has ``containers: null``), so a line who
 not decode, is read a second way.
 """
 
-import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
 from spinney.api.lines import WholeLines
+from spinney.kube.depths import decoded
 from spinney.kube.errors import Status, UndecodableResponse, error_from
 
 T = TypeVar("T")
@@ -62,30 +62,6 @@ _envelopes = msgspec.json.Decoder(_Envelope)
 _metas = msgspec.json.Decoder(_OnlyMeta)
 _statuses = msgspec.json.Decoder(Status)
 
-_DEEPEST = 200
-_MARKS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]')
-
-
-def without_depths(text: bytes) -> bytes:
-    """Return JSON with ``null`` in place of what is nested too deep to be read: API servers store ten thousand levels.
-
-    One such object must not keep the others of its kind from being read.
-    """
-    kept: list[bytes] = []
-    start = depth = 0
-    for found in _MARKS.finditer(text):
-        if found[0] in (b"[", b"{"):
-            depth += 1
-            if depth == _DEEPEST + 1:
-                kept.append(text[start : found.start()])
-        elif found[0] in (b"]", b"}"):
-            if depth == _DEEPEST + 1:
-                kept.append(b"null")
-                start = found.end()
-            depth -= 1
-    return b"".join((*kept, text[start:]))
-
-
 # How an API server begins such a line. One written differently is told by its type, at the price of a failed decode.
 _OTHERS = (b'{"type":"BOOKMARK"', b'{"type":"ERROR"')
 
@@ -98,12 +74,13 @@ class EventDecoder(Generic[T]):
 
     def decode(self, line: bytes) -> WatchEvent[T] | Bookmark | Undecodable:
         """Decode one line; an ``ERROR`` event raises the :class:`~spinney.kube.errors.ApiError` it carries."""
+        return decoded(line, self._decode)
+
+    def _decode(self, line: bytes) -> WatchEvent[T] | Bookmark | Undecodable:
         if line.startswith(_OTHERS):
             return self._other(line, "")
         try:
             return self._events.decode(line)
-        except RecursionError:
-            return self.decode(without_depths(line))
         except msgspec.DecodeError as problem:
             return self._other(line, str(problem))
 

@@ -1,6 +1,6 @@
 """What is read of a suspended workload, and where it stands. Its spec stays as it came until it is looked at."""
 
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -10,10 +10,8 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct
 from spinney.gangs.sources.context import DEFAULT_QUEUE, PRIORITY_CLASS_LABEL, SourceContext
 from spinney.grouping.attributes import PROJECT
-from spinney.kube.watching import without_depths
+from spinney.kube.depths import decoded
 from spinney.queueing.backlog import QueuePlace
-
-T = TypeVar("T")
 
 SELECTOR: Final = f"{ADMISSION}={QUEUED},!{KUEUE_QUEUE}"
 """Workloads of Kueue's are Kueue's to admit."""
@@ -89,7 +87,7 @@ class SuspendedWorkload(Struct, frozen=True, kw_only=True):
 
     def manifest(self, resource: Resource) -> JSON:
         """Return the whole object, of a kind that is served as ``resource``."""
-        metadata, spec = msgspec.to_builtins(self.metadata), _decoded(self.spec, dict[str, Any])
+        metadata, spec = msgspec.to_builtins(self.metadata), decoded(bytes(self.spec), msgspec.json.decode)
         return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": spec}
 
 
@@ -98,12 +96,8 @@ def _of_project(project: str | None, pool: str | None) -> str:
     return (f"{project}-{pool}" if pool else project) if project else DEFAULT_QUEUE
 
 
+_specs: Final = msgspec.json.Decoder(_Spec)
+
+
 def _read(spec: msgspec.Raw) -> _Spec:
-    return _decoded(spec, _Spec)
-
-
-def _decoded(spec: msgspec.Raw, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(spec, type=kind)
-    except RecursionError:  # it was passed over when its object was read
-        return msgspec.json.decode(without_depths(bytes(spec)), type=kind)
+    return decoded(bytes(spec), _specs.decode)
