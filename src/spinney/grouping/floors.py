@@ -60,7 +60,7 @@ def shape(subject: RuledPod) -> Shape:
     if not rule.roles:
         return _flat(subject, override)
     roles = roles_of(rule, scope, keep_empty=override is not None)
-    return _with_roles(subject, _layout(subject, roles, override), roles.place(subject.pod))
+    return _with_roles(subject, _current(subject, roles, override), roles.place(subject.pod))
 
 
 def _flat(subject: RuledPod, override: int | None) -> Shape:
@@ -119,7 +119,7 @@ def _check_required(rule: Rule, scope: TermInput) -> None:
 # -- roles -------------------------------------------------------------------------------------------------------------
 
 
-def _layout(subject: RuledPod, roles: Roles, override: int | None) -> CurrentRoles:
+def _current(subject: RuledPod, roles: Roles, override: int | None) -> CurrentRoles:
     """Return the roles as they are needed now; a floor that was asked for is shared out among them."""
     found = roles.without(_not_started(subject, roles))
     return found if override is None else found.with_total(override)
@@ -134,10 +134,10 @@ def _not_started(subject: RuledPod, roles: Roles) -> frozenset[str]:
     return roles.starting_later - subject.started[roles] - roles.started((subject.pod,))
 
 
-def _with_roles(subject: RuledPod, layout: CurrentRoles, place: int | None) -> Shape:
+def _with_roles(subject: RuledPod, current: CurrentRoles, place: int | None) -> Shape:
     rule = subject.rule
-    listed = layout.grouped if rule.root else layout.counted
-    own = layout.instances[place] if place is not None else None
+    listed = current.grouped if rule.root else current.counted
+    own = current.instances[place] if place is not None else None
     if not rule.root and listed.pods == 0 and not rule.zero:
         raise RuleRefused(f"{subject.counts}: all roles together need 0 pods, expected at least 1")
     shape = Shape(
@@ -153,7 +153,7 @@ def _with_roles(subject: RuledPod, layout: CurrentRoles, place: int | None) -> S
         cut = segmented(subject.pod, subject.scope, listed.instances, listed.with_segments, own)
         if cut is not None:
             return replace(shape, sub_groups=cut[0], role=cut[1])
-    return replace(shape, sub_groups=listed.sub_groups, role=_leaf(subject, layout.instances, own))
+    return replace(shape, sub_groups=listed.sub_groups, role=_leaf(subject, current.instances, own))
 
 
 def _root(subject: RuledPod, listed: GangRoles) -> int | None:
