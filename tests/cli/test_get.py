@@ -19,6 +19,7 @@ from spinney.sim import Cluster
 from spinney.sim.snapshots.files import write_snapshot
 from tests.cli.clusters import ServedCluster
 from tests.cli.workloads import a_training_job, as_yaml, until_refused, until_running
+from tests.cli.written import a_refusal
 from tests.grouping.world import JOB
 
 
@@ -137,21 +138,13 @@ def test_pods_that_the_grouper_refuses_are_listed_with_what_it_says(served: Serv
     """They wait for a gang that is not made: the list of gangs says so, at once and to those who follow it."""
     said = "annotation kai.scheduler/batch-min-member: found 'two', expected a whole number"
     pod = {"schedulerName": "nobodys", "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
-    event: JSON = {
-        "metadata": {"name": "train-x.1", "namespace": "default"},
-        "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "train-x"},
-        "reason": "GroupingRefused",
-        "message": said,
-        "type": "Warning",
-        "lastTimestamp": "2026-01-01T00:00:00Z",
-    }
 
     async def refuse(client: Client) -> None:
         job = {"metadata": {"name": "train"}, "spec": {"template": {"spec": pod}}}
         uid = (await client.create(JOB, job, "default"))["metadata"]["uid"]
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": uid, "controller": True}
         await client.create(POD, {"metadata": {"name": "train-x", "ownerReferences": [owner]}, "spec": pod}, "default")
-        await client.create(EVENT, event)
+        await client.create(EVENT, a_refusal("train-x", said))
 
     served.call(refuse)
     (line,) = json.loads(served.spinney("get", "gangs", "train", "-o", "json").output)["gangs"]

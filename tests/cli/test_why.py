@@ -7,9 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from spinney.api.core import EVENT, POD
-from spinney.api.grove import POD_CLIQUE
-from spinney.api.labels import ADMISSION, GROUPED, KUEUE_QUEUE, QUEUED
-from spinney.api.podgang import POD_GANG
+from spinney.api.labels import ADMISSION, KUEUE_QUEUE, QUEUED
 from spinney.api.struct import JSON
 from spinney.cli import main
 from spinney.kube.client import Client
@@ -18,6 +16,7 @@ from spinney.sim.advice.subjects import NoSuchSubject, find
 from spinney.sim.snapshots.files import write_snapshot
 from tests.cli.clusters import ServedCluster
 from tests.cli.workloads import a_training_job, as_yaml, until_refused, until_running
+from tests.cli.written import NODE, a_pod, a_refusal, why
 from tests.grouping.world import JOB
 
 
@@ -138,29 +137,6 @@ def test_a_cluster_that_is_not_there_is_said_to_be_so(tmp_path: Path) -> None:
 
 # -- from files --------------------------------------------------------------------------------------------------------
 
-NODE: JSON = {
-    "apiVersion": "v1",
-    "kind": "Node",
-    "metadata": {"name": "n1"},
-    "status": {"capacity": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
-}
-
-
-def a_pod(name: str, *, cpu: str = "1", labels: dict[str, str] | None = None, **spec: object) -> JSON:
-    """Return a pod for the default scheduler."""
-    container = {"name": "main", "image": "i", "resources": {"requests": {"cpu": cpu}}}
-    metadata = {"name": name, "labels": labels or {}}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container], **spec}}
-
-
-def why(tmp_path: Path, subject: str, *manifests: JSON) -> str:
-    """Ask about a cluster that is written down."""
-    file = tmp_path / "cluster.yaml"
-    file.write_text(as_yaml(*manifests))
-    answer = CliRunner().invoke(main, ["why", subject, "--from", str(file)])
-    assert answer.exit_code == 0, answer.output
-    return answer.output
-
 
 def test_a_pod_of_kube_scheduler_is_simulated_with_its_rules(tmp_path: Path) -> None:
     """The filters are kube-scheduler's, and the answer says that it is a simulation."""
@@ -245,20 +221,10 @@ def test_a_suspended_job_that_cannot_wait_in_a_queue_is_said_to_stay_suspended(s
 def test_a_pod_that_the_grouper_refused_says_what_it_said(served: ServedCluster) -> None:
     """The grouper's event has the field and what was expected there; nobody need look for a scheduler."""
     said = "annotation kai.scheduler/min-member: found 'two', expected a whole number"
-    pod = {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "lone"}
-    event: JSON = {
-        "metadata": {"name": "lone.1", "namespace": "default"},
-        "involvedObject": pod,
-        "reason": "GroupingRefused",
-        "message": said,
-        "type": "Warning",
-        "source": {"component": "spinney-grouper"},
-        "lastTimestamp": "2026-01-01T00:00:00Z",
-    }
 
     async def refuse(client: Client) -> None:
         await client.create(POD, a_pod("lone", schedulerName="nobodys"), "default")
-        await client.create(EVENT, event)
+        await client.create(EVENT, a_refusal("lone", said))
 
     served.call(refuse)
     answer = served.spinney("why", "pod/lone").output
@@ -271,21 +237,12 @@ def test_a_pod_that_the_grouper_refused_says_what_it_said(served: ServedCluster)
 def test_a_pod_that_the_grouper_refused_is_not_judged_on_its_own(served: ServedCluster) -> None:
     """No scheduler looks at it before it is in its gang: what is in its way alone is no reason."""
     said = "annotation kai.scheduler/min-member: found 'two', expected a whole number"
-    event: JSON = {
-        "metadata": {"name": "huge.1", "namespace": "default"},
-        "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "huge"},
-        "reason": "GroupingRefused",
-        "message": said,
-        "type": "Warning",
-        "source": {"component": "spinney-grouper"},
-        "lastTimestamp": "2026-01-01T00:00:00Z",
-    }
     pod = a_pod("huge", schedulerName="nobodys")
     pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "9999"}}
 
     async def refuse(client: Client) -> None:
         await client.create(POD, pod, "default")
-        await client.create(EVENT, event)
+        await client.create(EVENT, a_refusal("huge", said))
 
     served.call(refuse)
     answer = served.spinney("why", "pod/huge").output
@@ -307,116 +264,6 @@ def test_plugins_of_the_coscheduler_are_not_asked_for(tmp_path: Path) -> None:
     assert "the scheduler has the plugin Night, and this simulation has not" in output
     assert "--plugin" not in output
     assert "--config" not in output
-
-
-def test_foreign_gates_are_named(tmp_path: Path) -> None:
-    """A gate of somebody else says who has to act."""
-    output = why(tmp_path, "held", NODE, a_pod("held", schedulingGates=[{"name": "kueue.x-k8s.io/admission"}]))
-
-    assert "pod default/held: gated" in output
-    assert "Kueue has not admitted the workload" in output
-
-
-@pytest.mark.parametrize("known_by", ["annotation", "group", "owner"])
-def test_a_gate_of_kueues_says_what_its_workload_says(tmp_path: Path, known_by: str) -> None:
-    """The reason is Kueue's own, whichever way the pod and its Workload are tied."""
-    pod = a_pod("held", schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
-    metadata: JSON = {"name": "its-workload", "namespace": "default"}
-    if known_by == "annotation":
-        pod["metadata"]["annotations"] = {"kueue.x-k8s.io/workload": "its-workload"}
-    elif known_by == "group":
-        pod["metadata"]["labels"] = {"kueue.x-k8s.io/pod-group-name": "its-workload"}
-    else:
-        pod["metadata"]["uid"] = "u-1"
-        metadata["ownerReferences"] = [{"apiVersion": "v1", "kind": "Pod", "name": "held", "uid": "u-1"}]
-    waiting = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": "insufficient quota for gpu"}
-    workload = {
-        "apiVersion": "kueue.x-k8s.io/v1beta1",
-        "kind": "Workload",
-        "metadata": metadata,
-        "status": {"conditions": [waiting]},
-    }
-    output = why(tmp_path, "held", NODE, pod, workload)
-
-    assert "Kueue has not admitted the workload: insufficient quota for gpu" in output
-
-
-def test_our_gate_says_what_the_gang_waits_for(tmp_path: Path) -> None:
-    """A gated member says which condition of its PodGang is missing, and why."""
-    gang = {
-        "apiVersion": "scheduler.grove.io/v1alpha1",
-        "kind": "PodGang",
-        "metadata": {"name": "train-0"},
-        "spec": {"podgroups": [{"name": "train-0-worker", "minReplicas": 2}]},
-        "status": {
-            "conditions": [
-                {"type": "BackendReady", "status": "False", "message": "the KAI webhook refused the PodGroup"}
-            ]
-        },
-    }
-    gate = {"name": "grove.io/podgang-pending-creation"}
-    pod = a_pod("member", schedulingGates=[gate], labels={"grove.io/podgang": "train-0"})
-    output = why(tmp_path, "member", NODE, gang, pod)
-
-    assert "waits for its scheduler's backend (BackendReady): the KAI webhook refused the PodGroup" in output
-
-
-def test_gates_that_are_opening_are_open_in_the_simulation(tmp_path: Path) -> None:
-    """While the gates of a complete gang open one by one, the reason is that of the whole gang."""
-    clique, gate = "train-0-w", {"name": "grove.io/podgang-pending-creation"}
-    names = ["m0", "m1", "m2"]
-    references = [{"namespace": "default", "name": name} for name in names]
-    gang = {
-        "apiVersion": "scheduler.grove.io/v1alpha1",
-        "kind": "PodGang",
-        "metadata": {"name": "train-0"},
-        "spec": {"podgroups": [{"name": clique, "minReplicas": 3, "podReferences": references}]},
-        "status": {"conditions": [{"type": "Initialized", "status": "True"}]},
-    }
-    labels = {"grove.io/podgang": "train-0", "grove.io/podclique": clique}
-    pods = [
-        a_pod(name, cpu="2", labels=labels, schedulerName="spinney-scheduler", schedulingGates=[gate] * (name != "m0"))
-        for name in names
-    ]
-    output = why(tmp_path, "train-0", NODE, gang, *pods)
-
-    assert "3 pods: 1 pending and 2 gated" in output
-    assert "2 of 3 pods found room" in output
-
-
-def test_a_native_group_counts_together(tmp_path: Path) -> None:
-    """Members of a native PodGroup are all left pending when its minimum does not fit."""
-    group = {
-        "apiVersion": "scheduling.k8s.io/v1beta1",
-        "kind": "PodGroup",
-        "metadata": {"name": "gang"},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
-    }
-    pods = [a_pod(f"p{i}", cpu="2", schedulingGroup={"podGroupName": "gang"}) for i in range(3)]
-    output = why(tmp_path, "podgroup/gang", NODE, group, *pods)
-
-    assert "3 pods: 3 pending" in output
-    assert "2 of 3 pods found room" in output
-    assert "NodeResourcesFit: 1 Insufficient cpu (n1)" in output
-
-
-def test_a_group_of_scheduler_plugins_counts_together(tmp_path: Path) -> None:
-    """Members of a coscheduling PodGroup wait together, and what refused the one too many is said."""
-    group = {
-        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
-        "kind": "PodGroup",
-        "metadata": {"name": "mpi"},
-        "spec": {"minMember": 3},
-    }
-    labels = {"scheduling.x-k8s.io/pod-group": "mpi"}
-    name = "scheduler-plugins-scheduler"
-    pods = [a_pod(f"p{i}", cpu="2", labels=labels, schedulerName=name) for i in range(3)]
-    output = why(tmp_path, "mpi", NODE, group, *pods)
-
-    assert "podgroup default/mpi: pending" in output
-    assert "2 of 3 pods found room" in output
-    assert "NodeResourcesFit: 1 Insufficient cpu (n1)" in output
-    assert "simulated from a snapshot" in output
 
 
 def test_a_cluster_of_kai_is_simulated_with_its_queues(tmp_path: Path) -> None:
@@ -505,119 +352,6 @@ def test_that_nothing_can_be_tried_is_said(tmp_path: Path) -> None:
     output = why(tmp_path, "p", NODE, a_pod("p", cpu="1000"))
 
     assert "there is no change to try that could let it start" in output
-
-
-@pytest.mark.parametrize("subject", ["deployment/web", "deployments/web", "deploy/web", "web"])
-def test_a_deployment_is_answered_by_a_pod_that_waits(subject: str, tmp_path: Path) -> None:
-    """No gang is made for it, and it has pods: the answer is about the first of them that has no node."""
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-abc", "uid": "u", "controller": True}
-    placed, waiting = a_pod("web-abc-1", nodeName="n1"), a_pod("web-abc-2", nodeSelector={"no": "node"})
-    for pod in (placed, waiting):
-        pod["metadata"] |= {"ownerReferences": [owner], "labels": {"pod-template-hash": "abc"}}
-
-    output = why(tmp_path, subject, NODE, placed, waiting)
-
-    assert f"pod/web-abc-2 in namespace default is one of the pods of {subject}" in output
-    assert "pod default/web-abc-2: pending" in output
-
-
-def test_a_workload_of_a_users_own_kind_without_a_gang_is_answered_by_a_pod(tmp_path: Path) -> None:
-    """The grouper refused its rule, so no gang tells its kind: the owner that its pods name does."""
-    owner = {"apiVersion": "example.com/v1", "kind": "PyFlow", "name": "flow", "uid": "u", "controller": True}
-    pod = a_pod("flow-driver")
-    pod["metadata"]["ownerReferences"] = [owner]
-
-    assert "pod/flow-driver in namespace default is one of the pods of pyflow/flow" in why(
-        tmp_path, "pyflow/flow", NODE, pod
-    )
-
-
-def test_a_workload_of_several_gangs_is_answered_for_all_of_them(tmp_path: Path) -> None:
-    """Each replica of a LeaderWorkerSet is a gang: all are told, the worst state is that of the whole."""
-    said = {"kai.scheduler/top-owner-metadata": "name: model\nkind: LeaderWorkerSet\n"}
-    objects = [NODE]
-    for name, selector in (("model-0", {}), ("model-1", {"no": "node"})):
-        spec = {"podgroups": [{"name": "all", "minReplicas": 1}]}
-        metadata = {"name": name, "namespace": "default", "labels": {GROUPED: "owner"}, "annotations": said}
-        objects.append({"apiVersion": POD_GANG.api_version, "kind": "PodGang", "metadata": metadata, "spec": spec})
-        pod = a_pod(f"{name}-leader", nodeSelector=selector)
-        pod["metadata"]["labels"] = {"grove.io/podgang": name, "grove.io/podclique": "all"}
-        objects.append(pod)
-
-    output = why(tmp_path, "lws/model", *objects)
-
-    assert "leaderworkerset default/model: pending" in output
-    assert "2 gangs: 1 pending and 1 placeable" in output
-    assert "podgang default/model-1: pending" in output
-
-
-def test_a_scaling_group_is_answered_for_the_gangs_it_has_parts_in(tmp_path: Path) -> None:
-    """Its first replicas are in the base gang, the others gangs of their own; other gangs are left out."""
-    group = "chat-0-pool"
-    objects = [NODE]
-    for gang, clique, grown in (
-        ("chat-0", "chat-0-pool-0-work", group),
-        ("chat-0-pool-0", "chat-0-pool-1-work", group),
-        ("chat-1", "chat-1-pool-0-work", "chat-1-pool"),
-    ):
-        labels = {"grove.io/podcliquescalinggroup": grown}
-        metadata = {"name": clique, "namespace": "default", "labels": labels}
-        template = {"roleName": "work", "replicas": 1, "podSpec": {"containers": []}}
-        objects.append(
-            {"apiVersion": POD_CLIQUE.api_version, "kind": "PodClique", "metadata": metadata, "spec": template}
-        )
-        metadata = {"name": gang, "namespace": "default"}
-        parts = {"podgroups": [{"name": clique, "minReplicas": 1}]}
-        objects.append({"apiVersion": POD_GANG.api_version, "kind": "PodGang", "metadata": metadata, "spec": parts})
-        pod = a_pod(f"{clique}-x", nodeSelector={"no": "node"} if gang == "chat-0-pool-0" else {})
-        pod["metadata"]["labels"] = {"grove.io/podgang": gang, "grove.io/podclique": clique}
-        objects.append(pod)
-
-    output = why(tmp_path, f"pcsg/{group}", *objects)
-
-    assert f"pcsg default/{group}: pending" in output
-    assert "2 gangs: 1 pending and 1 placeable" in output
-    assert "podgang default/chat-0-pool-0: pending" in output
-
-
-def test_a_gang_that_runs_says_that_its_backend_is_not_ready(tmp_path: Path) -> None:
-    """Its pods run on, but those that it loses are not replaced: whoever asks about a missing pod is told."""
-    condition = {"type": "BackendReady", "status": "False", "reason": "BackendNotEnabled", "message": "enable it again"}
-    gang = {
-        "apiVersion": POD_GANG.api_version,
-        "kind": "PodGang",
-        "metadata": {"name": "train-0", "namespace": "default"},
-        "spec": {"podgroups": [{"name": "all", "minReplicas": 1}]},
-        "status": {"conditions": [condition | {"lastTransitionTime": "2026-01-01T00:00:00Z"}]},
-    }
-    pod = a_pod("train-0-all", nodeName="n1")
-    pod["metadata"]["labels"] = {"grove.io/podgang": "train-0", "grove.io/podclique": "all"}
-
-    assert "said by PodGang condition BackendReady: enable it again" in why(
-        tmp_path, "podgang/train-0", NODE, gang, pod
-    )
-
-
-def test_a_gang_that_no_scheduler_has_looked_at_is_not_said_to_be_refused(tmp_path: Path) -> None:
-    """What the operator sees of its pods, and what the API server said while gates held them, is no refusal."""
-    since = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
-    scheduled = {"type": "Scheduled", "status": "False", "reason": "MinimumNotPlaced", "message": "all has 0 of 1"}
-    gang = {
-        "apiVersion": POD_GANG.api_version,
-        "kind": "PodGang",
-        "metadata": {"name": "train-0", "namespace": "default"},
-        "spec": {"podgroups": [{"name": "all", "minReplicas": 1}]},
-        "status": {"conditions": [scheduled | since]},
-    }
-    pod = a_pod("train-0-all", schedulerName="nobodys-scheduler")
-    pod["metadata"]["labels"] = {"grove.io/podgang": "train-0", "grove.io/podclique": "all"}
-    gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "held by gates"}
-    pod["status"] = {"phase": "Pending", "conditions": [gated | since]}
-
-    output = why(tmp_path, "podgang/train-0", NODE, gang, pod)
-
-    assert "nobodys-scheduler has said nothing about it yet: does a scheduler of that name run?" in output
-    assert "refused" not in output
 
 
 def test_a_label_that_pods_are_spread_by_and_no_node_has_is_named(tmp_path: Path) -> None:
