@@ -88,12 +88,16 @@ def evictions(records: Iterable[PodRecord], now: datetime) -> list[str]:
 
 
 def gang_eviction(gang: PodGang, now: datetime) -> list[str]:
-    """Return that a gang was evicted, or asked to go, by whom and for whom, while its PodGang says so."""
+    """Return that a gang was evicted, or asked to go, by whom and for whom, while its PodGang says so.
+
+    A condition keeps the time of its status: of a gang that was evicted it may be when the gang was asked to go.
+    """
     condition = find_condition(gang.status.conditions, DISRUPTION_TARGET)
     if condition is None or condition.status != "True":
         return []
-    done = "was asked to checkpoint and go" if condition.reason == REQUESTED else "was evicted"
-    return [f"it {done}{_ago(condition.last_transition_time, now)}: {condition.message or condition.reason}"]
+    asked = f"asked to checkpoint and go{_ago(condition.last_transition_time, now)}"
+    done = asked if condition.reason == REQUESTED else "evicted"
+    return [f"it was {done}: {condition.message or condition.reason}"]
 
 
 async def telling_events(client: Client, namespace: str) -> list[Event]:
