@@ -15,7 +15,7 @@ from spinney.scheduler.plugins.packing.leftovers import AT_FACE_VALUE, Values, v
 from spinney.scheduler.plugins.packing.workload import LEVELS, DemandMix, workload_of
 
 _FEWEST_CHANGES: Final = 8
-_CHANGED_PART: Final = 8
+_CHANGED_PART: Final = 4
 _LONGEST: Final = 256
 """Sessions after which the workload is looked at again though about as many pods are there as before."""
 
