@@ -18,7 +18,13 @@ from spinney.api.struct import JSON, to_json
 from spinney.kube.crds import install_crds
 from spinney.runtime import Runtime
 from spinney.sim.embedded.stack import EmbeddedCluster
-from spinney.sim.snapshots.files import UnreadableSnapshot, read_snapshot, snapshot_bytes, write_snapshot
+from spinney.sim.snapshots.files import (
+    SnapshotReader,
+    UnreadableSnapshot,
+    read_snapshot,
+    snapshot_bytes,
+    write_snapshot,
+)
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, Unseen, projected, take
 from spinney.sim.whatif.simulation import Simulation
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_pod_spec
@@ -345,6 +351,29 @@ async def test_what_stands_in_a_template_hides_nothing_else() -> None:
     assert [pcs.metadata.name for pcs in taken.of(POD_CLIQUE_SET, PodCliqueSet)] == ["empty", "plain"]
     assert [each.what for each in taken.unseen] == ["podcliquesets.grove.io default/odd"]
     assert "nodeName" in taken.unseen[0].reason
+
+
+def test_what_two_snapshots_hold_alike_is_decoded_once(tmp_path: Path) -> None:
+    """Of a recording of a week nearly all is in each file: read one after another, it is there once."""
+    one, other, third = (Node(metadata=Metadata(name=name)) for name in ("one", "other", "third"))
+    files = []
+    for number, nodes in enumerate([(one, other), (one, third), (one, other)]):
+        files.append(tmp_path / f"{number}.json.gz")
+        write_snapshot(ClusterSnapshot(objects={NODE: nodes}), files[-1])
+    reader = SnapshotReader()
+    first, second, last = (reader.read(file) for file in files)
+
+    assert first.nodes[0] is second.nodes[0] is last.nodes[0]
+    assert [each.metadata.name for each in last.nodes] == ["one", "other"]
+    assert last.nodes[1] is not first.nodes[1]  # it was gone meanwhile, and only the last one is remembered
+
+
+def test_an_object_that_is_none_is_said(tmp_path: Path) -> None:
+    """A snapshot of ours with a number among its objects is refused in one sentence."""
+    path = tmp_path / "snapshot.json"
+    path.write_text('{"format": "spinney.io/snapshot/v1", "objects": [7]}')
+    with pytest.raises(UnreadableSnapshot, match=r"snapshot.json: expected Kubernetes objects, found '7'"):
+        read_snapshot(path)
 
 
 def test_a_list_in_json_is_read_as_json(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ class _File(Struct, frozen=True, kw_only=True):
     taken: datetime | None = None
     source: str = ""
     unseen: tuple[Unseen, ...] = ()
-    objects: tuple[JSON, ...] = ()
+    objects: tuple[msgspec.Raw, ...] = ()
 
 
 def configuration_of(raw: JSON) -> SchedulerConfig | None:
@@ -138,21 +138,58 @@ def snapshot_bytes(snapshot: ClusterSnapshot) -> bytes:
 
 def read_snapshot(path: Path) -> ClusterSnapshot:
     """Read a snapshot in any of the three forms; raises :class:`UnreadableSnapshot`."""
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise UnreadableSnapshot(f"{path}: cannot be read: {error.strerror}") from error
-    try:
-        if raw.startswith(_GZIP):
-            with gzip.open(io.BytesIO(raw)) as file:
-                return _from_bytes(_bounded(file, len(raw), str(path)), str(path))
-        if raw.startswith(_ZIP):
-            return _from_kai(raw, str(path))
-        return _from_bytes(raw, str(path))
-    except RecursionError as error:
-        raise UnreadableSnapshot(f"{path}: is nested deeper than any cluster") from error
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, UnicodeDecodeError) as error:
-        raise UnreadableSnapshot(f"{path}: is damaged: {error}", "take the snapshot again") from error
+    return SnapshotReader().read(path)
+
+
+class SnapshotReader:
+    """Reads snapshots of one cluster one after another. Mutable: it remembers the objects of the last one.
+
+    What is written alike in two that follow each other is decoded once, and the same object in both.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, tuple[Resource, Any]] = {}
+
+    def read(self, path: Path) -> ClusterSnapshot:
+        """Read a snapshot in any of the three forms; raises :class:`UnreadableSnapshot`."""
+        try:
+            raw = path.read_bytes()
+        except OSError as error:
+            raise UnreadableSnapshot(f"{path}: cannot be read: {error.strerror}") from error
+        try:
+            if raw.startswith(_GZIP):
+                with gzip.open(io.BytesIO(raw)) as file:
+                    return self._from_bytes(_bounded(file, len(raw), str(path)), str(path))
+            if raw.startswith(_ZIP):
+                return _from_kai(raw, str(path))
+            return self._from_bytes(raw, str(path))
+        except RecursionError as error:
+            raise UnreadableSnapshot(f"{path}: is nested deeper than any cluster") from error
+        except (OSError, EOFError, zlib.error, zipfile.BadZipFile, UnicodeDecodeError) as error:
+            raise UnreadableSnapshot(f"{path}: is damaged: {error}", "take the snapshot again") from error
+
+    def _from_bytes(self, raw: bytes, source: str) -> ClusterSnapshot:
+        if raw.lstrip().startswith(b"{"):
+            try:
+                found = msgspec.json.decode(raw, type=_File)
+            except msgspec.DecodeError:
+                found = None  # JSON of another kind: perhaps what kubectl prints
+            if found is not None and found.format == FORMAT:
+                return self._from_ours(found, source)
+            if found is not None:
+                raise UnreadableSnapshot(f"{source}: has format {found.format!r}, expected {FORMAT!r}; upgrade spinney")
+        return _from_manifests(raw, source)
+
+    def _from_ours(self, found: _File, source: str) -> ClusterSnapshot:
+        held: dict[bytes, tuple[Resource, Any]] = {}
+        by_kind: dict[Resource, list[Any]] = {}
+        for raw in found.objects:
+            text = bytes(raw)
+            held[text] = resource, each = self._known.get(text) or _decoded(text, source)
+            by_kind.setdefault(resource, []).append(each)
+        self._known = held
+        objects = {resource: tuple(each) for resource, each in by_kind.items()}
+        return ClusterSnapshot(objects=objects, taken=found.taken, source=found.source, unseen=found.unseen)
 
 
 def read_manifests(path: Path) -> Iterator[JSON]:
@@ -164,20 +201,17 @@ def read_manifests(path: Path) -> Iterator[JSON]:
     yield from _manifests(text, str(path))
 
 
-def _from_bytes(raw: bytes, source: str) -> ClusterSnapshot:
-    if raw.lstrip().startswith(b"{"):
-        try:
-            found = msgspec.json.decode(raw, type=_File)
-        except msgspec.DecodeError:
-            found = None  # JSON of another kind: perhaps what kubectl prints
-        if found is not None and found.format == FORMAT:
-            return _assembled(
-                ((_resource(each, source), each) for each in found.objects),
-                ClusterSnapshot(taken=found.taken, source=found.source, unseen=found.unseen),
-                source,
-            )
-        if found is not None:
-            raise UnreadableSnapshot(f"{source}: has format {found.format!r}, expected {FORMAT!r}; upgrade spinney")
+def _decoded(text: bytes, source: str) -> tuple[Resource, Any]:
+    """Return an object of a file of ours; raises :class:`UnreadableSnapshot`."""
+    try:
+        found = msgspec.json.decode(text, type=JSON)
+    except msgspec.ValidationError as error:
+        raise UnreadableSnapshot(f"{source}: expected Kubernetes objects, found {_seen(text.decode())}") from error
+    resource = _resource(found, source)
+    return resource, _held(resource, found, source)
+
+
+def _from_manifests(raw: bytes, source: str) -> ClusterSnapshot:
     objects = [(_resource(each, source), each) for each in _manifests(raw.decode(), source)]
     if not objects:
         raise UnreadableSnapshot(
@@ -240,18 +274,22 @@ def _assembled(
 ) -> ClusterSnapshot:
     by_kind: dict[Resource, list[Any]] = {resource: [] for resource in kinds}
     for resource, found in objects:
-        try:
-            held = _held(resource, found, by_hand=by_hand)
-        except msgspec.ValidationError as error:
-            metadata = found.get("metadata")
-            name = metadata.get("name", "without a name") if isinstance(metadata, dict) else "without a name"
-            raise UnreadableSnapshot(f"{source}: {resource.kind} {name}: {error}") from error
-        by_kind.setdefault(resource, []).append(held)
+        by_kind.setdefault(resource, []).append(_held(resource, found, source, by_hand=by_hand))
     return replace(bare, objects={resource: tuple(found) for resource, found in by_kind.items()})
 
 
-def _held(resource: Resource, found: JSON, *, by_hand: bool) -> Any:
-    """Return an object as snapshots hold it; raises :class:`msgspec.ValidationError`, also for what is no quantity."""
+def _held(resource: Resource, found: JSON, source: str, *, by_hand: bool = False) -> Any:
+    """Return an object as snapshots hold it; raises :class:`UnreadableSnapshot`."""
+    try:
+        return _checked(resource, found, by_hand=by_hand)
+    except msgspec.ValidationError as error:
+        metadata = found.get("metadata")
+        name = metadata.get("name", "without a name") if isinstance(metadata, dict) else "without a name"
+        raise UnreadableSnapshot(f"{source}: {resource.kind} {name}: {error}") from error
+
+
+def _checked(resource: Resource, found: JSON, *, by_hand: bool) -> Any:
+    """Return the same; raises :class:`msgspec.ValidationError`, also for what is no quantity."""
     held = projected(resource, completed(found) if by_hand else found)
     if (fault := wrong_quantity(held)) is not None:
         written = projected(resource, without_nulls(found))  # completing may have copied an amount to another field
