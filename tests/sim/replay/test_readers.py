@@ -251,7 +251,7 @@ def recorded(
                     metadata=Metadata(name=name),
                     spec=NodeSpec(unschedulable=name == cordoned),
                     status=NodeStatus(
-                        allocatable={"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "4"},
+                        allocatable={"cpu": "8", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "4"},
                         conditions=(NodeCondition(type="Ready", status="Unknown" if name == lost else "True"),),
                     ),
                 )
@@ -295,7 +295,7 @@ def test_a_recorded_node_that_was_closed_takes_no_new_pods(tmp_path: Path) -> No
     trace = read_trace(tmp_path, Wanted())
     assert trace.outages == ()
     assert [(each.machine, each.begins, each.ends) for each in trace.closures] == [
-        ("a", 0.001, 120),
+        ("a", 0, 120),
         ("b", 120, 300),
         ("a", 300, None),
     ]

@@ -2,8 +2,9 @@
 
 Every job that starts is put on its machines, everything that ends is taken off, and at each start everything must fit:
 CPU, memory, pods and further resources within the machine, shares within each GPU, whole GPUs shared with nobody, only
-accepted models and pools, all pods of a job or none, one rack where one was asked for, nobody before submission, and
-nobody on a machine that is gone.
+accepted models and pools, all pods of a job or none, one rack where one was asked for, nobody before submission, nobody
+on a machine that is gone or closed, and nobody where a recorded cluster's rules do not allow it
+(:mod:`~spinney.sim.replay.recorded_rules`). What runs when a trace begins is where it is.
 """
 
 from collections import Counter
@@ -14,7 +15,8 @@ import numpy as np
 
 from spinney.sim.replay.fragmentation import FreeSpace
 from spinney.sim.replay.history import History, JobHappening
-from spinney.sim.replay.trace import WHOLE, Job, Machine, Trace
+from spinney.sim.replay.recorded_rules import CORDONED, RecordedRules, tolerates
+from spinney.sim.replay.trace import WHOLE, Ask, Job, Machine, Trace
 
 
 @dataclass
@@ -43,6 +45,8 @@ def _violations(trace: Trace, events: Sequence[JobHappening]) -> Iterator[str]:
     machines = {machine.name: machine for machine in trace.machines}
     loads: dict[str, _Load] = {name: _Load() for name in machines}
     held: dict[int, JobHappening] = {}
+    started: set[int] = set()
+    rules = RecordedRules(trace.changes)
     for event in events:
         job = trace.jobs[event.job]
         if event.what == "started":
@@ -56,24 +60,39 @@ def _violations(trace: Trace, events: Sequence[JobHappening]) -> Iterator[str]:
             yield from (f"{where}: {problem}" for problem in _apart(job, event, machines))
             gone = {each.machine for each in trace.outages if each.covers(event.at)}
             yield from (f"{where}: {node} is gone then" for node in event.nodes if node in gone)
-            closed = {each.machine for each in trace.closures if each.covers(event.at)}
-            yield from (f"{where}: {node} takes no pods then" for node in event.nodes if node in closed)
-            for node, devices in zip(event.nodes, event.devices, strict=True):
+            if event.job in started or not _ran_there(job, event):
+                closed = {each.machine for each in trace.closures if each.covers(event.at)}
+                pods = enumerate(event.nodes)
+                kept_out = [node for place, node in pods if node in closed and not _goes_anywhere(job, place)]
+                yield from (f"{where}: {node} takes no pods then" for node in kept_out)
+                rules.move_to(event.at)
+                yield from (f"{where}: {problem}" for problem in rules.problems(job, event.nodes))
+            started.add(event.job)
+            for node, ask, devices in zip(event.nodes, job.asks, event.devices, strict=False):
                 if node not in machines:
                     yield f"{where}: node {node} does not exist"
                     continue
-                _put(loads[node], job, devices, 1)
-                yield from (f"{where}: {problem}" for problem in _wrong(machines[node], loads[node], job, devices))
+                _put(loads[node], job, ask, devices, 1)
+                yield from (f"{where}: {problem}" for problem in _wrong(machines[node], loads[node], job, ask, devices))
             held[event.job] = event
         elif event.what in {"ended", "evicted", "failed"} and event.job in held:
             before = held.pop(event.job)
-            for node, devices in zip(before.nodes, before.devices, strict=True):
+            for node, ask, devices in zip(before.nodes, job.asks, before.devices, strict=False):
                 if node in loads:
-                    _put(loads[node], job, devices, -1)
+                    _put(loads[node], job, ask, devices, -1)
 
 
-def _put(load: _Load, job: Job, devices: Sequence[int], sign: int) -> None:
-    ask = job.ask
+def _ran_there(job: Job, event: JobHappening) -> bool:
+    """Tell whether a job started where it ran when its cluster was first seen."""
+    return job.recorded is not None and event.nodes == tuple(each.node for each in job.recorded.pods)
+
+
+def _goes_anywhere(job: Job, place: int) -> bool:
+    """Tell whether a pod of a job puts up with nodes that are closed."""
+    return job.recorded is not None and tolerates(job.recorded.pods[place].pod, CORDONED)
+
+
+def _put(load: _Load, job: Job, ask: Ask, devices: Sequence[int], sign: int) -> None:
     load.cpu += sign * ask.cpu
     load.memory += sign * ask.memory
     for name, amount in ask.others:
@@ -84,14 +103,13 @@ def _put(load: _Load, job: Job, devices: Sequence[int], sign: int) -> None:
         load.applications[job.application] += sign
 
 
-def _wrong(machine: Machine, load: _Load, job: Job, devices: Sequence[int]) -> Iterator[str]:
-    ask = job.ask
+def _wrong(machine: Machine, load: _Load, job: Job, ask: Ask, devices: Sequence[int]) -> Iterator[str]:
     if load.cpu > machine.cpu:
         yield f"{machine.name} gives {load.cpu} millicores but has {machine.cpu}"
     if load.memory > machine.memory:
         yield f"{machine.name} gives {load.memory} MiB but has {machine.memory}"
-    for name, amount in load.others.items():
-        if amount > machine.others.get(name, 0):
+    for name, _ in ask.others:
+        if (amount := load.others[name]) > machine.others.get(name, 0):
             yield f"{machine.name} gives {amount} of {name} but has {machine.others.get(name, 0)}"
     if len(set(devices)) != ask.gpus:
         yield f"holds {len(set(devices))} GPUs of {machine.name} but asked for {ask.gpus}"

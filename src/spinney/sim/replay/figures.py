@@ -223,8 +223,8 @@ class _Reading:
         for number, event in held.items():
             job = self._trace.jobs[number]
             given += job.gpu_milli
-            for node, devices in zip(event.nodes, event.devices, strict=True):
-                space.take(self._place[node], job.ask, devices)
+            for node, ask, devices in zip(event.nodes, job.asks, event.devices, strict=True):
+                space.take(self._place[node], ask, devices)
         for outage in (*self._trace.outages, *self._trace.closures):
             if outage.covers(moment):
                 space.gpus[self._place[outage.machine]] = 0
@@ -280,7 +280,8 @@ def times_of(seconds: Sequence[float] | np.ndarray) -> Times:
 def _demand(jobs: Sequence[Job]) -> list[tuple[Ask, int]]:
     counts: dict[Ask, int] = {}
     for job in jobs:
-        counts[job.ask] = counts.get(job.ask, 0) + job.pods
+        for ask in job.asks:
+            counts[ask] = counts.get(ask, 0) + 1
     return sorted(counts.items(), key=lambda each: -each[1])[:50]
 
 

@@ -1,22 +1,26 @@
 """Machines and jobs of a trace as the objects that the scheduler reads."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
+import msgspec
+
 from spinney.api.affinity import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from spinney.api.core import Container, Node, NodeSpec, NodeStatus, Pod, PodSpec, PodStatus, ResourceRequirements
-from spinney.api.labels import EXPECTED_DURATION, GPU_FRACTION, HOSTNAME, KAI_POD_GROUP, KAI_QUEUE
+from spinney.api.core import Container, Node, NodeStatus, Pod, PodSpec, PodStatus, ResourceRequirements
+from spinney.api.labels import EXPECTED_DURATION, GPU_FRACTION, HOSTNAME, KAI_POD_GROUP, KAI_QUEUE, KAI_SUB_GROUP
 from spinney.api.meta import Metadata
 from spinney.cluster.classes import DEVICES_ANNOTATION
 from spinney.cluster.pods import PodKey
+from spinney.gangs.sources import kai
 from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, TopologyConstraintInfo, single
 from spinney.scheduler.fairshare.amounts import GPU, NO_BOUND, Amounts
 from spinney.scheduler.fairshare.queues import QueueInfo
 from spinney.sim.replay.limits import APPLICATION, MOST_PER_NODE
-from spinney.sim.replay.trace import WHOLE, Ask, Job, Machine
+from spinney.sim.replay.trace import WHOLE, Ask, Job, Machine, RecordedPod
 
 NAMESPACE: Final = "replay"
 SCHEDULER: Final = "spinney-scheduler"
@@ -27,8 +31,8 @@ _GPU: Final = "nvidia.com/gpu"
 _PODS_PER_NODE: Final = 1001
 
 
-def node_of(machine: Machine, *, closed: bool = False) -> Node:
-    """Return a machine as a node that is ready; ``closed``, and cordoned."""
+def node_of(machine: Machine) -> Node:
+    """Return a machine as a node that is ready."""
     labels = {HOSTNAME: machine.name, **machine.labels}
     if machine.model:
         labels[MODEL] = machine.model
@@ -40,9 +44,13 @@ def node_of(machine: Machine, *, closed: bool = False) -> Node:
     amounts |= {name: str(amount) for name, amount in machine.others.items()}
     return Node(
         metadata=Metadata(name=machine.name, labels=labels),
-        spec=NodeSpec(unschedulable=closed),
         status=NodeStatus(allocatable=amounts),
     )
+
+
+def closed(node: Node) -> Node:
+    """Return a node that takes no new pods but those that tolerate it."""
+    return msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, unschedulable=True))
 
 
 def pod_name(job: Job, number: int) -> str:
@@ -52,13 +60,14 @@ def pod_name(job: Job, number: int) -> str:
 
 def pods_of(job: Job, moment: datetime, attempt: int) -> list[Pod]:
     """Return the pods of a job, created at ``moment``; each attempt at running it has pods of its own."""
+    if job.recorded is not None:
+        return [_as_recorded(job, number, each, moment, attempt) for number, each in enumerate(job.recorded.pods)]
     annotations, labels = _annotations(job.ask), {KAI_QUEUE: job.queue}
     if job.application:
         labels[APPLICATION] = job.application
     if job.pods > 1:
         annotations = {**annotations, KAI_POD_GROUP: job.name}
-    if job.stated is not None:
-        annotations = {**annotations, EXPECTED_DURATION: f"{job.stated:.3f}s"}
+    annotations |= _stated(job)
     spec = _spec(job.ask)
     found = []
     for number in range(job.pods):
@@ -75,8 +84,31 @@ def pods_of(job: Job, moment: datetime, attempt: int) -> list[Pod]:
     return found
 
 
+def _as_recorded(job: Job, number: int, recorded: RecordedPod, moment: datetime, attempt: int) -> Pod:
+    """Return a pod that is in the gang of its job, whatever object its cluster had for that."""
+    pod, key = recorded.pod, pod_key(job, number)
+    metadata = msgspec.structs.replace(
+        pod.metadata,
+        name=key.name,
+        uid=f"{key.name}/{attempt}",
+        labels={**pod.metadata.labels, KAI_QUEUE: job.queue, KAI_SUB_GROUP: recorded.pod_set},
+        annotations={**pod.metadata.annotations, KAI_POD_GROUP: job.name, **_stated(job)},
+        creation_timestamp=moment,
+    )
+    return msgspec.structs.replace(pod, metadata=metadata)
+
+
 def gang_of(job: Job, moment: datetime, attempt: int) -> Gang | None:
-    """Return the gang of a job of several pods; a single pod is a gang by itself."""
+    """Return the gang of a job; a single pod of which nothing more is known is a gang by itself."""
+    if (recorded := job.recorded) is not None:
+        return replace(
+            recorded.gang,
+            key=gang_key(job),
+            uid=f"{job.name}/{attempt}",
+            queue=job.queue,
+            created=moment,
+            anchor=GangKey(kai.SOURCE, namespace_of(job), recorded.anchor) if recorded.anchor else None,
+        )
     if job.pods == 1:
         return None
     topology = TopologyConstraintInfo(TOPOLOGY, required=job.topology) if job.topology else None
@@ -91,13 +123,18 @@ def gang_of(job: Job, moment: datetime, attempt: int) -> Gang | None:
 
 
 def gang_key(job: Job) -> GangKey:
-    """Return the key of the gang of a job of several pods."""
-    return GangKey("kai", NAMESPACE, job.name)
+    """Return the key of the gang of a job that has one."""
+    return GangKey(kai.SOURCE, namespace_of(job), job.name)
 
 
 def pod_key(job: Job, number: int) -> PodKey:
     """Return the key of a pod of a job."""
-    return PodKey(NAMESPACE, pod_name(job, number))
+    return PodKey(namespace_of(job), pod_name(job, number))
+
+
+def namespace_of(job: Job) -> str:
+    """Return the namespace of a job: affinity to pods looks at it."""
+    return job.recorded.gang.namespace if job.recorded is not None else NAMESPACE
 
 
 def queues_of(quotas: Mapping[str, int]) -> list[QueueInfo]:
@@ -106,6 +143,10 @@ def queues_of(quotas: Mapping[str, int]) -> list[QueueInfo]:
         QueueInfo(name=name, quota=Amounts(NO_BOUND.cpu, NO_BOUND.memory, gpus * GPU), created=number)
         for number, (name, gpus) in enumerate(quotas.items())
     ]
+
+
+def _stated(job: Job) -> dict[str, str]:
+    return {EXPECTED_DURATION: f"{job.stated:.3f}s"} if job.stated is not None else {}
 
 
 def _annotations(ask: Ask) -> dict[str, str]:

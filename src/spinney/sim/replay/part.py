@@ -14,10 +14,13 @@ from typing import NamedTuple
 
 import msgspec
 
+from spinney.api.core import Node
 from spinney.api.labels import HOSTNAME
 from spinney.cluster.pods import PodKey
+from spinney.kube.keys import key_of
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
+from spinney.scheduler.fairshare.queues import QueueInfo
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.framework.results import Binding
 from spinney.scheduler.intake.inventory import Inventory
@@ -27,18 +30,28 @@ from spinney.sim.engine import EPOCH, Cycled, Engine
 from spinney.sim.replay.devices import DeviceBook
 from spinney.sim.replay.history import History, JobHappening, What
 from spinney.sim.replay.limits import ApplicationBook, MostPerNode
-from spinney.sim.replay.objects import TOPOLOGY, gang_key, gang_of, node_of, pod_key, pods_of, queues_of
-from spinney.sim.replay.trace import Trace, united
+from spinney.sim.replay.objects import (
+    SCHEDULER,
+    TOPOLOGY,
+    closed,
+    gang_key,
+    gang_of,
+    node_of,
+    pod_key,
+    pods_of,
+    queues_of,
+)
+from spinney.sim.replay.trace import ClusterChange, Trace, united
 from spinney.sim.whatif.running import running_as_bound
 
 
 def suited(config: SchedulerConfig, trace: Trace) -> SchedulerConfig:
     """Return a configuration as a replay of ``trace`` needs it.
 
-    Shares of GPUs are given out, and nobody reads explanations. Where jobs are offered once and for all, nothing is
-    moved or evicted for them.
+    Shares of GPUs are given out, and nobody reads explanations. All pods name one scheduler, whatever its own name is.
+    Where jobs are offered once and for all, nothing is moved or evicted for them.
     """
-    changes: dict[str, object] = {"device_reservation": True, "explain": False}
+    changes: dict[str, object] = {"device_reservation": True, "explain": False, "scheduler_names": (SCHEDULER,)}
     if trace.offered_once:
         changes["actions"] = tuple(name for name in config.actions if name == "allocate")
     return msgspec.structs.replace(config, **changes)
@@ -66,13 +79,15 @@ class _State:
 
     attempt: int = 0
     places: dict[PodKey, _Place] = field(default_factory=dict)
+    has_gang: bool = False
     running: bool = False
     end: int = -1
     """The event that ends it, if it runs and will end."""
 
 
-# What is due at the same moment happens in this order: room is made before it is asked for.
-_END, _REPAIR, _FAIL, _ARRIVE = range(4)
+# What is due at the same moment happens in this order: room is made before it is asked for, and the cluster is as it is
+# from then on before a cycle follows, which an end that the trace gives has at once.
+_END, _CHANGE, _REPAIR, _FAIL, _END_AS_GIVEN, _ARRIVE = range(6)
 
 
 class PartReplay:
@@ -102,10 +117,13 @@ class PartReplay:
         self.inventory = Inventory.for_config(config)
         self.scheduler = Scheduler(config, self.inventory, runtime=self._engine.runtime, registry=registry)
         self._devices = DeviceBook(trace.machines)
+        self._nodes = {machine.name: node_of(machine) for machine in trace.machines}
+        """As they would be if they were there and open."""
         self._states: dict[int, _State] = {}
         """Jobs that wait or run."""
         self._waiting: dict[int, None] = {}
-        self._job_of: dict[PodKey, int] = {}
+        self._job_of: dict[PodKey, tuple[int, int]] = {}
+        """Which job a pod is of, and which of its pods it is."""
         self._submitted = 0
         self._gone: set[str] = set()
         self._closed: set[str] = set()
@@ -126,12 +144,14 @@ class PartReplay:
 
     def _set_up(self) -> None:
         trace, at = self.trace, self._engine.at
-        for machine in trace.machines:
-            self.inventory.apply(node_of(machine))
+        for node in self._nodes.values():
+            self.inventory.apply(node)
         for queue in queues_of(trace.quotas):
             self.inventory.put_queue(queue)
         if any(job.topology for job in trace.jobs):
             self.inventory.put_topology(TopologyLevels(TOPOLOGY, (*trace.levels, HOSTNAME)))
+        for number, change in enumerate(trace.changes):
+            at(change.at, partial(self._change, change), (_CHANGE, number))
         for number, job in enumerate(trace.jobs):
             at(job.submitted, partial(self._submit, number), (_ARRIVE, number))
         for number, outage in enumerate(united(trace.outages)):
@@ -147,9 +167,14 @@ class PartReplay:
         self._submitted += 1
         self.history.events.append(JobHappening(self._engine.now, "submitted", number))
         self._enter(number, _State())
-        ends = self.trace.jobs[number].ends
-        if ends is not None:
-            self._engine.at(max(ends, self._engine.now), partial(self._end_as_given, number), (_END, number))
+        job = self.trace.jobs[number]
+        if job.ends is not None:
+            ends = max(job.ends, self._engine.now)
+            self._engine.at(ends, partial(self._end_as_given, number), (_END_AS_GIVEN, number))
+        if job.recorded is not None and job.recorded.runs_from_the_beginning:
+            for place, each in enumerate(job.recorded.pods):
+                key = pod_key(job, place)
+                self._bind(Binding(key, "", each.node, gang_key(job), each.gpu_groups))
         return True
 
     def _enter(self, number: int, state: _State) -> None:
@@ -160,9 +185,10 @@ class PartReplay:
         gang = gang_of(job, born, state.attempt)
         if gang is not None:
             self.inventory.put_gang(gang)
-        for pod in pods_of(job, born, state.attempt):
+            state.has_gang = True
+        for place, pod in enumerate(pods_of(job, born, state.attempt)):
             self.inventory.apply(pod)
-            self._job_of[PodKey(pod.metadata.namespace or "", pod.metadata.name)] = number
+            self._job_of[key_of(pod)] = number, place
         self._states[number] = state
         self._waiting[number] = None
 
@@ -186,15 +212,16 @@ class PartReplay:
         job = self.trace.jobs[number]
         self._waiting.pop(number, None)
         self._engine.cancel(state.end)
+        asks = job.asks
         for index in range(job.pods):
             key = pod_key(job, index)
             self.inventory.cluster.delete_pod(key)
             self._job_of.pop(key, None)
             place = state.places.pop(key, None)
             if place is not None:
-                self._devices.give_back(place.node, job.ask, place.devices, place.groups)
+                self._devices.give_back(place.node, asks[index], place.devices, place.groups)
                 self._applications.put(job.application, place.node, -1)
-        if job.pods > 1:
+        if state.has_gang:
             self.inventory.remove_gang(gang_key(job))
 
     def _fail(self, machine: str) -> bool:
@@ -227,8 +254,24 @@ class PartReplay:
     def _shown(self, name: str) -> bool:
         """Have the scheduler see a machine that is there as it is now."""
         if name not in self._gone:
-            machine = next(machine for machine in self.trace.machines if machine.name == name)
-            self.inventory.apply(node_of(machine, closed=name in self._closed))
+            node = self._nodes[name]
+            self.inventory.apply(closed(node) if name in self._closed else node)
+        return bool(self._waiting)
+
+    def _change(self, change: ClusterChange) -> bool:
+        """Have a node, a queue or what else schedulers read be as it was from now on."""
+        match change.found, change.gone:
+            case Node() as node, _:
+                self._nodes[node.metadata.name] = node
+                self._shown(node.metadata.name)
+            case QueueInfo() as queue, False:
+                self.inventory.put_queue(queue)
+            case QueueInfo() as queue, True:
+                self.inventory.remove_queue(queue.name)
+            case found, False:
+                self.inventory.apply(found)
+            case found, True:
+                self.inventory.delete(found)
         return bool(self._waiting)
 
     def _start_over(self, number: int, what: What) -> None:
@@ -246,25 +289,27 @@ class PartReplay:
         began = self._stopwatch()
         result = self.scheduler.run_cycle(release=True)
         self.history.cycle_seconds.append(self._stopwatch() - began)
-        for number in dict.fromkeys(self._job_of[eviction.pod] for eviction in result.evictions):
+        for number in dict.fromkeys(self._job_of[eviction.pod][0] for eviction in result.evictions):
             self._start_over(number, "evicted")
         for bind in result.binds:
             self._bind(bind)
+        self.history.decided += len(result.binds)
         if self.trace.offered_once:
             for number in list(self._waiting):
                 self._end(number)
         return Cycled(bool(result.evictions), result.next_moment)
 
     def _bind(self, bind: Binding) -> None:
-        number = self._job_of[bind.pod]
+        """Have a pod run where it was bound; its job runs as soon as all its pods do."""
+        number, place = self._job_of[bind.pod]
         state, job = self._states[number], self.trace.jobs[number]
         record = self.inventory.cluster.pod(bind.pod)
         assert record is not None, "only known pods are bound"
         self.inventory.apply(running_as_bound(record.pod, bind, self._engine.runtime.clock.now()))
-        devices = self._devices.take(bind.node, job.ask, bind.gpu_groups)
+        ask = job.ask if job.recorded is None else job.recorded.pods[place].ask
+        devices = self._devices.take(bind.node, ask, bind.gpu_groups)
         self._applications.put(job.application, bind.node)
         state.places[bind.pod] = _Place(bind.node, bind.gpu_groups, devices)
-        self.history.decided += 1
         if len(state.places) == job.pods:
             state.running = True
             del self._waiting[number]

@@ -7,6 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from spinney.api.core import Namespace, Node, Pod
+from spinney.api.kai import Topology
+from spinney.api.topology_binding import ClusterTopologyBinding
+from spinney.gangs.tree import Gang
+from spinney.scheduler.fairshare.queues import QueueInfo
+
 WHOLE: Final = 1000
 """Thousandths of a GPU."""
 
@@ -51,8 +57,47 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedPod:
+    """A pod of a job as its cluster had it."""
+
+    pod: Pod
+    """Without what only one cluster and one run know: its name, its node, its status. Pods that are alike share it."""
+    ask: Ask
+    pod_set: str
+    """The leaf of its gang's tree that it is in."""
+    node: str = ""
+    """Where it runs when the trace begins; empty: nowhere yet."""
+    gpu_groups: tuple[str, ...] = ()
+    """The devices that it shares there."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedGang:
+    """The gang of a job as its cluster had it: priority, what it may do to others, its tree with all pods required."""
+
+    gang: Gang
+    pods: tuple[RecordedPod, ...]
+    anchor: str = ""
+    """The job whose pods decide the domain of a required constraint both have."""
+
+    @property
+    def runs_from_the_beginning(self) -> bool:
+        """Tell whether all pods have a node when the trace begins."""
+        return all(each.node for each in self.pods)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChange:
+    """An object beside jobs that came or changed at a moment, or went."""
+
+    at: float
+    found: Node | QueueInfo | Topology | ClusterTopologyBinding | Namespace
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
-    """Equal pods that start together or not at all, and run for ``duration`` from then on."""
+    """Pods that start together or not at all, and run for ``duration`` from then on."""
 
     name: str
     submitted: float
@@ -73,10 +118,19 @@ class Job:
     """Whether waits of it are part of the report."""
     topology: str = ""
     """The node label whose value all pods must share; empty: none."""
+    recorded: RecordedGang | None = None
+    """The pods one by one, if they are known; ``ask`` is then the most that one asks for."""
+
+    @property
+    def asks(self) -> tuple[Ask, ...]:
+        """Return what each pod asks for."""
+        return tuple(each.ask for each in self.recorded.pods) if self.recorded is not None else (self.ask,) * self.pods
 
     @property
     def gpu_milli(self) -> int:
         """Return the thousandths of GPUs of all pods."""
+        if self.recorded is not None:
+            return sum(each.ask.gpu_milli for each in self.recorded.pods)
         return self.pods * self.ask.gpu_milli
 
 
@@ -118,7 +172,7 @@ class Trace:
     quotas: Mapping[str, int] = field(default_factory=dict)
     """Guaranteed GPUs by queue; without any, nothing is divided."""
     levels: tuple[str, ...] = ()
-    """Node labels that make up the topology, coarse to fine, where jobs must share a value of one."""
+    """Node labels that make up the topology, coarse to fine, where jobs look at one."""
     offered_once: bool = False
     """A job that does not fit when it is submitted is forgotten."""
     window: tuple[float, float] | None = None
@@ -129,6 +183,8 @@ class Trace:
     """What was left out or decided in reading."""
     closures: tuple[Outage, ...] = ()
     """When machines take no new pods; those on them run on."""
+    changes: tuple[ClusterChange, ...] = ()
+    """Nodes, queues and topologies as they were, oldest first; a machine of which nothing is here is as it says."""
 
     @property
     def gpus(self) -> int:
