@@ -171,11 +171,15 @@ def test_placements_are_not_written_over_what_is_read(tmp_path: Path) -> None:
     trace = openb(tmp_path)
     config = tmp_path / "config.yaml"
     config.write_text("plugins: [predicates]\n")
-    for lost in (trace, config, tmp_path / "." / trace.name):
+    nodes, order = tmp_path / "openb_nodes.csv", tmp_path / "openb_order_small.csv"
+    for lost in (trace, config, tmp_path / "." / trace.name, nodes, order):
         before = lost.read_bytes()
         told = run(trace, "--config", config, "--placements", lost, code=2)
-        assert "is read by this replay and would be written over" in " ".join(told.split())
+        assert "is read by this replay, or by the next one of this trace; name another file" in " ".join(told.split())
         assert lost.read_bytes() == before
+    sizes = tmp_path / "philly_vcs.csv"
+    assert "is read by this replay" in run(philly(tmp_path), "--placements", sizes, code=2)
+    assert sizes.read_text().startswith("vc,")
 
 
 def test_a_configuration_that_is_given_twice_is_refused(tmp_path: Path) -> None:

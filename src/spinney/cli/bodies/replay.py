@@ -27,7 +27,7 @@ from spinney.sim.replay.page import page_of
 from spinney.sim.replay.part import Progress, suited
 from spinney.sim.replay.placements import write_placements
 from spinney.sim.replay.pools import Replay
-from spinney.sim.replay.reading import Wanted, read_trace
+from spinney.sim.replay.reading import Wanted, is_part, read_trace
 from spinney.sim.replay.run_times import stating, stating_nothing
 from spinney.sim.replay.timeline import Timeline, timeline_of
 from spinney.sim.replay.trace import Outage, Trace
@@ -74,7 +74,9 @@ def replay(
             "one replay has placements; give one configuration and one seed", param_hint="--placements"
         )
     if placements is not None:
-        _keep_inputs(placements, (trace, nodes, *configs, *(path for path, _, _ in plugins)))
+        with in_one_line(InvalidTrace):
+            belongs = is_part(placements, trace, form)
+        _keep_inputs(placements, (nodes, *configs, *(path for path, _, _ in plugins)), belongs=belongs)
     outages = tuple(_outage(text) for text in failures)
     factor, pace = _factor(run_times), _pace(speed)
     alone = bool(plugins) or speed != "max"  # what is known to this process only stays in it
@@ -132,14 +134,15 @@ def _read(path: Path, wanted: Wanted, form: str | None, outages: tuple[Outage, .
     return changed(read, outages=(*read.outages, *outages))
 
 
-def _keep_inputs(placements: Path, inputs: Iterable[Path | None]) -> None:
-    """Refuse to write over what is read, be it a file or in a directory."""
+def _keep_inputs(placements: Path, inputs: Iterable[Path | None], *, belongs: bool) -> None:
+    """Refuse to write over what is read: a file that belongs to the trace, another, or one in a directory."""
     for path in filter(None, inputs if placements.exists() else ()):
-        if placements.samefile(path) or placements.resolve().parent == path.resolve():
-            raise click.BadParameter(
-                f"{placements} is read by this replay and would be written over; name another file",
-                param_hint="--placements",
-            )
+        belongs |= placements.samefile(path) or placements.resolve().parent == path.resolve()
+    if belongs:
+        raise click.BadParameter(
+            f"{placements} is read by this replay, or by the next one of this trace; name another file",
+            param_hint="--placements",
+        )
 
 
 def _write_placements(path: Path, trace: Trace, history: History) -> None:

@@ -1,15 +1,15 @@
 """Traces from files: which reader a file belongs to, told by its form or by the user."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final, get_args
 
 from spinney.sim.replay.formats.bounds import check_trace
 from spinney.sim.replay.formats.dlrm import Role, read_dlrm
-from spinney.sim.replay.formats.openb import read_openb
-from spinney.sim.replay.formats.philly import Layout, read_philly
-from spinney.sim.replay.formats.recorded import is_recorded, read_recorded
+from spinney.sim.replay.formats.openb import beside_openb, read_openb
+from spinney.sim.replay.formats.philly import Layout, read_philly, sizes_beside
+from spinney.sim.replay.formats.recorded import is_recorded, is_snapshot_of, read_recorded
 from spinney.sim.replay.formats.swf import read_swf
 from spinney.sim.replay.formats.tables import InvalidTrace, header_of
 from spinney.sim.replay.trace import Trace
@@ -33,6 +33,8 @@ class TraceFormat:
 
     read: Callable[[Path, Wanted], Trace]
     takes: tuple[str, ...] = ()
+    has_part: Callable[[Path, Path], bool] = lambda trace, path: False
+    """Whether another file is read with a trace, or would be if it were there."""
 
 
 def _philly(path: Path, wanted: Wanted) -> Trace:
@@ -44,12 +46,20 @@ def _dlrm(path: Path, wanted: Wanted) -> Trace:
     return read_dlrm(path, role=_chosen(path, wanted, get_args(Role)), count=wanted.node_count)  # type: ignore[arg-type]
 
 
+def _among(files: Callable[[Path], Iterable[Path]]) -> Callable[[Path, Path], bool]:
+    return lambda trace, path: any(is_same_file(path, each) for each in files(trace))
+
+
 FORMATS: Final[Mapping[str, TraceFormat]] = {
-    "openb": TraceFormat(lambda path, wanted: read_openb(path, wanted.nodes, wanted.seed), ("nodes",)),
-    "philly": TraceFormat(_philly, ("nodes", "experiment", "begin", "until")),
+    "openb": TraceFormat(
+        lambda path, wanted: read_openb(path, wanted.nodes, wanted.seed), ("nodes",), _among(beside_openb)
+    ),
+    "philly": TraceFormat(
+        _philly, ("nodes", "experiment", "begin", "until"), _among(lambda jobs: (sizes_beside(jobs),))
+    ),
     "dlrm": TraceFormat(_dlrm, ("experiment", "node_count")),
     "swf": TraceFormat(lambda path, wanted: read_swf(path)),
-    "recorded": TraceFormat(lambda path, wanted: read_recorded(path)),
+    "recorded": TraceFormat(lambda path, wanted: read_recorded(path), has_part=is_snapshot_of),
 }
 """By name; another format is one more function here. All take a seed, which is of chance too."""
 
@@ -61,6 +71,16 @@ def read_trace(path: Path, wanted: Wanted, form: str | None = None) -> Trace:
     trace = FORMATS[name].read(path, wanted)
     check_trace(trace, path)
     return trace
+
+
+def is_part(path: Path, trace: Path, form: str | None = None) -> bool:
+    """Tell whether a file belongs to a trace; raises :class:`InvalidTrace`."""
+    return is_same_file(path, trace) or FORMATS[form or recognised(trace)].has_part(trace, path)
+
+
+def is_same_file(path: Path, other: Path) -> bool:
+    """Tell whether two paths lead to one file, be it there already or not."""
+    return path.samefile(other) if path.exists() and other.exists() else path.resolve() == other.resolve()
 
 
 def recognised(path: Path) -> str:

@@ -20,7 +20,7 @@ _SHARE_OF_TYPICAL: Final = 0.95
 
 def read_openb(pods: Path, nodes: Path | None, seed: int | None) -> Trace:
     """Return the experiment on a list of pods; ``seed`` names a column of the order file, the first without one."""
-    machines = _machines(nodes if nodes is not None else _beside(pods, "openb_nodes"))
+    machines = _machines(nodes if nodes is not None else _nodes_beside(pods))
     listed = list(rows_of(pods, "name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"))
     asks = [_ask(row) for row in listed]
     order = _order(pods, seed, len(listed))
@@ -89,8 +89,17 @@ def _ask(row: TableRow) -> Ask:
     )
 
 
+def beside_openb(pods: Path) -> tuple[Path, ...]:
+    """Return the files that are read with a list of pods, if they are there."""
+    return _order_file(pods), *_nodes_files(pods)
+
+
+def _order_file(pods: Path) -> Path:
+    return pods.with_name(pods.name.replace("openb_pods_", "openb_order_"))
+
+
 def _order(pods: Path, seed: int | None, count: int) -> list[int]:
-    path = pods.with_name(pods.name.replace("openb_pods_", "openb_order_"))
+    path = _order_file(pods)
     if path == pods or not path.exists():
         if seed is not None:
             raise InvalidTrace(f"{pods}: no order of arrival for seed {seed}; expected the file {path.name} beside it")
@@ -113,8 +122,13 @@ def _order(pods: Path, seed: int | None, count: int) -> list[int]:
     return found
 
 
-def _beside(pods: Path, stem: str) -> Path:
-    for ending in (".csv.gz", ".csv"):
-        if (path := pods.with_name(stem + ending)).exists():
+def _nodes_files(pods: Path) -> tuple[Path, ...]:
+    return tuple(pods.with_name(f"openb_nodes{ending}") for ending in (".csv.gz", ".csv"))
+
+
+def _nodes_beside(pods: Path) -> Path:
+    *_, plain = files = _nodes_files(pods)
+    for path in files:
+        if path.exists():
             return path
-    raise InvalidTrace(f"{pods}: no nodes; name them with --nodes, or put {stem}.csv beside the pods")
+    raise InvalidTrace(f"{pods}: no nodes; name them with --nodes, or put {plain.name} beside the pods")

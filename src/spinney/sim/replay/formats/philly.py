@@ -23,11 +23,16 @@ Layout = Literal["full", "half", "shared"]
 _CPU, _MEMORY = 96_000, 786_432
 
 
+def sizes_beside(jobs: Path) -> Path:
+    """Return the file that says how many nodes each virtual cluster has."""
+    return jobs.with_name("philly_vcs.csv")
+
+
 def read_philly(
     jobs: Path, nodes: Path | None, *, layout: Layout = "full", begin: str | None = None, until: str | None = None
 ) -> Trace:
     """Return the jobs submitted from ``begin`` to before ``until`` (days as YYYY-MM-DD) on one of the layouts."""
-    sizes = _sizes(nodes if nodes is not None else jobs.with_name("philly_vcs.csv"))
+    sizes = _sizes(nodes if nodes is not None else sizes_beside(jobs))
     earliest = _moment(begin, "--begin") if begin is not None else None
     latest = _moment(until, "--until") if until is not None else None
     if earliest is not None and latest is not None and earliest >= latest:

@@ -48,6 +48,11 @@ def is_recorded(path: Path) -> bool:
     return path.is_dir()
 
 
+def is_snapshot_of(recording: Path, path: Path) -> bool:
+    """Tell whether a file is read as a snapshot of a recording, be it there already or not."""
+    return path.match(_SNAPSHOTS) and path.resolve().parent == recording.resolve()
+
+
 def read_recorded(path: Path) -> Trace:
     """Return what a recording tells; raises :class:`InvalidTrace`. Snapshots that cannot be read are left out."""
     reader = SnapshotReader()
