@@ -16,6 +16,7 @@ from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.errors import ConnectionRefused
 from spinney.kube.manager import Manager
+from spinney.kube.transport import Response
 from spinney.scheduler.config import NodeProvisioning, SchedulerConfig
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
@@ -61,16 +62,21 @@ async def asking(
         await running
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [ConnectionRefused("no connection"), Response(200, {}, b'{"kind":"APIGro'), Response(200, {}, b"<html>Sign in")],
+)
 @given_a_world
-async def test_an_outage_while_the_kind_is_looked_for_ends_nothing(world: World) -> None:
-    """The API server is away each time it is asked what it serves; pods are placed before, meanwhile and after."""
+async def test_an_outage_while_kinds_are_looked_for_ends_nothing(world: World, answer: Response | Exception) -> None:
+    """The API server is away, or is not it, each time it is asked what it serves; pods are placed after as before."""
     discovering = False
 
-    def fault(method: str, path: str) -> Exception | None:
-        return ConnectionRefused("no connection") if discovering and path.startswith("/apis/autoscaling") else None
+    def fault(method: str, path: str) -> Response | Exception | None:
+        return answer if discovering and (path.startswith("/apis/autoscaling") or path in ("/api", "/apis")) else None
 
     world.transport.fault = fault
     async with asking(world):
+        await world.settle(1)
         discovering = True
         await world.settle(200)
         discovering = False

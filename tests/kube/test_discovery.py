@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from aiohttp import web
 
 from spinney.api.coordination import LEASE
@@ -10,6 +11,7 @@ from spinney.api.core import NODE, POD
 from spinney.api.resource import Resource
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
+from spinney.kube.errors import UndecodableResponse
 from spinney.kube.http import Endpoint, HttpTransport
 from spinney.runtime import Runtime
 from tests.kube.tinyserver import serving, status_answer
@@ -78,3 +80,11 @@ async def test_a_stale_group_is_asked_itself() -> None:
     """Of a group whose server did not answer in time, the aggregated form knows nothing: it is asked."""
     answers = {**OLD_FORM, **NEW_FORM}
     assert await asked(answers, LEASE, AWAY) == ({LEASE, AWAY}, ["/apis", "/apis/metrics.example/v1"])
+
+
+@pytest.mark.parametrize("kinds", [(NODE, LEASE), (LEASE,)])
+async def test_an_answer_that_tells_nothing_is_an_error_of_the_server(kinds: tuple[Resource, ...]) -> None:
+    """What a proxy answers in its place is told with the request, as every answer of another shape is."""
+    page: Mapping[str, Any] = {"/api": ["sign in"], "/apis": ["sign in"], "/apis/coordination.k8s.io/v1": ["sign in"]}
+    with pytest.raises(UndecodableResponse, match=r"GET /apis?\S* did not answer with a \w+List"):
+        await asked(page, *kinds)

@@ -67,6 +67,11 @@ class PatchKind(Enum):
     STRATEGIC = "application/strategic-merge-patch+json"
     APPLY = "application/apply-patch+yaml"
 
+    @property
+    def header(self) -> Mapping[str, str]:
+        """Return the header by which a request says what its body is."""
+        return {"content-type": self.value}
+
 
 class Client:
     """A connection to one API server, on behalf of one field manager.
@@ -268,7 +273,7 @@ class Client:
         body["metadata"].pop("managedFields", None)
         path = resource.path(namespace or namespace_in(resource, body), body["metadata"]["name"], subresource)
         query = self._writing(dry_run, field_manager) | {"force": "true" if force else "false"}
-        return await self._typed("PATCH", path, type, query=query, body=body, content_type=PatchKind.APPLY.value)
+        return await self._typed("PATCH", path, type, query=query, body=body, headers=PatchKind.APPLY.header)
 
     async def patch(
         self,
@@ -293,7 +298,7 @@ class Client:
         return await self._exactly(
             None if "resourceVersion" in metadata else metadata.get("uid"),
             resource.path(namespace, name),
-            lambda: self._typed("PATCH", path, type, query=query, body=patch, content_type=kind.value),
+            lambda: self._typed("PATCH", path, type, query=query, body=patch, headers=kind.header),
         )
 
     async def delete(
@@ -370,6 +375,10 @@ class Client:
         await self._exactly(uid, _POD.path(namespace, pod), lambda: self.raw("POST", path, query=query, body=body))
 
     # ------------------------------------------------------------------------------------------------ raw
+
+    async def read(self, path: str, type: type[T], *, headers: Mapping[str, str] = {}) -> T:
+        """Return what a path answers that is no object, such as what the server serves."""
+        return await self._typed("GET", path, type, headers=headers)
 
     async def raw(
         self,
@@ -489,16 +498,16 @@ class Client:
         *,
         query: Mapping[str, str] = {},
         body: JSON | Sequence[JSON] | None = None,
-        content_type: str = "application/json",
+        headers: Mapping[str, str] = {},
     ) -> T:
-        headers = {} if body is None else {"content-type": content_type}
         encoded = None if body is None else encode(body)
         response = await self.raw(method, path, query=query, body=encoded, headers=headers)
         try:
             return msgspec.json.decode(response.body, type=type)
         except (msgspec.DecodeError, RecursionError) as problem:
-            told = f"a {getattr(type, '__name__', type)}: {problem}; got {response.body[:200]!r}"
-            raise UndecodableResponse(f"{method} {path} did not answer with {told}") from problem
+            kind = getattr(type, "__name__", str(type)).lstrip("_")
+            told = f"{method} {path} did not answer with a {kind}: {problem}; got {response.body[:200]!r}"
+            raise UndecodableResponse(told) from problem
 
     def _writing(self, dry_run: bool, field_manager: str | None = None) -> dict[str, str]:
         return query_of(

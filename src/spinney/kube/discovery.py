@@ -49,18 +49,16 @@ async def _preferred(client: Client, group: str) -> list[str]:
     if not group:
         return ["v1"]
     try:
-        answer = await client.raw("GET", f"/apis/{group}")
+        told = await client.read(f"/apis/{group}", _GroupVersions)
     except NotFound:
         return []
-    told = msgspec.json.decode(answer.body, type=_GroupVersions)
     names = [told.preferred.version, *(each.version for each in told.versions)]
     return list(dict.fromkeys(name for name in names if name))
 
 
 async def _aggregated(client: Client, path: str, versions: Collection[str]) -> dict[str, frozenset[str]]:
     """Return the plurals of those of ``versions`` about which the aggregated discovery is certain."""
-    answer = await client.raw("GET", path, headers={"accept": f"{AGGREGATED},application/json"})
-    told = msgspec.json.decode(answer.body, type=_Aggregated)
+    told = await client.read(path, _GroupDiscoveryList, headers={"accept": f"{AGGREGATED},application/json"})
     if told.kind != "APIGroupDiscoveryList":
         return {}
     plurals: dict[str, frozenset[str]] = dict.fromkeys(versions, frozenset())
@@ -78,11 +76,11 @@ async def kinds_of(client: Client, api_version: str) -> list[Resource]:
     """Return what is served of one group and version; nothing if that is not served."""
     group, _, version = api_version.rpartition("/")
     try:
-        answer = await client.raw("GET", f"/apis/{api_version}" if group else f"/api/{api_version}")
+        listed = await client.read(f"/apis/{api_version}" if group else f"/api/{api_version}", _ResourceList)
     except NotFound:
         return []
-    listed = msgspec.json.decode(answer.body, type=_ResourceList).resources or ()
-    return [Resource(group, version, it.kind, it.name, it.namespaced) for it in listed if "/" not in it.name]
+    found = listed.resources or ()
+    return [Resource(group, version, it.kind, it.name, it.namespaced) for it in found if "/" not in it.name]
 
 
 class _ListedResource(msgspec.Struct):
@@ -123,6 +121,6 @@ class _DiscoveredGroup(msgspec.Struct):
     versions: tuple[_DiscoveredVersion, ...] = ()
 
 
-class _Aggregated(msgspec.Struct):
+class _GroupDiscoveryList(msgspec.Struct):
     kind: str = ""
     items: tuple[_DiscoveredGroup, ...] = ()
