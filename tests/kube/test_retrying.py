@@ -87,6 +87,30 @@ async def test_retry_after_is_honoured() -> None:
     assert runtime.clock.monotonic() >= 7
 
 
+@pytest.mark.parametrize("wanted", ["86400", "9" * 5000, "-1", "1e3", "Wed, 21 Oct 2099 07:28:00 GMT", "soon", ""])
+@on_virtual_time
+async def test_nobody_sleeps_for_a_day_because_a_server_says_so(wanted: str) -> None:
+    """What is too long is shortened, and what is no number of seconds is passed over; then the request is repeated."""
+    runtime = Runtime.virtual()
+    server = ModelServer(runtime)
+    server.put("a", 1)
+    server.fail_next.append(Response(429, {"retry-after": wanted}, b"slow down"))
+    await Client(server, runtime).get(THING, "a", "x")
+    assert runtime.clock.monotonic() <= 30
+
+
+@on_virtual_time
+async def test_a_status_that_wants_a_day_is_not_obeyed_either() -> None:
+    """The body of the answer may say it, too."""
+    runtime = Runtime.virtual()
+    server = ModelServer(runtime)
+    server.put("a", 1)
+    busy = status_body(429, "TooManyRequests", "slow down", retryAfterSeconds=86400)
+    server.fail_next.append(Response(429, {}, busy))
+    await Client(server, runtime).get(THING, "a", "x")
+    assert runtime.clock.monotonic() == 30
+
+
 @on_virtual_time
 async def test_patience_ends() -> None:
     """After five attempts the last error is raised."""

@@ -49,7 +49,7 @@ class StatusDetails(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     kind: str = ""
     uid: str = ""
     causes: tuple[StatusCause, ...] | None = None
-    retry_after_seconds: int = 0
+    retry_after_seconds: float = 0
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -83,7 +83,7 @@ class ApiError(KubeError):
     @property
     def retry_after(self) -> float | None:
         """Return after how many seconds the server would like to be asked again, if it said so."""
-        return float(self.details.retry_after_seconds) if self.details.retry_after_seconds else None
+        return self.details.retry_after_seconds or None
 
 
 class BadRequest(ApiError):
@@ -198,6 +198,6 @@ def error_from_response(code: int, body: bytes, headers: Mapping[str, str], *, r
     details = status.details or StatusDetails()
     after = headers.get("retry-after", "")
     if not details.retry_after_seconds and after.isdecimal():
-        details = msgspec.structs.replace(details, retry_after_seconds=int(after))
+        details = msgspec.structs.replace(details, retry_after_seconds=float(after))
     message = status.message or f"{request} answered {code}"
     return error_from(Status(code=code, reason=status.reason, message=message, details=details))

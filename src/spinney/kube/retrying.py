@@ -4,7 +4,8 @@ The rule keeps every write at most once: a read is repeated after any failure th
 connection); a write only when the server certainly did not act on it (429, no connection was made, or a webhook that it
 asks before could not be reached, as in the moment after a replica of that webhook was killed). A patch, put or delete
 that got another 5xx may have happened, so its caller, a level-triggered reconcile, looks again and decides.
-``Retry-After`` is honoured; otherwise waits double from a tenth of a second, with jitter.
+``Retry-After`` is honoured as far as half a minute: whoever asks has other things to do, and a caller that gives up
+tries again later. Otherwise waits double from a tenth of a second, with jitter.
 """
 
 import random
@@ -64,6 +65,8 @@ class RetryPolicy(msgspec.Struct, frozen=True):
     attempts: int = 5
     first_delay: float = 0.1
     longest_delay: float = 10.0
+    longest_wanted: float = 30.0
+    """How long the server may have us wait."""
 
     def delay(self, method: str, attempt: int, error: KubeError, chance: random.Random) -> float | None:
         """Return how long to wait before the next attempt, or None if there is to be none.
@@ -74,7 +77,7 @@ class RetryPolicy(msgspec.Struct, frozen=True):
         if attempt >= self.attempts or not _may_repeat(method, error):
             return None
         wanted = error.retry_after if isinstance(error, ApiError) else None
-        return max(wanted or 0.0, self.backoff(attempt, chance))
+        return max(min(wanted or 0.0, self.longest_wanted), self.backoff(attempt, chance))
 
     def backoff(self, attempt: int, chance: random.Random) -> float:
         """Return how long to wait after so many attempts, where the server says nothing of it."""
