@@ -254,6 +254,16 @@ async def test_an_error_that_is_not_a_status_still_says_something() -> None:
             await client.get(POD, "a", "x")
 
 
+async def test_to_be_sent_elsewhere_is_to_be_refused() -> None:
+    """A gateway that wants a login has bound no pod and watched nothing."""
+    async with connected() as (client, server):
+        server.answer = answering((302, b""), (302, b""))
+        with pytest.raises(ApiError, match="pods/a/binding answered 302"):
+            await client.bind("x", "a", None, "n1")
+        with pytest.raises(ApiError, match="answered 302"):
+            await anext(client.watch(POD))
+
+
 async def test_an_answer_of_the_wrong_shape_is_named() -> None:
     """What does not decode as the type asked for is shown."""
     async with connected() as (client, server):

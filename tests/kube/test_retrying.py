@@ -48,6 +48,7 @@ def webhook(problem: str) -> Response:
         (ConnectionFailed("broke"), "POST", False),
         (BUDGET, "POST", False),
         (Response(404, {}, b""), "GET", False),
+        (Response(302, {"location": "/login"}, b""), "POST", False),
     ],
 )
 @on_virtual_time
