@@ -83,6 +83,17 @@ class ModelServer:
         """Forget the history: who watches from before now gets a 410."""
         self.compacted = self.revision
 
+    def restore(self, revision: int) -> None:
+        """Go back to an older state, as an API server whose etcd was restored from a backup; all watches break."""
+        self.history = [version for version in self.history if version.revision <= revision]
+        self.objects = {}
+        for version in self.history:
+            self.objects[version.path] = version.obj
+            if version.type == "DELETED":
+                del self.objects[version.path]
+        self.revision = revision
+        self.interrupt("drop")
+
     def interrupt(self, kind: str) -> None:
         """Have every watch go wrong now, before it sends what is pending."""
         self._interruptions += 1
@@ -216,8 +227,8 @@ class ModelServer:
                 async for chunk in self._misbehave(fault, position, path):
                     yield chunk
                 return
-            if bookmark_due:
-                position = max(position, self.revision)
+            if bookmark_due and self.revision >= position:  # of a version it has not come to, a server says nothing
+                position = self.revision
                 bookmark_due = False
                 yield _bookmark(position)
                 continue

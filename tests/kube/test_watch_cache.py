@@ -184,3 +184,33 @@ async def test_a_relist_reports_only_what_changed(scene: Scene) -> None:
         story = [(c.key.name, c.old and c.old.value, c.new and c.new.value) for c in heard]
         assert story == [("a", 1, None), ("a", None, 11), ("c", None, 3)]
         assert scene.count("spinney_watch_relists_total") == 1
+
+
+@given_a_scene
+async def test_a_restored_store_is_read_anew(scene: Scene) -> None:
+    """A server that is back at an older state says nothing to a watch from a later one; nothing stays hidden so."""
+    async with scene.running():
+        backup = scene.server.revision
+        scene.server.put("a", 7)
+        scene.server.put("c", 7)
+        scene.server.remove("b")
+        await scene.runtime.clock.sleep(1)
+        scene.server.restore(backup)
+        scene.server.put("a", 8)  # in the version that was another's of it before
+        await scene.runtime.clock.sleep(60)
+        assert {key.name: thing.value for key, thing in scene.cache.items()} == {"a": 8, "b": 2}
+        scene.server.put("d", 9)
+        await scene.runtime.clock.sleep(1)
+        assert {key.name: thing.value for key, thing in scene.cache.items()} == {"a": 8, "b": 2, "d": 9}
+
+
+@given_a_scene
+async def test_an_interruption_costs_one_small_question(scene: Scene) -> None:
+    """A server that goes on where it was is asked for its version, and for no list."""
+    async with scene.running():
+        before = len(scene.server.requests)
+        scene.server.interrupt("drop")
+        await scene.runtime.clock.sleep(60)
+        lists = [query for _, _, query in scene.server.requests[before:] if "watch" not in query]
+        assert lists == [{"limit": "1"}]
+        assert scene.count("spinney_watch_relists_total") == 0

@@ -3,12 +3,14 @@
 The cache lists the collection page by page, then watches from the version of the list. A watch that ends is resumed
 from the last version seen (bookmarks move it on while nothing happens). When the server no longer knows that version
 (410), the collection is listed again and compared with what is held, so that subscribers are told exactly what
-changed meanwhile. Reconnecting backs off with jitter unless the watch had been healthy.
+changed meanwhile. So it is when the server, after an interruption, has not come to that version yet: its store was
+restored from a backup, and such a watch would be silent until its versions have passed those that were seen.
+Reconnecting backs off with jitter unless the watch had been healthy.
 
 What subscribers may rely on: for each key the ``old`` of a change is the ``new`` of the change before; no version is
-reported twice; a deletion is always reported, also when the object was created again before the cache saw it (that is a
-change to None, then a change from None). Changes of one object arrive in order. Several versions that went by while
-the watch was broken may be reported as one change.
+reported twice, unless the store was restored; a deletion is always reported, also when the object was created again
+before the cache saw it (that is a change to None, then a change from None). Changes of one object arrive in order.
+Several versions that went by while the watch was broken may be reported as one change.
 
 Equal parts of the objects held are shared (:mod:`spinney.kube.sharing`), and whole objects with other caches of a
 process where clients have their decoders in common (:mod:`spinney.kube.decoding`).
@@ -101,6 +103,7 @@ class WatchCache(Generic[T]):
         self._synced = asyncio.Event()
         self._version: str | None = None
         self._listed_at = 0.0
+        self._in_doubt = False
         self._backoff = Backoff(runtime.random)
         self._interrupted = interrupted
         metrics = metrics or KubeMetrics()
@@ -189,8 +192,11 @@ class WatchCache(Generic[T]):
         while True:
             started = self._runtime.clock.monotonic()
             try:
+                if self._in_doubt and self._version is not None:
+                    await self._check_history(self._version)
                 if self._version is None:
                     await self._list()
+                self._in_doubt = False
                 await self._watch()
             except Expired:
                 log.info("watch too old, listing again", resource=str(self.resource), version=self._version)
@@ -198,19 +204,35 @@ class WatchCache(Generic[T]):
                 if self._runtime.clock.monotonic() - self._listed_at >= self._times.healthy:
                     continue  # falling behind after an outage is no reason to stay behind any longer
             except ApiError as error:
-                # Anything else a server says about a resumed watch (a version it has not reached after a restore, a
-                # kind that went and came back) is answered by looking at the collection afresh, but not at once.
-                if error.status < 500 or error.has_cause("ResourceVersionTooLarge"):
+                # Anything else a server says about a resumed watch (a kind that went and came back) is answered by
+                # looking at the collection afresh, but not at once.
+                if error.status < 500:
                     self._version = None
+                self._in_doubt = True
                 self._interrupted()
                 log.warning("watch refused", resource=str(self.resource), status=error.status, error=str(error))
             except (KubeError, TimeoutError) as error:
+                self._in_doubt = True
                 self._interrupted()
                 log.info("watch interrupted", resource=str(self.resource), error=str(error) or "silent for too long")
             if self._runtime.clock.monotonic() - started >= self._times.healthy:
                 self._backoff.reset()
             else:
                 await self._runtime.clock.sleep(self._backoff.next())
+
+    async def _check_history(self, seen: str) -> None:
+        """Have the collection listed again if the server's history ends before the version that was seen."""
+        now = await self._client.version(self.resource, self._namespace)
+        if not _has_reached(now, seen):
+            log.warning(
+                "the API server is back at an older state, listing again",
+                resource=str(self.resource),
+                version=seen,
+                now=now,
+            )
+            self._version = None
+            # Versions will come again that were seen, of other contents.
+            self._known = {key: known._replace(resource_version="") for key, known in self._known.items()}
 
     async def _list(self) -> None:
         """Bring the cache to the state of the collection, page by page, then drop what the collection lacks."""
@@ -285,12 +307,8 @@ class WatchCache(Generic[T]):
         self._version = version
 
     def _already_seen(self, version: str) -> bool:
-        """Tell whether what the server sends is from before the version it was asked to go on from.
-
-        Versions grow as decimal numbers; one that is no such number is taken as news.
-        """
-        seen = self._version or ""
-        return version.isdecimal() and seen.isdecimal() and int(version) <= int(seen)
+        """Tell whether what the server sends is from before the version it was asked to go on from."""
+        return _has_reached(self._version or "", version)
 
     # ------------------------------------------------------------------------------------------------ changing
 
@@ -327,6 +345,11 @@ class WatchCache(Generic[T]):
             object=str(Key(item.namespace, item.name)),
             problem=item.problem,
         )
+
+
+def _has_reached(version: str, other: str) -> bool:
+    """Tell whether ``other`` is no later than ``version``: they grow as decimal numbers; what is none is news."""
+    return version.isdecimal() and other.isdecimal() and int(other) <= int(version)
 
 
 @asynccontextmanager

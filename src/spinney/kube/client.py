@@ -29,7 +29,7 @@ from spinney.kube.errors import (
     error_from_response,
 )
 from spinney.kube.keys import Identified
-from spinney.kube.pages import Listing, Page, T, decode_page, refuse
+from spinney.kube.pages import ListHead, Listing, Page, T, decode_page, refuse
 from spinney.kube.parameters import (
     PropagationPolicy,
     Reading,
@@ -181,6 +181,11 @@ class Client:
             finally:
                 if not following.cancel() and not following.cancelled():
                     following.exception()  # the caller has left and does not read it
+
+    async def version(self, resource: Resource, namespace: str | None = None) -> str:
+        """Return the resource version that the API server has come to."""
+        head = await self._typed("GET", resource.path(namespace), ListHead, query={"limit": "1"})
+        return head.metadata.resource_version
 
     async def watch(
         self,
@@ -518,5 +523,5 @@ class Client:
 
 
 def _is_done(status: int) -> bool:
-    """Tell whether the server did what was asked; to be sent elsewhere, by a gateway that wants a login, is not that."""
+    """Tell whether the server did what was asked; a gateway that sends us elsewhere, to log in, did not."""
     return 200 <= status < 300

@@ -86,6 +86,12 @@ class _Metadata(msgspec.Struct, rename="camel"):
     token: str = msgspec.field(default="", name="continue")
 
 
+class ListHead(msgspec.Struct):
+    """What a list says of itself, without what is in it."""
+
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
 class _List(msgspec.Struct, Generic[T]):
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
     items: list[T] | None = None

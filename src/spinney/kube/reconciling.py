@@ -65,6 +65,8 @@ class Latest(Generic[S]):
 
     def __init__(self) -> None:
         self._written: dict[Key, S] = {}
+        self._cached: dict[Key, int] = {}
+        """The version of each that the cache had when it was asked for last."""
 
     def wrote(self, key: Key, stored: S) -> S:
         """Remember the answer to a write and return it."""
@@ -72,11 +74,16 @@ class Latest(Generic[S]):
         return stored
 
     def of(self, key: Key, cached: S) -> S:
-        """Return the cached object, or what was written since; forgets what the cache has caught up with."""
+        """Return the cached object, or what was written since; forgets what the cache has caught up with.
+
+        So it does with what is lost, when the API server is back at an older state and the cache with it.
+        """
+        before, now = self._cached.get(key, 0), _version(cached)
+        self._cached[key] = now
         written = self._written.get(key)
         if written is None:
             return cached
-        if written.metadata.uid == cached.metadata.uid and _version(written) > _version(cached):
+        if written.metadata.uid == cached.metadata.uid and before <= now < _version(written):
             return written
         del self._written[key]
         return cached
@@ -89,6 +96,7 @@ class Latest(Generic[S]):
     def forget(self, key: Key) -> None:
         """Drop what is remembered of an object that is gone."""
         self._written.pop(key, None)
+        self._cached.pop(key, None)
 
 
 class HeldBack:
