@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from spinney.api.coordination import LEASE, Lease
 from spinney.kube.client import Client
@@ -171,6 +172,21 @@ async def test_a_short_outage_does_not_cost_the_lease(race: Race) -> None:
     assert first.leading
     assert not leading.done()
     await stopped(leading)
+
+
+@given_a_race
+async def test_who_waits_tells_an_outage_once(race: Race) -> None:
+    """A standby without an API server says so, and when that is over; it asks for the lease every few seconds."""
+    first, line = race.candidate("first")
+    waiting = asyncio.create_task(first.run(forever))
+    line.cut = True
+    with capture_logs() as told:
+        await race.sleep(600)
+        line.cut = False
+        await race.sleep(10)
+    events = [line["event"] for line in told if line["log_level"] != "debug"]
+    assert events == ["waiting for the lease", "lease not reached", "lease reached again", "lease acquired"]
+    await stopped(waiting)
 
 
 @given_a_race

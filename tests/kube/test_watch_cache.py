@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
 from spinney.api.coordination import LEASE
 from spinney.api.keys import Key
@@ -214,3 +215,21 @@ async def test_an_interruption_costs_one_small_question(scene: Scene) -> None:
         lists = [query for _, _, query in scene.server.requests[before:] if "watch" not in query]
         assert lists == [{"limit": "1"}]
         assert scene.count("spinney_watch_relists_total") == 0
+
+
+@given_a_scene
+async def test_an_outage_is_told_once_and_so_is_its_end(scene: Scene) -> None:
+    """An hour without an API server is a line for each sort of trouble, not one for each attempt."""
+    async with scene.running():
+        with capture_logs() as told:
+            scene.server.down = True
+            scene.server.interrupt("drop")
+            await scene.runtime.clock.sleep(3600)
+            scene.server.down = False
+            await scene.runtime.clock.sleep(300)
+        lines = [(line["event"], line["error"]) for line in told if line["log_level"] != "debug" and "error" in line]
+        assert lines == [
+            ("watch interrupted", "connection reset"),
+            ("watch interrupted", "GET /apis/test.spinney.dev/v1/things: the server is down"),
+        ]
+        assert [line["event"] for line in told].count("watch goes on") == 1

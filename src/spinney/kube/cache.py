@@ -5,7 +5,8 @@ from the last version seen (bookmarks move it on while nothing happens). When th
 (410), the collection is listed again and compared with what is held, so that subscribers are told exactly what
 changed meanwhile. So it is when the server, after an interruption, has not come to that version yet: its store was
 restored from a backup, and such a watch would be silent until its versions have passed those that were seen.
-Reconnecting backs off with jitter unless the watch had been healthy.
+Reconnecting backs off with jitter unless the watch had been healthy. What goes wrong is logged once, and that it is
+over.
 
 What subscribers may rely on: for each key the ``old`` of a change is the ``new`` of the change before; no version is
 reported twice, unless the store was restored; a deletion is always reported, also when the object was created again
@@ -37,6 +38,7 @@ from spinney.kube.keys import Key, ObjectIdentity, identify
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.parameters import Selecting
 from spinney.kube.retrying import Backoff
+from spinney.kube.troubles import Troubles
 from spinney.kube.watching import Undecodable, WatchEvent
 from spinney.runtime import Runtime
 from spinney.runtime.tasks import in_background
@@ -104,6 +106,7 @@ class WatchCache(Generic[T]):
         self._version: str | None = None
         self._listed_at = 0.0
         self._in_doubt = False
+        self._troubles = Troubles()
         self._backoff = Backoff(runtime.random)
         self._interrupted = interrupted
         metrics = metrics or KubeMetrics()
@@ -210,11 +213,13 @@ class WatchCache(Generic[T]):
                     self._version = None
                 self._in_doubt = True
                 self._interrupted()
-                log.warning("watch refused", resource=str(self.resource), status=error.status, error=str(error))
+                say = log.warning if self._troubles.is_new(error) else log.debug
+                say("watch refused", resource=str(self.resource), status=error.status, error=str(error))
             except (KubeError, TimeoutError) as error:
                 self._in_doubt = True
                 self._interrupted()
-                log.info("watch interrupted", resource=str(self.resource), error=str(error) or "silent for too long")
+                say = log.info if self._troubles.is_new(error) else log.debug
+                say("watch interrupted", resource=str(self.resource), error=str(error) or "silent for too long")
             if self._runtime.clock.monotonic() - started >= self._times.healthy:
                 self._backoff.reset()
             else:
@@ -283,6 +288,8 @@ class WatchCache(Generic[T]):
                 for line in batch:
                     self._absorb(line)
                 self._events.inc(len(batch))
+                if self._troubles.end():
+                    log.info("watch goes on", resource=str(self.resource))
         finally:
             await batches.aclose()
 

@@ -11,6 +11,7 @@ from spinney.kube.cache import WatchCache
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
 from spinney.kube.errors import KubeError
+from spinney.kube.troubles import Troubles
 
 log = structlog.get_logger()
 
@@ -30,6 +31,7 @@ class LateKinds:
         self._client = client
         self._watch = watch
         self._missing: dict[Resource, tuple[type[Any], list[Follow]]] = {}
+        self._troubles = Troubles()
 
     def add(self, kinds: Mapping[Resource, type[Any]], follow: Follow) -> None:
         """Have ``follow`` called with the cache of each of these kinds that comes to be served."""
@@ -50,8 +52,10 @@ class LateKinds:
         try:
             found = await served(self._client, self._missing)
         except KubeError as error:
-            log.warning("kinds not discovered", error=str(error))
+            say = log.warning if self._troubles.is_new(error) else log.debug
+            say("kinds not discovered", error=str(error))
             return []
+        self._troubles.end()
         caches = []
         for resource in [each for each in self._missing if each in found]:
             log.info("kind appeared", resource=str(resource))

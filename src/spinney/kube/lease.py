@@ -26,6 +26,7 @@ from spinney.kube.client import Client
 from spinney.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.retrying import NEVER
+from spinney.kube.troubles import Troubles
 from spinney.runtime import Runtime
 
 log = structlog.get_logger()
@@ -96,6 +97,7 @@ class LeaderElection:
         self._observed: Lease | None = None
         self._observed_at = 0.0
         self._held_until = float("-inf")
+        self._troubles = Troubles()
 
     @property
     def held_until(self) -> float:
@@ -198,8 +200,11 @@ class LeaderElection:
             self._observed = None  # another process wrote it: look before the next try
             return False
         except (KubeError, TimeoutError) as error:
-            log.warning("lease not reached", lease=self.name, error=str(error) or "no answer in time")
+            say = log.warning if self._troubles.is_new(error) else log.debug
+            say("lease not reached", lease=self.name, error=str(error) or "no answer in time")
             return False
+        if self._troubles.end():
+            log.info("lease reached again", lease=self.name)
         if held:
             self._held_until = started + self.times.renew_deadline
         return held
