@@ -10,6 +10,7 @@ from spinney.api.core import POD, POD_TEMPLATE, Pod
 from spinney.api.coscheduling import POD_GROUP as COSCHEDULING_GROUP
 from spinney.api.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY, PROVISIONING_REQUEST
 from spinney.api.struct import JSON
+from spinney.api.workload_v1beta1 import POD_GROUP
 from spinney.autoscaling.provisioning import provisioning_for
 from spinney.autoscaling.templates import SCHEDULER
 from spinney.kube.client import Client
@@ -249,6 +250,8 @@ async def test_a_request_that_failed_is_made_again_after_a_while_and_not_before(
         await answer(world, "Failed", "out of stock")
         await world.settle(RETRY / 2)
         assert "Failed: out of stock" in (await waiting(world))["g-0"][1]
+        (said,) = (await world.client.get(POD_GROUP, "g", NS))["status"]["conditions"]
+        assert "Failed: out of stock" in said["message"]
         assert [each["metadata"]["uid"] for each in await requests(world)] == [first]
         await world.settle(RETRY)
         (second,) = await requests(world)

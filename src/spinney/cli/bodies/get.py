@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from spinney.cli.clusters.connecting import Connection
 
 _PREFIX = "unschedulable on cluster: "
-"""What every reason of the session scheduler begins with; the column says it already."""
+"""What every refusal of the session scheduler begins with; the column says it already."""
 
 
 class GetTable(NamedTuple):
@@ -185,7 +185,7 @@ def _gangs(gangs: Sequence[GangLine], asked: GetQuery) -> GetTable:
     ]
     headings = [heading for heading, wanted, _ in shown if wanted]
     rows = [[cell(each) for _, wanted, cell in shown if wanted] for each in lines]
-    reasons = [each.reason.removeprefix(_PREFIX) for each in lines]
+    reasons = [each.reason.replace(_PREFIX, "", 1) for each in lines]
     limit = max(map(len, reasons), default=0) if asked.wide else room_for(headings, rows)
     rows = [[*row, shortened(reason, max(limit, 1))] for row, reason in zip(rows, reasons, strict=True)]
     return GetTable([*headings, "WAITS FOR"], rows, lines)

@@ -317,7 +317,7 @@ class ClusterEffects:
             reason, message = asked.get(refused.gang) or (refused.pod_reason, refused.message)
             waiting = (record for _, record in found.pods.values() if record.status is PodStatus.PENDING)
             self.pod_status.all_wait((each for each in waiting if each.key not in promised), reason, message)
-        self.verdicts.refused(told)
+        self.verdicts.refused(told, {gang: text.message for gang, text in asked.items()})
 
     def _promise(self, promised: Pipeline) -> None:
         """Take back that a pod needs a new node, if it said so: it has a node where others are leaving."""

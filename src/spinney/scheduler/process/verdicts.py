@@ -1,6 +1,7 @@
 """How the gangs of the session scheduler stand: what its last cycle said of them, and what their pods have."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from spinney.api.labels import EVICTION_REQUEST
 from spinney.cluster.pods import PodRecord
@@ -29,9 +30,14 @@ class Verdicts:
         self._writers += writers
         self._inventory.cluster.subscribe(self._pod_changed)
 
-    def refused(self, unschedulable: Iterable[Unschedulable]) -> None:
-        """Note what the last cycle could not place, and why; gangs it no longer refuses are forgotten."""
+    def refused(self, unschedulable: Iterable[Unschedulable], said: Mapping[GangKey, str]) -> None:
+        """Note what the last cycle could not place, and why; gangs it no longer refuses are forgotten.
+
+        ``said`` is what is to be said of those gangs of which there is more to tell than why they were refused.
+        """
         before, self._refusals = self._refusals, {each.gang: each.verdict for each in unschedulable}
+        for gang in self._refusals.keys() & said.keys():
+            self._refusals[gang] = replace(self._refusals[gang], message=said[gang])
         for gang in {**before, **self._refusals}:
             if before.get(gang) != self._refusals.get(gang):
                 self.look_at(gang)
