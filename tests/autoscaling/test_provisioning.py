@@ -5,7 +5,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from structlog.testing import capture_logs
 
+from spinney.api.apiextensions import CUSTOM_RESOURCE_DEFINITION
 from spinney.api.core import POD, POD_TEMPLATE, Pod
 from spinney.api.coscheduling import POD_GROUP as COSCHEDULING_GROUP
 from spinney.api.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY, PROVISIONING_REQUEST
@@ -15,7 +17,8 @@ from spinney.autoscaling.provisioning import provisioning_for
 from spinney.autoscaling.templates import SCHEDULER
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
-from spinney.kube.errors import ConnectionRefused
+from spinney.kube.errors import ConnectionFailed, ConnectionRefused
+from spinney.kube.lease import LeaderElection
 from spinney.kube.manager import Manager
 from spinney.kube.transport import Response
 from spinney.scheduler.config import NodeProvisioning, SchedulerConfig
@@ -24,9 +27,11 @@ from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.process import SchedulerProcess
 from tests.conftest import Cluster
 from tests.grouping.world import JOB, a_world
-from tests.scheduler.process.world import NS, World, given_a_world
+from tests.scheduler.process.test_leading_again import once
+from tests.scheduler.process.world import NS, World, given_a_world, status
 
 RETRY = 100
+CRD = "provisioningrequests.autoscaling.x-k8s.io"
 
 
 async def install(client: Client) -> None:
@@ -36,28 +41,36 @@ async def install(client: Client) -> None:
     names = {"kind": "ProvisioningRequest", "plural": "provisioningrequests", "listKind": "ProvisioningRequestList"}
     spec: JSON = {"group": "autoscaling.x-k8s.io", "scope": "Namespaced", "names": names}
     spec |= {"versions": [{**version, "subresources": {"status": {}}}]}
-    manifest = {"metadata": {"name": "provisioningrequests.autoscaling.x-k8s.io"}, "spec": spec}
+    manifest = {"metadata": {"name": CRD}, "spec": spec}
     await install_crds(client, [manifest])
 
 
 @asynccontextmanager
 async def asking(
-    world: World, class_name: str = BEST_EFFORT_ATOMIC, *, scheduler: str = "spinney-scheduler"
-) -> AsyncIterator[None]:
+    world: World,
+    class_name: str = BEST_EFFORT_ATOMIC,
+    *,
+    scheduler: str = "spinney-scheduler",
+    election: LeaderElection | None = None,
+) -> AsyncIterator[SchedulerProcess]:
     """Run a scheduler that asks for nodes by requests."""
     client = Client(world.transport, world.runtime, field_manager="spinney-scheduler")
     settings = NodeProvisioning(class_name=class_name, retry_seconds=RETRY)
     config = SchedulerConfig(
         scheduler_names=(scheduler,), default_staleness_grace_seconds=-1, provisioning_requests=settings
     )
-    manager, inventory, registry = Manager(client, client.runtime), Inventory.for_config(config), default_registry()
+    manager, inventory, registry = (
+        Manager(client, client.runtime, election=election),
+        Inventory.for_config(config),
+        default_registry(),
+    )
     requests, config = provisioning_for(manager, inventory, config, registry)
     process = SchedulerProcess(
         client, config, manager=manager, inventory=inventory, registry=registry, node_requests=requests
     )
     running = asyncio.create_task(process.run())
     try:
-        yield
+        yield process
     finally:
         process.stop()
         await running
@@ -390,8 +403,9 @@ async def test_a_request_that_its_finalizer_keeps_is_made_anew_once_it_is_gone(w
         await world.settle(RETRY)
         (kept,) = await requests(world)
         assert kept["metadata"]["uid"] == old["metadata"]["uid"]
+        assert all("its finalizers keep it" in message for _, message in (await waiting(world)).values())
         await world.client.patch(PROVISIONING_REQUEST, name, {"metadata": {"finalizers": None}}, NS)
-        await world.settle(2 * RETRY)
+        await world.settle(5)
         (request,) = await requests(world)
         assert [each["count"] for each in request["spec"]["podSets"]] == [3]
 
@@ -449,6 +463,71 @@ async def test_without_the_kind_pods_ask_for_themselves(world: World) -> None:
         await world.add_gang("g", 2, gpus=8)
         await world.settle(5)
         assert {reason for reason, _ in (await waiting(world)).values()} == {"Unschedulable"}
+
+
+@pytest.mark.parametrize("failure", [status(503, "ServiceUnavailable"), ConnectionFailed("the connection broke")])
+@given_a_world
+async def test_a_request_that_met_a_fault_is_made_again_soon(world: World, failure: Response | Exception) -> None:
+    """What says nothing of the request keeps nobody from nodes for as long as a refusal by the autoscaler."""
+    await install(world.client)
+    away = True
+
+    def fault(method: str, path: str) -> Response | Exception | None:
+        return failure if away and method == "POST" and path.startswith("/apis/autoscaling") else None
+
+    world.transport.fault = fault
+    async with asking(world):
+        await world.add_gang("g", 2, gpus=8)
+        await world.settle(5)
+        assert all("it could not be made" in message for _, message in (await waiting(world)).values())
+        away = False
+        await world.settle(20)
+        assert len(await requests(world)) == 1
+
+
+@given_a_world
+async def test_the_kind_may_go_and_come_back(world: World) -> None:
+    """Without it pods ask for themselves, and name no request that keeps nodes from them; with it gangs do again."""
+    with capture_logs() as told:
+        async with asking(world):
+            await world.add_gang("g", 2, gpus=8)
+            await world.settle(300)
+            for _ in range(2):
+                await install(world.client)
+                await world.settle(65)
+                assert len(await requests(world)) == 1
+                assert {reason for reason, _ in (await waiting(world)).values()} == {"WaitingForProvisioning"}
+
+                await world.client.delete(CUSTOM_RESOURCE_DEFINITION, CRD)
+                await world.settle(65)
+                assert {reason for reason, _ in (await waiting(world)).values()} == {"Unschedulable"}
+                for pod in (await world.client.list(POD, NS)).items:
+                    assert not [key for key in pod["metadata"].get("annotations") or {} if "autoscaling" in key]
+                assert not (await world.client.list(POD_TEMPLATE, NS)).items
+    said = [line["event"] for line in told if line["event"].startswith("ProvisioningRequests are")]
+    assert [each.split(",")[0] for each in said] == [
+        "ProvisioningRequests are not served",
+        *["ProvisioningRequests are served", "ProvisioningRequests are not served"] * 2,
+    ]
+
+
+@given_a_world
+async def test_who_leads_again_asks_for_what_is_not_asked_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another did with the request meanwhile counts, and not what this scheduler remembers of it."""
+    await install(world.client)
+    election = LeaderElection(world.client, "scheduler", NS, identity="one", runtime=world.runtime)
+    async with asking(world, election=election) as process:
+        await world.add_gang("g", 2, gpus=8)
+        await world.settle(5)
+        (first,) = await requests(world)
+        monkeypatch.setattr(process, "_cycle", once(process._cycle))
+        await world.add_pod("news")
+        await world.settle(2)
+        assert not election.leading
+        await world.client.delete(PROVISIONING_REQUEST, first["metadata"]["name"], NS)
+        await world.settle(60)
+        (second,) = await requests(world)
+        assert second["metadata"]["uid"] != first["metadata"]["uid"]
 
 
 @pytest.mark.parametrize("cluster_name", [pytest.param("real", marks=pytest.mark.real)], indirect=True)

@@ -35,17 +35,19 @@ from spinney.autoscaling.keeping import ProvisionedCapacity
 from spinney.autoscaling.templates import MANAGER, SCHEDULER, SELECTOR, pod_template, provisioning_request
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
+from spinney.explain.rendering import bounded
 from spinney.gangs.book import GangMembers
 from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.discovery import served
-from spinney.kube.errors import AlreadyExists, KubeError, NotFound
+from spinney.kube.errors import AlreadyExists, ApiError, ConnectionFailed, KubeError, NotFound, TooManyRequests
 from spinney.kube.keys import Key
 from spinney.kube.manager import Manager
 from spinney.kube.reconciling import annotate_exactly
+from spinney.kube.troubles import Troubles
 from spinney.reporting.pods import WAITING_FOR_PROVISIONING
-from spinney.runtime.tasks import BackgroundTasks
+from spinney.runtime.tasks import BackgroundTasks, in_background
 from spinney.scheduler.config import NodeProvisioning, SchedulerConfig
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.framework.results import Unschedulable
@@ -61,7 +63,12 @@ REQUESTED: Final = "NodesRequested"
 REQUEST_FAILED: Final = "NodesRequestFailed"
 MOST_TEMPLATES: Final = 32
 """As many pod sets as a ProvisioningRequest may have."""
+_CRD: Final = f"{PROVISIONING_REQUEST.plural}.{PROVISIONING_REQUEST.group} with {PROVISIONING_REQUEST.version}"
 _LOOK_AGAIN_SECONDS: Final = 60.0
+_SOON: Final = 15.0
+"""After so many seconds a request is made again that the API server did not refuse, but could not take."""
+_ANSWER_BYTES: Final = 512
+"""As much of what an autoscaler says, or the API server, is told with the condition of each pod."""
 
 
 @dataclass
@@ -115,38 +122,65 @@ class ProvisioningRequests(NodeRequests):
         """The uids of requests that were deleted here, until the cache has heard of it."""
         self._under_way = BackgroundTasks()
         self._cache: WatchCache[ProvisioningRequest] | None = None
+        self._absent = False
+        """Whether the API server is known not to serve requests."""
+        self._troubles = Troubles()
         self.wake: Callable[[], None] = lambda: None
 
     async def run(self) -> None:
-        """Follow the answers until cancelled; without the kind, pods ask for themselves."""
-        while not await self._is_served():
-            await self._manager.runtime.clock.sleep(_LOOK_AGAIN_SECONDS)
-        cache = self._cache = self._manager.watch(PROVISIONING_REQUEST, ProvisioningRequest, SELECTOR)
-        cache.subscribe(self._answered)
-        self.wake()
-        await cache.run()
+        """Follow the answers until cancelled; while the kind is not served, pods ask for themselves."""
+        while True:
+            while await self._is_served() is not True:
+                await self._manager.runtime.clock.sleep(_LOOK_AGAIN_SECONDS)
+            log.info("ProvisioningRequests are served, so gangs ask for nodes by them")
+            self._begin_anew()
+            cache = self._cache = self._manager.watch(PROVISIONING_REQUEST, ProvisioningRequest, SELECTOR)
+            cache.subscribe(self._answered)
+            self.wake()
+            async with in_background(cache.run()) as (reading,):
+                while not reading.done() and await self._is_served() is not False:
+                    await asyncio.wait({reading}, timeout=_LOOK_AGAIN_SECONDS)
+            if not reading.cancelled():
+                await reading
+            self._cache = None
+            for gang, request in self._requests.items():  # they are gone with the CRD, their templates are not
+                self._begin_to_withdraw(gang, request)
+            self.wake()
 
-    async def _is_served(self) -> bool:
-        """Tell whether requests can be made now; an API server that is away is asked again as one that lacks them."""
+    def _begin_anew(self) -> None:
+        """Forget all requests: another process may have led meanwhile, and what is there still is taken over."""
+        self._requests.clear()
+        self._gangs.clear()
+        self._deleted.clear()
+        self.provisioned.clear()
+
+    async def _is_served(self) -> bool | None:
+        """Tell whether requests can be made now; ``None`` where the API server does not say."""
         try:
             found = PROVISIONING_REQUEST in await served(self._client, [PROVISIONING_REQUEST])
         except KubeError as error:
-            log.warning("it is not known whether ProvisioningRequests are served; asking again", error=str(error))
-            return False
-        if not found:
+            say = log.warning if self._troubles.is_new(error) else log.debug
+            say("it is not known whether ProvisioningRequests are served; asking again", error=str(error))
+            return None
+        self._troubles.end()
+        if not found and not self._absent:
             log.warning(
-                "ProvisioningRequests are not served, so pods ask for nodes themselves; install Kubernetes' CRD"
+                f"ProvisioningRequests are not served, so pods ask for nodes themselves; install the CRD {_CRD}",
+                looked_for_again_every=f"{_LOOK_AGAIN_SECONDS:g} s",
             )
+        self._absent = not found
         return found
 
     # -- what the scheduler tells --------------------------------------------------------------------------------------
 
     def lack_nodes(self, gangs: Sequence[Unschedulable]) -> Mapping[GangKey, ConditionText]:
         """Ask for the nodes of gangs that lack them, and take back what is no longer lacked."""
-        if self._cache is None:
-            return {}  # answers could not be heard
-        self._take_over(self._cache)
         lacking = {each.gang: each for each in gangs}
+        if self._cache is None:  # answers could not be heard
+            for gang in lacking if self._absent else ():
+                self._have_pods_ask(gang)
+            return {}
+        self._take_over(self._cache)
         for gang, request in self._requests.items():
             if gang not in lacking and not self._is_kept(gang):
                 self._begin_to_withdraw(gang, request)
@@ -157,8 +191,8 @@ class ProvisioningRequests(NodeRequests):
                 self._begin_to_withdraw(gang, asked)  # a request cannot be changed, so it is made anew
             elif asked is None and members is not None and pods >= self._settings.min_pods:
                 self._request(gang, members)
-            elif asked is None and members is not None and (marked := _marked(members, _request_name(gang))):
-                self._under_way.begin(self._let_ask(marked))
+            elif asked is None:
+                self._have_pods_ask(gang)
         return {
             gang: ConditionText(
                 WAITING_FOR_PROVISIONING, f"ProvisioningRequest {found.name.name}: {found.answer}; {said}"
@@ -218,7 +252,9 @@ class ProvisioningRequests(NodeRequests):
             await self._make(request, classes)
         except KubeError as error:
             log.warning("nodes not asked for", gang=str(gang), error=str(error))
-            self._ask_again(gang, f"it could not be made: {error}")
+            seconds = self._settings.retry_seconds
+            self._ask_again(gang, f"it could not be made: {error}", min(seconds, _SOON) if _passes(error) else seconds)
+            self.wake()  # for its pods to say so
             return
         finally:
             request.made.set()
@@ -252,6 +288,12 @@ class ProvisioningRequests(NodeRequests):
         for record in (each for alike in classes for each in alike):
             await annotate_exactly(self._client, POD, record.key, record.uid, marks)
 
+    def _have_pods_ask(self, gang: GangKey) -> None:
+        """Let the pods of a gang ask for themselves if they name a request that there is not."""
+        members = self._inventory.gangs.members(gang)
+        if members is not None and (marked := _marked(members, _request_name(gang))):
+            self._under_way.begin(self._let_ask(marked))
+
     async def _let_ask(self, records: Iterable[PodRecord]) -> None:
         """Let pods ask by their condition: Cluster Autoscaler adds nothing for pods that name a request."""
         for record in records:
@@ -281,7 +323,8 @@ class ProvisioningRequests(NodeRequests):
         try:
             await self._delete(request.name, request.templates)
         finally:
-            del self._requests[gang]
+            if self._requests.get(gang) is request:
+                del self._requests[gang]
             self.wake()
 
     async def _delete(self, name: Key, templates: Iterable[str]) -> None:
@@ -298,19 +341,27 @@ class ProvisioningRequests(NodeRequests):
             self._deleted.pop(name, None)
             log.warning("provisioning request not deleted", request=str(name), error=str(error))
 
-    def _ask_again(self, gang: GangKey, why: str) -> None:
+    def _ask_again(self, gang: GangKey, why: str, seconds: float) -> None:
         """Make the request of a gang anew after a while, if it still lacks nodes then."""
         request = self._requests.get(gang)
         if request is None or request.again:
             return
-        request.again, request.answer = True, f"{why}; nodes are asked for again in {self._settings.retry_seconds:g} s"
+        request.again = True
+        request.answer = f"{bounded(why, _ANSWER_BYTES)}; nodes are asked for again in {seconds:g} s"
         self._events.event(request.about, "Warning", REQUEST_FAILED, request.answer)
 
         def forget() -> None:
             if self._requests.get(gang) is request:
                 self._begin_to_withdraw(gang, request)
 
-        asyncio.get_running_loop().call_later(self._settings.retry_seconds, forget)
+        asyncio.get_running_loop().call_later(seconds, forget)
+
+    def _ask_where_it_was_kept(self, name: Key) -> None:
+        """Make the request of a gang anew now, if it could not be made because the old one was still there."""
+        gang = self._gangs.get(name)
+        request = self._requests.get(gang) if gang is not None else None
+        if gang is not None and request is not None and request.again:
+            self._begin_to_withdraw(gang, request)
 
     # -- what the autoscaler answers -----------------------------------------------------------------------------------
 
@@ -319,6 +370,7 @@ class ProvisioningRequests(NodeRequests):
         if known is not None and self._deleted.get(change.key) == known.metadata.uid:
             if change.new is None:
                 del self._deleted[change.key]
+                self._ask_where_it_was_kept(change.key)
         elif change.new is not None:
             self._take_answer(change.key, change.new)
         elif (gang := self._gangs.get(change.key)) is not None:
@@ -343,8 +395,15 @@ class ProvisioningRequests(NodeRequests):
     def _lose(self, gang: GangKey, why: str) -> None:
         """Keep nothing for a gang any more, and ask again after a while."""
         self.provisioned.discard(gang)
-        self._ask_again(gang, why)
+        self._ask_again(gang, why, self._settings.retry_seconds)
         self.wake()
+
+
+def _passes(error: KubeError) -> bool:
+    """Tell whether an error says nothing of what was asked for, so that it may be taken in a moment."""
+    return isinstance(error, ConnectionFailed | TooManyRequests) or (
+        isinstance(error, ApiError) and error.status >= 500
+    )
 
 
 def _request_name(gang: GangKey) -> Key:
