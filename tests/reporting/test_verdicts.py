@@ -19,7 +19,7 @@ KEY = GangKey("kai", "team", "g")
     ("parts", "said"),
     [
         ([PodSet("leader", 2), PodSet("worker", 1)], "2 of 2 pods are placed: worker has 0 of 1"),
-        ([PodSet("leader", 3)], "2 of 2 pods are placed"),
+        ([PodSet("leader", 3)], "2 of 2 pods are placed, it needs 3"),
         (
             [PodSet("leader", 2), *(PodSet(f"w{number}", 1) for number in range(5))],
             "2 of 2 pods are placed: w0 has 0 of 1, w1 has 0 of 1, w2 has 0 of 1 and 2 more",
@@ -38,6 +38,14 @@ def test_a_waiting_gang_names_the_parts_that_are_short(parts: list[PodSet], said
         state.apply_pod(a_pod(name, node="n1", annotations=annotations, labels={KAI_SUB_GROUP: "leader"}))
     found = verdict(book.snapshot().gangs[KEY], None, PLACED)
     assert (found.scheduled, found.message) == (False, said)
+
+
+def test_a_gang_without_pods_says_so() -> None:
+    """A Job that was suspended again has none for a moment: nothing of it is placed, because nothing is there."""
+    book = GangBook(membership)
+    book.put(Gang(key=KEY, root=GroupSet("", (PodSet("default", 4),))))
+    found = verdict(book.snapshot().gangs[KEY], None, PLACED)
+    assert (found.scheduled, found.message) == (False, "it has no pods, it needs 4")
 
 
 def test_only_a_grace_can_be_a_signal() -> None:

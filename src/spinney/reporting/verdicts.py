@@ -62,14 +62,19 @@ def is_served(members: GangMembers | None, names: Collection[str]) -> bool:
 def verdict(members: GangMembers, refused: GangVerdict | None, having_nodes: frozenset[PodStatus]) -> GangVerdict:
     """Tell whether a gang has what it needs on nodes, and what it waits for if not."""
     placed = Counter(number_of_pods(members.counts, having_nodes))
-    placed_of_all = f"{sum(placed.values())} of {len(members.pods)} pods are placed"
+    pods = len(members.pods)
+    placed_of_all = f"{sum(placed.values())} of {pods} pods are placed" if pods else "it has no pods"
     if members.has_minimum(having_nodes):
         return GangVerdict(scheduled=True, reason=SCHEDULED, message=placed_of_all)
     if refused is not None:
         return refused
     parts = list(members.gang.root.pod_sets())
-    short = [
-        f"{each.name} has {placed[each.name]} of {each.minimum}" for each in parts if placed[each.name] < each.minimum
-    ]
-    message = f"{placed_of_all}: {first_few(short)}" if len(parts) > 1 and short else placed_of_all
+    short = [each for each in parts if placed[each.name] < each.minimum]
+    if not short:
+        message = placed_of_all
+    elif len(parts) == 1:
+        message = f"{placed_of_all}, it needs {parts[0].minimum}"
+    else:
+        lacks = [f"{each.name} has {placed[each.name]} of {each.minimum}" for each in short]
+        message = f"{placed_of_all}: {first_few(lacks)}"
     return GangVerdict(scheduled=False, reason=WAITING, message=message)
