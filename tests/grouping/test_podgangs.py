@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
+
 from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.api.podgang import PodGang
@@ -125,3 +127,30 @@ def test_a_workloads_gang_is_evicted_by_the_scheduler_when_it_stays_broken() -> 
     assert not gang.owned_by_operator
     assert gang.staleness_grace is not None
     assert gang.staleness_grace.total_seconds() == 300
+
+
+@pytest.mark.parametrize(
+    ("chain", "labels", "called"),
+    [
+        (["batch/v1/Job", "batch/v1/CronJob"], {}, ("cronjobs.batch", "cronjob")),
+        (["batch/v1/Job", "example.com/v1/Team"], {}, ("team",)),
+        (
+            ["apps/v1/ReplicaSet", "serving.knative.dev/v1/Revision", "serving.knative.dev/v1/Service"],
+            {"serving.knative.dev/revision": "revision"},
+            ("service.serving.knative.dev", "services"),
+        ),
+    ],
+    ids=["CronJob", "a kind without a rule", "Knative"],
+)
+def test_a_gang_is_found_by_what_owns_its_workload(
+    chain: list[str], labels: Mapping[str, str], called: Sequence[str]
+) -> None:
+    """A run of a CronJob is asked about by the CronJob, too: its user has written nothing else."""
+    owners = [an_owner(kind, kind.rpartition("/")[2].lower()) for kind in chain]
+    by_name = {owner.metadata.name: owner for owner in owners}
+    found = grouped(a_pod(labels=labels), *owners, find=lambda kind, namespace, name: by_name[name]).gang
+    made = podgangs.pod_gang(found, "spinney-scheduler", {})
+    top = owners[-1].metadata.name
+    assert [source.is_made_for(made, word, top) for word in called] == [True] * len(called)
+    assert not source.is_made_for(made, called[0], "other")
+    assert not source.is_made_for(made, "job", top)

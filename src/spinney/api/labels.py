@@ -68,6 +68,8 @@ QUEUED: Final = "queue"
 WAITING_SINCE: Final = "spinney.dev/waiting-since"
 INHERITED: Final = "spinney.dev/inherited"
 TOP_OWNER: Final = "kai.scheduler/top-owner-metadata"
+ABOVE: Final = "spinney.dev/above"
+"""What owns the workload that a PodGang was made for, nearest first, such as ``CronJob/nightly``."""
 
 # Kueue
 KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"

@@ -30,6 +30,8 @@ class GangDescription:
     rule: Rule
     shape: Shape
     attributes: GangAttributes
+    above: tuple[Owner, ...] = ()
+    """What owns that object, nearest first."""
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -105,6 +107,7 @@ def apply(chosen: Chosen, pod: Pod, conventions: Conventions, world: World) -> G
         attributes=attributes.attributes(
             group_owner, _looked_at(chosen, group_owner), pod, rule, conventions=conventions, world=world
         ),
+        above=_above(chosen, group_owner),
     )
     own_role = shape.role is None and bool(shape.sub_groups)
     return Grouping(
@@ -148,6 +151,13 @@ def _looked_at(chosen: Chosen, group_owner: Owner) -> tuple[Owner, ...]:
     uids = {owner.metadata.uid for owner in chosen.chain}
     own = () if group_owner.metadata.uid in uids and chosen.chain else (group_owner,)
     return (*own, *chosen.chain)
+
+
+def _above(chosen: Chosen, group_owner: Owner) -> tuple[Owner, ...]:
+    """Return what owns the object that a gang is for; all of the chain, if that is not in it."""
+    uids = [owner.metadata.uid for owner in chosen.chain]
+    own = group_owner.metadata.uid
+    return chosen.chain[uids.index(own) + 1 :] if own in uids else chosen.chain
 
 
 def _name(rule: Rule, owner: Owner, pod: Pod) -> str:

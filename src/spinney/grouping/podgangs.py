@@ -193,6 +193,8 @@ def _needs_parents(description: GangDescription) -> bool:
 def _annotations(description: GangDescription) -> dict[str, str]:
     found, shape = description.attributes, description.shape
     annotations = {**found.annotations, marks.TOP_OWNER: top_owner_metadata(description.owner)}
+    if description.above:
+        annotations[marks.ABOVE] = " ".join(f"{owner.kind}/{owner.metadata.name}" for owner in description.above)
     constraints = [found.topology, *(group.topology for group in shape.sub_groups)]
     topology = next((each.topology for each in constraints if each is not None and each.topology), None)
     if topology is not None and marks.TOPOLOGY_NAME not in annotations:

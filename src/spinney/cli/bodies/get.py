@@ -1,6 +1,6 @@
 """``spinney get``: gangs of every family, PodCliqueSets and nodes, as schedulers see them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,6 +10,7 @@ from spinney.api.core import EVENT, NODE
 from spinney.api.events import Event
 from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.labels import PART_OF
+from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.quantity import value
 from spinney.api.struct import JSON
 from spinney.cli.clusters.choosing import ClusterChoice
@@ -20,7 +21,7 @@ from spinney.cli.pictures.gpus import cpu_on
 from spinney.cli.screens.content import node_state
 from spinney.cli.terminal.output import columns, echo, print_data, room_for, shortened
 from spinney.cluster.resources import GPU_NAME
-from spinney.gangs.sources.podgang import SourceWorkload
+from spinney.gangs.sources.podgang import SourceWorkload, is_made_for
 from spinney.kube.errors import Forbidden
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.sim.overview.gang_table import GangLine, gang_lines
@@ -59,7 +60,7 @@ class GetQuery:
     ) -> GetTable:
         match self.kind:
             case "gangs":
-                return _gangs(gangs, self)
+                return _gangs(snapshot, gangs, self)
             case "sets":
                 return _sets(snapshot, gangs, self)
             case _:
@@ -140,13 +141,14 @@ def _matches(namespace: str, name: str, here: str | None, wanted: str | None) ->
     return (here is None or namespace == here) and (wanted is None or name == wanted)
 
 
-def _is_of(line: GangLine, here: str | None, wanted: str | None) -> bool:
-    """Tell whether a gang was made for the workload that the user names: train, or job/train."""
-    if wanted is None or not line.workload or here not in (None, line.namespace):
+def _is_of(line: GangLine, wanted: str | None, made: Mapping[tuple[str, str], PodGang]) -> bool:
+    """Tell whether a gang is made for the workload that the user names: train, job/train, or what owns that."""
+    if wanted is None or not line.workload:
         return False
     kind, _, name = wanted.rpartition("/")
     own = SourceWorkload(*line.workload.split("/", 1))
-    return own.is_called(kind or own.kind, name)
+    gang = made.get((line.namespace, line.name))
+    return own.is_called(kind or own.kind, name) or (gang is not None and is_made_for(gang, kind, name))
 
 
 def _missing(asked: GetQuery, snapshot: ClusterSnapshot) -> str:
@@ -163,11 +165,12 @@ def _missing(asked: GetQuery, snapshot: ClusterSnapshot) -> str:
     return f"there is no {kind} {name!r}{where}{meant(name, known)} 'spinney get {kind}s -A' lists all."
 
 
-def _gangs(gangs: Sequence[GangLine], asked: GetQuery) -> GetTable:
+def _gangs(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: GetQuery) -> GetTable:
+    made = {(each.metadata.namespace or "", each.metadata.name): each for each in snapshot.of(POD_GANG, PodGang)}
     lines = [
         each
         for each in gangs
-        if _matches(each.namespace, each.name, asked.here, asked.name) or _is_of(each, asked.here, asked.name)
+        if asked.here in (None, each.namespace) and (asked.name in (None, each.name) or _is_of(each, asked.name, made))
     ]
     shown: list[tuple[str, bool, Callable[[GangLine], object]]] = [
         ("NAMESPACE", asked.here is None, lambda each: each.namespace),

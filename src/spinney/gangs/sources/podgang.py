@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from spinney.api.kai import TOPOLOGY
 from spinney.api.labels import (
+    ABOVE,
     BASE_POD_GANG,
     GROUPED,
     KAI_TOPOLOGY,
@@ -68,6 +69,13 @@ def workload(pod_gang: PodGang) -> SourceWorkload | None:
     text = pod_gang.metadata.annotations.get(TOP_OWNER, "")
     said = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     return SourceWorkload(said["kind"], said["name"]) if {"kind", "name"} <= said.keys() else None
+
+
+def is_made_for(pod_gang: PodGang, kind: str, name: str) -> bool:
+    """Tell whether the grouper made a PodGang for a workload, or for one that it owns, such as a Job of a CronJob."""
+    own = workload(pod_gang)
+    above = (SourceWorkload(*each.split("/", 1)) for each in pod_gang.metadata.annotations.get(ABOVE, "").split())
+    return own is not None and any(each.is_called(kind, name) for each in (own, *above))
 
 
 def gang(pod_gang: PodGang, context: SourceContext) -> Gang:

@@ -163,12 +163,12 @@ def _made_for(snapshot: "ClusterSnapshot", kind: str, name: str, namespace: str 
     Where several were made for it, as for each replica of a LeaderWorkerSet, it is asked about itself.
     """
     from spinney.api.podgang import PodGang  # noqa: PLC0415 - shells that complete a name do not wait for it
-    from spinney.gangs.sources.podgang import workload  # noqa: PLC0415
+    from spinney.gangs.sources.podgang import is_made_for  # noqa: PLC0415
 
     found = [
         AdviceSubject("podgang", gang.metadata.namespace or "", gang.metadata.name)
         for gang in snapshot.of(POD_GANG, PodGang)
-        if (made := workload(gang)) is not None and made.is_called(kind, name)
+        if is_made_for(gang, kind, name)
     ]
     here = [each for each in found if namespace in (None, each.namespace)]
     if len(here) <= 1:
