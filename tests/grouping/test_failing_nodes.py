@@ -2,7 +2,7 @@
 
 from spinney.api.labels import TOPOLOGY_NAME
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
-from spinney.grouping.attributes import REQUIRED_LEVEL
+from spinney.grouping.shapes import REQUIRED_LEVEL
 from spinney.sim.embedded.shapes import RACK, topology_binding
 from tests.conftest import Cluster
 from tests.grouping.world import JOB, World, a_world

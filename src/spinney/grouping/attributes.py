@@ -24,13 +24,12 @@ from spinney.gangs.sources.context import (
 from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.grouping.owners import Owner
 from spinney.grouping.rules import Rule
+from spinney.grouping.shapes import PREFERRED_LEVEL, REQUIRED_LEVEL
 from spinney.grouping.terms import look_up, parse_path
 from spinney.grouping.world import World
 
 MIN_MEMBER: Final = "kai.scheduler/min-member"
 BATCH_MIN_MEMBER: Final = "kai.scheduler/batch-min-member"
-REQUIRED_LEVEL: Final = "kai.scheduler/topology-required-placement"
-PREFERRED_LEVEL: Final = "kai.scheduler/topology-preferred-placement"
 SEGMENT_SIZE: Final = "kai.scheduler/segment-size"
 SEGMENT_REQUIRED_LEVEL: Final = "kai.scheduler/segment-topology-required-placement"
 SEGMENT_PREFERRED_LEVEL: Final = "kai.scheduler/segment-topology-preferred-placement"

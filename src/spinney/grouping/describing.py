@@ -95,6 +95,7 @@ def apply(chosen: Chosen, pod: Pod, conventions: Conventions, world: World) -> G
         pod=pod,
         peers=lambda: world.peers(owner, pod),
         started=world.started,
+        roles=world.roles,
     )
     shape = floors.shape(subject)
     group_owner = _group_owner(rule, owner, counts, pod, subject)

@@ -13,7 +13,7 @@ from spinney.api.core import Pod
 from spinney.explain.amounts import first_few
 from spinney.grouping.attributes import MIN_MEMBER
 from spinney.grouping.owners import Owner
-from spinney.grouping.roles import CurrentRoles, GangRoles, Roles, holds, roles_of
+from spinney.grouping.roles import CurrentRoles, GangRoles, RememberedRoles, Roles, holds
 from spinney.grouping.rules import POD_KIND, Rule, TextTerm, term
 from spinney.grouping.segments import segmented
 from spinney.grouping.shapes import RoleInstance, Shape, pod_number
@@ -34,6 +34,7 @@ class RuledPod:
     peers: Callable[[], Iterable[Pod]]
     started: dict[object, frozenset[str]] = field(default_factory=dict)
     """Which roles have pods among the peers, as found for another pod of the workload."""
+    roles: RememberedRoles = field(default_factory=RememberedRoles)
 
     def annotation(self, key: str) -> str | None:
         """Return an annotation of the workload: of the object with the counts, else of the owners, nearest first."""
@@ -59,7 +60,7 @@ def shape(subject: RuledPod) -> Shape:
         _check_required(rule, scope)
     if not rule.roles:
         return _flat(subject, override)
-    roles = roles_of(rule, scope, keep_empty=override is not None)
+    roles = subject.roles.of(rule, scope, keep_empty=override is not None)
     return _with_roles(subject, _current(subject, roles, override), roles.place(subject.pod))
 
 

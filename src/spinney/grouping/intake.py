@@ -17,6 +17,7 @@ from spinney.grouping.membership import Member, Membership
 from spinney.grouping.metrics import GroupingMetrics
 from spinney.grouping.owner_cache import NotFetched, NotListed, OwnerCache
 from spinney.grouping.owners import MOST_OWNERS, Owner, OwnerMissing, climb, group_kind, owner_of
+from spinney.grouping.roles import RememberedRoles
 from spinney.grouping.rules import DEFAULT_RULE, Fallback, Rule
 from spinney.grouping.terms import RuleRefused
 from spinney.grouping.world import KindDefault, World
@@ -61,6 +62,7 @@ class PodIntake:
     leave: Callable[[Pod], Awaitable[None]]
     """Says on a pod that it is not grouped, so that no scheduler waits for that."""
     _seen: Alike[Member] = field(default_factory=Alike)
+    _roles: RememberedRoles = field(default_factory=RememberedRoles)
     _said: dict[Key, str] = field(default_factory=dict)
     _waiting_since: dict[Key, float] = field(default_factory=dict)
     _fallen_back: dict[Key, Rule] = field(default_factory=dict)
@@ -175,6 +177,7 @@ class PodIntake:
             peers=lambda owner, pod: peers,
             priority_classes=_Names(self.priority_classes),
             kind_defaults=self.kind_defaults(),
+            roles=self._roles,
         )
 
     async def _refused(self, key: Key, pod: Pod, error: RuleRefused) -> Requeue | None:

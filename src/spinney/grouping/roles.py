@@ -9,7 +9,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any
 
 from spinney.api.core import Pod
 from spinney.grouping.rules import PodRole, Rule, term, text_value
@@ -125,7 +125,7 @@ class GangRoles:
         return tuple(group for each in self.instances for group in each.sub_groups)
 
 
-class _Remembered:
+class RememberedRoles:
     """The roles of the workloads that were asked for last. Mutable.
 
     Workloads are known by the objects themselves, which nobody changes, and which are kept here for that.
@@ -135,9 +135,13 @@ class _Remembered:
         self._found: OrderedDict[tuple[int, ...], tuple[tuple[Rule, Any, Any], dict[str, str | None], Roles | str]]
         self._found = OrderedDict()
 
-    def roles(self, rule: Rule, scope: TermInput, *, keep_empty: bool) -> Roles:
-        of = (rule, scope.content.get("spec"), scope.content.get("status"))
-        key = (*map(id, of), keep_empty)
+    def of(self, rule: Rule, scope: TermInput, *, keep_empty: bool) -> Roles:
+        """Return the roles of a workload; raises :class:`RuleRefused` if the rule cannot be applied.
+
+        Roles without pods are left out unless they are to be kept.
+        """
+        workload = (rule, scope.content.get("spec"), scope.content.get("status"))
+        key = (*map(id, workload), keep_empty)
         _, asked, found = self._found.get(key, (None, {}, ""))
         if not found or any(scope.annotation(name) != text for name, text in asked.items()):
             asked = {}
@@ -149,23 +153,12 @@ class _Remembered:
                 found = Roles(rule, replace(scope, annotation=annotation), keep_empty=keep_empty)
             except RuleRefused as error:
                 found = str(error)
-            self._found[key] = (of, asked, found)
+            self._found[key] = (workload, asked, found)
             while len(self._found) > REMEMBERED:
                 self._found.popitem(last=False)
         if isinstance(found, str):
             raise RuleRefused(found)
         return found
-
-
-_remembered: Final = _Remembered()
-
-
-def roles_of(rule: Rule, scope: TermInput, *, keep_empty: bool) -> Roles:
-    """Return the roles of a workload; raises :class:`RuleRefused` if the rule cannot be applied.
-
-    Roles without pods are left out unless they are to be kept.
-    """
-    return _remembered.roles(rule, scope, keep_empty=keep_empty)
 
 
 def role_instances(rule: Rule, scope: TermInput) -> Iterator[tuple[RoleInstance, TermInput]]:

@@ -8,10 +8,11 @@ from typing import Final
 from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.gangs.tree import TopologyConstraintInfo
-from spinney.grouping.attributes import PREFERRED_LEVEL, REQUIRED_LEVEL
 from spinney.grouping.rules import PodRole
 from spinney.grouping.terms import RuleRefused, whole_number
 
+REQUIRED_LEVEL: Final = "kai.scheduler/topology-required-placement"
+PREFERRED_LEVEL: Final = "kai.scheduler/topology-preferred-placement"
 MOST_PARTS: Final = 10_000
 """How many parts a role may be split or cut into."""
 REMEMBERED: Final = 32

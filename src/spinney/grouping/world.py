@@ -7,6 +7,7 @@ import msgspec
 
 from spinney.api.core import Pod
 from spinney.grouping.owners import Owner
+from spinney.grouping.roles import RememberedRoles
 
 
 class KindDefault(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -35,6 +36,7 @@ class World:
     """By group and kind; the group is empty for those of any group."""
     started: dict[object, frozenset[str]] = field(default_factory=dict)
     """Which roles of a workload have pods, as far as that was looked at. Mutable."""
+    roles: RememberedRoles = field(default_factory=RememberedRoles)
 
     def default_for(self, owner: Owner) -> KindDefault | None:
         """Return what holds for the kind of an owner: for its group and kind, else for its kind alone."""

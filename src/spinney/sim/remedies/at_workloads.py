@@ -13,10 +13,11 @@ from spinney.api.labels import GROUPED
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.struct import JSON, to_json
 from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL
-from spinney.grouping.attributes import BATCH_MIN_MEMBER, MIN_MEMBER, REQUIRED_LEVEL
+from spinney.grouping.attributes import BATCH_MIN_MEMBER, MIN_MEMBER
 from spinney.grouping.loading import built_in
 from spinney.grouping.owners import group_kind, owner_of
 from spinney.grouping.rules import DEFAULT_RULE, Rule
+from spinney.grouping.shapes import REQUIRED_LEVEL
 from spinney.sim.remedies.at_sets import required_levels
 from spinney.sim.remedies.change import Maker, Patch, maker_of
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, differing, identity
