@@ -6,6 +6,7 @@ import pytest
 
 from spinney.api.core import Pod
 from spinney.api.struct import JSON
+from spinney.grouping.roles import RememberedRoles
 from spinney.grouping.terms import RuleRefused
 from tests.grouping.builders import a_pod, an_owner, grouped
 
@@ -147,6 +148,21 @@ def test_workers_that_wait_for_their_leader_are_needed_once_one_exists() -> None
     assert grouped(leader, lws).gang.shape.min_member == 1
     assert grouped(leader, lws, peers=lambda owner, pod: [worker]).gang.shape.min_member == 4
     assert grouped(leader, lws, peers=lambda owner, pod: [going]).gang.shape.min_member == 1
+
+
+def test_each_replica_of_a_leader_worker_set_is_as_large_as_its_pods_say() -> None:
+    """A size that is changed holds for replicas that are made anew; those that run keep theirs until their turn."""
+    lws = an_owner("leaderworkerset.x-k8s.io/v1/LeaderWorkerSet", spec={"leaderWorkerTemplate": {"size": 4}})
+    roles = RememberedRoles()
+
+    def least(**annotations: str) -> int | None:
+        labels = {"leaderworkerset.sigs.k8s.io/worker-index": "0"}
+        return grouped(a_pod(labels=labels, annotations=annotations), lws, roles=roles).gang.shape.min_member
+
+    size = "leaderworkerset.sigs.k8s.io/size"
+    assert [least(**{size: "2"}), least(**{size: "4"}), least(**{size: "2"}), least()] == [2, 4, 2, 4]
+    with pytest.raises(RuleRefused, match="size of the pod: found 'two'"):
+        least(**{size: "two"})
 
 
 def ray(name: str = "ray", **group: object) -> object:

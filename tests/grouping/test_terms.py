@@ -41,6 +41,13 @@ def test_what_is_no_term_is_refused_when_it_is_read(text: str) -> None:
         parse(text)
 
 
+def test_annotations_of_the_workload_and_of_the_pod_are_apart() -> None:
+    """A term says whose annotation it means."""
+    scope = TermInput(annotation={"size": "3"}.get, pod_annotation={"size": "2", "own": "1"}.get)
+    asked = ("annotation size", "pod annotation size", "annotation own", "pod annotation own else 9")
+    assert [parse(text).value(scope) for text in asked] == [3, 2, None, 1]
+
+
 def test_a_field_that_is_no_number_is_named() -> None:
     """The message names the field, what was found and what was expected."""
     with pytest.raises(RuleRefused, match=r"spec\.word: found 'many', expected a whole number"):

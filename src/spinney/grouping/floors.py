@@ -44,7 +44,8 @@ class RuledPod:
     @property
     def scope(self) -> TermInput:
         """Return what terms of the rule are evaluated in."""
-        return TermInput(self.counts.content, annotation=self.annotation)
+        pod = self.pod.metadata.annotations
+        return TermInput(self.counts.content, annotation=self.annotation, pod_annotation=pod.get)
 
 
 def shape(subject: RuledPod) -> Shape:

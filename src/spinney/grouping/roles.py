@@ -125,6 +125,27 @@ class GangRoles:
         return tuple(group for each in self.instances for group in each.sub_groups)
 
 
+class _Asked:
+    """The annotations that were read of a workload and of a pod of it, with what they said. Mutable."""
+
+    def __init__(self, scope: TermInput) -> None:
+        self._scope = scope
+        self._of_workload: dict[str, str | None] = {}
+        self._of_pod: dict[str, str | None] = {}
+
+    def annotation(self, key: str) -> str | None:
+        return self._of_workload.setdefault(key, self._scope.annotation(key))
+
+    def pod_annotation(self, key: str) -> str | None:
+        return self._of_pod.setdefault(key, self._scope.pod_annotation(key))
+
+    def holds_for(self, scope: TermInput) -> bool:
+        """Tell whether the same is said where others are read."""
+        return all(scope.annotation(key) == text for key, text in self._of_workload.items()) and all(
+            scope.pod_annotation(key) == text for key, text in self._of_pod.items()
+        )
+
+
 class RememberedRoles:
     """The roles of the workloads that were asked for last. Mutable.
 
@@ -132,7 +153,7 @@ class RememberedRoles:
     """
 
     def __init__(self) -> None:
-        self._found: OrderedDict[tuple[int, ...], tuple[tuple[Rule, Any, Any], dict[str, str | None], Roles | str]]
+        self._found: OrderedDict[tuple[int, ...], tuple[tuple[Rule, Any, Any], _Asked, Roles | str]]
         self._found = OrderedDict()
 
     def of(self, rule: Rule, scope: TermInput, *, keep_empty: bool) -> Roles:
@@ -142,15 +163,12 @@ class RememberedRoles:
         """
         workload = (rule, scope.content.get("spec"), scope.content.get("status"))
         key = (*map(id, workload), keep_empty)
-        _, asked, found = self._found.get(key, (None, {}, ""))
-        if not found or any(scope.annotation(name) != text for name, text in asked.items()):
-            asked = {}
-
-            def annotation(name: str) -> str | None:
-                return asked.setdefault(name, scope.annotation(name))
-
+        _, asked, found = self._found.get(key, (None, _Asked(scope), ""))
+        if not found or not asked.holds_for(scope):
+            asked = _Asked(scope)
+            reading = replace(scope, annotation=asked.annotation, pod_annotation=asked.pod_annotation)
             try:
-                found = Roles(rule, replace(scope, annotation=annotation), keep_empty=keep_empty)
+                found = Roles(rule, reading, keep_empty=keep_empty)
             except RuleRefused as error:
                 found = str(error)
             self._found[key] = (workload, asked, found)

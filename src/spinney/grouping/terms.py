@@ -4,7 +4,7 @@ A *path* is keys joined by dots (``spec.replicas``), ``[*]`` for every element o
 for the element at hand; keys with dots stand in quotes. A *term* is a number, a path, ``annotation KEY``, ``a else b``
 (b when a is absent), ``a or b`` (b when a is absent or 0), ``+ - *``, ``min(...)``, ``max(...)``, ``sum(...)`` over the
 one ``[*]`` inside, and ``replicas`` for the replicas of the role at hand. ``lenient annotation KEY`` takes 0 as a
-number, and anything that is no number as absent.
+number, and anything that is no number as absent. ``pod annotation KEY`` is one of the pod at hand.
 
 Terms are parsed when a rule set is loaded, and evaluated in a :class:`TermInput`. What is absent is ``None``; what is
 there and is no whole number is :class:`RuleRefused`.
@@ -12,7 +12,7 @@ there and is no whole number is :class:`RuleRefused`.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 
@@ -21,7 +21,7 @@ import msgspec
 Steps = tuple[str, ...]
 
 _TOKEN: Final = re.compile(
-    r"""\s*(?:(?P<annotation>(?:lenient\s+)?annotation\s+[\w./-]+)
+    r"""\s*(?:(?P<annotation>(?:(?:lenient|pod)\s+)?annotation\s+[\w./-]+)
     |(?P<number>\d+)
     |(?P<path>[A-Za-z_]\w*(?:\.(?:\w+|"[^"]+")|\[\*\])*)
     |(?P<mark>[-+*(),]))""",
@@ -57,6 +57,8 @@ class TermInput:
     each: Any = None
     replicas: int | None = None
     annotation: Callable[[str], str | None] = lambda key: None
+    """Of the workload."""
+    pod_annotation: Callable[[str], str | None] = lambda key: None
 
 
 class Term(msgspec.Struct, frozen=True):
@@ -102,20 +104,23 @@ class Path(Term, frozen=True):
 
 
 class Annotation(Term, frozen=True):
-    """The number an annotation carries; at least 1 unless ``lenient``."""
+    """The number an annotation of the workload, or of the pod, carries; at least 1 unless ``lenient``."""
 
     key: str
     lenient: bool = False
+    of_pod: bool = False
 
     def value(self, scope: TermInput) -> int | None:
-        text = scope.annotation(self.key)
+        text = scope.pod_annotation(self.key) if self.of_pod else scope.annotation(self.key)
         if text is None:
             return None
         number = int(text) if re.fullmatch(r"[0-9]{1,9}", text) else None
         if self.lenient:
             return number
         if not number:
-            raise RuleRefused(f"annotation {self.key}: found {text!r}, expected a whole number from 1 to {MOST_PODS}")
+            whose = " of the pod" if self.of_pod else ""
+            expected = f"expected a whole number from 1 to {MOST_PODS}"
+            raise RuleRefused(f"annotation {self.key}{whose}: found {text!r}, {expected}")
         return number
 
 
@@ -179,7 +184,7 @@ class Sum(Term, frozen=True):
             return None
         total = 0
         for each in self.over.found(scope):
-            found = self.term.value(TermInput(scope.content, each, scope.replicas, scope.annotation))
+            found = self.term.value(replace(scope, each=each))
             if found is None:
                 return None
             total += found
@@ -329,7 +334,7 @@ class _Parser:
             return Number(int(token))
         if kind == "annotation":
             *before, key = token.split()
-            return Annotation(key, lenient=before[0] == "lenient")
+            return Annotation(key, lenient=before[0] == "lenient", of_pod=before[0] == "pod")
         if kind == "path" and token in _FUNCTIONS and self._peek() == ("mark", "("):
             return self._function(token)
         if kind == "path":
