@@ -1,5 +1,7 @@
 """What becomes of a gang when its workload is changed by its user: it follows, and no pod is left behind."""
 
+from dataclasses import replace
+
 import pytest
 
 from spinney.api.core import POD
@@ -8,9 +10,11 @@ from spinney.api.labels import CHECKPOINT_GRACE
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.scheduling import PRIORITY_CLASS
+from spinney.kube.client import Client
 from tests.conftest import Cluster
 from tests.grouping.test_controller import A_DEPLOYMENT, A_JOB, DEPLOYMENT, RAY, install
 from tests.grouping.world import JOB, World, a_world
+from tests.scheduler.process.world import FaultyTransport
 
 pytestmark = pytest.mark.parametrize("cluster_name", ["embedded"])
 
@@ -184,6 +188,42 @@ async def test_counts_in_an_object_that_owns_no_pod_are_followed(cluster: Cluste
         await world.client.patch(PLAN, "plan", {"spec": {"least": 3}}, world.namespace)
         await world.settle()
         assert world.floors() == {"default": 3}
+
+
+async def test_an_owner_of_a_kind_without_a_rule_is_followed_while_its_pods_wait(cluster: Cluster) -> None:
+    """What `why` recommends for it is seen, as for every workload; nobody reads it again once its pods have nodes."""
+    line = FaultyTransport(cluster.client.transport)
+    read: list[str] = []
+
+    def noted(method: str, path: str) -> None:
+        if method == "GET" and path.endswith("/plans/own"):
+            read.append(path)
+
+    line.fault = noted
+    async with a_world(replace(cluster, client=Client(line, cluster.runtime))) as world:
+        await install(world, PLAN)
+        owner = await world.owner(PLAN, "own", annotations={MIN_MEMBER: "3"})
+        for number in range(2):
+            await world.pod(f"own-{number}", owner)
+        await world.until(lambda: world.floors() == {"default": 3})
+        patch = {"metadata": {"annotations": {MIN_MEMBER: "2"}, "labels": {"kai.scheduler/queue": "late"}}}
+        await world.client.patch(PLAN, "own", patch, world.namespace)
+        await world.until(lambda: len(world.placed()) == 2)
+        assert (world.floors(), gang(world).metadata.labels["kai.scheduler/queue"]) == ({"default": 2}, "late")
+        times = len(read)
+        await world.settle(600)
+        assert len(read) == times
+
+
+async def test_a_workload_that_comes_to_have_an_owner_inherits_from_it(cluster: Cluster) -> None:
+    """A Job that another object adopts while it waits goes to that one's queue."""
+    async with a_world(cluster) as world:
+        await install(world, PLAN)
+        await world.job("train", 5, least=5)
+        await world.settle(60)
+        above = await world.owner(PLAN, "above", labels={"kai.scheduler/queue": "late"})
+        await world.client.patch(JOB, "train", {"metadata": {"ownerReferences": [above]}}, world.namespace)
+        await world.until(lambda: gang(world).metadata.labels["kai.scheduler/queue"] == "late")
 
 
 async def test_the_label_that_names_the_queue_may_be_another(cluster: Cluster) -> None:

@@ -38,6 +38,8 @@ COMPONENT: Final = "spinney-grouper"
 GATHERING_SECONDS: Final = 0.05
 """How long changes of a gang's pods are gathered: they come in bursts."""
 
+_INHERITED: Final = ("labels", "annotations", "owner_references")
+"""What of an owner's metadata its pods are placed by."""
 _FINISHED: Final = ("Succeeded", "Failed")
 
 log = structlog.get_logger()
@@ -121,7 +123,9 @@ class Grouper:
 
     def _compose(self, backends: Mapping[str, SchedulerBackend]) -> tuple[Controller, ...]:
         manager, workers = self.manager, self._configuration.written.workers
-        owners = OwnerCache(self._client, self._configuration.rules, self._owner_changed, manager.metrics)
+        owners = OwnerCache(
+            self._client, self._configuration.rules, self._owner_changed, self._is_awaited, manager.metrics
+        )
         intake = PodIntake(
             configuration=self._configuration,
             scheduler_names=frozenset(backends),
@@ -192,7 +196,7 @@ class Grouper:
             return  # pods of a new owner come later, and those of one that is gone go
         pods = self._membership.pods_of_owner(new.metadata.uid or "")
         before, after = old.metadata, new.metadata
-        if (before.labels, before.annotations) != (after.labels, after.annotations):
+        if any(getattr(before, field) != getattr(after, field) for field in _INHERITED):
             for pod in pods:
                 self._pod_queue.enqueue(pod)
         elif (old.spec, old.status) != (new.spec, new.status):
@@ -206,6 +210,11 @@ class Grouper:
                     gangs[place.gang] = None
             for gang in gangs:
                 self._gang_queue.enqueue_after(gang, GATHERING_SECONDS)
+
+    def _is_awaited(self, owner: str) -> bool:
+        """Tell whether pods that are to be placed have the object of this uid among their owners."""
+        pods = (self._pods.get(key) for key in self._membership.pods_of_owner(owner))
+        return any(pod is not None and not pod.spec.node_name and not pod.metadata.deleting for pod in pods)
 
     def _class_changed(self, change: Change[PriorityClass]) -> None:
         if change.old is None or change.new is None:

@@ -1,8 +1,9 @@
 """The owners of pods, read as rarely as possible.
 
 Kinds with a rule are watched from when the first pod of theirs is met, so that a change of the workload regroups its
-pods; of each object only what its rule reads is kept. Other kinds are read once, metadata only. A kind that may not be
-read, or is not served, is asked for again after a while. One whose version is withdrawn is read in another.
+pods; of each object only what its rule reads is kept. Other kinds are not watched, as there may be any number of them:
+their metadata is read once, and a few at a time again while pods of theirs wait. A kind that may not be read, or is not
+served, is asked for again after a while. One whose version is withdrawn is read in another.
 """
 
 import asyncio
@@ -34,6 +35,10 @@ LISTED_SECONDS: Final = 10.0
 """How long the first list of a kind may take before its pods are looked at again later, and others meanwhile."""
 MOST_OTHERS: Final = 10_000
 """How many owners of kinds without a rule are remembered."""
+AGAIN_SECONDS: Final = 10.0
+"""How often owners of kinds without a rule are read again, as long as pods of theirs wait."""
+MOST_AGAIN: Final = 100
+"""How many of them are read each time, those first that were read longest ago."""
 
 log = structlog.get_logger()
 
@@ -66,7 +71,9 @@ class OwnerCache:
     client: Client
     rules: RuleSet
     changed: Callable[[Change[Owner]], None]
-    """Told of changes of watched owners."""
+    """Told of changes of watched owners, and of those that were found when others were read again."""
+    awaited: Callable[[str], bool] = lambda uid: False
+    """Tells whether pods wait that have the object of this uid among their owners."""
     metrics: KubeMetrics = field(default_factory=KubeMetrics)
     _served: dict[str, _Served] = field(default_factory=dict)
     _caches: dict[str, WatchCache[Owner]] = field(default_factory=dict)
@@ -89,7 +96,9 @@ class OwnerCache:
         async with asyncio.TaskGroup() as watches:
             self._watches = watches
             self._running.set()
-            await asyncio.Event().wait()
+            while True:
+                await self.client.runtime.clock.sleep(AGAIN_SECONDS)
+                await self._read_again()
 
     def find(self, reference: OwnerReference, namespace: str) -> Owner | None:
         """Return an owner, ``None`` if it may not be read; raises :class:`NotFetched` where it has to be read first."""
@@ -148,6 +157,30 @@ class OwnerCache:
         while len(self._others) >= MOST_OTHERS:
             del self._others[next(iter(self._others))]
         self._others[(kind, *key)] = found
+
+    async def _read_again(self) -> None:
+        """Read owners that are not watched once more, and tell of those that changed."""
+        due = [place for place, owner in self._others.items() if self._is_due(place, owner)]
+        for place in due[:MOST_AGAIN]:
+            kind, namespace, name = place
+            old, served = self._others.get(place), self._served.get(kind)
+            if old is None or served is None or served.resource is None:
+                continue
+            new, key = old, Key(namespace, name)
+            try:
+                new = await self.client.get(
+                    served.resource, name, namespace or None, type=self._type(kind, served.resource)
+                )
+            except KubeError as error:
+                log.info("an owner could not be read again", kind=kind, owner=str(key), error=str(error))
+            if self._others.get(place) is old and new.metadata.uid == old.metadata.uid:
+                del self._others[place]
+                self._others[place] = new
+                self.changed(Change(key, old, new, new.metadata.resource_version or ""))
+
+    def _is_due(self, place: tuple[str, str, str], owner: Owner) -> bool:
+        kind, _, _ = place
+        return kind != POD_KIND and kind not in self._caches and self.awaited(owner.metadata.uid or "")
 
     async def _arrives(self, kind: str, key: Key) -> bool:
         """Tell whether a watch that is a moment behind brings an owner, which may be as new as its pods."""
