@@ -203,6 +203,25 @@ def test_a_suspended_job_is_answered_as_the_gang_it_would_be(busy: ServedCluster
     assert "job/kueues has no pods" in busy.spinney("why", "job/kueues").output
 
 
+def test_a_queue_says_how_many_suspended_workloads_wait_in_it(served: ServedCluster) -> None:
+    """They have no pods, so no gang shows them; a queue that only they name can be asked about, too."""
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+
+    async def create(client: Client) -> None:
+        for number, labels in enumerate(({"kai.scheduler/queue": "quiet"}, {"project": "quiet"}, {KUEUE_QUEUE: "k"})):
+            metadata = {"name": f"quiet-{number}", "labels": {ADMISSION: QUEUED, **labels}}
+            await client.create(JOB, {"metadata": metadata, "spec": {"suspend": True, "template": template}}, "default")
+
+    served.call(create)
+    answer, table = served.spinney("why", "queue/quiet").output, served.spinney("queues").output
+    data = json.loads(served.spinney("queues", "-o", "json").stdout)
+
+    assert "queue quiet: pending" in answer
+    assert "2 suspended workloads of it wait, without pods" in answer
+    assert "quiet: 2 suspended workloads of it wait, without pods" in table
+    assert (data["suspended"]["quiet"], "k" in data["suspended"]) == (2, False)
+
+
 def test_a_suspended_job_that_cannot_wait_in_a_queue_is_said_to_stay_suspended(served: ServedCluster) -> None:
     """Its pods are another scheduler's, so nothing resumes it; nobody is asked after for pods that do not exist."""
     pods = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}

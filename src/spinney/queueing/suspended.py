@@ -81,9 +81,14 @@ class SuspendedWorkload(Struct, frozen=True, kw_only=True):
         labels = {**template.metadata.labels, **self.metadata.labels}
         name = labels.get(PRIORITY_CLASS_LABEL) or template.spec.priority_class_name
         priority = context.priorities.get(name, context.default_priority)
-        pool = template.metadata.labels.get(KAI_NODE_POOL)
-        queue = labels.get(KAI_QUEUE) or _of_project(labels.get(PROJECT), pool)
-        return QueuePlace(queue, priority, self.metadata.creation_timestamp)
+        return QueuePlace(self.queue, priority, self.metadata.creation_timestamp)
+
+    @property
+    def queue(self) -> str:
+        """Return the queue that it waits in."""
+        pods = _read(self.spec).pods.metadata.labels
+        labels = {**pods, **self.metadata.labels}
+        return labels.get(KAI_QUEUE) or _of_project(labels.get(PROJECT), pods.get(KAI_NODE_POOL))
 
     def manifest(self, resource: Resource) -> JSON:
         """Return the whole object, of a kind that is served as ``resource``."""

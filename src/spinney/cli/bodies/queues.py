@@ -1,6 +1,8 @@
 """``spinney queues``: the tree of queues with what each is entitled to, holds and asks for."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +15,11 @@ from spinney.cluster.resources import GPU_NAME
 from spinney.explain.amounts import counted
 from spinney.runtime import Runtime
 from spinney.sim.overview.queue_table import QueueLine, has_queues, queue_lines
+from spinney.sim.overview.suspended import SuspendedCounts, suspended_counts, waiting_suspended
 from spinney.sim.whatif.simulation import Simulation
+
+if TYPE_CHECKING:
+    from spinney.cli.clusters.connecting import Connection
 
 _SHORT = {GPU_NAME: "gpu"}
 _FIELDS = ("quota", "limit", "fair_share", "allocated", "requested")
@@ -34,16 +40,23 @@ def queues(
                 f"{name!r} is not a resource of queues; known are gpu, cpu, memory", param_hint="--resource"
             )
     wanted = [known.get(name, name) for name in resource]
-    snapshot, _ = snapshot_of(choice)
+    suspended = SuspendedCounts()
+
+    async def count_suspended(connection: "Connection") -> None:
+        nonlocal suspended
+        suspended = await suspended_counts(connection.client)
+
+    snapshot, _ = snapshot_of(choice, also=count_suspended)
+    snapshot = replace(snapshot, unseen=(*snapshot.unseen, *suspended.unseen))
     with progress("dividing the cluster"):
         simulation = Simulation(snapshot, settings, runtime=Runtime.system())
         lines = queue_lines(simulation.scheduler)
     if output in ("json", "yaml"):
-        print_data({"queues": lines, "unseen": snapshot.unseen}, output)
+        print_data({"queues": lines, "suspended": suspended.by_queue, "unseen": snapshot.unseen}, output)
         return
-    if not lines:
+    if not lines and not suspended.by_queue:
         echo("no queues: the cluster has no Queue objects, and no gang names one")
-    else:
+    elif lines:
         always = wanted or (list(known.values()) if output == "wide" else [GPU_NAME])
         notable = [] if wanted else list(known.values())
         headings = ["QUEUE", "RESOURCE", "QUOTA", "LIMIT", "FAIR SHARE", "ALLOCATED", "REQUESTED", "PENDING GANGS"]
@@ -51,6 +64,8 @@ def queues(
     for line in lines:
         if line.problem:
             echo(f"{line.name} cannot be used ({counted(line.pending_gangs, 'gang')} in it): {line.problem}")
+    for name, number in sorted(suspended.by_queue.items()):
+        echo(f"{name}: {waiting_suspended(number)}")
     if snapshot.refused(QUEUE):
         echo("\nThe Queue objects may not be listed, so quotas, limits and shares are not known.", err=True)
     elif lines and not has_queues(simulation):

@@ -32,10 +32,11 @@ from spinney.scheduler.process.endpoint import EXPLANATIONS, RefusedGang
 from spinney.sim.advice.advice import Advisor
 from spinney.sim.advice.answer import STARTS_ANYWAY, Answer
 from spinney.sim.advice.forecast import refused_gangs
-from spinney.sim.advice.subjects import AmbiguousSubject, NoSuchSubject, UnknownSubject, find
+from spinney.sim.advice.subjects import AmbiguousSubject, NoSuchSubject, UnknownSubject, find, may_be_queue
 from spinney.sim.advice.suspended_workloads import SuspendedSubject, suspended_workload
 from spinney.sim.overview.history import telling_events
 from spinney.sim.overview.queue_table import QueueLine
+from spinney.sim.overview.suspended import SuspendedCounts, suspended_counts
 from spinney.sim.policies.faults import watching
 from spinney.sim.policies.files import with_policies
 from spinney.sim.remedies.change import Remedy
@@ -68,15 +69,20 @@ def why(
     refused = _last_refusals(explanations) if explanations is not None else None
     events: list[Event] = []
     suspended: list[SuspendedSubject] = []
+    waiting = SuspendedCounts()
     unseen: list[Unseen] = []
 
     async def read_more(connection: "Connection") -> None:
+        nonlocal waiting
         try:
             events.extend(await telling_events(connection.client, connection.namespace))
         except Forbidden as refusal:  # evictions are then only told by conditions
             unseen.append(forbidden(EVENT, refusal))
         if (asked := await suspended_workload(connection.client, subject, connection.namespace)) is not None:
             suspended.append(asked)
+        if may_be_queue(subject):
+            waiting = await suspended_counts(connection.client)
+            unseen.extend(waiting.unseen)
 
     snapshot, here = snapshot_of(choice, also=read_more)
     exist = set(map(key_of, snapshot.pods))
@@ -103,10 +109,11 @@ def why(
             events=events,
             made_up=set(map(key_of, snapshot.pods)) - exist,
             refused=refused,
+            suspended=waiting.by_queue,
         )
         served = advisor.simulation.inventory.scheduler_names
         waits = tuple(each.sentence(served, Runtime.system().clock.now()) for each in suspended)
-        found = find(snapshot, subject, here, queues=[line.name for line in advisor.queues])
+        found = find(snapshot, subject, here, queues=advisor.queue_names)
         answer = _introduced(advisor.reasons(found), waits)
     if output != "text":
         with progress("trying changes"), apart_from_plugins(), watching(faults):

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -41,6 +42,7 @@ from spinney.sim.overview import history as history_of
 from spinney.sim.overview.gates import gate_sentences, why_not_released
 from spinney.sim.overview.history import Said
 from spinney.sim.overview.queue_table import QueueLine, queue_lines
+from spinney.sim.overview.suspended import waiting_suspended
 from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.remedies.search import Findings, remedies
 from spinney.sim.remedies.trial import Fate, progress
@@ -60,6 +62,7 @@ class Advisor:
 
     At most ``best`` remedies are looked for in each answer; after ``patience`` seconds no more is tried. ``events`` are
     the cluster's events of evictions, ``refused`` what the running scheduler's last cycle refused, if that was read.
+    ``suspended`` is how many suspended workloads wait in each queue.
     """
 
     def __init__(
@@ -75,9 +78,10 @@ class Advisor:
         events: Sequence[Event] = (),
         made_up: Collection[PodKey] = (),
         refused: Mapping[GangKey, RefusedGang] | None = None,
+        suspended: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.snapshot = snapshot
-        self._events, self._refused, self._made_up = events, refused, made_up
+        self._events, self._refused, self._made_up, self._suspended = events, refused, made_up, suspended
         self._config, self._registry, self._runtime = config or matching_profile(snapshot), registry, runtime
         self._best, self._patience, self._node_groups = best, patience, node_groups
         self._spent = 0.0
@@ -94,6 +98,11 @@ class Advisor:
     def queues(self) -> list[QueueLine]:
         """Return the queues, as of before the simulated cycle."""
         return queue_lines(self.simulation.scheduler)
+
+    @property
+    def queue_names(self) -> set[str]:
+        """Return every queue that can be asked about, those too that only suspended workloads name."""
+        return {line.name for line in self.queues} | self._suspended.keys()
 
     @cached_property
     def cycle(self) -> CycleOutcome:
@@ -272,10 +281,13 @@ class Advisor:
         sentences += [f"{each.gang}: {each.message}" for each in waiting[:_SHOWN]]
         if len(waiting) > _SHOWN:
             sentences.append(f"and {len(waiting) - _SHOWN} more")
+        suspended = sum(self._suspended.get(each, 0) for each in below)
+        if suspended:
+            sentences.append(f"{waiting_suspended(suspended)}; 'spinney why job/NAME' says what for")
         used = line is not None and any(value(share.allocated) for share in line.shares.values())
         return Answer(
             subject=f"queue/{subject.name}",
-            state="pending" if waiting else "running" if used else "empty",
+            state="pending" if waiting or suspended else "running" if used else "empty",
             sentences=tuple(sentences),
             queue=line,
         )

@@ -108,6 +108,12 @@ def kinds_called(word: str) -> tuple[Resource, ...]:
     return tuple(resource for each in words for resource in _WORDS[each])
 
 
+def may_be_queue(text: str) -> bool:
+    """Tell whether ``text`` may name a queue: it says so, or it says no kind."""
+    kind, slash, _ = text.rpartition("/")
+    return not slash or text.startswith(_COHORT) or _OTHER_WORDS.get(kind.lower(), kind.lower()) == "queue"
+
+
 def find(
     snapshot: "ClusterSnapshot", text: str, namespace: str | None = None, *, queues: Iterable[str] = ()
 ) -> AdviceSubject:
