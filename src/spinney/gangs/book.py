@@ -15,11 +15,12 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.state import PodChange
 from spinney.cluster.statuses import ACTIVE_USED, PodStatus
 from spinney.cluster.surroundings import keep
+from spinney.gangs import composites
 from spinney.gangs.definitions import GangDefinitions
-from spinney.gangs.holdings import Holdings, QueueHoldings
+from spinney.gangs.holdings import Holdings, QueueHoldings, charges_alike
 from spinney.gangs.sources import bare, native, ungrouped
 from spinney.gangs.sources.context import SourceContext
-from spinney.gangs.tree import Gang, GangKey, is_satisfied
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, is_satisfied
 from spinney.kube.keys import Key
 
 Membership = tuple[GangKey, str]
@@ -64,7 +65,7 @@ class GangSnapshot(msgspec.Struct, frozen=True, eq=False):
 class GangEntry:
     """A gang being kept. Mutable, written to by its book alone; others read it, as it is at the moment."""
 
-    __slots__ = ("context", "counts", "gang", "lasting", "pending", "pods", "shared", "view")
+    __slots__ = ("_by_set", "context", "counts", "gang", "lasting", "pending", "pods", "shared", "view")
 
     def __init__(self) -> None:
         self.gang: Gang | None = None
@@ -79,6 +80,37 @@ class GangEntry:
         self.counts: dict[tuple[str, PodStatus], int] = {}
         self.shared = False
         self.view: GangMembers | None = None
+        self._by_set: dict[str, dict[PodKey, None]] | None = None
+        """The pods of each pod set, from when somebody asks on."""
+
+    def put(self, pod_set: str, record: PodRecord) -> None:
+        """Have a pod, as it is now, be in a pod set."""
+        pods = self._writable()
+        if self._by_set is not None:
+            self._leave_set(record.key)
+            self._by_set.setdefault(pod_set, {})[record.key] = None
+        pods[record.key] = (pod_set, record)
+
+    def take_out(self, pod: PodKey) -> None:
+        """Have a pod be in it no longer."""
+        self._leave_set(pod)
+        self._writable().pop(pod, None)
+
+    def of_set(self, pod_set: str) -> list[PodRecord]:
+        """Return the pods of a pod set, without looking at those of others each time."""
+        if self._by_set is None:
+            self._by_set = {}
+            for key, (own, _) in self.pods.items():
+                self._by_set.setdefault(own, {})[key] = None
+        return [self.pods[key][1] for key in self._by_set.get(pod_set, ())]
+
+    def _leave_set(self, pod: PodKey) -> None:
+        if self._by_set is None or pod not in self.pods:
+            return
+        before = self.pods[pod][0]
+        del self._by_set[before][pod]
+        if not self._by_set[before]:
+            del self._by_set[before]
 
     def count(self, pod_set: str, status: PodStatus, step: int) -> None:
         key = (pod_set, status)
@@ -97,7 +129,7 @@ class GangEntry:
         number = self.number(statuses)
         return self.gang is not None and not is_satisfied(self.gang.root, lambda pod_set: number.get(pod_set.name, 0))
 
-    def writable(self) -> dict[PodKey, tuple[str, PodRecord]]:
+    def _writable(self) -> dict[PodKey, tuple[str, PodRecord]]:
         if self.shared:
             self.pods = dict(self.pods)
             self.shared = False
@@ -139,16 +171,16 @@ class GangBook:
     def _become(self, entry: GangEntry, gang: Gang) -> None:
         if entry.gang == gang:
             return
+        was_missing = entry.gang is None
         self._define(gang.key, entry, gang)
-        self._charge_all(entry, 1)
-        for key in entry.pods:
+        for key in entry.pods if was_missing else ():
             self._orphans.pop(key, None)
 
     def attach(self, part: GangKey, before: GangKey) -> None:
         """Put pods that name ``part`` into the gang it is part of now, out of ``before``; each may be itself."""
         entry = self._entries.get(before)
-        moving = [each for each in entry.pods.values() if self._membership(each[1])[0] == part] if entry else []
-        for pod_set, record in moving:
+        pod_set = DEFAULT_POD_SET if before == part else part.name
+        for record in entry.of_set(pod_set) if entry is not None else ():
             self._take_out(record, (before, pod_set), leaving=True)
             self._put_in(record, self.membership(record))
 
@@ -328,7 +360,7 @@ class GangBook:
         if key.source == bare.SOURCE and not (entry.context is self._context and bare.makes_same_gang(old, new)):
             return False
         self._dirty[key] = None
-        entry.writable()[new.key] = (pod_set, new)
+        entry.put(pod_set, new)
         if old.status is not new.status:
             entry.pending += (new.status is PodStatus.PENDING) - (old.status is PodStatus.PENDING)
             entry.count(pod_set, old.status, -1)
@@ -346,7 +378,7 @@ class GangBook:
             derived = self._definitions.derive(key)
             if derived is not None:
                 self._become(entry, derived)
-        entry.writable()[record.key] = (pod_set, record)
+        entry.put(pod_set, record)
         entry.pending += record.status is PodStatus.PENDING
         entry.count(pod_set, record.status, 1)
         if entry.gang is None:
@@ -365,13 +397,16 @@ class GangBook:
         entry.view = None
         if not leaving:
             return
-        entry.writable().pop(record.key, None)
+        entry.take_out(record.key)
         if not entry.pods and not entry.lasting:
             self._drop(key)
 
     def _define(self, key: GangKey, entry: GangEntry, gang: Gang | None) -> None:
         """Have a gang be another one or, for now, none; its pods count in the pod sets they are in then."""
-        self._charge_all(entry, -1)
+        if gang is None or entry.gang is None or not charges_alike(entry.gang, gang):
+            self._charge_all(entry, -1)
+            entry.gang = gang
+            self._charge_all(entry, 1)
         entry.gang = gang
         entry.view = None
         if not keep(self._sorting, key, gang if gang is not None and gang.other_pods is not None else None):
@@ -381,7 +416,7 @@ class GangBook:
             if now != pod_set:
                 entry.count(pod_set, record.status, -1)
                 entry.count(now, record.status, 1)
-                entry.writable()[record.key] = (now, record)
+                entry.put(now, record)
 
     def _charge_all(self, entry: GangEntry, sign: int) -> None:
         if entry.gang is not None:
@@ -417,4 +452,6 @@ def _is_broken(gang: Gang, counts: Mapping[tuple[str, PodStatus], int]) -> bool:
 def _missing(key: GangKey) -> str:
     if key.source == ungrouped.SOURCE:
         return "the grouper has not said yet which gang the pod belongs to"
+    if key.source == composites.SOURCE:
+        return f"the composite {key} that the pod's group is part of does not exist, or is part of itself"
     return f"the {key.source} group {key} that the pod names does not exist"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from spinney.api import workload_v1alpha2, workload_v1beta1
 from spinney.gangs.sources import native
 from spinney.gangs.sources.context import SourceContext
-from spinney.gangs.tree import DEEPEST, Gang, GangKey, GroupSet, PodSet
+from spinney.gangs.tree import DEEPEST, Gang, GangKey, GroupSet, Member, PodSet
 from spinney.kube.keys import Key
 
 if TYPE_CHECKING:
@@ -35,10 +35,8 @@ class NativeGroups:
         self._groups = groups
         self._leaves: dict[Key, NativeGroup] = {}
         self._composites: dict[Key, Composite] = {}
-        self._pod_sets: dict[Key, PodSet] = {}
-        """What the groups that name a parent are in its tree."""
-        self._children: dict[Key, list[tuple[bool, Key]]] = {}
-        """What names a composite as its parent, in order: whether it is a composite itself, and its key."""
+        self._below: dict[Key, _Below] = {}
+        """What names a composite as its parent."""
 
     def put_group(self, key: Key, group: NativeGroup | None) -> None:
         """Take in a PodGroup, ``None`` if it is gone."""
@@ -50,7 +48,6 @@ class NativeGroups:
             self._leaves[key] = group  # all that its composite is told of it
             return
         self._leaves.pop(key, None)
-        self._pod_sets.pop(key, None)
         if before is not None and _parent(before) != parent:
             self._leave(key, _parent(before), is_composite=False)
             self._groups.attach(GangKey(native.SOURCE, *key), GangKey(native.SOURCE, *key))
@@ -59,8 +56,10 @@ class NativeGroups:
             return
         self._leaves[key] = group
         if parent:
-            self._pod_sets[key] = _pod_set(key, group)
-            self._join(key, parent, is_composite=False)
+            above = Key(key.namespace, parent)
+            self._attach((key,), above)
+            if self._below_of(above).put((False, key), _pod_set(key, group), 0):
+                self._renew(above)
             self._groups.remove(GangKey(native.SOURCE, *key))  # it is no gang of its own
         else:
             self._groups.define(GangKey(native.SOURCE, *key), group, lambda context: native.gang(group, context))
@@ -70,34 +69,28 @@ class NativeGroups:
         if composite is not None and self._composites.get(key) is composite:
             return
         before = self._composites.pop(key, None)
-        parent = _parent(composite) if composite is not None else ""
-        if before is not None and _parent(before) != parent:
+        if before is not None and (composite is None or _parent(before) != _parent(composite)):
             self._leave(key, _parent(before), is_composite=True)
         if composite is not None:
             self._composites[key] = composite
-        if parent:
-            self._groups.remove(GangKey(SOURCE, *key))  # it is not at the root
-            self._join(key, parent, is_composite=True)
-        else:
-            self._refresh(key, self._leaves_below(key))
-
-    def _join(self, child: Key, parent: str, *, is_composite: bool) -> None:
-        above, own = Key(child.namespace, parent), (is_composite, child)
-        siblings = self._children.setdefault(above, [])
-        place = bisect_left(siblings, own)
-        if siblings[place : place + 1] != [own]:
-            siblings.insert(place, own)
-        self._refresh(self._root(above), self._leaves_below(child) if is_composite else (child,))
+        if before is None or composite is None or _parent(before) != _parent(composite):
+            self._attach(self._leaves_below(key), key)
+        if composite is None or _parent(composite):
+            self._groups.remove(GangKey(SOURCE, *key))  # it is gone, or not at the root
+        self._renew(key)
 
     def _leave(self, child: Key, parent: str, *, is_composite: bool) -> None:
-        above, own = Key(child.namespace, parent), (is_composite, child)
-        siblings = self._children.get(above, [])
-        place = bisect_left(siblings, own)
-        if siblings[place : place + 1] == [own]:
-            del siblings[place]
-        if not siblings:
-            self._children.pop(above, None)
-        self._refresh(self._root(above), ())
+        above = Key(child.namespace, parent)
+        siblings = self._below.get(above)
+        if siblings is None:
+            return
+        siblings.remove((is_composite, child))
+        if not siblings.keys:
+            del self._below[above]
+        self._renew(above)
+
+    def _below_of(self, composite: Key) -> "_Below":
+        return self._below.setdefault(composite, _Below())
 
     def _root(self, composite: Key) -> Key:
         """Return the composite at the root, or the first missing one on the way there."""
@@ -109,49 +102,43 @@ class NativeGroups:
             seen.add(composite)
         return composite
 
-    def _refresh(self, root: Key, joined: Iterable[Key]) -> None:
-        """Bring the gang of a root up to date, to which groups may have ``joined``."""
-        key = GangKey(SOURCE, *root)
-        for leaf in joined:
-            self._groups.attach(GangKey(native.SOURCE, *leaf), key)
-        composite = self._composites.get(root)
-        if composite is None:
-            self._groups.remove(key)
-            return
-        problem = ""
-        try:
-            tree = self._tree(root, frozenset())
-        except _TooDeep as error:
-            tree, problem = _NEVER, str(error)
-        if tree is None:
-            self._groups.remove(key)
-            return
-        self._groups.define(key, composite, lambda context: _gang(key, composite, tree, problem, context))
+    def _attach(self, leaves: Iterable[Key], composite: Key) -> None:
+        """Have groups below a composite belong to the gang at its root."""
+        home: GangKey | None = None
+        for leaf in leaves:
+            home = home or GangKey(SOURCE, *self._root(composite))
+            self._groups.attach(GangKey(native.SOURCE, *leaf), home)
 
-    def _tree(self, key: Key, above: frozenset[Key]) -> GroupSet | None:
-        composite = self._composites.get(key)
-        if composite is None or key in above:
-            return None
-        if len(above) >= DEEPEST:
-            raise _TooDeep(f"CompositePodGroup {key.name} is nested deeper than {DEEPEST} levels, which is too deep")
-        members: list[PodSet | GroupSet] = []
-        for is_composite, child in self._children.get(key, ()):
-            if is_composite:
-                inner = self._tree(child, above | {key})
-                members += [inner] if inner is not None else []
-            else:
-                members.append(self._pod_sets[child])
-        policy_of_groups = composite.spec.scheduling_policy.gang
-        needed = policy_of_groups.min_group_count if policy_of_groups is not None else 1
-        # A PodGroup may have the same name.
-        return GroupSet(
-            f"composite {key.name}", tuple(members), needed, native.constraint(composite.spec.scheduling_constraints)
-        )
+    def _renew(self, key: Key) -> None:
+        """Make anew what a composite comes to, and those above as far as it changes them, up to the gang of the root.
+
+        One that is inside itself gets as deep as is walked, and never to a root.
+        """
+        while (composite := self._composites.get(key)) is not None:
+            below = self._below.get(key)
+            height = min(below.height if below is not None else 0, DEEPEST) + 1
+            tree = _NEVER if height > DEEPEST else _tree(key, composite, below.parts if below is not None else ())
+            parent = _parent(composite)
+            if not parent:
+                self._define(key, composite, tree)
+                return
+            above = Key(key.namespace, parent)
+            if not self._below_of(above).put((True, key), tree, height):
+                return
+            key = above
+
+    def _define(self, key: Key, composite: Composite, tree: GroupSet) -> None:
+        gang, problem = GangKey(SOURCE, *key), ""
+        if tree is _NEVER:
+            problem = (
+                f"what is in CompositePodGroup {key.name} is nested deeper than {DEEPEST} levels, which is too deep"
+            )
+        self._groups.define(gang, composite, lambda context: _gang(gang, composite, tree, problem, context))
 
     def _leaves_below(self, root: Key) -> Iterator[Key]:
         seen, composites = {root}, [root]
         for key in composites:
-            for is_composite, child in self._children.get(key, ()):
+            for is_composite, child in self._below[key].keys if key in self._below else ():
                 if not is_composite:
                     yield child
                 elif child not in seen:
@@ -159,12 +146,56 @@ class NativeGroups:
                     composites.append(child)
 
 
-class _TooDeep(ValueError):
-    """Composites of which too many are inside each other."""
+class _Below:
+    """What names a composite as its parent, in order: what each comes to, and how many composites deep. Mutable."""
+
+    def __init__(self) -> None:
+        self.keys: list[tuple[bool, Key]] = []
+        """Whether it is a composite itself, and its key."""
+        self.parts: list[Member] = []
+        self._heights: list[int] = []
+        self.height = 0
+        """That of the highest."""
+
+    def put(self, key: tuple[bool, Key], part: Member, height: int) -> bool:
+        """Have a child come to ``part``; tell whether that is news."""
+        place = bisect_left(self.keys, key)
+        if self.keys[place : place + 1] != [key]:
+            self.keys.insert(place, key)
+            self.parts.insert(place, part)
+            self._heights.insert(place, height)
+        elif self.parts[place] == part and self._heights[place] == height:
+            return False
+        else:
+            self.parts[place] = part
+            lost, self._heights[place] = self._heights[place], height
+            self._lose(lost)
+        self.height = max(self.height, height)
+        return True
+
+    def remove(self, key: tuple[bool, Key]) -> None:
+        """Take out a child."""
+        place = bisect_left(self.keys, key)
+        if self.keys[place : place + 1] == [key]:
+            del self.keys[place], self.parts[place]
+            self._lose(self._heights.pop(place))
+
+    def _lose(self, height: int) -> None:
+        if height == self.height:
+            self.height = max(self._heights, default=0)
 
 
 _NEVER: Final = GroupSet(name="", min_groups=1)
-"""A tree of nothing that is never complete."""
+"""A tree of nothing that is never complete: what is nested too deep comes to it."""
+
+
+def _tree(key: Key, composite: Composite, parts: Iterable[Member]) -> GroupSet:
+    policy = composite.spec.scheduling_policy.gang
+    needed = policy.min_group_count if policy is not None else 1
+    # A PodGroup may have the same name.
+    return GroupSet(
+        f"composite {key.name}", tuple(parts), needed, native.constraint(composite.spec.scheduling_constraints)
+    )
 
 
 def _parent(found: NativeGroup | Composite) -> str:

@@ -62,6 +62,11 @@ class QueueHoldings:
                 del self.by_queue[queue]
 
 
+def charges_alike(one: Gang, other: Gang) -> bool:
+    """Tell whether the pods of two gangs count as the same in the same queue."""
+    return one.queue == other.queue and one.preemptible == other.preemptible
+
+
 def _kind_of(gang: Gang, record: PodRecord) -> HoldingKind | None:
     """Return as what a pod counts in its queue's books; ``None`` if it does not."""
     charged = record.status in CHARGED

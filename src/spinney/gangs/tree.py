@@ -6,10 +6,11 @@ holds for all pods below it. Pod set names are unique in a gang. Trees are value
 has come is kept elsewhere.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import Final, NamedTuple
 
 import msgspec
@@ -50,12 +51,27 @@ class PodSet:
         """Return how many pods satisfy the set."""
         return self.min_member
 
+    @property
+    def fewest(self) -> int:
+        """Return how many pods satisfy the set."""
+        return max(self.min_member, 0)
+
+    @property
+    def may_leave_out(self) -> bool:
+        """Pods are no members that could be left out."""
+        return False
+
+    @property
+    def bound_to_domains(self) -> bool:
+        """Tell whether it must lie in one domain."""
+        return self.topology is not None and bool(self.topology.required)
+
     def pod_sets(self) -> Iterator["PodSet"]:
         """Return the leaves below, which is this one."""
         yield self
 
 
-class GroupSet(msgspec.Struct, frozen=True):
+class GroupSet(msgspec.Struct, frozen=True, dict=True):
     """Members of which at least ``min_groups`` must be satisfied; ``None`` means all."""
 
     name: str
@@ -67,6 +83,22 @@ class GroupSet(msgspec.Struct, frozen=True):
     def minimum(self) -> int:
         """Return how many members satisfy the set."""
         return len(self.members) if self.min_groups is None else self.min_groups
+
+    @cached_property
+    def fewest(self) -> int:
+        """Return how many pods satisfy the set at the least, worked out once for each part of a tree."""
+        return sum(sorted([member.fewest for member in self.members])[: self.minimum])
+
+    @cached_property
+    def may_leave_out(self) -> bool:
+        """Tell whether it is satisfied without some of its members, or one of them without some of its own."""
+        return self.minimum < len(self.members) or any(member.may_leave_out for member in self.members)
+
+    @cached_property
+    def bound_to_domains(self) -> bool:
+        """Tell whether it, or a part of it, must lie in one domain."""
+        required = self.topology is not None and bool(self.topology.required)
+        return required or any(member.bound_to_domains for member in self.members)
 
     def pod_sets(self) -> Iterator[PodSet]:
         """Return the leaves below, in order."""
@@ -179,9 +211,15 @@ def is_satisfied(member: Member, count: Callable[[PodSet], int]) -> bool:
         if needed > len(members):
             return False
         if len(members) > 1:
-            return sum(is_satisfied(child, count) for child in members) >= needed
+            return _are_satisfied(members, needed, count)
         member = members[0]
     return count(member) >= member.min_member
+
+
+def _are_satisfied(members: Iterable[Member], needed: int, count: Callable[[PodSet], int]) -> bool:
+    """Tell whether so many of the members are satisfied; no more are looked at than it takes to know."""
+    found = (child for child in members if is_satisfied(child, count))
+    return sum(1 for _ in islice(found, needed)) == needed
 
 
 @lru_cache(maxsize=4096)

@@ -107,13 +107,14 @@ class Groups:
     def attach(self, part: GangKey, before: GangKey, home: GangKey) -> None:
         """Have pods that name ``part`` belong to the group ``home`` and no longer to ``before``."""
         left = self._groups.get(before)
-        if left is None or not _naming(left, part):
+        pod_set = DEFAULT_POD_SET if before == part else part.name
+        if left is None or not left.members_of_set(pod_set):
             return
         if left.waiting:
             self.broken(left)
         joined = self._group(home)
         was = [_Before.of(left), _Before.of(joined)]
-        moving = _naming(left, part)
+        moving = left.members_of_set(pod_set)  # as they are now that those which waited have let go
         self._book.attach(part, before)
         for record in moving:
             self._move(record, left, record, joined)
@@ -203,7 +204,7 @@ class Groups:
             self._undefined(group)
             return
         new_terms = was.gang is None or group.terms != terms
-        needed = group.minimum
+        needed = was.gang.root.fewest if was.gang is not None else 0
         group.define(terms)
         group.resources_checked = False
         tree = was.gang.root if was.gang is not None else None
@@ -283,10 +284,6 @@ class _Before(NamedTuple):
 def membership(record: PodRecord) -> Membership:
     """Return the group and pod set of a pod; one that names no group is alone."""
     return native.membership(record) or coscheduling.membership(record) or bare.membership(record)
-
-
-def _naming(group: Group, part: GangKey) -> list[PodRecord]:
-    return [record for record in group.members if membership(record)[0] == part]
 
 
 def was_bound_by_another(change: PodChange) -> bool:

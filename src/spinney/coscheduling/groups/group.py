@@ -18,7 +18,7 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED, ALIVE, PLACED, PodStatus
 from spinney.coscheduling.groups.needs import DomainScope, choices, scopes_in, shortfall
 from spinney.gangs.book import GangEntry
 from spinney.gangs.sources import native
-from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, Member, PodSet, is_satisfied
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, PodSet, is_satisfied
 from spinney.kube.keys import Key
 
 
@@ -62,8 +62,6 @@ class Group:
         self.created = 0.0
         """When the group's object was created, in seconds."""
         self.terms = GroupTerms()
-        self.minimum = 0
-        """How many members must be placed before any is bound."""
         self.assigned = 0
         """Members that have a node, bound to it or waiting at Permit."""
         self.bound = 0
@@ -90,8 +88,8 @@ class Group:
         """Who else could make the quorum; ``None`` if that has to be found out again."""
         self._pending: list[PodRecord] | None = None
         """Who wants a node, in order; ``None`` if that has to be found out again."""
-        self.scopes: tuple[DomainScope, ...] = ()
-        """What lies in one topology domain: the whole before its parts."""
+        self._scopes: tuple[DomainScope, ...] | None = ()
+        """Found when they are asked for; ``None`` after its object has changed."""
         self.domains: dict[str, str] = {}
         """The domain of each scope, once it is chosen."""
         self.domains_tried: dict[str, set[str]] = {}
@@ -125,6 +123,10 @@ class Group:
         """Return the members of some of its parts."""
         return [record for part, record in self._entry.pods.values() if part in parts]
 
+    def members_of_set(self, pod_set: str) -> list[PodRecord]:
+        """Return the members of one of its pod sets, at the cost of these alone."""
+        return self._entry.of_set(pod_set)
+
     def part_of(self, pod: Key) -> str:
         """Return the pod set a member belongs to."""
         found = self._entry.pods.get(pod)
@@ -147,12 +149,25 @@ class Group:
     @property
     def complete(self) -> bool:
         """Tell whether enough members exist for the group to be tried."""
-        return self.gang is not None and is_satisfied(self.gang.root, self._available)
+        return self.gang is not None and self.size >= self.minimum and is_satisfied(self.gang.root, self._available)
 
     @property
     def satisfied(self) -> bool:
         """Tell whether enough members are placed for all of them to be bound."""
-        return self.gang is not None and is_satisfied(self.gang.root, self._placed)
+        return self.gang is not None and self.assigned >= self.minimum and is_satisfied(self.gang.root, self._placed)
+
+    @property
+    def minimum(self) -> int:
+        """Return how many members must be placed before any is bound."""
+        return self.gang.root.fewest if self.gang is not None else 0
+
+    @property
+    def scopes(self) -> tuple[DomainScope, ...]:
+        """Return what lies in one topology domain: the whole before its parts."""
+        if self._scopes is None:
+            bound = self.gang is not None and self.gang.root.bound_to_domains
+            self._scopes = tuple(scopes_in(self.gang.root)) if self.gang is not None and bound else ()
+        return self._scopes
 
     @property
     def missing(self) -> int:
@@ -214,7 +229,7 @@ class Group:
     @property
     def has_choices(self) -> bool:
         """Tell whether there are several ways to place it: other domains, or other parts that suffice as well."""
-        return bool(self.scopes) or (self.gang is not None and _may_leave_out(self.gang.root))
+        return self.gang is not None and (self.gang.root.bound_to_domains or self.gang.root.may_leave_out)
 
     def others_than(self, refused: PodRecord, kind: Callable[[PodRecord], Hashable]) -> Sequence[PodRecord]:
         """Note that a member fits nowhere; return the pending ones of another ``kind``, if they could make the quorum.
@@ -290,8 +305,7 @@ class Group:
         self._others = None
         self.refusal = self.refusal if gang is not None else ""
         self.created = seconds(gang.created) if gang is not None else self.created
-        self.minimum = sum(shortfall(gang.root, lambda _: 0).values()) if gang is not None else 0
-        self.scopes = tuple(scopes_in(gang.root)) if gang is not None else ()
+        self._scopes = None
 
     def take_out(self, record: PodRecord) -> None:
         """Stop counting a pod as it was."""
@@ -323,12 +337,6 @@ class Group:
 
 def _turn(record: PodRecord) -> tuple[int, float, Key]:
     return -(record.pod.spec.priority or 0), seconds(record.created), record.key
-
-
-def _may_leave_out(member: Member) -> bool:
-    if isinstance(member, PodSet):
-        return False
-    return member.minimum < len(member.members) or any(map(_may_leave_out, member.members))
 
 
 def seconds(moment: datetime | None) -> float:

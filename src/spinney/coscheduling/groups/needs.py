@@ -63,7 +63,7 @@ def scopes_in(member: Member) -> Iterator[DomainScope]:
             name=member.name,
             key=member.topology.required,
             parts=frozenset(pod_set.name for pod_set in member.pod_sets()),
-            minimum=sum(shortfall(member, lambda _: 0).values()),
+            minimum=member.fewest,
             inner=frozenset(scope.name for scope in below),
         )
     yield from below
