@@ -11,15 +11,16 @@ from structlog.testing import capture_logs
 
 from spinney.api.struct import to_json
 from spinney.cluster.dra.book import ClaimBook
-from spinney.scheduler import NodeInfo, Plugin, PodGroupInfo, PodInfo, Session
+from spinney.scheduler import Event, EventHandler, NodeInfo, Plugin, PodGroupInfo, PodInfo, Session
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.commit import Changes, assume_gang, by_gang
 from tests.scheduler.building import a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang, put_job
 
 
 def a_cluster() -> Inventory:
-    """Return a full node, and a gang with room on another; one more has none."""
+    """Return a full node, and a gang with room on another, where a small one runs; one more has none."""
     inventory = an_inventory(a_node("free", gpus=1), a_node("full", gpus=1))
+    put_gang(inventory, a_gang("small"), [a_pod("small-0", gang="small", node="free")])
     put_gang(inventory, a_gang("running", preemptible=False), [a_pod("running-0", gang="running", gpus=1, node="full")])
     for name in ("bad", "good"):
         put_job(inventory, name, 1)
@@ -58,11 +59,21 @@ def test_labels_cannot_be_written_to() -> None:
         lambda task, _: task.pod.metadata.annotations.clear(),
         lambda task, _: task.pod.spec.node_selector.update(pool="a"),
         lambda task, _: task.pod.spec.containers[0].resources.requests.update(cpu="0"),
+        lambda task, _: task.request.requests.fill(0),
+        lambda task, _: task.request.amounts.fill(0),
+        lambda task, _: task.request.asked.clear(),
+        lambda task, _: task.request.constraints.node_selector.update(pool="a"),
         lambda _, node: node.node.projection.status.allocatable.update(cpu="0"),
+        lambda _, node: next(iter(node.pods)).labels.update(seen="yes"),
+        lambda _, node: next(iter(node.pods)).annotations.clear(),
+        lambda _, node: next(iter(node.pods)).pod.metadata.labels.update(seen="yes"),
+        lambda _, node: setattr(next(iter(node.pods)), "uid", ""),
+        lambda _, node: next(iter(node.pods)).request.requests.fill(0),
+        lambda _, node: node.shared_gpus.clear(),
     ],
 )
 def test_the_objects_of_pods_and_nodes_cannot_be_written_to(write: Callable[[Any, Any], None]) -> None:
-    """Neither can their mappings, at any depth: they are the cluster's own."""
+    """Neither can their mappings, at any depth, nor what the pods on a node ask for: they are the cluster's own."""
 
     class Writes(Plugin):
         name = "writes"
@@ -116,6 +127,27 @@ class Belittles(Plugin):
         if job.name == "bad":
             for task in job.tasks:
                 task.request = replace(task.request, number=-1, requests=task.request.requests * 0)
+
+
+def test_the_pods_on_a_node_are_shown_as_they_are() -> None:
+    """A plugin sees who is there, those that the cycle has placed included, and can tell them apart."""
+    seen: dict[str, tuple[str, ...]] = {}
+
+    class Looks(Plugin):
+        name = "looks"
+
+        def on_session_open(self, session: Session) -> None:
+            session.add_event_handler(EventHandler(allocate=lambda event: self.look(session, event)))
+
+        def look(self, session: Session, event: Event) -> None:
+            pods = session.node(event.task.node_name).pods
+            assert set(pods) == set(session.node(event.task.node_name).pods)
+            assert all(pod.pod.metadata.name == pod.name and pod.labels == pod.pod.metadata.labels for pod in pods)
+            seen[event.task.node_name] = tuple(sorted(pod.name for pod in pods))
+
+    a_scheduler(a_cluster(), Looks).run_cycle()
+
+    assert seen == {"free": ("bad-0", "small-0")}
 
 
 def test_what_is_written_on_a_task_overbooks_no_node() -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from spinney.api.affinity import Affinity, Toleration, TopologySpreadConstraint
 from spinney.api.core import ContainerPort, PersistentVolumeClaimVolume, Pod, PodResourceClaim, Volume
+from spinney.api.guarding import guarded
 from spinney.api.labels import GPU_FRACTION, GPU_MEMORY
 from spinney.api.pod_requests import LARGEST_AMOUNT
 from spinney.cluster.devices import DEVICE, share_of_memory, shares_of_memory, whole_number
@@ -88,7 +89,7 @@ class PodConstraints(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, eq=False)
 class RequestClass:
-    """What a pod asks for. Compared by identity: one object per class in a process."""
+    """What a pod asks for. Compared by identity: one object per class in a process, which nobody can write to."""
 
     number: int
     requests: Vector
@@ -112,18 +113,18 @@ class RequestClass:
     @cached_property
     def columns(self) -> Rows:
         """Return the columns of resources this class asks for."""
-        return np.flatnonzero(self.requests)
+        return _sealed(np.flatnonzero(self.requests))
 
     @cached_property
     def amounts(self) -> Vector:
         """Return the requested amounts at :attr:`columns`."""
-        return self.requests[self.columns]
+        return _sealed(self.requests[self.columns])
 
     @cached_property
     def asked(self) -> Sequence[tuple[int, int]]:
         """Return the same as numbers: a column and an amount for each resource, GPUs first: they are scarcest."""
         asked = zip(self.columns.tolist(), self.amounts.tolist(), strict=True)
-        return sorted(asked, key=lambda each: each[0] != GPU)
+        return tuple(sorted(asked, key=lambda each: each[0] != GPU))
 
     def least(self, width: int) -> Vector:
         """Return what a node must have of each of ``width`` resources, ``[resource, 1]``: no bound where none is asked.
@@ -213,8 +214,8 @@ class RequestClasses:
             requests = requested(pod)
             known = RequestClass(
                 number=next(self._numbers),
-                requests=self.axis.vector(requests),
-                constraints=constraints,
+                requests=_sealed(self.axis.vector(requests)),
+                constraints=guarded(constraints),
                 share=_share(*sharing),
                 legacy_mig=legacy_mig,
                 mig_slices=min(sum(mig_slices(name) * each for name, each in requests.items()), LARGEST_AMOUNT),
@@ -295,6 +296,12 @@ def _device_request(annotations: Mapping[str, str]) -> tuple[tuple[str, str, str
         annotations.get(DEVICES_ANNOTATION, ""),
     )
     return sharing, legacy_mig
+
+
+def _sealed(vector: Vector) -> Vector:
+    """Return a vector that cannot be written to any more."""
+    vector.setflags(write=False)
+    return vector
 
 
 def _share(fraction: str, memory: str, devices: str) -> DeviceShare | None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spinney.scheduler.framework.jobs import PodGroupInfo
     from spinney.scheduler.framework.nodes import FirstChoice, NodeInfo, NodeSet, Scores
     from spinney.scheduler.framework.plugin import Builder, Constraint, Plugin, PluginRegistry, register_plugin_builder
+    from spinney.scheduler.framework.pods_on_nodes import PodOnNode
     from spinney.scheduler.framework.results import CycleResult
     from spinney.scheduler.framework.session import Session
     from spinney.scheduler.framework.statement import Statement
@@ -43,6 +44,7 @@ __all__ = [
     "PluginRegistry",
     "PodGroupInfo",
     "PodInfo",
+    "PodOnNode",
     "Scenario",
     "Scheduler",
     "SchedulerConfig",

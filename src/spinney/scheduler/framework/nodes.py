@@ -5,7 +5,7 @@ table. It is a sequence of :class:`NodeInfo`, for a plugin that looks at one nod
 for one that judges all of them at once.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, overload
 
@@ -25,6 +25,7 @@ from spinney.cluster.pods import PodIndex, PodRecord
 from spinney.cluster.resources import GPU, Vector
 from spinney.cluster.sharing import DeviceUse
 from spinney.cluster.table import Mask
+from spinney.scheduler.framework.pods_on_nodes import PodOnNode
 
 if TYPE_CHECKING:
     from spinney.scheduler.framework.tasks import PodInfo
@@ -163,6 +164,11 @@ class Nodes:
                 self._view.pods.place(record.pod, row, record.request)
         moves.clear()
 
+    def records_on(self, row: int) -> Collection[PodRecord]:
+        """Return the pods on a row, those that visit it while something is tried included."""
+        pods = self.pods.of_row(row).values()
+        return pods if self.visitors is None else [*pods, *self.visitors(row)]
+
     def info(self, row: int) -> "NodeInfo":
         """Return the node of a row."""
         info = self._infos.get(row)
@@ -282,14 +288,12 @@ class NodeInfo:
     @property
     def shared_gpus(self) -> Mapping[str, DeviceUse]:
         """Return the shared GPUs by group id."""
-        return self._nodes.ledger.shared.of_row(self.row)
+        return MappingProxyType(self._nodes.ledger.shared.of_row(self.row))
 
     @property
-    def pods(self) -> Iterable[PodRecord]:
+    def pods(self) -> Sequence[PodOnNode]:
         """Return the pods on the node, those placed in this session included."""
-        pods = self._nodes.pods.of_row(self.row).values()
-        visitors = self._nodes.visitors
-        return pods if visitors is None else [*pods, *visitors(self.row)]
+        return tuple(map(PodOnNode, self._nodes.records_on(self.row)))
 
     def has_available_gpus(self) -> bool:
         """Tell whether a whole GPU is free now."""

@@ -123,7 +123,7 @@ class Predicates(Plugin):
         return found
 
     def _suits_instances(self, row: int) -> bool:
-        return not any(record.request.legacy_mig for record in self._session.nodes.info(row).pods)
+        return not any(record.request.legacy_mig for record in self._session.nodes.records_on(row))
 
     def _has_slots(self, share: DeviceShare, row: int, slots: int) -> bool:
         """Tell whether there are slots for a pod and those that reserve the devices it would be the first to share."""
