@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
 
 from spinney.extensions.registry import InvalidPlugin
 from spinney.scheduler import Constraint, Event, EventHandler, NodeInfo, Plugin, PluginRegistry, PodInfo, Session
+from spinney.scheduler.plugins import default_registry
 from tests.scheduler.building import a_node, a_scheduler, an_inventory, put_job
 
 
@@ -39,6 +41,7 @@ def yielding(*_: Any) -> Any:
         ({"contradicts": "backfill"}, "contradicts is 'backfill' (str), write a set such as"),
         ({"arguments_type": dict}, "write a class that derives from msgspec.Struct, or None"),
         ({"treats_alike": "no"}, "treats_alike is 'no' (str), write True or False"),
+        ({"replaces_built_in": "priority"}, "replaces_built_in is 'priority' (str), write True or False"),
     ],
 )
 def test_a_badly_written_class_is_refused_with_what_to_write(attributes: dict[str, Any], said: str) -> None:
@@ -113,6 +116,58 @@ def test_a_class_without_a_name_has_the_name_it_is_registered_under() -> None:
     (refused,) = scheduler.run_cycle().unschedulable
 
     assert "refused by plugin mine (no)" in refused.message
+
+
+class OtherPriority(Sound):
+    """Has the name of a built-in plugin."""
+
+    name = "priority"
+
+
+class OwnPriority(OtherPriority):
+    """Is to take its place."""
+
+    replaces_built_in = True
+
+
+def test_a_plugin_takes_the_place_of_a_built_in_one_only_if_it_says_so() -> None:
+    """Who calls a plugin `priority` without knowing that there is one would lose the order of jobs."""
+    registry = default_registry()
+    with pytest.raises(InvalidPlugin, match=r"its name is that of a built-in plugin.*`replaces_built_in = True`"):
+        registry.register("priority", OtherPriority)
+
+    registry.register("priority", OwnPriority)
+
+    assert registry.builder("priority") is OwnPriority
+
+
+def declared(name: str, kind: type) -> EntryPoint:
+    """Return what a distribution declares that brings a class of this file."""
+    return EntryPoint(name, f"{kind.__module__}:{kind.__name__}", PluginRegistry.group)
+
+
+def test_an_installed_plugin_with_the_name_of_a_built_in_one_is_not_left_out_without_a_word() -> None:
+    """Neither of the two is taken for the other: what is installed says that it replaces, or is refused."""
+    registry, other = default_registry(), default_registry()
+    registry.offer(declared("priority", OtherPriority))
+    other.offer(declared("priority", OwnPriority))
+
+    with pytest.raises(InvalidPlugin, match=r"OtherPriority of .* its name is that of a built-in plugin"):
+        registry.builder("priority")
+    assert other.builder("priority") is OwnPriority
+
+
+def test_of_two_installed_plugins_with_one_name_none_is_taken() -> None:
+    """Which of two distributions came first is chance; who does not ask for the name is not disturbed."""
+    registry = PluginRegistry({"priority": OtherPriority})
+    for kind in (Sound, Sound, OtherPriority):
+        registry.offer(declared("mine", kind))
+
+    assert registry.builder("priority") is OtherPriority
+    with pytest.raises(InvalidPlugin, match=r"two plugins are called 'mine': .*Sound of .* and .*OtherPriority of"):
+        registry.builder("mine")
+    registry.register("mine", Sound)
+    assert registry.builder("mine") is Sound
 
 
 class AsyncCall:

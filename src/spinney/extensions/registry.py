@@ -31,6 +31,8 @@ class Builders(Generic[B]):
 
     def __init__(self, builders: Mapping[str, B] | None = None) -> None:
         self._found: dict[str, B | EntryPoint] = dict(builders or {})
+        self._taken_twice: dict[str, str] = {}
+        """Names that two distributions declare, and what to say of it to who asks for one."""
 
     def __contains__(self, name: object) -> bool:
         return name in self._found
@@ -51,6 +53,7 @@ class Builders(Generic[B]):
         if name in self and not self.replaceable:
             raise ValueError(f"a plugin called {name!r} is registered already; choose another name")
         self._found[name] = builder
+        self._taken_twice.pop(name, None)
 
     def builder(self, name: str) -> B:
         """Return a builder; raises :class:`UnknownPlugin`, or :class:`InvalidPlugin` for one that cannot be loaded."""
@@ -59,16 +62,18 @@ class Builders(Generic[B]):
             if not hint.endswith("?"):
                 hint += f". Is its distribution installed, with an entry point in group {self.group!r}?"
             raise UnknownPlugin(f"no plugin is called {name!r}; {hint}")
+        if name in self._taken_twice:
+            raise InvalidPlugin(self._taken_twice[name])
         found = self._found[name]
         if isinstance(found, EntryPoint):
             loaded = cast("B", _loaded(found))
-            self._check(name, loaded)
+            self._check(name, loaded, f" ({_source(found)})")
             found = self._found[name] = loaded
         return found
 
-    def _check(self, name: str, builder: B) -> None:
+    def _check(self, name: str, builder: B, source: str = "") -> None:
         if faults := self.faults_of(name, builder):
-            raise InvalidPlugin(f"plugin {name!r:.100} is badly written: {'; '.join(faults)}")
+            raise InvalidPlugin(f"plugin {name!r:.100}{source} is badly written: {'; '.join(faults)}")
 
     def offer_entry_points(self) -> None:
         """Add what installed distributions declare.
@@ -79,13 +84,24 @@ class Builders(Generic[B]):
             self.offer(entry)
 
     def offer(self, entry: EntryPoint) -> None:
-        """Add what a distribution declares; what was registered stays, or is not to be taken twice: ``ValueError``."""
+        """Add what a distribution declares; what was registered stays, or is not to be taken twice: ``ValueError``.
+
+        What two distributions declare is refused when it is asked for.
+        """
         if entry.name in self and not self.replaceable:
             raise ValueError(
                 f"entry point {entry.value} of group {self.group}: the plugin name {entry.name!r} is taken; "
                 "rename one of the two"
             )
-        self._found.setdefault(entry.name, entry)
+        known = self._found.setdefault(entry.name, entry)
+        if isinstance(known, EntryPoint) and known.value != entry.value:
+            self._taken_twice[entry.name] = (
+                f"two plugins are called {entry.name!r}: {_source(known)} and {_source(entry)}; uninstall one of them"
+            )
+
+
+def _source(entry: EntryPoint) -> str:
+    return f"{entry.value} of {entry.dist.name if entry.dist is not None else 'an unnamed distribution'}"
 
 
 def _loaded(entry: EntryPoint) -> object:

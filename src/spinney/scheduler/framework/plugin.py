@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from enum import StrEnum
 from functools import lru_cache
+from importlib.metadata import EntryPoint
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -47,6 +48,8 @@ class Plugin(ABC):
     """The constraints it keeps. What no plugin of a session keeps is not met: jobs that require it wait."""
     contradicts: ClassVar[frozenset[str]] = frozenset()
     """Names of plugins that decide the same in another way: a configuration that enables one beside it is refused."""
+    replaces_built_in: ClassVar[bool] = False
+    """It has the name of a built-in plugin because it is to take its place; without this it is refused."""
     treats_alike: ClassVar[bool] = False
     """Promises that the plugin treats alike what is alike, so that it need not be asked about each pod.
 
@@ -85,9 +88,25 @@ class PluginRegistry(Builders[Builder]):
 
     group = "spinney.plugins"
 
+    def __init__(self, built_in: Mapping[str, Builder] = MappingProxyType({})) -> None:
+        super().__init__(built_in)
+        self._built_in = built_in
+
     def faults_of(self, name: str, builder: Builder) -> list[str]:
         """Return what is wrong with a plugin class as it is written, each with what to write."""
-        return _faults_of(name, builder)
+        faults = _faults_of(name, builder)
+        if name in self._built_in and not getattr(builder, "replaces_built_in", False):
+            faults.append(
+                "its name is that of a built-in plugin, whose place it would take; give it another name, or write "
+                "`replaces_built_in = True` if that is meant"
+            )
+        return faults
+
+    def offer(self, entry: EntryPoint) -> None:
+        """Add what a distribution declares; one with the name of a built-in plugin is judged when it is asked for."""
+        if entry.name in self._built_in and self._found[entry.name] is self._built_in[entry.name]:
+            self._found[entry.name] = entry
+        super().offer(entry)
 
     def arguments_type(self, name: str) -> type[msgspec.Struct] | None:
         """Return the type a plugin declares for its arguments, or ``None``; raises :class:`UnknownPlugin`."""
@@ -150,9 +169,10 @@ def _faults_in(plugin: type[Plugin]) -> Iterator[str]:
         yield f"arguments_type is {shown(kind)}, write a class that derives from msgspec.Struct, or None"
     yield from _set_faults("honours", plugin.honours, Constraint, "frozenset({Constraint.TOPOLOGY})")
     yield from _set_faults("contradicts", plugin.contradicts, str, 'frozenset({"backfill"})')
-    alike: Any = plugin.treats_alike
-    if not isinstance(alike, bool):
-        yield f"treats_alike is {shown(alike)}, write True or False"
+    for field in ("replaces_built_in", "treats_alike"):
+        said: Any = getattr(plugin, field)
+        if not isinstance(said, bool):
+            yield f"{field} is {shown(said)}, write True or False"
     yield from called_faults(plugin, _CALLED)
 
 

@@ -229,7 +229,7 @@ def _must_be_new(file: PolicyFile, plugin: type[Any], known: Iterable[tuple[type
 def _must_be_built(file: PolicyFile, plugin: type[Plugin]) -> None:
     """Build a plugin as a session would, to say now what is wrong with its class."""
     here = f"{file.path}:{inspect.getsourcelines(plugin)[1]}"
-    if faults := PluginRegistry().faults_of(plugin.name, plugin):
+    if faults := default_registry().faults_of(plugin.name, plugin):
         raise InvalidPolicy(f"{here}: {plugin.__name__}: {'; '.join(faults)}")
     try:
         plugin(dict(file.arguments))
