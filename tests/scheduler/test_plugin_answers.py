@@ -14,7 +14,7 @@ from spinney.scheduler import CapacityVerdict, CycleResult, NodeInfo, Plugin, Po
 from spinney.scheduler.config import SchedulerConfig
 from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.process.cycle_metrics import CycleMetrics
-from tests.scheduler.building import a_node, a_pod, a_scheduler, a_session, an_inventory, put_job
+from tests.scheduler.building import a_gang, a_node, a_pod, a_scheduler, a_session, an_inventory, put_gang, put_job
 
 Register = Callable[[Session, Callable[..., Any]], None]
 
@@ -173,6 +173,32 @@ def test_annotations_are_written_as_a_pod_can_have_them(answer: object, written:
     """Prefixes may have capitals in annotations, as in Kubernetes; texts of numpy become texts that can be encoded."""
     (bind,) = cycle(lambda session, fn: session.add_bind_request_mutate_fn(fn), answer).binds
     assert encode(bind.annotations) == encode(written)
+
+
+def test_annotations_that_are_too_large_for_the_pod_are_left_out() -> None:
+    """Kubernetes binds a pod with any, and then refuses each status of it, so that it would never run."""
+    inventory = an_inventory(a_node("n0"))
+    put_gang(inventory, a_gang("job"), [a_pod("job-0", gang="job", annotations={"own": "x" * 200_000})])
+
+    class Writes(Plugin):
+        name = "writes"
+        bytes = 100_000
+
+        def on_session_open(self, session: Session) -> None:
+            session.add_bind_request_mutate_fn(lambda task, node: {"example.com/map": "x" * self.bytes})
+
+    class WritesLess(Writes):
+        name = "writes-less"
+        bytes = 10_000
+
+    with structlog.testing.capture_logs() as logged:
+        result = a_scheduler(inventory, Writes, WritesLess).run_cycle()
+
+    (bind,) = result.binds
+    assert {key: len(value) for key, value in bind.annotations.items()} == {"example.com/map": 10_000}
+    assert result.failures == {("writes", "bind_request_mutate"): 1}
+    (entry,) = [each for each in logged if each.get("plugin") == "writes"]
+    assert entry["error"].endswith("expected at most 262144 bytes with its own")
 
 
 def test_what_numpy_gives_for_one_node_is_an_answer() -> None:

@@ -238,6 +238,7 @@ PATCHES: tuple[tuple[Any, int, tuple[str, ...]], ...] = (
     ({"metadata": {"labels": {"a": 1}}}, 422, ("patch FieldValueInvalid",)),
     ({"metadata": {"labels": "x"}}, 422, ("patch FieldValueInvalid",)),
     ({"metadata": {"annotations": {"a": {}}}}, 422, ("patch FieldValueInvalid",)),
+    ({"metadata": {"annotations": {"a": "\u00e9" * 140_000}}}, 422, ("metadata.annotations FieldValueTooLong",)),
     ({"metadata": {"ownerReferences": {"a": 1}}}, 422, ("patch FieldValueInvalid",)),
     ({"metadata": {"resourceVersion": 5}}, 422, ("patch FieldValueInvalid",)),
     ({"metadata": {"managedFields": "x"}}, 422, ("patch FieldValueInvalid",)),

@@ -5,7 +5,7 @@ Each function returns the faults it finds, as texts that finish the sentence "th
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 Check = Callable[[str], list[str]]
@@ -14,6 +14,8 @@ Check = Callable[[str], list[str]]
 MAX_SUBDOMAIN: Final = 253
 MAX_LABEL: Final = 63
 MAX_PORT_NAME: Final = 15
+MAX_ANNOTATIONS: Final = 256 * 1024
+"""Bytes of all annotations of an object, keys included."""
 
 _HASH: Final = 8
 
@@ -71,6 +73,11 @@ def qualified_name_faults(key: str) -> list[str]:
             "must consist of letters, digits, '-', '_' and '.', beginning and ending with a letter or digit",
         )
     )
+
+
+def bytes_of_annotations(annotations: Mapping[str, str]) -> int:
+    """Return what counts towards :data:`MAX_ANNOTATIONS`."""
+    return sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
 
 
 def label_value_faults(value: str) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cached_property, cmp_to_key
+from functools import cached_property, cmp_to_key, partial
 from itertools import count
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -360,9 +360,8 @@ class Questions:
         annotations: dict[str, str] = {}
         for hook in self.hooks.bind_mutations:
             nothing: Mapping[str, str] = {}
-            annotations.update(
-                self._asked(hook, "bind_request_mutate", validation.annotations, nothing, task, task.node_name)
-            )
+            read = partial(validation.annotations, present={**task.annotations, **annotations})
+            annotations.update(self._asked(hook, "bind_request_mutate", read, nothing, task, task.node_name))
         return annotations
 
     # -- events ------------------------------------------------------------------------------------------------------

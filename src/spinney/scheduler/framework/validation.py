@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from spinney.api.names import qualified_name_faults
+from spinney.api.names import MAX_ANNOTATIONS, bytes_of_annotations, qualified_name_faults
 from spinney.cluster.table import Mask
 from spinney.explain.amounts import counted
 from spinney.extensions.answers import InvalidAnswer, instance_of, shown
@@ -177,8 +177,8 @@ def verdict(answer: Any) -> CapacityVerdict:
     return msgspec.structs.replace(found, ok=bool(found.ok), **texts)
 
 
-def annotations(answer: Any) -> Mapping[str, str]:
-    """Return annotations."""
+def annotations(answer: Any, present: Mapping[str, str]) -> Mapping[str, str]:
+    """Return annotations that a pod can have beside those that are present."""
     if not isinstance(answer, Mapping) or not all(isinstance(each, str) for pair in answer.items() for each in pair):
         raise InvalidAnswer(shown(answer), "a mapping of text to text")
     found: dict[str, str] = {}
@@ -189,6 +189,11 @@ def annotations(answer: Any) -> Mapping[str, str]:
         if text != value:
             raise InvalidAnswer(f"the annotation {name}: {shown(value)}", "a text that can be encoded")
         found[name] = text
+    size = bytes_of_annotations({**present, **found}) if found else 0
+    if size > MAX_ANNOTATIONS:
+        raise InvalidAnswer(
+            f"annotations with which the pod has {size} bytes of them", f"at most {MAX_ANNOTATIONS} bytes with its own"
+        )
     return found
 
 

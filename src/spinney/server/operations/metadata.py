@@ -7,6 +7,8 @@ from typing import Any
 
 from spinney.api.field_error import FieldError, forbidden, invalid, required, too_long
 from spinney.api.names import (
+    MAX_ANNOTATIONS,
+    bytes_of_annotations,
     dns_label_faults,
     dns_subdomain_faults,
     label_value_faults,
@@ -24,7 +26,6 @@ _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
 _MAX_GENERATED_BASE = 63 - _SUFFIX_LENGTH
 _SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
-_ANNOTATIONS_LIMIT = 256 * 1024
 _PATH_NAMES = "rbac.authorization.k8s.io"
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 _COUNTS_LABELS = "endpointslices.discovery.k8s.io"  # whose generation also counts changes of labels
@@ -190,8 +191,8 @@ def validate_metadata(kind: Kind, obj: JSON, old: JSON | None) -> Iterator[Field
         annotations = metadata.get("annotations") or {}
         for key in annotations:
             yield from (invalid("metadata.annotations", key, f) for f in qualified_name_faults(key.lower()))
-        if sum(len(key) + len(value) for key, value in annotations.items()) > _ANNOTATIONS_LIMIT:
-            yield too_long("metadata.annotations", f"must have at most {_ANNOTATIONS_LIMIT} bytes")
+        if bytes_of_annotations(annotations) > MAX_ANNOTATIONS:
+            yield too_long("metadata.annotations", f"must have at most {MAX_ANNOTATIONS} bytes")
     if metadata.get("ownerReferences") != before.get("ownerReferences"):
         yield from _owner_causes(metadata.get("ownerReferences") or [])
     if old is not None and before.get("deletionTimestamp"):
