@@ -107,6 +107,79 @@ def test_pods_go_only_where_plugins_let_them(tmp_path: Path) -> None:
     assert "Room for 1 whole node on a1: 2 gangs moved" in result.output, result.output
 
 
+RULES = """
+from spinney.scheduler import Plugin
+
+
+class Rules(Plugin):
+    name = "rules"
+
+    def on_session_open(self, session):
+        session.{add}
+"""
+
+
+@pytest.mark.parametrize(
+    "add",
+    [
+        "add_predicate_fn(lambda task, job, node: 'closed' if job.name == 'big' and node.name == 'b1' else None)",
+        "add_predicate_fn(lambda task, job, node: node.labels['rack'] != 'b', per_pod=False)",
+        "add_predicate_columns(lambda task, job, nodes: ~nodes.labelled('rack', 'b'))",
+        "add_predicate_columns(lambda task, job, nodes: ~nodes.labelled('rack', 'b'), per_job=False)",
+        "add_predicate_fn(lambda task, job, node: node.labels['rack'] == 'a' and node.idle_gpus >= 0)",
+    ],
+)
+def test_the_gang_that_waits_gets_room_where_plugins_let_it_go(tmp_path: Path, add: str) -> None:
+    """A plugin that keeps it off a node is asked about it: pods were moved for a gang that was refused after that."""
+    plugin = tmp_path / "rules.py"
+    plugin.write_text(RULES.format(add=add))
+    result = planned(tmp_path, "--for", "big", "--plugin", str(plugin), more=(a_pod("big", 8),))
+    if "job.name" in add:
+        assert "Room for gang big on a1: 2 gangs moved" in result.output, result.output
+    else:  # the others are kept off it, too
+        assert result.exit_code == 1
+        assert "no moves make room for gang big: 3 gangs may be moved" in result.output
+        assert "plugin rules refuses 1 node" in result.output
+
+
+def test_what_is_on_a_node_now_keeps_no_gang_off_it(tmp_path: Path) -> None:
+    """A rule about what is on a node may answer otherwise when it has left."""
+    plugin = tmp_path / "rules.py"
+    plugin.write_text(RULES.format(add="add_predicate_fn(lambda task, job, node: node.idle_gpus > 5)"))
+    result = planned(tmp_path, "--for", "big", "--plugin", str(plugin), more=(a_pod("big", 8), a_node("c1")))
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize(
+    ("add", "said"),
+    [
+        (
+            "add_predicate_fn(lambda task, job, node: node.nmae)",
+            "rules.py:9 in Rules.on_session_open.<locals>.",
+        ),
+        ("add_predicates_fn(None)", "rules.py:9 in Rules.on_session_open: AttributeError"),
+    ],
+)
+def test_a_plugin_that_fails_ends_it(tmp_path: Path, add: str, said: str) -> None:
+    """A plan that was made without it is none of the cluster's; it ended with 0, and `--execute` carried it out."""
+    plugin = tmp_path / "rules.py"
+    plugin.write_text(RULES.format(add=add))
+    result = planned(tmp_path, "--nodes", "1", "--plugin", str(plugin))
+    assert result.exit_code == 1, result.output
+    assert "plugin rules failed, so what is shown is not what you meant" in result.output
+    assert said in result.output
+
+
+def test_no_room_is_made_for_what_a_plugin_refuses_on_every_node(tmp_path: Path) -> None:
+    """The reason stands instead of a plan that would move pods for nothing."""
+    plugin = tmp_path / "rules.py"
+    plugin.write_text(RULES.format(add="add_pre_predicate_fn(lambda task, job: 'not today')"))
+    result = planned(tmp_path, "--for", "big", "--plugin", str(plugin), more=(a_pod("big", 8),))
+    assert result.exit_code == 1
+    assert "no room would help default/big: " in result.output
+    assert "not today" in result.output
+
+
 @pytest.mark.parametrize("label", ["rack", "none"])
 def test_nodes_may_have_to_share_a_label(tmp_path: Path, label: str) -> None:
     """Two whole nodes in one rack cannot be had where each rack has one node."""

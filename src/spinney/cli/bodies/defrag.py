@@ -27,6 +27,7 @@ from spinney.scheduler.framework.session import Session
 from spinney.sim.defrag.exact import is_installed
 from spinney.sim.defrag.plan import PATIENCE, DefragPlan, Solver, carry_out, make_plan
 from spinney.sim.defrag.problem import NoPlan, Problem, room_for, whole_nodes
+from spinney.sim.policies.faults import PolicyFaults, watching
 from spinney.sim.policies.files import with_policies
 from spinney.sim.whatif.simulation import Simulation, matching_profile
 
@@ -56,24 +57,31 @@ def defrag(
     snapshot, here = snapshot_of(choice)
     settings, registry = with_policies(settings or matching_profile(snapshot), policies)
     runtime = Runtime.system()
-    with (
-        closing(runtime.executor),
-        in_one_line(NoPlan, UnknownPlugin, InvalidConfiguration),
-        progress("planning"),
-        apart_from_plugins(),
-    ):
-        session = Simulation(snapshot, settings, runtime=runtime, registry=registry).scheduler.open_session()
-        if gang is not None:
-            wanted, problem = f"gang {gang}", room_for(session, session.job(_waiting(session, gang, here)))
-        else:
-            wanted = f"{counted(nodes or 0, 'whole node')}{f' sharing {level}' if level else ''}"
-            problem = whole_nodes(session, nodes or 0, level)
-        plan = make_plan(problem, wanted, cast("Solver", solver))
+    faults = PolicyFaults()
+    try:
+        with (
+            closing(runtime.executor),
+            in_one_line(UnknownPlugin, InvalidConfiguration),
+            progress("planning"),
+            apart_from_plugins(),
+            watching(faults),
+        ):
+            session = Simulation(snapshot, settings, runtime=runtime, registry=registry).scheduler.open_session()
+            if gang is not None:
+                wanted, problem = f"gang {gang}", room_for(session, session.job(_waiting(session, gang, here)))
+            else:
+                wanted = f"{counted(nodes or 0, 'whole node')}{f' sharing {level}' if level else ''}"
+                problem = whole_nodes(session, nodes or 0, level)
+            plan = make_plan(problem, wanted, cast("Solver", solver))
+    except NoPlan as error:
+        raise click.ClickException("\n".join([str(error), *([str(faults)] if faults else [])])) from error
     if output == "json":
         print_data(msgspec.to_builtins(plan), "json")
     else:
         _print(plan, problem, session.nodes.table.allocatable[:, GPU])
         print_unseen(snapshot)
+    if faults:
+        raise click.ClickException(str(faults))
     if execute:
         _execute(choice, plan)
 

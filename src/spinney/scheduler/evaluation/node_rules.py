@@ -279,6 +279,30 @@ class NodeRules:
         rules = self.rules(task)
         return self._class(task, rules)[0].roomy
 
+    def lasting_refusals(self, task: PodInfo, rows: Rows) -> Mapping[str, Mask]:
+        """Return, by plugin, which of ``rows`` a predicate refuses now and still would if pods left them.
+
+        Of what a predicate reads it is known that it changes, or not; of one that is not understood it is assumed that
+        it does not. One that judges each placement when it is made is not asked.
+        """
+        found: dict[str, Mask] = {}
+        for rule in self._hooks.predicates:
+            if rule.stateful or not rule.applies(task):
+                continue
+            learned = self._learned.get(id(rule))
+            with self._timings.measure(rule.plugin, PREDICATE):
+                if learned is None:
+                    refused = ~self._answers.of_predicate(rule, task, task.job, NodeSet(self._nodes, rows))
+                else:
+                    refused = ~learned.about_nodes(task, rows)
+                    for place in refused.nonzero()[0].tolist():
+                        learned.begin()
+                        learned.about_nodes(task, rows[place : place + 1])
+                        refused[place] = learned.trace.moves or not learned.trace.by_use
+            if refused.any():
+                found[rule.plugin] = refused | found.get(rule.plugin, False)
+        return found
+
     # -- caches ------------------------------------------------------------------------------------------------------
 
     def _sorted(self, task: PodInfo) -> TaskRules:

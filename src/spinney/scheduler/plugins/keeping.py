@@ -3,7 +3,7 @@
 What is kept is found anew in every cycle from the cluster alone.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -15,6 +15,7 @@ from spinney.cluster.classes import RequestClass
 from spinney.cluster.fitting import Demand, first_of
 from spinney.cluster.journal import Rows
 from spinney.cluster.resources import CPU, GPU
+from spinney.cluster.table import Mask
 from spinney.gangs.tree import required_of_all
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeInfo
@@ -129,9 +130,11 @@ def scarce(demands: Sequence[Demand]) -> int:
     return GPU if any(demand.request[GPU] for demand in demands) else CPU
 
 
-def demands_of(session: Session, tasks: Sequence[PodInfo]) -> list[Demand]:
-    """Return what ``tasks`` ask for, the largest first, each kind on the nodes it may ever go to."""
-    width, suits = session.nodes.table.idle.shape[1], session.ask.node_rules.suits
+def demands_of(
+    session: Session, tasks: Sequence[PodInfo], usable: Callable[[PodInfo], Mask] | None = None
+) -> list[Demand]:
+    """Return what ``tasks`` ask for, the largest first, each kind on the nodes it may ever go to, or on those given."""
+    width, suits = session.nodes.table.idle.shape[1], usable or session.ask.node_rules.suits
 
     def largest(request: RequestClass) -> tuple[int, int, int]:
         return -request.gpus, -int(request.requests[CPU]), request.number

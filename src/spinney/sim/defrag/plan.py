@@ -64,7 +64,8 @@ def make_plan(problem: Problem, wanted: str, solver: Solver = "auto") -> DefragP
     if solution is None:
         held = f"; not moved: {'; '.join(problem.fixed[:5])}" if problem.fixed else ""
         may = f"{counted(len(problem.gangs), 'gang')} may be moved"
-        raise NoPlan(f"no moves make room for {wanted}: {may}{held}{left_aside(problem.cordoned)}")
+        kept_off = "".join(f"; {each}" for each in problem.refused)
+        raise NoPlan(f"no moves make room for {wanted}: {may}{held}{kept_off}{left_aside(problem.cordoned)}")
     moves = sorted(_moves(problem, solution), key=lambda move: (len(move.pods), move.gpu_hours, move.gang))
     return DefragPlan(
         wanted=wanted,

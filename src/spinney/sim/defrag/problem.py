@@ -1,7 +1,7 @@
 """What a plan has to solve: what is free, who may be moved and where to, and the room that is wanted."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -65,6 +65,8 @@ class Problem:
     """Why gangs may not be moved, for people."""
     cordoned: tuple[str, ...] = ()
     """Nodes with GPUs that take nothing until someone opens them."""
+    refused: tuple[str, ...] = ()
+    """Which plugins keep who waits off how many nodes, whoever leaves them, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +101,27 @@ def price(problem: Problem, solution: Solution) -> MovePrice:
 
 
 def room_for(session: Session, job: PodGroupInfo) -> Problem:
-    """Return the problem of making room for a job that waits, where its topology allows it."""
-    return _problem(session, demands_of(session, job.tasks_to_allocate()), list(regions(session, job)), job)
+    """Return the problem of making room for a job that waits, where its topology and plugins allow it.
+
+    Raises :class:`NoPlan` if no node will do, whoever leaves it.
+    """
+    tasks = job.tasks_to_allocate()
+    refused: dict[str, None] = {}
+
+    def usable(task: PodInfo) -> Mask:
+        blocked = session.ask.pre_predicate(task)
+        if blocked is not None:
+            raise NoPlan(f"no room would help {job.key}: {blocked}")
+        mask = session.ask.node_rules.suits(task).copy()
+        (rows,) = mask.nonzero()
+        for plugin, nodes in session.ask.node_rules.lasting_refusals(task, rows).items():
+            why = session.ask.node_rules.reason_of(plugin, task, session.nodes.info(int(rows[nodes][0])))
+            refused[f"plugin {plugin} refuses {counted(int(nodes.sum()), 'node')}{why}"] = None
+            mask[rows[nodes]] = False
+        return mask
+
+    demands = demands_of(session, tasks, usable)
+    return replace(_problem(session, demands, list(regions(session, job)), job), refused=tuple(refused))
 
 
 def whole_nodes(session: Session, count: int, level: str | None) -> Problem:
