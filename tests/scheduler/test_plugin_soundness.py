@@ -200,7 +200,8 @@ def test_a_function_of_which_nothing_would_be_run_is_refused(register: Callable[
 
     assert not result.binds
     (refused,) = result.unschedulable
-    assert "was registered, which" in refused.message
+    written = getattr(fn, "func", fn)
+    assert f"{getattr(written, '__name__', 'AsyncCall')} was registered, which" in refused.message
 
 
 class Counting(EventHandler, frozen=True):

@@ -1,5 +1,6 @@
 """A policy in one file is tried on a snapshot, and what it changes is shown, run after run."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -142,7 +143,7 @@ class Faulty(Plugin):
             "session.add_job_order_fn(lambda a, b: None)",
             "pass",
             "policy.py:9 in Faulty.on_session_open.<locals>.<lambda>: InvalidAnswer: returned None, expected a whole "
-            "number: negative, 0 or positive (order failed",
+            "number: negative, 0 or positive (at job_order: order failed",
         ),
         (
             "session.add_job_order_key(lambda job: object())",
@@ -189,6 +190,43 @@ def test_a_fault_is_named_with_its_line(last_night: Path, tmp_path: Path, hook: 
     assert "Error: plugin faulty failed" in answer.output
     assert expected in answer.output
     assert "Traceback" not in answer.output
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ("return json.loads('{')", "mine.py:12 in Faulty.asked: JSONDecodeError"),
+        ("exit(3)", "mine.py:12 in Faulty.asked: SystemExit: 3"),
+        ("return functools.partial(int, 'x')()", "mine.py:12 in Faulty.asked: ValueError"),
+        ("return 42", "mine.py:11 in Faulty.asked: InvalidAnswer: returned 42 (int)"),
+    ],
+)
+@pytest.mark.parametrize("folder", [".", "lib", "site-packages"])
+def test_the_line_is_that_of_the_plugin_wherever_it_is_kept(
+    last_night: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, fault: tuple[str, str]
+) -> None:
+    """What Python's own modules raise is the fault of the line that called them, in an installed plugin as well."""
+    body, expected = fault
+    packages = tmp_path / folder
+    packages.mkdir(exist_ok=True)
+    hook = "session.add_predicate_fn(functools.partial(Faulty.asked, self))"
+    (packages / "mine.py").write_text("import functools, json" + FAULTY.format(hook=hook, body=body))
+    monkeypatch.syspath_prepend(str(packages))
+    installed = packages / "mine-1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
+    (installed / "entry_points.txt").write_text("[spinney.plugins]\nfaulty = mine:Faulty\n")
+    config = tmp_path / "scheduler.yaml"
+    config.write_text("extraPlugins: [{name: faulty}]")
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+
+    answers = [
+        CliRunner().invoke(main, ["simulate", str(last_night), *how]).output
+        for how in (["--plugin", str(packages / "mine.py")], ["--config", str(config)])
+    ]
+
+    for answer in answers:
+        assert expected in answer
 
 
 @pytest.mark.parametrize(

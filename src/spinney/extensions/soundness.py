@@ -7,6 +7,7 @@ where it must be has done its work before anybody can wait for it. A method with
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from inspect import get_annotations, isasyncgenfunction, iscoroutinefunction, isgeneratorfunction, unwrap
 from typing import Final, get_origin
 
@@ -76,7 +77,8 @@ def check_function(fn: object, *, may_yield: bool = False) -> None:
         raise TypeError(
             f"{shown(fn)} was registered, expected a function; give the function itself, without calling it"
         )
-    name = getattr(fn, "__name__", type(fn).__name__)
+    asked = fn.func if isinstance(fn, partial) else fn
+    name = getattr(asked, "__name__", type(asked).__name__)
     if is_async(fn) or is_async(type(fn).__call__):
         raise TypeError(f"{name} was registered, which is async, and nobody awaits it; write `def {name}`")
     if isgeneratorfunction(fn) and not may_yield:

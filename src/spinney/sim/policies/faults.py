@@ -9,9 +9,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
-from types import CodeType, TracebackType
-from typing import Any
+from traceback import walk_tb
+from types import CodeType, FunctionType, MethodType
+from typing import Final
 
 import structlog
 
@@ -26,7 +28,7 @@ class PluginFault(Struct, frozen=True, kw_only=True):
     """``FILE:LINE in FUNCTION``, as near to the fault as can be told."""
     error: str
     outcome: str
-    """What the scheduler made of it."""
+    """At which extension point it was asked, and what the scheduler made of it."""
 
     def __str__(self) -> str:
         return f"{self.where}: {self.error} ({self.outcome})"
@@ -70,7 +72,7 @@ class PolicyFaults:
         error = sys.exc_info()[1]
         if "plugin" not in event or not event.get("exc_info") or error is None:
             return event
-        outcome = str(event["event"]).removeprefix("plugin ")
+        outcome = f"at {event.get('hook') or event.get('point')}: {str(event['event']).removeprefix('plugin ')}"
         self.add(str(event["plugin"]), error, outcome, str(event.get("function") or event.get("point")))
         raise structlog.DropEvent
 
@@ -90,34 +92,46 @@ def watching(so_far: PolicyFaults | None = None) -> Iterator[PolicyFaults]:
 
 
 def place_of(error: BaseException) -> str:
-    """Return where a plugin's function failed: the last line outside this package, or the function that was asked.
+    """Return where a plugin's function failed: its last line, or that of a module beside it, or what was asked.
 
-    Nothing is returned where the error does not lead to either.
+    What it called in a library is the library's. Nothing is returned where the error does not lead to a plugin.
     """
-    frames: list[tuple[CodeType, int, dict[str, Any]]] = []
-    trace: TracebackType | None = error.__traceback__
-    while trace is not None:
-        frames.append((trace.tb_frame.f_code, trace.tb_lineno, trace.tb_frame.f_locals))
-        trace = trace.tb_next
-    for code, line, _ in reversed(frames):
-        if not _is_ours(code):
-            return f"{_shown(code.co_filename)}:{line} in {code.co_qualname}"
-    for _, _, names in reversed(frames):
-        for asked in names.values():
-            found = _code_of(getattr(asked, "fn", asked))
-            if found is not None and not _is_ours(found):
-                return f"{_shown(found.co_filename)}:{found.co_firstlineno} in {found.co_qualname}"
+    frames = list(walk_tb(error.__traceback__))
+    own = [(frame.f_code, line) for frame, line in frames if not _is_library(frame.f_globals.get("__name__"))]
+    if own:
+        home = own[0][0].co_filename
+        code, line = next(each for each in reversed(own) if not _is_installed(each[0]) or _is_beside(each[0], home))
+        return f"{_shown(code.co_filename)}:{line} in {code.co_qualname}"
+    for frame, _ in reversed(frames):
+        for asked in frame.f_locals.values():
+            found = _function_of(getattr(asked, "fn", asked))
+            if found is not None and not _is_library(found.__module__):
+                code = found.__code__
+                return f"{_shown(code.co_filename)}:{code.co_firstlineno} in {code.co_qualname}"
     return ""
 
 
-def _code_of(asked: object) -> CodeType | None:
-    code = getattr(inspect.unwrap(asked) if callable(asked) else asked, "__code__", None)
-    return code if isinstance(code, CodeType) else None
+def _function_of(asked: object) -> FunctionType | None:
+    found = inspect.unwrap(asked) if callable(asked) else asked
+    if isinstance(found, partial):
+        return _function_of(found.func)
+    if callable(found) and not isinstance(found, FunctionType | MethodType | type):
+        found = type(found).__call__
+    found = found.__func__ if isinstance(found, MethodType) else found
+    return found if isinstance(found, FunctionType) else None
 
 
-def _is_ours(code: CodeType) -> bool:
-    path = Path(code.co_filename)
-    return _PACKAGE in path.parents or any(part in ("site-packages", "lib") for part in path.parts)
+def _is_library(module: object) -> bool:
+    """Tell whether a module is Python's, ours, or one that we compute with."""
+    return str(module).partition(".")[0] in _LIBRARIES
+
+
+def _is_installed(code: CodeType) -> bool:
+    return not _INSTALLED.isdisjoint(Path(code.co_filename).parts)
+
+
+def _is_beside(code: CodeType, home: str) -> bool:
+    return Path(code.co_filename).parent == Path(home).parent
 
 
 def _shown(filename: str) -> str:
@@ -133,4 +147,5 @@ def _meant(error: BaseException) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-_PACKAGE = Path(__file__).resolve().parents[2]
+_LIBRARIES: Final = sys.stdlib_module_names | {"spinney", "numpy"}
+_INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
