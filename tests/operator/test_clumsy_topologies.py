@@ -31,6 +31,7 @@ from spinney.backends import (
     TopologyState,
 )
 from spinney.backends.builtin import BACKENDS
+from spinney.kube.manager import Manager
 from spinney.operator.operator import Settings
 from spinney.operator.status.clustertopologybinding import DRIFT
 from spinney.testing.builders import a_topology
@@ -163,6 +164,22 @@ async def test_what_a_backend_changes_in_a_binding_is_changed_for_nobody_else() 
         await world.settle()
         assert all(each.in_sync for each in (await by_scheduler(world)).values())
         assert [dict(each.metadata.labels) for each in world.operator.caches.bindings.values()] == [{}]
+
+
+@on_virtual_time
+async def test_topologies_are_watched_in_the_order_of_schedulers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process does the same at each start: in the order of a set, a seed would not replay a run."""
+    names = [f"clumsy-{letter}" for letter in "abcdefgh"]
+    catalogue = a_catalogue({})
+    for name in names:
+        kind = property(lambda self: Resource(f"{self.name}.example", "v1", "Map", "maps", namespaced=False))
+        catalogue.register(type("ClumsyOne", (Clumsy,), {"name": name, "topology_resource": kind}))
+    followed: list[Resource] = []
+    monkeypatch.setattr(Manager, "follow_later", lambda _self, kinds, _follow: followed.extend(kinds))
+
+    profiles = Profiles((Profile("default-scheduler"), *map(Profile, names)), "default-scheduler")
+    async with a_world(Settings(profiles=profiles), catalogue=catalogue):
+        assert [kind.group for kind in followed if kind.kind == "Map"] == [f"{name}.example" for name in names]
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ class ClusterTopologyBindingController:
         """
         controller = a_controller(manager, "clustertopologybinding", self.reconcile)
         controller.watch(self._caches.bindings)
-        kinds = {backend.topology_resource for backend in self._registry.topology_aware().values()}
+        kinds = dict.fromkeys(backend.topology_resource for backend in self._registry.topology_aware().values())
         for resource in kinds:
             if resource in served:
                 controller.watch(manager.cache(resource, OwnedObject), self._bindings_of)
