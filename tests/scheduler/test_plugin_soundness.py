@@ -6,10 +6,23 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from spinney.extensions.registry import InvalidPlugin
-from spinney.scheduler import Constraint, Event, EventHandler, NodeInfo, Plugin, PluginRegistry, PodInfo, Session
+from spinney.scheduler import (
+    CapacityVerdict,
+    Constraint,
+    Event,
+    EventHandler,
+    NodeInfo,
+    Plugin,
+    PluginRegistry,
+    PodInfo,
+    Session,
+)
+from spinney.scheduler.framework.hooks import OWN_PATHS
 from spinney.scheduler.plugins import default_registry
+from spinney.scheduler.process.endpoint import CYCLES, EXPLANATIONS
 from tests.scheduler.building import a_node, a_scheduler, an_inventory, put_job
 
 
@@ -202,6 +215,70 @@ def test_a_function_of_which_nothing_would_be_run_is_refused(register: Callable[
     (refused,) = result.unschedulable
     written = getattr(fn, "func", fn)
     assert f"{getattr(written, '__name__', 'AsyncCall')} was registered, which" in refused.message
+
+
+@pytest.mark.parametrize(
+    ("register", "said"),
+    [
+        (lambda s: s.add_task_order_key(str, labels="tier"), "labels is 'tier' (str), write a set of label keys"),
+        (lambda s: s.add_predicate_fn(str, per_pod="no"), "per_pod is 'no' (str), write True or False"),
+        (lambda s: s.add_node_order_columns(str, monotone=None), "monotone is None, write True or False"),
+        (lambda s: s.add_pre_predicate_fn(str, per_job=0), "per_job is 0 (int), write True or False"),
+        (lambda s: s.add_gives_way_fn(str, across_queues="a"), "across_queues is 'a' (str), write True or False"),
+        (lambda s: s.add_http_handler("mine", str), "path 'mine' (str) would never be asked for; write one such as"),
+        (lambda s: s.add_http_handler("/mine/", str), "path '/mine/' (str) would never be asked for"),
+        (lambda s: s.add_http_handler("/cycles", str), "path '/cycles' is the scheduler's own; choose another"),
+        (
+            lambda s: [s.add_http_handler("/mine", each) for each in (str, repr)],
+            "a handler of '/mine' is registered by plugin mine; choose another name",
+        ),
+        (
+            lambda s: [s.add_scenario_generator("all", each) for each in (str, repr)],
+            "a scenario generator called 'all' is registered by plugin mine; choose another name",
+        ),
+    ],
+)
+def test_what_would_be_taken_for_something_else_or_never_asked_is_refused(
+    register: Callable[[Session], Any], said: str
+) -> None:
+    """A label key was read letter by letter, and one handler took the place of the other, without a word."""
+
+    class Registers(Plugin):
+        name = "mine"
+
+        def on_session_open(self, session: Session) -> None:
+            register(session)
+
+    inventory = an_inventory(a_node("n0"))
+    put_job(inventory, "job", 1)
+
+    (refused,) = a_scheduler(inventory, Registers).run_cycle().unschedulable
+
+    assert said in refused.message
+
+
+def test_who_is_never_asked_is_told_once() -> None:
+    """Where only the first that registers is asked, a plugin that is added to the default ones comes second."""
+
+    class Limits(Plugin):
+        name = "limits"
+
+        def on_session_open(self, session: Session) -> None:
+            session.add_is_job_over_capacity_fn(lambda job, tasks: CapacityVerdict(ok=False))
+
+    scheduler = a_scheduler(an_inventory(a_node("n0")), Limits)
+    with capture_logs() as logs:
+        for _ in range(2):
+            scheduler.run_cycle()
+
+    assert [(each["plugin"], each["registered"], each["asked"]) for each in logs if each["log_level"] == "warning"] == [
+        ("limits", "add_is_job_over_capacity_fn", "proportion")
+    ]
+
+
+def test_no_plugin_can_take_a_path_that_the_scheduler_answers_itself() -> None:
+    """The list of them is whole."""
+    assert {EXPLANATIONS, CYCLES} < OWN_PATHS
 
 
 class Counting(EventHandler, frozen=True):

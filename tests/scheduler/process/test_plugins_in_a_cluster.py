@@ -39,6 +39,8 @@ class Serving(Plugin):
         session.add_http_handler("/broken", lambda query: b"" + query["missing"].encode())
         session.add_http_handler("/none", lambda query: next(name.encode() for name in names if name == "none"))
         session.add_http_handler("/exit", lambda query: sys.exit("enough"))
+        session.add_http_handler("/nothing", lambda query: None)  # type: ignore[arg-type, return-value]
+        session.add_http_handler("/data", lambda query: {"n1": 1})  # type: ignore[arg-type, return-value]
 
 
 @asynccontextmanager
@@ -131,6 +133,16 @@ async def test_paths_of_plugins_are_served() -> None:
         await a_node(client, "n2", 1)
         await a_pod(client, "q")
         assert await placed(client, "q") == "n2"
+
+
+async def test_what_a_plugin_answers_with_must_be_bytes() -> None:
+    """The answer names the plugin and what it gave; `None` was told as a path that nobody serves."""
+    async with a_cluster_with(Serving) as (client, address), asyncio.timeout(60):
+        await a_node(client, "n1", 1)
+        await a_pod(client, "p")
+        await placed(client, "p")
+        assert await get(f"{address}/nothing") == (500, "PathFailed: plugin serving returned None, expected bytes\n")
+        assert (await get(f"{address}/data"))[1].endswith("serving returned {'n1': 1} (dict), expected bytes\n")
 
 
 async def test_whatever_a_path_of_a_plugin_raises_is_answered() -> None:

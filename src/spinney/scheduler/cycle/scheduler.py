@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
+import structlog
 from prometheus_client import CollectorRegistry
 
 from spinney.api.documents import InvalidConfiguration
@@ -30,6 +31,8 @@ from spinney.scheduler.framework.timing import Timings
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.victims.requests import settle_requests
+
+log = structlog.get_logger()
 
 EXPLAIN_SECONDS: Final = 10.0
 """For all refused jobs of a cycle; those whose turn does not come are told the reason without the look at nodes."""
@@ -66,6 +69,8 @@ class Scheduler:
         self._overdue: dict[str, frozenset[GangKey]] = {}
         self._timings: Timings | None = None
         self._promises = Promises(config)
+        self._unasked: set[tuple[str, str, str]] = set()
+        """What plugins registered that is never asked, and was said."""
         self._actions = [_action(name) for name in config.actions]
         check_plugins(config.plugins, self.registry)
 
@@ -100,6 +105,11 @@ class Scheduler:
         session.open()
         keep_off_closed_nodes(session)
         self.http_handlers = session.hooks.http_handlers
+        for unasked in session.hooks.never_asked:
+            if unasked not in self._unasked:
+                self._unasked.add(unasked)
+                plugin, registration, asked = unasked
+                log.warning("plugin is never asked, list it first", plugin=plugin, registered=registration, asked=asked)
         return session
 
     def run_cycle(self, snapshot: Snapshot | None = None, *, release: bool = False) -> CycleResult:

@@ -1,6 +1,6 @@
 """What plugins register: one ``add_...`` per extension point, which a session offers them under the same name."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar, Unpack
 
@@ -53,6 +53,10 @@ F = TypeVar("F")
 T = TypeVar("T")
 
 APPLIES_TO: Final = "applies_to"
+OWN_PATHS: Final = frozenset({"/healthz", "/livez", "/readyz", "/metrics", "/explanations", "/cycles"})
+"""Paths of the endpoint that no plugin can serve."""
+_TOLD: Final = ("per_pod", "per_job", "reads_usage", "stateful", "only_pod_rules", "monotone", "across_queues")
+"""Promises that are made or not."""
 
 
 class Hooks:
@@ -133,6 +137,8 @@ class Hooks:
         ``labels`` promises that the key is the same for all pods that have none of these labels: where no pod of a job
         has one, nobody is asked.
         """
+        if isinstance(labels, str):  # would be read letter by letter
+            raise TypeError(f"labels is {shown(labels)}, write a set of label keys such as {{{labels!r}}}")
         read = None if labels is None else frozenset(labels)
         self.task_order.append(self._order(key=fn, labels=read))
 
@@ -159,6 +165,7 @@ class Hooks:
         ``per_job=False`` promises that the answer is the same for every task of a request class, whatever is placed;
         ``applies_to`` limits the function to some tasks.
         """
+        _must_be_told({"stateful": stateful, "per_job": per_job})
         promised = {"stateful": stateful, "per_job": per_job or stateful, "applies_to": self._guarded(applies_to)}
         self.pre_predicates.append(self._hook(fn, **promised))
 
@@ -269,6 +276,7 @@ class Hooks:
         The preempting job must come before it by the order of jobs: who comes first is given the room. With
         ``across_queues`` jobs of other queues are asked about, too: then its queue must come before theirs.
         """
+        _must_be_told({"across_queues": across_queues})
         self.gives_way.append(self._hook(fn, across_queues=across_queues))
 
     def add_reclaim_scenario_validator_fn(self, fn: ScenarioValidatorFn) -> None:
@@ -298,6 +306,7 @@ class Hooks:
     def add_scenario_generator(self, name: str, factory: ScenarioGeneratorFactory) -> None:
         """Provide scenarios to the search for victims; they are tried, in the order of registration, after its own."""
         self._check(factory, may_yield=True)
+        self._must_be_free("a scenario generator called", name, self.scenario_generators)
         self.scenario_generators[name] = Hook(self._plugin, factory, alike=self._alike)
 
     # -- results -----------------------------------------------------------------------------------------------------
@@ -308,9 +317,29 @@ class Hooks:
 
     def add_http_handler(self, path: str, handler: HttpHandler) -> None:
         """Serve a path of the scheduler's endpoint for as long as this session is the newest."""
+        if not isinstance(path, str) or not path.startswith("/") or path.endswith("/"):
+            raise ValueError(f"path {shown(path)} would never be asked for; write one such as '/my-plugin'")
+        if path in OWN_PATHS:
+            raise ValueError(f"path {path!r} is the scheduler's own; choose another")
+        self._must_be_free("a handler of", path, self.http_handlers)
         self.http_handlers[path] = self._hook(handler)
 
     # -- what is promised of all together ------------------------------------------------------------------------------
+
+    @property
+    def never_asked(self) -> Iterator[tuple[str, str, str]]:
+        """Yield plugins that come second where only one is asked: what they registered, and who is asked instead."""
+        for registration, hooks in (
+            ("add_is_job_over_capacity_fn", self.job_over_capacity),
+            ("add_is_non_preemptible_job_over_queue_quota_fn", self.non_preemptible_over_quota),
+            ("add_is_task_allocation_on_node_over_capacity_fn", self.task_on_node_over_capacity),
+            ("add_can_reclaim_resources_fn", self.can_reclaim),
+            ("add_get_queue_allocated_resources_fn", self.queue_allocated),
+            ("add_get_queue_deserved_resources_fn", self.queue_deserved),
+            ("add_get_queue_fair_share_fn", self.queue_fair_share),
+        ):
+            asked: Sequence[Hook[Any]] = hooks
+            yield from ((each.plugin, registration, asked[0].plugin) for each in asked[1:])
 
     @property
     def listeners(self) -> frozenset[str]:
@@ -372,11 +401,17 @@ class Hooks:
     def _rule(self, fn: F, *, columns: bool, traits: ColumnTraits | NodeTraits) -> NodeRule[F]:
         """Return a predicate or score of that plugin."""
         self._check(fn)
+        _must_be_told(traits)
         traits = traits.copy()
         self._check_if_given(traits.get("few"))
         traits["applies_to"] = self._guarded(traits.get("applies_to"))
         traits["for_requests"] = self._guarded(traits.get("for_requests"))
         return NodeRule(plugin=self._plugin, fn=fn, columns=columns, alike=self._alike, **traits)
+
+    def _must_be_free(self, what: str, name: str, registered: Mapping[str, Hook[Any]]) -> None:
+        """Refuse what would take the place of another plugin's."""
+        if name in registered:
+            raise ValueError(f"{what} {name!r} is registered by plugin {registered[name].plugin}; choose another name")
 
     def _check_if_given(self, fn: object) -> None:
         if fn is not None:
@@ -403,3 +438,11 @@ class Hooks:
                 return True
 
         return applies
+
+
+def _must_be_told(promises: Mapping[str, object]) -> None:
+    """Refuse a promise that is not said with a truth value."""
+    for name in _TOLD:
+        said = promises.get(name, False)
+        if not isinstance(said, bool):
+            raise TypeError(f"{name} is {shown(said)}, write True or False")

@@ -6,14 +6,14 @@ already known. A path that a plugin of the newest session has registered is answ
 worker that runs cycles: a slow answer holds up no watch and no bind.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
 from spinney.api.struct import encode
 from spinney.explain.reasons import Explanation
-from spinney.extensions.answers import fault_of
+from spinney.extensions.answers import fault_of, instance_of
 from spinney.runtime import Executor
 from spinney.runtime.faults import raised
 from spinney.scheduler.cycle.scheduler import Scheduler
@@ -23,6 +23,7 @@ from spinney.scheduler.process.cycle_log import CycleLog
 
 EXPLANATIONS: Final = "/explanations"
 CYCLES: Final = "/cycles"
+_a_body: Final[Callable[[Any], bytes]] = instance_of(bytes, "bytes")
 
 
 class PathFailed(RuntimeError):
@@ -75,6 +76,6 @@ class SchedulerEndpoint:
 def _asked(hook: Hook[HttpHandler], query: Mapping[str, str]) -> bytes:
     """Return what a plugin answers. What it raises stays in the worker: it may be what no future can hold."""
     try:
-        return hook.fn(query)
+        return _a_body(hook.fn(query))
     except raised() as error:
         raise PathFailed(f"plugin {hook.plugin} {fault_of(error)}") from error
