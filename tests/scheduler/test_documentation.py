@@ -1,13 +1,14 @@
 """What ``docs/plugins.md`` shows works as shown."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
 from spinney import scheduler
-from spinney.scheduler import Plugin, PluginRegistry, Session
+from spinney.scheduler import BatchEvent, EventHandler, Plugin, PluginRegistry, Scenario, Session
 from spinney.scheduler.framework.hooks import Hooks
 from tests.scheduler.building import a_node, a_scheduler, an_inventory, placements, put_job
 
@@ -69,6 +70,28 @@ def test_a_session_offers_what_its_hooks_take() -> None:
     names = [name for name in dir(Hooks) if name.startswith("add_")]
     assert names == [name for name in dir(Session) if name.startswith("add_")]
     assert all(getattr(Session, name).__doc__ == getattr(Hooks, name).__doc__ for name in names)
+
+
+def our_types(hint: Any) -> Iterator[type]:
+    """Yield the classes of this project that a type is made of."""
+    if isinstance(hint, list | tuple):
+        for each in hint:
+            yield from our_types(each)
+    elif get_args(hint):
+        yield from our_types(get_args(hint))
+    elif isinstance(hint, type) and hint.__module__.startswith("spinney."):
+        yield hint
+
+
+def test_what_functions_are_given_and_answer_is_importable_where_authors_import_from() -> None:
+    """A plugin with types is written with imports from `spinney.scheduler` alone."""
+    names = {"Session": Session}
+    asked = [get_type_hints(getattr(Hooks, name), localns=names) for name in dir(Hooks) if name.startswith("add_")]
+    asked += [get_type_hints(each) for each in (EventHandler, BatchEvent, Scenario)]
+    needed = {each.__name__ for hints in asked for each in our_types(list(hints.values()))}
+
+    assert {"Amounts", "GroupSet", "PodInfo", "QueueTurn"} < needed
+    assert needed - set(scheduler.__all__) == {"ColumnTraits", "NodeTraits"}  # which are written as keywords
 
 
 def test_the_limit_that_is_shown_holds() -> None:

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 from spinney.lazy_exports import exported
 
 if TYPE_CHECKING:
+    from spinney.cluster.classes import RequestClass
     from spinney.extensions.arguments import read_arguments
+    from spinney.gangs.tree import GroupSet, Member, PodSet
     from spinney.scheduler.config import PluginOption, SchedulerConfig
     from spinney.scheduler.config_files import load_config, parse_config
     from spinney.scheduler.cycle.scheduler import Scheduler
+    from spinney.scheduler.fairshare.amounts import Amounts
+    from spinney.scheduler.fairshare.bounds import Lot
     from spinney.scheduler.framework.events import BatchEvent, CapacityVerdict, Event, EventHandler, Scenario
-    from spinney.scheduler.framework.extension_points import DoesNotFit
+    from spinney.scheduler.framework.extension_points import DoesNotFit, QueueTurn
     from spinney.scheduler.framework.jobs import PodGroupInfo
     from spinney.scheduler.framework.nodes import FirstChoice, NodeInfo, NodeSet, Scores
     from spinney.scheduler.framework.plugin import Builder, Constraint, Plugin, PluginRegistry, register_plugin_builder
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
     from spinney.scheduler.plugins import default_registry
 
 __all__ = [
+    "Amounts",
     "BatchEvent",
     "Builder",
     "CapacityVerdict",
@@ -36,7 +41,10 @@ __all__ = [
     "Event",
     "EventHandler",
     "FirstChoice",
+    "GroupSet",
     "Inventory",
+    "Lot",
+    "Member",
     "NodeInfo",
     "NodeSet",
     "Plugin",
@@ -45,6 +53,9 @@ __all__ = [
     "PodGroupInfo",
     "PodInfo",
     "PodOnNode",
+    "PodSet",
+    "QueueTurn",
+    "RequestClass",
     "Scenario",
     "Scheduler",
     "SchedulerConfig",
