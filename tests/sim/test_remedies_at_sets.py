@@ -143,3 +143,22 @@ def test_a_workload_that_is_ended_does_not_come_back() -> None:
     assert [change.command for change in remedy.changes] == [
         "kubectl delete podcliqueset.v1alpha1.grove.io old -n default"
     ]
+
+
+def test_a_set_is_not_ended_for_a_gang_of_its_own() -> None:
+    """Of a set with two gangs one has all the nodes: to end the set would end the one that waits, too."""
+
+    async def told() -> Sequence[str]:
+        async with a_small_cluster() as client:
+            pcs = a_set(4)
+            pcs["spec"]["replicas"] = 2
+            await client.create(POD_CLIQUE_SET, pcs)
+            await client.runtime.clock.sleep(30)
+            snapshot = await take(client)
+            answer = Advisor(snapshot, runtime=client.runtime, best=10).answer(find(snapshot, "pcs/train", "default"))
+            return [remedy.text for part in answer.parts for remedy in part.remedies]
+
+    texts = run_virtual(told())
+
+    assert "add 4 nodes like gpu-000 (8 GPUs each)" in texts
+    assert not [each for each in texts if "end default/train" in each]

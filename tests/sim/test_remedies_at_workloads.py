@@ -268,3 +268,23 @@ def test_a_gang_that_has_begun_is_not_sent_to_another_queue(needed: int, sent: b
     assert placed(list(cluster.snapshot().pods)) == (0 if sent else 2)
 
     assert ("submit it to queue team" in [each.text for each in remedies_on(cluster)]) is sent
+
+
+def test_a_job_that_a_larger_workload_makes_is_ended_with_that() -> None:
+    """A JobSet would make its Jobs again, so that the whole of it is ended, and named."""
+    small = [{"name": "w", "replicas": 2, "template": {"spec": {"parallelism": 2, "template": template()}}}]
+    cluster = Cluster("4x8")
+    for name in ("old", "train"):
+        metadata = {"name": name, "namespace": "default"}
+        jobs = {"metadata": metadata, "spec": {"replicatedJobs": small}}
+        cluster.submit({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", **jobs})
+        cluster.step()
+    snapshot = cluster.snapshot()
+    subject = find(snapshot, "jobset/train", "default")
+
+    found = Advisor(snapshot, runtime=Runtime.system(), best=10).answer(subject).remedies
+
+    (remedy,) = [each for each in found if each.changes[0].lever == "end"]
+    assert remedy.text == "end default/old (32 GPUs)"
+    assert remedy.changes[0].command == "kubectl delete jobset.v1alpha2.jobset.x-k8s.io old -n default"
+    assert [(each.kind, each.name, each.delete) for each in remedy.patches] == [("JobSet", "old", True)]

@@ -13,8 +13,8 @@ import msgspec
 from spinney.api import coscheduling, kai, volcano, workload_v1alpha2, workload_v1beta1
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.sim.remedies.at_sets import at_sets
-from spinney.sim.remedies.at_workloads import at_workloads, changed_in, in_words, source_of
-from spinney.sim.remedies.change import Patch, RemedyStep, patches_at_owners
+from spinney.sim.remedies.at_workloads import at_workloads, changed_in, in_words
+from spinney.sim.remedies.change import Patch, RemedyStep, patches_at_owners, source_of
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity
 
 _POD_GROUPS: Final = (

@@ -15,11 +15,11 @@ from spinney.api.struct import JSON, to_json
 from spinney.gangs.sources.context import PREEMPTIBILITY_LABEL
 from spinney.grouping.attributes import BATCH_MIN_MEMBER, MIN_MEMBER
 from spinney.grouping.loading import built_in
-from spinney.grouping.owners import group_kind, owner_of
+from spinney.grouping.owners import group_kind
 from spinney.grouping.rules import DEFAULT_RULE, Rule
 from spinney.grouping.shapes import REQUIRED_LEVEL
 from spinney.sim.remedies.at_sets import required_levels
-from spinney.sim.remedies.change import Maker, Patch, maker_of
+from spinney.sim.remedies.change import Maker, Patch, maker_of, source_of
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, differing, identity
 
 _JOB: Final = "batch/Job"
@@ -64,12 +64,6 @@ def changed_in(before: ClusterSnapshot, after: ClusterSnapshot, *kinds: type[Any
     """Return the objects of some kinds that two snapshots hold differently, as each of them does."""
     pairs = [(old, new) for _, _, old, new in differing(before, after)]
     return [(old, new) for old, new in pairs if isinstance(old, kinds) and new is not None]
-
-
-def source_of(found: Any) -> Maker | None:
-    """Return what the object of a gang is made from: its owner."""
-    owner = owner_of(found.metadata)
-    return Maker(found.metadata.namespace, owner.api_version, owner.kind, owner.name) if owner is not None else None
 
 
 def in_words(source: Maker | str, what: str) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from spinney.api.core import Pod
+from spinney.api.core import POD, Pod
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
-from spinney.api.labels import PART_OF
+from spinney.api.labels import GROUPED, PART_OF
 from spinney.api.labels import POD_GANG as GANG_OF_POD
 from spinney.api.merge_patch import merge_patch
 from spinney.api.podgang import POD_GANG, PodGang
@@ -18,6 +18,7 @@ from spinney.api.struct import JSON, Struct, to_json
 from spinney.explain.amounts import counted
 from spinney.gangs.sources.podgang import workload
 from spinney.gangs.tree import GangKey
+from spinney.grouping.owners import owner_of
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, differing
 
 
@@ -218,9 +219,30 @@ def maker_of(pod: Pod) -> Maker | None:
     return Maker(metadata.namespace, owner.api_version, owner.kind, owner.name)
 
 
-def makers_of(pods: Iterable[Pod]) -> list[Maker]:
-    """Return what pods are made from, each once."""
-    return list(dict.fromkeys(maker for pod in pods if (maker := maker_of(pod)) is not None))
+def source_of(found: Any) -> Maker | None:
+    """Return what the object of a gang is made from: its owner."""
+    owner = owner_of(found.metadata)
+    return Maker(found.metadata.namespace, owner.api_version, owner.kind, owner.name) if owner is not None else None
+
+
+class Makers:
+    """What the pods of a snapshot are made from: of a workload that was grouped as a whole, that workload.
+
+    A Job of a JobSet does not say so itself, but the gang that was made for the JobSet does.
+    """
+
+    def __init__(self, snapshot: ClusterSnapshot) -> None:
+        grouped = (each for each in snapshot.of(POD_GANG, PodGang) if GROUPED in each.metadata.labels)
+        self._of_gangs = {(each.metadata.namespace, each.metadata.name): source_of(each) for each in grouped}
+
+    def of(self, pod: Pod) -> Maker | None:
+        """Return what a pod is made from; ``None`` if nothing."""
+        found = self._of_gangs.get((pod.metadata.namespace, pod.metadata.labels.get(GANG_OF_POD, "")))
+        return found if found is not None and found.kind != POD.kind else maker_of(pod)
+
+    def each_of(self, pods: Iterable[Pod]) -> list[Maker]:
+        """Return what pods are made from, each once."""
+        return list(dict.fromkeys(maker for pod in pods if (maker := self.of(pod)) is not None))
 
 
 def without_pods_of(snapshot: ClusterSnapshot, manifests: Iterable[JSON], namespace: str) -> ClusterSnapshot:
@@ -262,6 +284,7 @@ def _set_of(gang: PodGang) -> tuple[str, str]:
 def patches_at_owners(before: ClusterSnapshot, after: ClusterSnapshot) -> tuple[Patch, ...]:
     """Return what turns one snapshot into another, pods that are gone ended with what they are made from."""
     gone = [old for _, _, old, new in differing(before, after) if new is None and isinstance(old, Pod)]
-    made = [pod for pod in gone if maker_of(pod) is not None]
+    makers = Makers(before)
+    made = [pod for pod in gone if makers.of(pod) is not None]
     rest = patches_between(before, after.with_objects(made))
-    return (*(maker.deletion for maker in makers_of(made)), *rest)
+    return (*(maker.deletion for maker in makers.each_of(made)), *rest)

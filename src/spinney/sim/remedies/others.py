@@ -12,7 +12,7 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.explain.amounts import counted, first_few
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.plugins.backfill.run_times import expected_of, stated_by
-from spinney.sim.remedies.change import SHOWN, Lever, Maker, RemedyPrice, maker_of, makers_of
+from spinney.sim.remedies.change import SHOWN, Lever, Maker, Makers, RemedyPrice
 from spinney.sim.remedies.situation import Situation
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity
 from spinney.sim.whatif.simulation import made_anew
@@ -112,8 +112,13 @@ def _pods_of(picked: Iterable[_Workload], snapshot: ClusterSnapshot) -> list[Pod
 
 
 def end_lever(situation: Situation) -> Iterator[Lever[_Workload]]:
-    """Yield the lever that ends other workloads: where the gang nearly fits first, then lowest priority, youngest."""
-    holders = _by_maker(_holders(situation))
+    """Yield the lever that ends other workloads: where the gang nearly fits first, then lowest priority, youngest.
+
+    What the gang itself is made from is none: it may have other gangs, which run.
+    """
+    makers = situation.makers
+    own = makers.each_of(record.pod for record in situation.members)
+    holders = [each for each in _by_maker(_holders(situation), makers) if makers.of(each.pods[0].pod) not in own]
     holders = sorted(holders, key=lambda each: (not each.near, each.priority, each.gpus, each.key))[:_AT_MOST]
     if not holders:
         return
@@ -124,8 +129,8 @@ def end_lever(situation: Situation) -> Iterator[Lever[_Workload]]:
         return f"end {_named(picked)}{held}"
 
     def command(picked: Sequence[_Workload]) -> str:
-        makers = makers_of(record.pod for each in picked for record in each.pods)
-        return "\n".join(each.command for each in makers[:_NAMED])
+        ended = makers.each_of(record.pod for each in picked for record in each.pods)
+        return "\n".join(each.command for each in ended[:_NAMED])
 
     def price(picked: Sequence[_Workload]) -> RemedyPrice:
         ended = tuple(f"{each.key} in queue {each.queue}" if each.queue else str(each.key) for each in picked)
@@ -142,20 +147,22 @@ def end_lever(situation: Situation) -> Iterator[Lever[_Workload]]:
     )
 
 
-def _by_maker(holders: Iterable[_Workload]) -> list[_Workload]:
+def _by_maker(holders: Iterable[_Workload], makers: Makers) -> list[_Workload]:
     """Return workloads, those that are made from one thing as one: nobody can end some of them for good."""
     found: dict[Maker | GangKey, _Workload] = {}
     for each in holders:
-        maker = maker_of(each.pods[0].pod)
-        known = found.get(maker) if maker is not None else None
-        found[maker or each.key] = each if maker is None or known is None else _merged(known, each, maker)
+        maker = makers.of(each.pods[0].pod)
+        if maker is None:
+            found[each.key] = each
+            continue
+        named = replace(each, key=GangKey(each.key.source, each.key.namespace, maker.name))
+        found[maker] = _merged(found[maker], named) if maker in found else named
     return list(found.values())
 
 
-def _merged(one: _Workload, other: _Workload, maker: Maker) -> _Workload:
+def _merged(one: _Workload, other: _Workload) -> _Workload:
     return replace(
         one,
-        key=GangKey(one.key.source, one.key.namespace, maker.name),
         pods=(*one.pods, *other.pods),
         gpus=one.gpus + other.gpus,
         priority=max(one.priority, other.priority),

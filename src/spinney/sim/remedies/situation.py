@@ -18,6 +18,7 @@ from spinney.explain.reasons import Explanation
 from spinney.gangs.tree import Gang, GangKey, Member
 from spinney.scheduler.topology.levels import TopologyLevels
 from spinney.sim.remedies.at_sources import pod_gang_of
+from spinney.sim.remedies.change import Makers
 from spinney.sim.remedies.node_groups import AddableNodes
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity, resource_of
 from spinney.sim.whatif.simulation import Simulation
@@ -46,6 +47,11 @@ class Situation:
     @property
     def waiting(self) -> list[PodRecord]:
         return [each for each in self.members if each.status in WAITING]
+
+    @cached_property
+    def makers(self) -> Makers:
+        """Return what tells what pods are made from."""
+        return Makers(self.snapshot)
 
     @property
     def pending(self) -> int:
