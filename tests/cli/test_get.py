@@ -134,6 +134,23 @@ def test_a_gang_without_pods_says_what_its_backend_says(tmp_path: Path) -> None:
     assert line["reason"] == "PodGang g waits for its scheduler's backend (BackendReady): acme: out of order"
 
 
+@pytest.mark.parametrize("placed", [(), ({"type": "Scheduled", "status": "False", "reason": "MinimumNotPlaced"},)])
+def test_a_gang_whose_pods_are_not_made_says_so(tmp_path: Path, placed: tuple[JSON, ...]) -> None:
+    """Pods may be refused, by a quota or for a class that is missing: the gang waits until they are there."""
+    ready = {"type": "BackendReady", "status": "True"}
+    message = "0 of 2 pods of PodClique w exist"
+    initialized = {"type": "Initialized", "status": "False", "message": message}
+    gang: JSON = {"apiVersion": "scheduler.grove.io/v1alpha1", "kind": "PodGang", "metadata": {"name": "g"}}
+    gang |= {"spec": {"podgroups": [{"name": "w", "minReplicas": 2}]}}
+    gang |= {"status": {"conditions": [ready, initialized, *({**each, "message": "w has 0 of 2"} for each in placed)]}}
+    file = tmp_path / "objects.yaml"
+    file.write_text(as_yaml(gang))
+
+    (line,) = json.loads(CliRunner().invoke(main, ["get", "gangs", "--from", str(file), "-o", "json"]).output)["gangs"]
+
+    assert line["reason"] == f"PodGang g waits until all its pods exist (Initialized): {message}"
+
+
 def test_pods_that_the_grouper_refuses_are_listed_with_what_it_says(served: ServedCluster) -> None:
     """They wait for a gang that is not made: the list of gangs says so, at once and to those who follow it."""
     said = "annotation kai.scheduler/batch-min-member: found 'two', expected a whole number"

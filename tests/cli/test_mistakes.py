@@ -248,7 +248,12 @@ def test_a_port_that_is_taken(served: ServedCluster) -> None:
         (["up", "--nodes", "99999999x8"], "at most 50000 nodes can be simulated"),
         (["up", "--nodes", "8x99999999"], "at most 1000 GPUs can be simulated on a node"),
         (["crds", "--output", "/proc/nowhere"], "/proc/nowhere: cannot be written"),
-        (["why", "--from", "cluster.yaml", "node/n"], "'node' is no kind that can be asked about. Known are pod,"),
+        (["get", "queues"], "'queues' cannot be listed; 'spinney queues' does that."),
+        (["get", "Pods"], "'Pods' cannot be listed; 'kubectl get pods' does that."),
+        (["why", "pcs", "train"], "one thing is asked about at a time: write pcs/train."),
+        (["why", "a", "b", "c"], "one thing is asked about at a time: write KIND/NAME."),
+        (["why", "--from", "cluster.yaml", "node/n"], "'node' is no kind that can be asked about"),
+        (["why", "--from", "cluster.yaml", "deploymet/n"], "did you mean deployment? Known are pod,"),
         (["why", "--from", "cluster.yaml", "nobody"], "'spinney get gangs -A'"),
         (["why", "--from", "cluster.yaml", "nobody", "--patience", "nan"], "nan is no number of seconds"),
         (["why", "--from", "cluster.yaml", "job/nobody"], "it does not exist, asks for none, or is suspended"),
@@ -259,6 +264,48 @@ def test_what_cannot_be_done(arguments: list[str], expected: str) -> None:
     Path("cluster.yaml").write_text("apiVersion: v1\nkind: Node\nmetadata: {name: n}\n")
 
     assert expected in sentence(spinney(*arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["why", "job/trian"], "job/trian has no pods: it does not exist (did you mean train?), asks for none"),
+        (["why", "trian", "-n", "a"], "nothing called 'trian' was found in namespace a; did you mean train"),
+        (["why", "job/train", "-n", "b"], "job/train has no pods in namespace b, but in namespace a: pass -n a"),
+        (["why", "train", "-n", "b"], "nothing called 'train' was found in namespace b; there is job/train in names"),
+        (["get", "gangs", "g", "-n", "b"], "no gang 'g' in namespace b; there is one in namespace a: pass -n a, or -A"),
+        (["get", "sets", "s", "-n", "b"], "no set 's' in namespace b; there is one in namespace a: pass -n a, or -A"),
+        (["get", "gangs", "gg", "-n", "a"], "there is no gang 'gg' in namespace a; did you mean g?"),
+        (["get", "gangs", "gg", "-n", "b"], "there is no gang 'gg' in namespace b. 'spinney get gangs -A' lists all."),
+    ],
+)
+def test_a_name_that_is_somewhere_else(arguments: list[str], expected: str) -> None:
+    """A name that is nearly right, or in another namespace, is answered with the right one, of workloads too."""
+    Path("cluster.yaml").write_text(
+        "apiVersion: scheduler.grove.io/v1alpha1\nkind: PodGang\nmetadata: {name: g, namespace: a}\n"
+        "spec: {podgroups: []}\n---\n"
+        "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: main, image: x}]}\n"
+        "metadata:\n  {name: train-x, namespace: a,\n"
+        "   ownerReferences: [{apiVersion: batch/v1, kind: Job, name: train, uid: u, controller: true}]}\n---\n"
+        "apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata: {name: s, namespace: a}\n"
+        "spec: {replicas: 0, template: {cliques: []}}\n"
+    )
+
+    assert expected in sentence(spinney(*arguments, "--from", "cluster.yaml"))
+
+
+def test_an_empty_list_names_the_namespaces_that_are_not_empty() -> None:
+    """A list without rows says in which namespace there are none, and where there are some."""
+    Path("cluster.yaml").write_text(
+        "apiVersion: scheduler.grove.io/v1alpha1\nkind: PodGang\nmetadata: {name: g, namespace: a}\n"
+        "spec: {podgroups: []}\n"
+    )
+
+    listed = spinney("get", "gangs", "-n", "b", "--from", "cluster.yaml")
+
+    assert listed.exit_code == 0
+    assert "no gangs found in namespace b; gangs are in namespace a: pass -n a, or -A for all" in listed.output
+    assert spinney("get", "sets", "-n", "b", "--from", "cluster.yaml").output == "no sets found in namespace b\n"
 
 
 def test_a_newcomer_is_led_to_the_cluster_that_is_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from spinney.binding.moving import Leaving
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import Connection, with_cluster
 from spinney.cli.clusters.following import following
+from spinney.cli.options import meant
 from spinney.cli.running import in_one_line
 from spinney.cli.terminal.output import echo
 from spinney.explain.amounts import counted
@@ -26,9 +27,11 @@ def drain(
 ) -> None:
     async def use(connection: Connection) -> None:
         async with following(connection) as cluster:
-            unknown = [name for name in nodes if name not in cluster.inventory.cluster.table]
+            known = cluster.inventory.cluster.table
+            unknown = [name for name in nodes if name not in known]
             if unknown:
-                raise click.ClickException(f"no node is called {', '.join(unknown)}; `spinney get nodes` lists them")
+                hint = f"{meant(unknown[0], filter(None, known.names))} 'spinney get nodes' lists all."
+                raise click.ClickException(f"no node is called {', '.join(unknown)}{hint}")
             seconds = timeout.total_seconds() if timeout is not None else 0.0
             drain = Drain(cluster.mover(nodes, tell=echo, gang_seconds=seconds, asks=not no_checkpoints))
             leaving = drain.leaving()

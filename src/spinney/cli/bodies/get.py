@@ -21,6 +21,7 @@ from spinney.cli.pictures.gpus import cpu_on
 from spinney.cli.screens.content import node_state
 from spinney.cli.terminal.output import columns, echo, print_data, room_for, shortened
 from spinney.cluster.resources import GPU_NAME
+from spinney.explain.amounts import first_few
 from spinney.gangs.sources.podgang import SourceWorkload, is_made_for
 from spinney.kube.errors import Forbidden
 from spinney.scheduler.intake.inventory import Inventory
@@ -102,15 +103,16 @@ def get(
     snapshot, here = snapshot_of(choice, also=read_refusals) if kind == "gangs" else snapshot_of(choice)
     snapshot = replace(snapshot, objects={**snapshot.objects, EVENT: tuple(events)}, unseen=(*snapshot.unseen, *unseen))
     asked = GetQuery(kind, name, None if all_namespaces else here, wide, singles)
-    table = asked.listed(snapshot, gang_lines(snapshot, singles=singles), lambda: inventory_of(snapshot))
+    gangs = gang_lines(snapshot, singles=singles)
+    table = asked.listed(snapshot, gangs, lambda: inventory_of(snapshot))
     if name is not None and not table.rows:
-        raise click.ClickException(_missing(asked, snapshot))
+        raise click.ClickException(_missing(asked, snapshot, gangs))
     if output in ("json", "yaml"):
         print_data({kind: table.data}, output)
     elif table.rows:
         echo(columns(table.headings, table.rows))
     else:
-        echo(f"no {kind} found", err=True)
+        echo(f"no {kind} found{_where(asked)}{_elsewhere(asked, snapshot, gangs)}", err=True)
     print_unseen(snapshot)
 
 
@@ -151,18 +153,40 @@ def _is_of(line: GangLine, wanted: str | None, made: Mapping[tuple[str, str], Po
     return own.is_called(kind or own.kind, name) or (gang is not None and is_made_for(gang, kind, name))
 
 
-def _missing(asked: GetQuery, snapshot: ClusterSnapshot) -> str:
+def _missing(asked: GetQuery, snapshot: ClusterSnapshot, gangs: Sequence[GangLine]) -> str:
     kind, name = asked.kind.removesuffix("s"), asked.name or ""
-    match asked.kind:
-        case "gangs":
-            known = [each.name for each in gang_lines(snapshot)]
-        case "sets":
-            known = [each.metadata.name for each in snapshot.of(POD_CLIQUE_SET, PodCliqueSet)]
-        case _:
-            known = [each.metadata.name for each in snapshot.nodes]
-            return f"there is no node {name!r}{meant(name, known)} 'spinney get nodes' lists all."
-    where = f" in namespace {asked.here}" if asked.here is not None else ""
-    return f"there is no {kind} {name!r}{where}{meant(name, known)} 'spinney get {kind}s -A' lists all."
+    if asked.kind == "nodes":
+        known = [each.metadata.name for each in snapshot.nodes]
+        return f"there is no node {name!r}{meant(name, known)} 'spinney get nodes' lists all."
+    missing = f"there is no {kind} {name!r}{_where(asked)}"
+    if elsewhere := _elsewhere(asked, snapshot, gangs):
+        return missing + elsewhere
+    objects = snapshot.of(POD_CLIQUE_SET, PodCliqueSet)
+    names = (
+        [(each.namespace, each.name) for each in gangs]
+        if asked.kind == "gangs"
+        else [(each.metadata.namespace or "", each.metadata.name) for each in objects]
+    )
+    known = [own for namespace, own in names if asked.here in (None, namespace)]
+    return f"{missing}{meant(name, known)} 'spinney get {kind}s -A' lists all."
+
+
+def _where(asked: GetQuery) -> str:
+    return f" in namespace {asked.here}" if asked.here is not None and asked.kind != "nodes" else ""
+
+
+def _elsewhere(asked: GetQuery, snapshot: ClusterSnapshot, gangs: Sequence[GangLine]) -> str:
+    """Return in which other namespaces there is what was not found in one, as the end of a sentence."""
+    if not _where(asked):
+        return ""
+    wanted = replace(asked, here=None)
+    found = _gangs(snapshot, gangs, wanted) if asked.kind == "gangs" else _sets(snapshot, gangs, wanted)
+    namespaces = sorted({str(row[0]) for row in found.rows})
+    if not namespaces:
+        return ""
+    noun = "namespace" if len(namespaces) == 1 else "namespaces"
+    there = "there is one" if asked.name is not None else f"{asked.kind} are"
+    return f"; {there} in {noun} {first_few(namespaces)}: pass -n {namespaces[0]}, or -A for all"
 
 
 def _gangs(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: GetQuery) -> GetTable:

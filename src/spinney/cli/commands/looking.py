@@ -29,6 +29,11 @@ _CALLED: Final = {
 }
 WORDS: Final = {word: kind for kind, words in _CALLED.items() for word in words}
 """What can be listed, by every word people use for it."""
+_LISTED_BY: Final = {
+    **dict.fromkeys(("queues", "queue", "q"), "spinney queues"),
+    **dict.fromkeys(("pods", "pod", "po"), "kubectl get pods"),
+}
+"""What lists other things that people ask for."""
 
 
 class KindParameter(click.Choice[str]):
@@ -44,7 +49,9 @@ class KindParameter(click.Choice[str]):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         found = WORDS.get(value.lower())
         if found is None:
-            self.fail(f"{value!r} cannot be listed{meant(value, WORDS)} Gangs, sets and nodes can.", param, ctx)
+            lists = _LISTED_BY.get(value.lower())
+            hint = f"; '{lists}' does that." if lists else meant(value, WORDS)
+            self.fail(f"{value!r} cannot be listed{hint} Gangs, sets and nodes can.", param, ctx)
         return found
 
 
@@ -134,9 +141,20 @@ def top() -> None:
     """
 
 
+def _one_subject(context: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> str:
+    """Return what is asked about; kind and name as two words are answered with how they are written."""
+    if len(words) > 1:
+        written = "/".join(words) if len(words) == len(("kind", "name")) else "KIND/NAME"
+        raise click.BadParameter(f"one thing is asked about at a time: write {written}.", context, parameter)
+    return words[0]
+
+
 @click.command()
 @argument(
     "subject",
+    nargs=-1,
+    required=True,
+    callback=_one_subject,
     metavar="[KIND/]NAME",
     shell_complete=completing.subjects,
     meaning="What to explain: pod/NAME, podgang/NAME, pcs/NAME, pclq/NAME, pcsg/NAME, podgroup/NAME, queue/NAME, or "

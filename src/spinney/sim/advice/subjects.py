@@ -130,12 +130,7 @@ def find(
         if found is not None:
             return found
     if _is_workload(kind):
-        if said := _said_by_kueue(snapshot, kind, own, namespace):
-            raise NoSuchSubject(f"{text} has no pods yet: Kueue has not admitted it: {said}")
-        raise NoSuchSubject(
-            f"{text} has no pods: it does not exist, asks for none, or is suspended, or its controller does not run; "
-            "'kubectl describe' shows what it waits for, and 'spinney simulate -f' whether its gang would start"
-        )
+        raise NoSuchSubject(_has_no_pods(snapshot, text, kind, own, namespace))
     word, name = _parse(text)
     words = _words(word) if word else tuple(_WORDS)
     known = dict.fromkeys(_candidates(snapshot, words))
@@ -153,6 +148,41 @@ def find(
     if len(distinct) > 1:
         raise AmbiguousSubject(name, distinct)
     return distinct[0]
+
+
+def _has_no_pods(snapshot: "ClusterSnapshot", text: str, kind: str, name: str, namespace: str | None) -> str:
+    """Return why nothing can be told of a workload that has no pods here: where else it is, or what it may wait for."""
+    if said := _said_by_kueue(snapshot, kind, name, namespace):
+        return f"{text} has no pods yet: Kueue has not admitted it: {said}"
+    known = [each for each in _with_pods(snapshot) if each.word == kind.lower().split(".")[0].removesuffix("s")]
+    if elsewhere := [each for each in known if each.name == name]:
+        where = ", ".join(str(each).partition(" ")[2] for each in elsewhere)
+        return f"{text} has no pods in namespace {namespace}, but {where}: pass -n {elsewhere[0].namespace}"
+    near = _near(name, sorted(each.name for each in known if namespace in (None, each.namespace)))
+    meant = f" (did you mean {' or '.join(near)}?)" if near else ""
+    return (
+        f"{text} has no pods: it does not exist{meant}, asks for none, or is suspended, or its controller does not "
+        "run; 'kubectl describe' shows what it waits for, and 'spinney simulate -f' whether its gang would start"
+    )
+
+
+def _with_pods(snapshot: "ClusterSnapshot") -> list[AdviceSubject]:
+    """Return the workloads of users' kinds that pods were made from."""
+    from spinney.api.podgang import PodGang  # noqa: PLC0415 - only where nothing else was found
+    from spinney.gangs.sources.podgang import workload  # noqa: PLC0415
+    from spinney.sim.remedies.change import Makers  # noqa: PLC0415
+
+    found = [
+        AdviceSubject(made.kind.lower(), gang.metadata.namespace or "", made.name)
+        for gang in snapshot.of(POD_GANG, PodGang)
+        if (made := workload(gang)) is not None
+    ]
+    found += [
+        AdviceSubject(maker.kind.lower(), maker.namespace or "", maker.name)
+        for maker in Makers(snapshot).each_of(snapshot.pods)
+        if maker.kind not in (POD_CLIQUE_SET.kind, NODE.kind)
+    ]
+    return sorted(set(found))
 
 
 def _said_by_kueue(snapshot: "ClusterSnapshot", kind: str, name: str, namespace: str | None) -> str:
@@ -211,13 +241,18 @@ def _belongs(pod: "Pod", kind: str, name: str) -> bool:
 
 def _is_workload(word: str) -> bool:
     """Tell whether a word means a kind of workload that gangs are made for, such as ``job``."""
-    from spinney.grouping.loading import built_in  # noqa: PLC0415 - only where nothing else was found
-
     lowered = word.lower().split(".")[0]
     if not word or lowered in {*_WORDS, *_OTHER_WORDS, *_EITHER}:
         return False
-    kinds = {kind.rpartition("/")[2].lower() for kind in built_in().watched()}
+    kinds = _workload_kinds()
     return lowered in kinds or lowered.removesuffix("s") in kinds
+
+
+def _workload_kinds() -> set[str]:
+    """Return the kinds of workloads that the grouper's own rules know, in lower case."""
+    from spinney.grouping.loading import built_in  # noqa: PLC0415 - only where nothing else was found
+
+    return {kind.rpartition("/")[2].lower() for kind in built_in().watched()}
 
 
 def _must_be_named(text: str) -> None:
@@ -243,7 +278,7 @@ def _word(written: str) -> str:
     found = _OTHER_WORDS.get(lowered, lowered)
     if found in _WORDS or found in _EITHER:
         return found
-    near = get_close_matches(lowered, [*_WORDS, *_OTHER_WORDS], 1)
+    near = get_close_matches(lowered, [*_WORDS, *_OTHER_WORDS, *_SHORT, *sorted(_workload_kinds())], 1)
     hint = f"; did you mean {near[0]}?" if near else "."
     known = f"{', '.join(_WORDS)}, and workloads such as job or deployment"
     raise UnknownSubject(f"{written!r} is no kind that can be asked about{hint} Known are {known}.")
@@ -277,6 +312,10 @@ def _not_found(
     message = f"nothing called {text!r} was found{where}"
     if elsewhere:
         return f"{message}; there is {', '.join(map(str, elsewhere))}: pass -n {elsewhere[0].namespace}"
+    if len(words) == len(_WORDS):  # without a kind, a workload may be meant
+        known = (*known, *_with_pods(snapshot))
+        if there := [each for each in known if each.name == text]:
+            return f"{message}; there is {', '.join(map(str, there))}: pass -n {there[0].namespace}"
     names = sorted({each.name for each in known if namespace is None or each.namespace in ("", namespace)})
     if near := _near(text.rpartition("/")[2], names):
         return f"{message}; did you mean {' or '.join(near)}?"

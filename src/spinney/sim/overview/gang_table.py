@@ -7,7 +7,7 @@ from spinney.api import coscheduling as coscheduling_groups
 from spinney.api import kai as kai_groups
 from spinney.api import volcano as volcano_groups
 from spinney.api import workload_v1alpha2, workload_v1beta1
-from spinney.api.conditions import find_condition, is_true
+from spinney.api.conditions import find_condition, is_false, is_true
 from spinney.api.core import EVENT
 from spinney.api.events import Event
 from spinney.api.kai import TOPOLOGY
@@ -122,6 +122,8 @@ class GangWord(NamedTuple):
     """What the operator derives from its pods, or why it makes none."""
     held: str = ""
     """Why the operator does not open its gates."""
+    unmade: str = ""
+    """Which pods the operator has not made."""
 
 
 _NOTHING_SAID: Final = GangWord()
@@ -173,6 +175,7 @@ def gang_line(
     placed = [record for record in records if record.status in ACTIVE_ALLOCATED]
     nodes = tuple(sorted({record.node for record in placed}))
     state = _state(records)
+    waits_for = said.by_scheduler or _reason(records, said.held) or (not records and said.unmade) or said.derived
     return GangLine(
         source=key.source,
         namespace=key.namespace,
@@ -189,7 +192,7 @@ def gang_line(
         nodes=nodes,
         spread=_spread(nodes, *places),
         workload=str(workload) if workload is not None else "",
-        reason="" if state == "ended" else said.by_scheduler or _reason(records, said.held) or said.derived,
+        reason="" if state == "ended" else waits_for,
     )
 
 
@@ -228,11 +231,12 @@ def word_about(gang: PodGang) -> GangWord:
     held = why_held(gang)
     backend = find_condition(gang.status.conditions, BACKEND_READY)
     refused = held if backend is not None and backend.status == "False" else ""
+    unmade = held if refused or is_false(gang.status.conditions, INITIALIZED) else ""
     if condition is None or condition.status != "False":
-        return GangWord(derived=refused, held=held)
+        return GangWord("", refused, held, unmade)
     if condition.reason == MINIMUM_NOT_PLACED:
-        return GangWord(derived=refused or condition.message, held=held)
-    return GangWord(condition.message, held=held)
+        return GangWord("", refused or condition.message, held, unmade)
+    return GangWord(condition.message, "", held, unmade)
 
 
 def levels_of(topologies: Iterable[TopologyLevels], labels: Collection[str]) -> list[tuple[str, str]]:
