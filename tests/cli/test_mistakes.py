@@ -344,6 +344,28 @@ def test_a_reader_that_has_had_enough() -> None:
     process.wait(timeout=60)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+@pytest.mark.parametrize("arguments", [["--help"], ["why", "--help"], ["completion", "bash"], ["crds"]])
+def test_a_disk_without_room_is_no_fault_of_ours(arguments: list[str]) -> None:
+    """Whatever a command prints, help included, it says in a sentence that this cannot be written."""
+    command = [sys.executable, "-c", "from spinney.cli import main; main()", *arguments]
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert ended.stderr == "Error: standard output cannot be written: No space left on device\n"
+    assert ended.returncode == 1
+
+
+@pytest.mark.parametrize("closed", ["1", "2"])
+def test_a_stream_that_is_closed_is_no_fault_of_ours(closed: str) -> None:
+    """A program that closes standard output or standard error is not told of a fault."""
+    command = f'"{sys.executable}" -c "from spinney.cli import main; main()" get nodes --from cluster.yaml {closed}>&-'
+    ended = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ("n1" in ended.stdout) == (closed == "2")
+
+
 def test_a_fault_of_ours_is_one_sentence_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """An exception nobody foresaw is one sentence with how to report it; on request, the traceback."""
 

@@ -4,11 +4,14 @@ A sub-command is a click command in a module of :mod:`spinney.cli.commands`, imp
 only declares what its commands take; what they do is in :mod:`spinney.cli.bodies` (see ``options.py``).
 """
 
+import errno
 import io
 import os
 import signal
 import sys
 from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -60,6 +63,8 @@ _TRACEBACK = "SPINNEY_TRACEBACK"
 """The environment variable that shows where a fault of ours happened."""
 _ALGEBRA_THREADS = "OPENBLAS_NUM_THREADS"
 """How many threads numpy's linear algebra starts when it is loaded. Unless told, one for each core; we need none."""
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a write to a disk without room ends with."""
 
 
 class LazyGroup(click.Group):
@@ -76,6 +81,25 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run the command line; what cannot be printed, help included, is told in a sentence.
+
+        A stream that is closed takes what is printed, and nobody reads it.
+        """
+        for name in ("stdout", "stderr"):
+            if getattr(sys, name) is None:
+                setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - as long as it runs
+        try:
+            return super().main(*args, **extra)
+        except OSError as error:
+            if not _is_about_printing(error):
+                raise
+            from spinney.cli.terminal.output import let_go, unwritable  # noqa: PLC0415 - only where nothing is printed
+
+            let_go(sys.stdout)
+            click.echo(f"Error: {unwritable(error)}", err=True)
+            sys.exit(1)
+
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; a fault of ours is one sentence too, with where to take it."""
         try:
@@ -90,6 +114,8 @@ class LazyGroup(click.Group):
             click.echo(err=True)  # what the terminal shows of Ctrl-C has no line of its own
             ctx.exit(128 + signal.SIGINT)
         except Exception as error:
+            if _is_about_printing(error):
+                raise
             if isinstance(error, ModuleNotFoundError) and str(error.name).startswith("spinney.server"):
                 raise click.ClickException(
                     f"'spinney {ctx.invoked_subcommand}' needs the embedded API server, which is not installed here:"
@@ -119,6 +145,11 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+
+
+def _is_about_printing(error: Exception) -> bool:
+    """Tell whether a disk is full to which no file was written by name: that on which standard output is."""
+    return isinstance(error, OSError) and error.errno in _FULL and error.filename is None
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

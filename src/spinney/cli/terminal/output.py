@@ -44,11 +44,16 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
     except BrokenPipeError:
         raise  # nobody reads on, which is no fault
     except OSError as error:
-        _give_up(sys.stderr if err else sys.stdout)
-        raise click.ClickException(f"standard output cannot be written: {error.strerror}") from error
+        let_go(sys.stderr if err else sys.stdout)
+        raise click.ClickException(unwritable(error)) from error
 
 
-def _give_up(stream: TextIO) -> None:
+def unwritable(error: OSError) -> str:
+    """Return that nothing can be printed, and why."""
+    return f"standard output cannot be written: {error.strerror}"
+
+
+def let_go(stream: TextIO) -> None:
     """Let go of what a stream still holds: Python would try once more at its end, and say that it failed."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
