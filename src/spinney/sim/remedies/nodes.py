@@ -1,6 +1,6 @@
 """Levers that change nodes: uncordon, repair, untaint, label, add."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +18,10 @@ from spinney.sim.remedies.situation import OF_THE_NODE, Situation, is_ready, tai
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
+_OF_KUBERNETES: Final = ("kubernetes.io", "k8s.io")
+"""Domains of labels that say what a node is: its name, zone and architecture. To write another makes them untrue."""
+_GIVEN: Final = ("node-role.kubernetes.io", "node-restriction.kubernetes.io")
+"""Domains of labels below these that people give."""
 _KINDS: Final = 3
 """How many kinds of nodes are tried to be added."""
 
@@ -95,7 +99,7 @@ def _untaint(situation: Situation, taint: Taint) -> Iterator[Lever[Any]]:
 def _label(situation: Situation) -> Iterator[Lever[Any]]:
     wanted: dict[str, str] = {}
     for pod in situation.kinds_of_pods:
-        wanted |= pod.spec.node_selector
+        wanted |= {key: text for key, text in pod.spec.node_selector.items() if _is_given(key, situation.level_keys)}
     words = [f"{key}={text}" for key, text in wanted.items()]
 
     def labelled(node: Node) -> Node:
@@ -112,6 +116,13 @@ def _label(situation: Situation) -> Iterator[Lever[Any]]:
         ),
         command=lambda names: f"kubectl label --overwrite nodes {' '.join(names)} {' '.join(words)}",
     )
+
+
+def _is_given(label: str, levels: Collection[str]) -> bool:
+    """Tell whether people choose which nodes have a label; what a node is, and where it stands, is not chosen."""
+    domain = label.rpartition("/")[0]
+    given = not domain.endswith(_OF_KUBERNETES) or domain.endswith(_GIVEN)
+    return given and label not in levels
 
 
 def _adding(
