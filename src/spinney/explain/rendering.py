@@ -89,7 +89,8 @@ def as_text(explanation: Explanation) -> str:
             lines.append(f"    {counted(unlisted, 'other')} held no more")
     for victims in explanation.victims:
         if not victims.candidates:
-            lines.append(f"  {victims.action}: {_NOBODY[victims.action]}")
+            reasons = "; ".join(count.reason for count in victims.rejected)
+            lines.append(f"  {victims.action}: {reasons or _NOBODY[victims.action]}")
             continue
         lines.append(f"  {victims.action}: {counted(victims.candidates, 'pod')} might have {_MAY[victims.action]}, but")
         for count in victims.rejected:

@@ -36,6 +36,11 @@ class Preempt(VictimRule):
             return True
         return victim is not job and session.ask.gives_way(job, victim)
 
+    def protection(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> str | None:
+        """A plugin may keep what is of lower priority."""
+        lower = victim.priority < job.priority and victim.queue == job.queue
+        return session.ask.protection_from_preempt(job, victim) if lower else None
+
     def may_admit(self, session: Session, job: PodGroupInfo, priority: int) -> bool:
         """The victim must be of lower priority; of the same where a plugin has jobs give way."""
         return priority < job.priority or (priority == job.priority and bool(session.hooks.gives_way))

@@ -32,6 +32,10 @@ class Reclaim(VictimRule):
         """Plugins must let the victim be taken."""
         return session.ask.is_reclaim_victim(job, victim)
 
+    def protection(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> str | None:
+        """A plugin may keep what another queue holds."""
+        return session.ask.protection_from_reclaim(job, victim)
+
     def refusal(self, session: Session, scenario: Scenario) -> str | None:
         """Plugins must find the outcome just."""
         return session.ask.reclaim_refusal(scenario)

@@ -312,6 +312,14 @@ class Questions:
         """Tell whether all plugins let ``victim`` be taken for a preempting job."""
         return self._all_agree(self.hooks.preempt_victim_filters, "preempt_victim_filter", preemptor, victim)
 
+    def protection_from_reclaim(self, reclaimer: PodGroupInfo, victim: PodGroupInfo) -> str | None:
+        """Return which plugin keeps ``victim`` from being taken for a reclaiming job, as a sentence, if one does."""
+        return self._protection(self.hooks.reclaim_victim_filters, "reclaim_victim_filter", reclaimer, victim)
+
+    def protection_from_preempt(self, preemptor: PodGroupInfo, victim: PodGroupInfo) -> str | None:
+        """Return which plugin keeps ``victim`` from being taken for a preempting job, as a sentence, if one does."""
+        return self._protection(self.hooks.preempt_victim_filters, "preempt_victim_filter", preemptor, victim)
+
     def gives_way(self, preemptor: PodGroupInfo, victim: PodGroupInfo) -> bool:
         """Tell whether a plugin has ``victim`` give way to a job of the same priority."""
         return any(
@@ -504,6 +512,10 @@ class Questions:
 
     def _all_agree(self, hooks: Sequence[Hook[Any]], what: str, *args: Any) -> bool:
         return all(self._asked(hook, what, validation.truth, False, *args) for hook in hooks)
+
+    def _protection(self, hooks: Sequence[Hook[Any]], what: str, job: PodGroupInfo, victim: PodGroupInfo) -> str | None:
+        keeps = (hook for hook in hooks if not self._asked(hook, what, validation.truth, False, job, victim))
+        return next((f"{victim.key} is protected by plugin {hook.plugin}" for hook in keeps), None)
 
     def _asked(self, hook: Hook[Any], what: str, read: Callable[[Any], T], careful: T, *args: Any) -> T:
         """Return what a plugin answers, read by ``read``; one that fails gives the careful answer."""

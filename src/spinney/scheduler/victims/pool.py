@@ -21,7 +21,7 @@ from spinney.scheduler.fairshare.bounds import Lot
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
-from spinney.scheduler.victims.own_runtime import can_give, is_within_own_runtime
+from spinney.scheduler.victims.own_runtime import CUT_SHORT, can_give, is_within_own_runtime
 
 
 class VictimJob:
@@ -96,12 +96,14 @@ class VictimPool:
 
         ``may_be`` rules out all jobs of a priority before one of them is looked at.
         """
+        return any(map(admits, self.jobs(queues, may_be)))
+
+    def jobs(self, queues: Iterable[str], may_be: Callable[[int], bool]) -> Iterator[PodGroupInfo]:
+        """Yield the preemptible jobs of these queues, of the priorities that ``may_be``."""
         for queue in queues:
-            gangs = self._of(queue)
             wanted = set(filter(may_be, self._priorities_of(queue)))
-            if wanted and any(admits(self._session.job(key)) for key, gang in gangs.items() if gang.priority in wanted):
-                return True
-        return False
+            if wanted:
+                yield from (self._session.job(key) for key, gang in self._of(queue).items() if gang.priority in wanted)
 
     def pods(self, queues: Iterable[str]) -> int:
         """Return how many pods the jobs of these queues could give up at most."""
@@ -233,14 +235,16 @@ class VictimPool:
             victim = VictimJob(self._session, job, job, key)
             if not victim.places or (self._spares_just_bound and any(map(is_just_bound, victim.places))):
                 continue
-            if self._is_protected(job) or (is_within_own_runtime(self._session, job) and not can_give(job)):
+            if self.protection(job) is not None:
                 continue
             yield victim
 
-    def _is_protected(self, job: PodGroupInfo) -> bool:
-        """Tell whether a disruption budget keeps even the least from being taken from a job."""
+    def protection(self, job: PodGroupInfo) -> str | None:
+        """Return what keeps even the least from being taken from a job: a disruption budget, or its own runtime."""
         budgets = self._session.snapshot.budgets
-        return bool(budgets) and budgets.refusal(task.record for task in job.tasks_to_evict()[0]) is not None
+        if budgets and (refusal := budgets.refusal(task.record for task in job.tasks_to_evict()[0])) is not None:
+            return refusal
+        return CUT_SHORT if is_within_own_runtime(self._session, job) and not can_give(job) else None
 
     def _lot(self, victims: list[VictimJob]) -> Lot:
         pods = [self._session.charges.of(task) for victim in victims for task in victim.places]

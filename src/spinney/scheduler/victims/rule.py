@@ -37,6 +37,10 @@ class VictimRule(ABC):
         """Tell whether :meth:`admits` could let a job of a priority be a victim; for a first look at many."""
         return True
 
+    def protection(self, session: Session, job: PodGroupInfo, victim: PodGroupInfo) -> str | None:
+        """Return what keeps a job from being a victim that would be one by its queue and its priority."""
+        return None
+
     @abstractmethod
     def refusal(self, session: Session, scenario: Scenario) -> str | None:
         """Return why a simulated scenario may not happen, or ``None`` if it may."""

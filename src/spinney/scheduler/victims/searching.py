@@ -147,7 +147,11 @@ class Search:
         def admits(victim: PodGroupInfo) -> bool:
             return rule.admits(session, job, victim)
 
-        if not self._pool.has_any(queues, lambda priority: rule.may_admit(session, job, priority), admits):
+        def may_be(priority: int) -> bool:
+            return rule.may_admit(session, job, priority)
+
+        if not self._pool.has_any(queues, may_be, admits):
+            self._reject_for_first(rule.protection(session, job, each) for each in self._pool.jobs(queues, may_be))
             return self._report(job, 0)
         room = FreedRoom.of(session)
         if rule.loses_nothing and not self._is_enough(tasks, room.total()):
@@ -164,6 +168,8 @@ class Search:
                 return True
             if self._generate(job, tasks, queues, admits):
                 return True
+            if steps.exhausted and not steps.pods:
+                self._reject_for_first(map(self._pool.protection, filter(admits, self._pool.jobs(queues, may_be))))
             if steps.exhausted:
                 return self._report(job, steps.pods)
         return self._report(job, self._pool.pods(queues))
@@ -359,6 +365,12 @@ class Search:
     def _reject(self, reason: str) -> bool:
         self._rejected[reason] += 1
         return False
+
+    def _reject_for_first(self, reasons: Iterable[str | None]) -> None:
+        """Note the first of the reasons for which nobody may go, if there is one."""
+        reason = next(filter(None, reasons), None)
+        if reason is not None:
+            self._reject(reason)
 
     def _report(self, job: PodGroupInfo, candidates: int) -> bool:
         remark = self.rule.remark(self._session, job)
