@@ -78,6 +78,19 @@ def test_a_gang_that_is_asked_and_one_that_is_promised_room_are_told_so(tmp_path
     assert "refused" not in answer.output
 
 
+def test_an_eviction_is_told_once(tmp_path: Path) -> None:
+    """Pods and events say when it was; what the gang says of the same is left out."""
+    file = tmp_path / "cluster.yaml"
+    condition = "type: DisruptionTarget, status: 'True', message: preempted by spinney-scheduler for team/big"
+    waits = 'type: PodScheduled, status: "False", reason: Unschedulable, message: "the newest word"'
+    gone = _CLUSTER.rpartition("---")[2].replace("name: p\n", "name: gone\n").replace(waits, condition)
+    file.write_text(f"{_CLUSTER}---{gone}")
+    answer = CliRunner().invoke(main, ["why", "podgang/train-0", "--from", str(file)])
+
+    told = [line.strip() for line in answer.output.splitlines() if "preempted by" in line]
+    assert [line.partition(" ago: ")[2] for line in told] == ["preempted by spinney-scheduler for team/big"]
+
+
 def test_a_gate_that_was_opened_is_no_refusal(tmp_path: Path) -> None:
     """What the API server wrote while a gate held a pod is not taken for a word of its scheduler."""
     file = tmp_path / "cluster.yaml"

@@ -191,7 +191,8 @@ class Advisor:
             for each in self.snapshot.of(grove.POD_CLIQUE, grove.PodClique)
             if each.metadata.namespace == namespace and each.metadata.name in cliques
         ]
-        history = (*history_of.failures(owners, self._now), *history_of.gang_eviction(gang, self._now), *answer.history)
+        evicted = history_of.gang_eviction(gang, self._now, known=answer.history)
+        history = (*history_of.failures(owners, self._now), *evicted, *answer.history)
         recorded = (*answer.recorded, *_backend_says(gang, answer.sentences))
         return msgspec.structs.replace(answer, history=history, recorded=recorded)
 

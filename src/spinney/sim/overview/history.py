@@ -87,17 +87,21 @@ def evictions(records: Iterable[PodRecord], now: datetime) -> list[str]:
     ]
 
 
-def gang_eviction(gang: PodGang, now: datetime) -> list[str]:
+def gang_eviction(gang: PodGang, now: datetime, known: Iterable[str] = ()) -> list[str]:
     """Return that a gang was evicted, or asked to go, by whom and for whom, while its PodGang says so.
 
-    A condition keeps the time of its status: of a gang that was evicted it may be when the gang was asked to go.
+    Of what is ``known`` already, as events of its pods tell it with their time, nothing is repeated. A condition keeps
+    the time of its status: of a gang that was evicted it may be when the gang was asked to go.
     """
     condition = find_condition(gang.status.conditions, DISRUPTION_TARGET)
     if condition is None or condition.status != "True":
         return []
+    why = condition.message or condition.reason
+    if condition.reason != REQUESTED and any(why in line for line in known):
+        return []
     asked = f"asked to checkpoint and go{_ago(condition.last_transition_time, now)}"
     done = asked if condition.reason == REQUESTED else "evicted"
-    return [f"it was {done}: {condition.message or condition.reason}"]
+    return [f"it was {done}: {why}"]
 
 
 async def telling_events(client: Client, namespace: str) -> list[Event]:
