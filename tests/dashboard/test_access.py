@@ -28,6 +28,11 @@ def test_loopback_answers_to_its_own_names(name: str) -> None:
     assert LOCAL.visitor({"host": name}) == Visitor(None)
 
 
+def test_loopback_answers_to_the_address_it_is_served_on() -> None:
+    """127.0.0.2 is this machine, too: the page is served to those who open the address that was printed."""
+    assert Access(host="127.0.0.2", mode="kubeconfig", tls=False).visitor({"host": "127.0.0.2:8090"}) == Visitor(None)
+
+
 @pytest.mark.parametrize("name", ["evil.example", "evil.example:8090", "127.0.0.1.evil.example:8090", "", "[::2]:1"])
 def test_a_name_that_somebody_points_at_loopback_is_refused(name: str) -> None:
     """A site cannot read the cluster by having its name resolve to 127.0.0.1."""

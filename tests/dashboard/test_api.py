@@ -187,6 +187,15 @@ async def test_requests_through_another_site_are_refused(page: Page) -> None:
             assert answer.status == 405
 
 
+async def test_a_link_on_another_site_leads_to_the_page(page: Page) -> None:
+    """A chat, a wiki or a login shows the page to whoever follows its link; what it reads then, it reads itself."""
+    followed = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    async with page.session.get(page.url, headers=followed) as answer:
+        assert answer.status == 200
+        assert answer.content_type == "text/html"
+    assert (await page.status("api/state", **followed))[0] == 403
+
+
 async def test_names_that_mean_harm_are_only_names(page: Page) -> None:
     """An answer about a gang that is not there is JSON or plain text, whatever its name would be elsewhere."""
     for path in (

@@ -81,7 +81,9 @@ class Access:
 
     def visitor(self, headers: Mapping[str, str]) -> Visitor:
         """Return whom a request comes from; raises :class:`NotAllowed`."""
-        self.check_origin(headers)
+        self.check_host(headers)
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin", "same-site"):
+            raise NotAllowed(403, "a page of another site may not read the dashboard")
         namespaces = _namespaces(headers.get(NAMESPACES, ""))
         if self.mode == "kubeconfig":
             return Visitor(None, namespaces)
@@ -93,13 +95,11 @@ class Access:
             raise NotAllowed(401, "the Authorization header does not carry a bearer token as Kubernetes makes them")
         return Visitor(token, namespaces)
 
-    def check_origin(self, headers: Mapping[str, str]) -> None:
-        """Refuse what another site's page sends through a viewer's browser; raises :class:`NotAllowed`."""
-        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin", "same-site"):
-            raise NotAllowed(403, "a page of another site may not read the dashboard")
+    def check_host(self, headers: Mapping[str, str]) -> None:
+        """Refuse a name that is not this machine's own where the kubeconfig is used; raises :class:`NotAllowed`."""
         if self.mode == "kubeconfig":
             name = _PORT.sub("", headers.get("host", ""))
-            if name not in _LOCAL_NAMES:
+            if name not in _LOCAL_NAMES | {self.host}:
                 # A foreign name that points at 127.0.0.1 would let their page read the cluster.
                 raise NotAllowed(
                     421, f"found host {name!r}; on loopback only localhost, 127.0.0.1 and [::1] are served"

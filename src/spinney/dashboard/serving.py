@@ -139,7 +139,7 @@ class Dashboard:
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Answer) -> web.StreamResponse:
         try:
-            self._access.check_origin(request.headers)
+            self._access.check_host(request.headers)
             response = await handler(request)
         except NotAllowed as refusal:
             headers = {"www-authenticate": "Bearer"} if refusal.status == 401 else {}
