@@ -68,9 +68,9 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 @asynccontextmanager
-async def a_wire(page: Page) -> AsyncIterator[tuple[Wire, str]]:
+async def a_wire(url: str) -> AsyncIterator[tuple[Wire, str]]:
     """Lead a wire to a dashboard; gives the address at its other end."""
-    wire = Wire(int(page.url.rsplit(":", 1)[1].strip("/")))
+    wire = Wire(int(url.rsplit(":", 1)[1].strip("/")))
     server = await asyncio.start_server(wire.carry, "127.0.0.1", 0)
     try:
         yield wire, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
@@ -112,7 +112,7 @@ async def test_every_page_in_chromium(artefacts: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     replayed = CliRunner().invoke(main, ["replay", str(philly(tmp_path)), "-o", "json", "--timeline"])
     report.write_text(replayed.stdout)
-    async with a_page(nodes=16) as page, a_wire(page) as (wire, url), a_chromium(CHROMIUM) as browser:
+    async with a_page(nodes=16) as page, a_wire(page.url) as (wire, url), a_chromium(CHROMIUM) as browser:
         tab = await browser.page()
         await tab.open(f"{url}#/gangs")
         await tab.shows("0 of 0")

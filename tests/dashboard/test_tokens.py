@@ -71,7 +71,7 @@ class Served:
 
 
 @asynccontextmanager
-async def _served() -> AsyncIterator[Served]:
+async def a_served() -> AsyncIterator[Served]:
     runtime = Runtime.system()
     server = ApiServer(runtime, ServerOptions(authorization="RBAC"))
     admin = Client(InProcessTransport(server), runtime)
@@ -101,7 +101,7 @@ async def _served() -> AsyncIterator[Served]:
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
     """A cluster with RBAC, and a dashboard in front of it."""
-    async with _served() as found:
+    async with a_served() as found:
         yield found
 
 

@@ -72,10 +72,17 @@ function path(key: string): string {
   return key.split("/").map(encodeURIComponent).join("/");
 }
 
-/** Keeps the store up to date until it is stopped: reads the state, then follows events, and resumes after a break. */
+/**
+ * Keeps the store up to date until it is stopped: reads the state, then follows events, and resumes after a break.
+ *
+ * A browser has few connections for each server, and every stream takes one: a page that is hidden lets go of its own,
+ * and goes on where it was when it is seen again.
+ */
 export class Follower {
   private stopped = new AbortController();
   private delay = RETRY.first;
+  /** Whether the state was read and every change since is known; what is shown stays until the next one is there. */
+  private upToDate = false;
 
   constructor(
     private readonly api: Api,
@@ -89,16 +96,21 @@ export class Follower {
   async run(): Promise<void> {
     while (!this.stopped.signal.aborted) {
       try {
-        if (this.store.current.cluster === null) {
+        if (!this.upToDate) {
           this.store.update({ cluster: clusterOf(await this.api.state()) });
+          this.upToDate = true;
         }
+        await untilSeen();
         await this.follow();
       } catch (error) {
         if (this.stopped.signal.aborted) return;
         const status = error instanceof Failure ? error.status : 0;
         const connection = status === 401 ? "token" : status === 403 || status === 421 ? "refused" : "broken";
         this.store.update({ connection, problem: String((error as Error).message) });
-        if (status === 401) return;
+        if (status === 401) {
+          this.store.update({ cluster: null });
+          return;
+        }
       }
       await new Promise((done) => setTimeout(done, this.delay * (0.75 + Math.random() / 2)));
       this.delay = Math.min(this.delay * 2, RETRY.longest);
@@ -108,11 +120,14 @@ export class Follower {
   private async follow(): Promise<void> {
     const { cluster } = this.store.current;
     const silent = new AbortController();
+    const hidden = new AbortController();
+    const hide = () => document.hidden && hidden.abort();
     let timer = setTimeout(() => silent.abort(), SILENCE);
+    document.addEventListener("visibilitychange", hide);
     try {
       const response = await this.api.fetched("api/events", {
         headers: { "last-event-id": cluster?.revision ?? "" },
-        signal: AbortSignal.any([this.stopped.signal, silent.signal]),
+        signal: AbortSignal.any([this.stopped.signal, silent.signal, hidden.signal]),
       });
       const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
       const parser = new EventParser();
@@ -125,7 +140,7 @@ export class Follower {
         timer = setTimeout(() => silent.abort(), SILENCE);
         for (const event of parser.push(value)) {
           if (event.event === "reset") {
-            this.store.update({ cluster: null });
+            this.upToDate = false;
             return;
           }
           const known = this.store.current.cluster;
@@ -133,11 +148,23 @@ export class Follower {
             this.store.update({ cluster: changed(known, JSON.parse(event.data) as Delta, event.id) });
         }
       }
+    } catch (error) {
+      if (!hidden.signal.aborted) throw error;
     } finally {
       clearTimeout(timer);
-      if (!this.stopped.signal.aborted && this.store.current.connection === "live") {
+      document.removeEventListener("visibilitychange", hide);
+      if (hidden.signal.aborted || !this.upToDate) {
+        this.store.update({ connection: "connecting", problem: "" });
+      } else if (!this.stopped.signal.aborted && this.store.current.connection === "live") {
         this.store.update({ connection: "broken", problem: "the connection to the dashboard broke" });
       }
     }
+  }
+}
+
+/** Resolves when somebody can see the page: at once, or when its tab is chosen. */
+async function untilSeen(): Promise<void> {
+  while (document.hidden) {
+    await new Promise((seen) => document.addEventListener("visibilitychange", seen, { once: true }));
   }
 }

@@ -49,6 +49,10 @@ class Tab:
         await self._send("Page.navigate", url=url)
         await self.until("document.readyState === 'complete'")
 
+    async def choose(self) -> None:
+        """Show this tab of the window, and with it hide the others."""
+        await self._send("Page.bringToFront")
+
     async def evaluate(self, expression: str) -> Any:
         """Return the value of an expression, awaited."""
         answer = await self._send("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
@@ -73,6 +77,11 @@ class Tab:
     async def click(self, selector: str) -> None:
         """Click on what a selector finds first."""
         await self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
+
+    async def type(self, selector: str, text: str) -> None:
+        """Put a text in place of what stands in an input."""
+        found = f"const field = document.querySelector({json.dumps(selector)}); field.value = {json.dumps(text)};"
+        await self.evaluate(f"{{ {found} field.dispatchEvent(new Event('input', {{ bubbles: true }})); }}")
 
     async def choose_file(self, selector: str, path: Path) -> None:
         """Put a file into a file input."""

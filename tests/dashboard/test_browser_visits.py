@@ -1,0 +1,66 @@
+"""What becomes of a page in a real Chromium when nobody looks at it, its rights change, or its token ends."""
+
+import pytest
+
+from spinney.api.core import NODE, SERVICE_ACCOUNT
+from spinney.api.rbac import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
+from spinney.testing.chromium import a_chromium, chromium_path
+from tests.dashboard.clusters import a_page
+from tests.dashboard.test_browser import a_wire
+from tests.dashboard.test_tokens import READ, a_served
+
+CHROMIUM = chromium_path()
+LIVE = "document.querySelector('.connection-live')"
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt install chromium)"),
+]
+
+
+async def test_many_tabs_are_open_and_the_one_that_is_chosen_is_live() -> None:
+    """A browser has six connections for a server: tabs that are hidden take none, and miss nothing."""
+    assert CHROMIUM is not None
+    async with a_page(nodes=2) as page, a_chromium(CHROMIUM) as browser:
+        tabs = [await browser.page() for _ in range(8)]
+        for tab in tabs:
+            await tab.choose()
+            await tab.open(f"{page.url}#/map?node=gpu-001")
+            await tab.until(LIVE)
+        await page.client.patch(NODE, "gpu-001", {"spec": {"unschedulable": True}})
+        asked = len([address for address in tabs[0].requests if address.endswith("api/state")])
+
+        await tabs[0].choose()
+        await tabs[0].shows("cordoned: spec.unschedulable")
+
+        assert len([address for address in tabs[0].requests if address.endswith("api/state")]) == asked
+
+
+async def test_a_page_keeps_what_was_written_when_rights_change_and_asks_again_when_the_token_ends() -> None:
+    """What may be seen is read again under the page; a token that ended while the page was away is asked for."""
+    assert CHROMIUM is not None
+    async with a_served() as served, a_wire(served.url) as (wire, url), a_chromium(CHROMIUM) as browser:
+        token = await served.token("all", {"": ["pods", "nodes"]}, None)
+        tab = await browser.page()
+        await tab.open(f"{url}#/what-if")
+        await tab.until("document.querySelector('input[type=password]')")
+        await tab.type("input[type=password]", token)
+        await tab.click("button.primary")
+        await tab.until("document.querySelector('textarea')")
+        await tab.type("textarea", "kind: Mine")
+        await tab.until("document.querySelector('.notes').textContent.includes('namespaces')")
+
+        rules = [{"apiGroups": [""], "resources": ["pods", "nodes", "namespaces"], "verbs": READ}]
+        await served.admin.patch(CLUSTER_ROLE, "all", {"rules": rules})
+        await tab.until("!document.querySelector('.notes').textContent.includes('namespaces')")
+        assert await tab.evaluate("document.querySelector('textarea').value") == "kind: Mine"
+
+        wire.cut()
+        await tab.shows("connection broken")
+        await served.admin.delete(CLUSTER_ROLE_BINDING, "all")
+        await served.admin.delete(SERVICE_ACCOUNT, "all", "default")
+        while (await served.state(token))[0] != 401:
+            pass  # the API server is asked each time
+        wire.whole = True
+        await tab.shows("Give a bearer token")
