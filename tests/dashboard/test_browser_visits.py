@@ -4,9 +4,10 @@ import pytest
 
 from spinney.api.core import NODE, SERVICE_ACCOUNT
 from spinney.api.rbac import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
+from spinney.cli.demo.workloads import training
 from spinney.testing.chromium import a_chromium, chromium_path
 from tests.dashboard.clusters import a_page
-from tests.dashboard.test_browser import a_wire
+from tests.dashboard.test_browser import a_wire, apply
 from tests.dashboard.test_tokens import READ, a_served
 
 CHROMIUM = chromium_path()
@@ -64,3 +65,36 @@ async def test_a_page_keeps_what_was_written_when_rights_change_and_asks_again_w
             pass  # the API server is asked each time
         wire.whole = True
         await tab.shows("Give a bearer token")
+
+
+async def test_the_map_says_nothing_of_the_gang_that_was_chosen_before() -> None:
+    """While the next gang's answer is on its way, no domain is lit with what the one before it lacked."""
+    assert CHROMIUM is not None
+    async with a_page(nodes=2) as page, a_chromium(CHROMIUM) as browser:
+        for name in ("one", "two"):
+            await apply(page, training(name, workers=6, within="rack"))
+        tab = await browser.page()
+        await tab.open(f"{page.url}#/map?gang=podgang/default/one-0")
+        await tab.shows("Where it could go")
+        await tab.evaluate(
+            "{ const get = window.fetch; window.fetch = (url, how) =>"
+            " url.includes('two-0/why') ? new Promise(() => {}) : get(url, how); }"
+        )
+        await tab.evaluate("location.hash = '#/map?gang=podgang/default/two-0'")
+        await tab.shows("looking at what each domain lacks")
+        assert "Where it could go" not in await tab.evaluate("document.body.innerText")
+
+
+async def test_what_could_not_be_fetched_is_fetched_after_the_break() -> None:
+    """A gang that was opened while the wire was cut is shown when it is whole again."""
+    assert CHROMIUM is not None
+    async with a_page(nodes=2) as page, a_wire(page.url) as (wire, url), a_chromium(CHROMIUM) as browser:
+        await apply(page, training("one", workers=1, within="rack"))
+        tab = await browser.page()
+        await tab.open(f"{url}#/gangs")
+        await tab.shows("one-0")
+        wire.cut()
+        await tab.evaluate("location.hash = '#/gang?key=podgang/default/one-0'")
+        await tab.shows("Failed to fetch")
+        wire.whole = True
+        await tab.shows("Members")

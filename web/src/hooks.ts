@@ -40,20 +40,31 @@ export interface Fetched<T> {
   busy: boolean;
 }
 
-/** Fetches when `key` changes, and keeps the last answer while the next one is on its way. */
-export function useFetched<T>(key: string, fetch: () => Promise<T>): Fetched<T> {
-  const [fetched, tell] = useState<Fetched<T>>({ value: null, problem: "", busy: true });
+/**
+ * Fetches when `subject` or `version` changes, and after a break what could not be fetched before.
+ *
+ * The last answer stays while the next one about the same subject is on its way.
+ */
+export function useFetched<T>(subject: string, version: string, fetch: () => Promise<T>): Fetched<T> {
+  const nothing = { subject, value: null, problem: "", busy: true };
+  const [told, tell] = useState<Fetched<T> & { subject: string }>(nothing);
+  const fetched = told.subject === subject ? told : nothing;
+  const [attempt, tryAgain] = useState(0);
+  const live = useStore().connection === "live";
+  useEffect(() => {
+    if (live && fetched.problem) tryAgain(attempt + 1);
+  }, [live]);
   useEffect(() => {
     let left = false;
-    tell((before) => ({ ...before, busy: true }));
+    tell({ ...fetched, busy: true });
     fetch().then(
-      (value) => left || tell({ value, problem: "", busy: false }),
-      (error: Error) => left || tell((before) => ({ ...before, problem: error.message, busy: false })),
+      (value) => left || tell({ subject, value, problem: "", busy: false }),
+      (error: Error) => left || tell({ ...fetched, problem: error.message, busy: false }),
     );
     return () => {
       left = true;
     };
-  }, [key]);
+  }, [subject, version, attempt]);
   return fetched;
 }
 

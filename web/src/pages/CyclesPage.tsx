@@ -9,7 +9,7 @@ import { costs } from "./costs";
 
 export function CyclesPage() {
   const turn = Math.floor(useNow(2000) / 4000);
-  const fetched = useFetched(`${turn}`, api.cycles);
+  const fetched = useFetched("cycles", `${turn}`, api.cycles);
   if (fetched.problem) return <Problem>{fetched.problem}</Problem>;
   if (!fetched.value) return <p class="dim">reading…</p>;
   if (fetched.value.length === 0) {

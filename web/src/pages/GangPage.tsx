@@ -12,9 +12,9 @@ export function GangPage({ cluster }: { cluster: Cluster }) {
   const key = query.key ?? "";
   const row = cluster.gangs.get(key);
   const now = useNow();
-  const seen = `${key}:${row?.state}:${row?.placed}:${row?.ready}:${row?.pods}:${row?.reason}`;
-  const page = useFetched(seen, () => api.gang(key));
-  if (page.problem && !row) return <Problem>{page.problem}</Problem>;
+  const seen = `${row?.state}:${row?.placed}:${row?.ready}:${row?.pods}:${row?.reason}`;
+  const page = useFetched(key, seen, () => api.gang(key));
+  if (page.problem && !(row && page.value)) return <Problem>{page.problem}</Problem>;
   if (!page.value) return <p class="dim">reading…</p>;
   const gang = row ?? page.value.row;
   const waits = gang.state === "pending" || gang.state === "gated";
@@ -63,7 +63,7 @@ function Fact({ name, children }: { name: string; children: preact.ComponentChil
 
 function Why({ gang, reason }: { gang: string; reason: string }) {
   const [asked, ask] = useState(0);
-  const why = useFetched(`${gang}:${reason}:${asked}`, () => api.why(gang));
+  const why = useFetched(gang, `${reason}:${asked}`, () => api.why(gang));
   const answer = why.value?.answer;
   return (
     <section class="panel" aria-label="Why it waits" aria-busy={why.busy}>
@@ -235,13 +235,13 @@ function Members({ page }: { page: Page }) {
 
 function Objects({ gang }: { gang: string }) {
   const [open, setOpen] = useState(false);
-  const text = useFetched(open ? gang : "", () => (open ? api.objects(gang) : Promise.resolve("")));
+  const text = useFetched(open ? gang : "", "", () => (open ? api.objects(gang) : Promise.resolve("")));
   return (
     <details class="objects" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>Objects as YAML</summary>
       {text.problem && <Problem>{text.problem}</Problem>}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled with the keyboard */}
-      <pre tabIndex={0}>{text.value || "reading…"}</pre>
+      <pre tabIndex={0}>{text.value || (text.busy ? "reading…" : "")}</pre>
     </details>
   );
 }

@@ -5,7 +5,7 @@ import { api, useFetched, useNavigation } from "../hooks";
 import type { ColourBy } from "../map/cells";
 import { natural } from "../map/layout";
 import { type Light, MapCanvas } from "../map/MapCanvas";
-import { Field, GangLink, StateWord } from "../parts";
+import { Field, GangLink, Problem, StateWord } from "../parts";
 import { formatRoute } from "../route";
 import type { Cluster } from "../store";
 import type { DomainReport, GangRow, NodeRow } from "../types";
@@ -21,7 +21,7 @@ export function MapPage({ cluster }: { cluster: Cluster }) {
   );
   const gang = cluster.gangs.get(query.gang ?? "");
   const waits = gang !== undefined && (gang.state === "pending" || gang.state === "gated");
-  const why = useFetched(waits ? `${gang.key}:${gang.reason ?? ""}` : "", () =>
+  const why = useFetched(waits ? gang.key : "", gang?.reason ?? "", () =>
     waits ? api.why(gang.key) : Promise.resolve(null),
   );
   const lights = useMemo(() => lightsOf(waits ? (why.value?.domains ?? []) : []), [why.value, waits]);
@@ -85,6 +85,7 @@ export function MapPage({ cluster }: { cluster: Cluster }) {
         ) : (
           !query.find && <Waiting cluster={cluster} />
         )}
+        {waits && why.problem && <Problem>{why.problem}</Problem>}
         {waits && why.value && <Lacks domains={why.value.domains ?? []} />}
         <Domains rows={rows} levels={cluster.levels} unit={cluster.unit} />
       </aside>

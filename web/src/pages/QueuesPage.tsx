@@ -15,8 +15,8 @@ export function QueuesPage({ cluster }: { cluster: Cluster }) {
   const chosen = cluster.queues.find((row) => row.line.name === query.queue) ?? cluster.queues[0];
   const turn = Math.floor(useNow(5000) / 10_000);
   const hours = query.hours ?? "";
-  const history = useFetched(`${turn}:${hours}`, () => api.queueHistory(hours));
-  const about = useFetched("about", api.about);
+  const history = useFetched(hours, `${turn}`, () => api.queueHistory(hours));
+  const about = useFetched("about", "", api.about);
   const kinds = [...new Set(cluster.queues.flatMap((row) => Object.keys(row.line.shares ?? {})))];
   if (cluster.queues.length === 0) return <p>There are no queues: every gang may hold all of the cluster.</p>;
   const most = Math.max(1, ...cluster.queues.flatMap((row) => figures(row, name)));
