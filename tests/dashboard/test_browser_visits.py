@@ -1,5 +1,8 @@
 """What becomes of a page in a real Chromium when nobody looks at it, its rights change, or its token ends."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from spinney.api.core import NODE, SERVICE_ACCOUNT
@@ -98,3 +101,43 @@ async def test_what_could_not_be_fetched_is_fetched_after_the_break() -> None:
         await tab.shows("Failed to fetch")
         wire.whole = True
         await tab.shows("Members")
+
+
+async def test_what_was_written_and_opened_is_there_on_the_way_back(tmp_path: Path) -> None:
+    """A workload that is written and a report that was opened stay while other pages are looked at."""
+    assert CHROMIUM is not None
+    report = tmp_path / "report.json"
+    report.write_text(json.dumps({"trace": "mine", "runs": [{"config": "c", "seed": None, "figures": {}}]}))
+    async with a_page(nodes=2) as page, a_chromium(CHROMIUM) as browser:
+        tab = await browser.page()
+        await tab.open(f"{page.url}#/what-if?example=constructor")
+        await tab.until("document.querySelector('textarea')")
+        await tab.type("textarea", "kind: Mine")
+        await tab.evaluate("location.hash = '#/replay'")
+        await tab.until("document.querySelector('input[type=file]')")
+        await tab.choose_file("input[type=file]", report)
+        await tab.shows("mine")
+
+        await tab.evaluate("location.hash = '#/what-if'")
+        await tab.until("document.querySelector('textarea')?.value === 'kind: Mine'")
+        await tab.evaluate("location.hash = '#/replay'")
+        await tab.shows("mine")
+        assert tab.complaints == []
+
+
+async def test_a_report_that_cannot_be_shown_says_so_and_another_one_can_be_opened(tmp_path: Path) -> None:
+    """A timeline that names jobs it does not have ends what shows it, not the page."""
+    assert CHROMIUM is not None
+    timeline = {"levels": [], "machines": [["a", 8, []]], "jobs": [], "events": [[0, "started", 0, [0]]]}
+    bad, good = tmp_path / "bad.json", tmp_path / "good.json"
+    run: dict[str, object] = {"config": "c", "seed": None, "figures": {}}
+    bad.write_text(json.dumps({"trace": "bad", "runs": [{**run, "timeline": timeline}]}))
+    good.write_text(json.dumps({"trace": "good", "runs": [run]}))
+    async with a_page(nodes=2) as page, a_chromium(CHROMIUM) as browser:
+        tab = await browser.page()
+        await tab.open(f"{page.url}#/replay")
+        await tab.until("document.querySelector('input[type=file]')")
+        await tab.choose_file("input[type=file]", bad)
+        await tab.shows("This cannot be shown")
+        await tab.choose_file("input[type=file]", good)
+        await tab.shows("Figures")

@@ -34,6 +34,25 @@ export function useDark(): boolean {
   return dark;
 }
 
+const kept = new Map<string, unknown>();
+
+/** State that outlives its page, until the browser's page is closed: who looks at another page comes back to it. */
+export function useKept<T>(name: string, begin: T): [T, (value: T) => void] {
+  const [value, tell] = useState<T>(() => (kept.has(name) ? (kept.get(name) as T) : begin));
+  return [
+    value,
+    (next) => {
+      kept.set(name, next);
+      tell(next);
+    },
+  ];
+}
+
+/** Forgets what was kept by this name: it was told to somebody else. */
+export function forget(name: string): void {
+  kept.delete(name);
+}
+
 export interface Fetched<T> {
   value: T | null;
   problem: string;

@@ -3,7 +3,7 @@ import { render } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Follower } from "./api";
 import { clockTime } from "./format";
-import { api, Navigation, store, useStore } from "./hooks";
+import { api, forget, Navigation, store, useStore } from "./hooks";
 import { CyclesPage } from "./pages/CyclesPage";
 import { GangPage } from "./pages/GangPage";
 import { GangsPage } from "./pages/GangsPage";
@@ -11,7 +11,7 @@ import { MapPage } from "./pages/MapPage";
 import { QueuesPage } from "./pages/QueuesPage";
 import { ReplayPage } from "./pages/ReplayPage";
 import { WhatIfPage } from "./pages/WhatIfPage";
-import { Problem } from "./parts";
+import { Attempt, Problem } from "./parts";
 import { formatRoute, parseRoute } from "./route";
 import type { Cluster } from "./store";
 import "./style.css";
@@ -91,7 +91,9 @@ function App() {
           <>
             {cluster.trouble && <Problem>{cluster.trouble}</Problem>}
             <Notes cluster={cluster} />
-            <Shown page={route.page} cluster={cluster} />
+            <Attempt at={formatRoute(route.page, route.query)}>
+              <Shown page={route.page} cluster={cluster} />
+            </Attempt>
           </>
         ) : problem ? (
           <Problem>{problem}</Problem>
@@ -150,6 +152,7 @@ function Token({ problem, onToken }: { problem: string; onToken: () => void }) {
         onSubmit={(event) => {
           event.preventDefault();
           api.use(token, namespaces);
+          forget("outcome");
           store.update({ connection: "connecting", problem: "", cluster: null });
           onToken();
         }}

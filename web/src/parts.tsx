@@ -1,5 +1,5 @@
 // Small parts that several pages show.
-import type { ComponentChildren } from "preact";
+import { Component, type ComponentChildren } from "preact";
 import { hueOf } from "./colours";
 import { useDark } from "./hooks";
 import { formatRoute } from "./route";
@@ -32,6 +32,26 @@ export function Problem({ children }: { children: ComponentChildren }) {
       {children}
     </p>
   );
+}
+
+/** Says why what is inside cannot be shown, until another place is looked at; what is around it goes on. */
+export class Attempt extends Component<
+  { at: string; children: ComponentChildren },
+  { at: string; problem: string }
+> {
+  override state = { at: this.props.at, problem: "" };
+
+  static override getDerivedStateFromError(error: Error) {
+    return { problem: `This cannot be shown: ${error.message}.` };
+  }
+
+  static override getDerivedStateFromProps(props: { at: string }, state: { at: string }) {
+    return props.at === state.at ? null : { at: props.at, problem: "" };
+  }
+
+  override render() {
+    return this.state.problem ? <Problem>{this.state.problem}</Problem> : this.props.children;
+  }
 }
 
 export function Field({ label, children }: { label: string; children: ComponentChildren }) {

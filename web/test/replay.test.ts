@@ -45,7 +45,15 @@ test("a moment shows who runs where, whichever way it was reached", () => {
 });
 
 test("a file that is no report is refused", () => {
-  for (const text of ["", "[]", "{}", '{"trace": 1, "runs": []}', '{"trace": "x", "runs": []}', "null"]) {
+  for (const text of [
+    "",
+    "[]",
+    "{}",
+    '{"trace": 1, "runs": []}',
+    '{"trace": "x", "runs": []}',
+    '{"trace": "x", "runs": [{"config": "c"}]}',
+    "null",
+  ]) {
     assert.throws(() => readReport(text), /spinney replay/);
   }
   assert.equal(

@@ -1,10 +1,10 @@
 // A replay's report: its figures, and the map at any moment of it. The file is read here and goes nowhere.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { count, duration } from "../format";
-import { useNavigation } from "../hooks";
+import { useKept, useNavigation } from "../hooks";
 import { MapCanvas } from "../map/MapCanvas";
 import { Plot } from "../Plot";
-import { Field, Problem, Scrolled } from "../parts";
+import { Attempt, Field, Problem, Scrolled } from "../parts";
 import { Player, type Report, type Run, readReport } from "./replaying";
 
 const SHOWN: [string, string][] = [
@@ -19,18 +19,26 @@ const SHOWN: [string, string][] = [
   ["cycles", "cycles"],
 ];
 
+/** A report, and how many were opened before it. */
+interface Opened {
+  report: Report | null;
+  number: number;
+}
+
 export function ReplayPage() {
-  const [report, setReport] = useState<Report | null>(null);
+  const [{ report, number }, setReport] = useKept<Opened>("report", { report: null, number: 0 });
   const [problem, setProblem] = useState("");
-  const [chosen, choose] = useState(0);
+  const { go } = useNavigation();
+  const [chosen, choose] = useKept("run", 0);
   const open = async (file: File | undefined) => {
     if (!file) return;
     try {
-      setReport(readReport(await file.text()));
+      setReport({ report: readReport(await file.text()), number: number + 1 });
       choose(0);
+      go({ at: "" });
       setProblem("");
     } catch (error) {
-      setReport(null);
+      setReport({ report: null, number });
       setProblem((error as Error).message);
     }
   };
@@ -66,16 +74,16 @@ export function ReplayPage() {
         </p>
       )}
       {report && run && (
-        <>
+        <Attempt at={`${number}:${chosen}`}>
           <h2>{report.trace}</h2>
           {report.notes.map((note) => (
             <p key={note} class="dim">
               {note}
             </p>
           ))}
-          <Moments key={chosen} run={run} />
+          <Moments key={`${number}:${chosen}`} run={run} />
           <Summary runs={report.runs} />
-        </>
+        </Attempt>
       )}
     </section>
   );
@@ -85,7 +93,7 @@ function Moments({ run }: { run: Run }) {
   const { query, go } = useNavigation();
   const player = useMemo(() => (run.timeline ? new Player(run.timeline) : null), [run]);
   const [at, move] = useState(() =>
-    player ? Math.min(Math.max(Number(query.at ?? player.begin), player.begin), player.end) : 0,
+    player ? Math.min(Math.max(Number(query.at) || player.begin, player.begin), player.end) : 0,
   );
   const [playing, play] = useState(false);
   const span = player ? player.end - player.begin : 0;

@@ -1,7 +1,7 @@
 // What would become of a workload: where it would go and whom it would cost. Nothing is written.
 import { useMemo, useState } from "preact/hooks";
 import { count } from "../format";
-import { api, useNavigation } from "../hooks";
+import { api, useKept, useNavigation } from "../hooks";
 import { natural } from "../map/layout";
 import { MapCanvas } from "../map/MapCanvas";
 import { Field, GangLink, Problem } from "../parts";
@@ -9,23 +9,29 @@ import type { Cluster } from "../store";
 import type { NodeRow, WhatIfAnswer } from "../types";
 import { EXAMPLES } from "./examples";
 
+interface Told {
+  answer: WhatIfAnswer | null;
+  problem: string;
+}
+
 export function WhatIfPage({ cluster }: { cluster: Cluster }) {
   const { query, go } = useNavigation();
   const queue = leafQueue(cluster);
-  const [text, setText] = useState((EXAMPLES[query.example ?? ""] ?? EXAMPLES.training!).text(queue));
-  const [namespace, setNamespace] = useState("default");
-  const [answer, setAnswer] = useState<WhatIfAnswer | null>(null);
-  const [problem, setProblem] = useState("");
+  const asked = Object.hasOwn(EXAMPLES, query.example ?? "") ? query.example! : "training";
+  const fresh = { example: asked, text: EXAMPLES[asked]!.text(queue), namespace: "default" };
+  const [kept, keep] = useKept("what-if", fresh);
+  const draft = query.example && query.example !== kept.example ? fresh : kept;
+  const { example, text, namespace } = draft;
+  const [{ answer, problem }, tell] = useKept<Told>("outcome", { answer: null, problem: "" });
   const [busy, setBusy] = useState(false);
   const ask = async (event: Event) => {
     event.preventDefault();
     setBusy(true);
-    setProblem("");
+    tell({ answer, problem: "" });
     try {
-      setAnswer(await api.whatIf(text, namespace));
+      tell({ answer: await api.whatIf(text, namespace), problem: "" });
     } catch (error) {
-      setAnswer(null);
-      setProblem((error as Error).message);
+      tell({ answer: null, problem: (error as Error).message });
     }
     setBusy(false);
   };
@@ -40,10 +46,11 @@ export function WhatIfPage({ cluster }: { cluster: Cluster }) {
         <div class="toolbar">
           <Field label="Example">
             <select
-              value={query.example ?? "training"}
+              value={example}
               onChange={(event) => {
-                go({ example: event.currentTarget.value });
-                setText(EXAMPLES[event.currentTarget.value]!.text(queue));
+                const chosen = event.currentTarget.value;
+                keep({ example: chosen, text: EXAMPLES[chosen]!.text(queue), namespace });
+                go({ example: chosen });
               }}
             >
               {Object.entries(EXAMPLES).map(([name, example]) => (
@@ -54,7 +61,10 @@ export function WhatIfPage({ cluster }: { cluster: Cluster }) {
             </select>
           </Field>
           <Field label="Namespace">
-            <input value={namespace} onInput={(event) => setNamespace(event.currentTarget.value)} />
+            <input
+              value={namespace}
+              onInput={(event) => keep({ ...draft, namespace: event.currentTarget.value })}
+            />
           </Field>
         </div>
         <Field label="Manifests, as YAML">
@@ -62,7 +72,7 @@ export function WhatIfPage({ cluster }: { cluster: Cluster }) {
             rows={22}
             spellcheck={false}
             value={text}
-            onInput={(event) => setText(event.currentTarget.value)}
+            onInput={(event) => keep({ ...draft, text: event.currentTarget.value })}
           />
         </Field>
         <button type="submit" class="primary" disabled={busy}>

@@ -41,6 +41,14 @@ export function readReport(text: string): Report {
       "the file has no trace and runs; expected what `spinney replay TRACE -o json --timeline` prints",
     );
   }
+  const odd = report.runs.findIndex(
+    (run) => typeof run?.config !== "string" || !(run.figures instanceof Object),
+  );
+  if (odd >= 0) {
+    throw new Error(
+      `run ${odd + 1} of the file has no config and figures; expected what \`spinney replay TRACE -o json --timeline\` prints`,
+    );
+  }
   return { trace: report.trace, notes: report.notes ?? [], runs: report.runs };
 }
 
