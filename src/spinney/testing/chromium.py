@@ -110,8 +110,12 @@ class Tab:
         await self._send(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        await self._send("Emulation.setEmulatedMedia", features=[scheme])
+        await self.emulate(prefers_color_scheme="dark" if dark else "light")
+
+    async def emulate(self, *, media: str = "", **features: str) -> None:
+        """Have the page find what its user prefers (``forced_colors="active"``), and be shown on another medium."""
+        found = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
+        await self._send("Emulation.setEmulatedMedia", media=media, features=found)
 
     async def _send(self, method: str, **parameters: Any) -> Any:
         return await self._browser.send(method, parameters, self._session)

@@ -1,0 +1,65 @@
+"""How the page looks and reads in a real Chromium: narrow, with long names, in forced colours, and on paper."""
+
+import pytest
+
+from spinney.api.podgang import POD_GANG
+from spinney.testing.chromium import Tab, a_chromium, chromium_path
+from tests.dashboard.clusters import Page, a_page
+
+CHROMIUM = chromium_path()
+LONG = "x" * 240
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt install chromium)"),
+]
+
+
+async def a_gang(page: Page, name: str) -> None:
+    """Create a gang that has no pods."""
+    spec = {"podgroups": [{"name": "worker", "minReplicas": 1}]}
+    await page.client.create(POD_GANG, {"metadata": {"name": name}, "spec": spec}, "default")
+
+
+async def style(tab: Tab, selector: str, name: str) -> str:
+    """Return a property of the style that an element is shown with."""
+    return str(await tab.evaluate(f"getComputedStyle(document.querySelector({selector!r}))[{name!r}]"))
+
+
+async def test_every_page_fits_a_window_of_320_pixels() -> None:
+    """Nothing but tables is scrolled sideways, at 400 % of zoom on a small screen and however long a name is."""
+    assert CHROMIUM is not None
+    async with a_page(nodes=2) as page, a_chromium(CHROMIUM) as browser:
+        await a_gang(page, LONG)
+        tab = await browser.page(width=320, height=640)
+        key = f"podgang/default/{LONG}"
+        for address in ("gangs", f"gang?key={key}", f"map?gang={key}", "queues", "what-if", "replay", "cycles"):
+            await tab.open("about:blank")
+            await tab.open(f"{page.url}#/{address}")
+            await tab.until("document.querySelector('main > :nth-child(2):not(.dim)')")
+            assert await tab.evaluate("document.documentElement.scrollWidth") <= 320, address
+
+
+async def test_forced_colours_keep_what_colour_says() -> None:
+    """Legend and bars keep their colours where the system takes all others, and the current page is marked."""
+    assert CHROMIUM is not None
+    async with a_page(nodes=2) as page, a_chromium(CHROMIUM) as browser:
+        tab = await browser.page()
+        await tab.emulate(forced_colors="active")
+        await tab.open(f"{page.url}#/queues")
+        await tab.until("document.querySelector('.bar')")
+        assert await style(tab, ".bar", "backgroundColor") == "rgb(223, 228, 234)"
+        assert await style(tab, "nav a[aria-current]", "outlineStyle") == "solid"
+
+
+async def test_a_page_is_printed_dark_on_light_and_whole() -> None:
+    """Paper is light also for who reads in the dark, and a long table is not cut off."""
+    assert CHROMIUM is not None
+    async with a_page(nodes=2) as page, a_chromium(CHROMIUM) as browser:
+        tab = await browser.page()
+        await tab.emulate(media="print", prefers_color_scheme="dark")
+        await tab.open(f"{page.url}#/map")
+        await tab.until("document.querySelector('.side')")
+        assert await style(tab, "body", "color") == "rgb(31, 35, 40)"
+        assert await style(tab, ".side", "maxHeight") == "none"
