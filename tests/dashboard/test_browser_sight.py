@@ -1,4 +1,4 @@
-"""How the page looks and reads in a real Chromium: narrow, with long names, in forced colours, and on paper."""
+"""How the page looks and reads in a real Chromium: narrow, with long names, in forced colours, on paper, and by ear."""
 
 import pytest
 
@@ -63,3 +63,30 @@ async def test_a_page_is_printed_dark_on_light_and_whole() -> None:
         await tab.until("document.querySelector('.side')")
         assert await style(tab, "body", "color") == "rgb(31, 35, 40)"
         assert await style(tab, ".side", "maxHeight") == "none"
+
+
+async def test_a_page_that_opens_is_read_from_its_beginning_and_left_where_it_was() -> None:
+    """The focus goes to what opened, and on the way back the table is where the reader left it."""
+    assert CHROMIUM is not None
+    async with a_page(nodes=2) as page, a_chromium(CHROMIUM) as browser:
+        for number in range(60):
+            await a_gang(page, f"gang-{number}")
+        tab = await browser.page()
+        await tab.open(f"{page.url}#/gangs")
+        await tab.shows("gang-59")
+        await tab.evaluate("window.scrollTo(0, 1000)")
+        await tab.evaluate("[...document.querySelectorAll('tbody a')].find((each) => each.text === 'gang-40').click()")
+        await tab.until("document.querySelector('article')")
+        assert await tab.evaluate("[document.activeElement.id, window.scrollY]") == ["content", 0]
+
+        await tab.evaluate("history.back()")
+        await tab.until("document.querySelector('tbody tr') && window.scrollY === 1000")
+
+
+async def test_only_the_connection_is_said_aloud_and_not_the_time_of_every_change() -> None:
+    """A reader of the screen hears that the page is live, once."""
+    assert CHROMIUM is not None
+    async with a_page(nodes=2) as page, a_chromium(CHROMIUM) as browser:
+        tab = await browser.page()
+        await tab.open(f"{page.url}#/gangs")
+        await tab.until("document.querySelector('output')?.innerText === 'live'")

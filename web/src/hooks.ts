@@ -1,6 +1,6 @@
 // What components share: the store, the time, the colour scheme, an answer that is being fetched.
 import { createContext } from "preact";
-import { useContext, useEffect, useReducer, useState } from "preact/hooks";
+import { useContext, useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 import { Api } from "./api";
 import { type Snapshot, Store } from "./store";
 
@@ -32,6 +32,23 @@ export function useDark(): boolean {
     return () => query.removeEventListener("change", change);
   });
   return dark;
+}
+
+/** Brings the reader to a page that opens: to its beginning, or on the way back to where they were in it. */
+export function useArrival(place: string): void {
+  const before = useRef(place);
+  useEffect(() => {
+    const keep = () => history.replaceState({ y: window.scrollY }, "");
+    history.scrollRestoration = "manual";
+    document.addEventListener("click", keep, { capture: true }); // of a link, before it leads away
+    return () => document.removeEventListener("click", keep, { capture: true });
+  }, []);
+  useLayoutEffect(() => {
+    if (before.current === place) return;
+    before.current = place;
+    document.getElementById("content")?.focus({ preventScroll: true });
+    window.scrollTo(0, (history.state as { y?: number } | null)?.y ?? 0);
+  }, [place]);
 }
 
 const kept = new Map<string, unknown>();

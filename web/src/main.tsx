@@ -3,7 +3,7 @@ import { render } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Follower } from "./api";
 import { clockTime } from "./format";
-import { api, forget, Navigation, store, useStore } from "./hooks";
+import { api, forget, Navigation, store, useArrival, useStore } from "./hooks";
 import { CyclesPage } from "./pages/CyclesPage";
 import { GangPage } from "./pages/GangPage";
 import { GangsPage } from "./pages/GangsPage";
@@ -44,11 +44,12 @@ function App() {
   useEffect(() => {
     document.title = `${title} · Spinney`;
   }, [title]);
+  useArrival(`${route.page} ${route.page === "gang" ? route.query.key : ""}`);
   const navigation = useMemo(
     () => ({
       query: route.query,
       go: (change: Record<string, string>) => {
-        history.replaceState(null, "", formatRoute(route.page, { ...route.query, ...change }));
+        history.replaceState(history.state, "", formatRoute(route.page, { ...route.query, ...change }));
         setRoute(parseRoute(location.hash));
       },
     }),
@@ -77,16 +78,17 @@ function App() {
             </a>
           ))}
         </nav>
-        <output class={`connection connection-${connection}`} title={problem}>
-          {connection === "live"
-            ? `live · ${cluster ? clockTime(cluster.at) : ""}`
-            : connection === "broken"
-              ? "connection broken, trying again"
-              : connection}
-        </output>
+        <p class="dim changed">
+          <output class={`connection connection-${connection}`} title={problem}>
+            {connection === "broken" ? "connection broken, trying again" : connection}
+          </output>
+          {connection === "live" && cluster && ` · ${clockTime(cluster.at)}`}
+        </p>
       </header>
-      <main id="content" tabIndex={-1}>
-        <h1 class="hidden">{title}</h1>
+      <main id="content" tabIndex={-1} aria-labelledby="title">
+        <h1 class="hidden" id="title">
+          {title}
+        </h1>
         {cluster ? (
           <>
             {cluster.trouble && <Problem>{cluster.trouble}</Problem>}
