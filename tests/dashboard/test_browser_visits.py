@@ -141,3 +141,19 @@ async def test_a_report_that_cannot_be_shown_says_so_and_another_one_can_be_open
         await tab.shows("This cannot be shown")
         await tab.choose_file("input[type=file]", good)
         await tab.shows("Figures")
+
+
+async def test_ages_are_right_where_the_browsers_clock_is_not() -> None:
+    """A clock that is a day ahead makes no gang a day old."""
+    assert CHROMIUM is not None
+    async with a_page(nodes=2) as page, a_chromium(CHROMIUM) as browser:
+        await apply(page, training("one", workers=1, within="rack"))
+        tab = await browser.page()
+        await tab.open(f"{page.url}#/gangs")
+        await tab.shows("one-0")
+        await tab.evaluate("{ const now = Date.now; Date.now = () => now() + 24 * 3600 * 1000; }")
+        await tab.evaluate("location.hash = '#/gang?key=podgang/default/one-0'")
+        await tab.until(
+            "[...document.querySelectorAll('.facts div')].some((fact) =>"
+            " /^age\\s+([1-9]m )?\\d+s$/.test(fact.innerText))"
+        )

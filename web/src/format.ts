@@ -18,12 +18,22 @@ export function duration(seconds: number): string {
   return `${Math.floor(whole / step)}${unit}${rest ? ` ${rest}${next![1]}` : ""}`;
 }
 
+const CLOCK = { hour: "2-digit", minute: "2-digit", second: "2-digit" } as const;
+
 export function age(moment: string | undefined, now: number): string {
   return moment ? duration((now - Date.parse(moment)) / 1000) : "";
 }
 
 export function clockTime(moment: string | number): string {
-  return new Date(moment).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  return new Date(moment).toLocaleTimeString([], CLOCK);
+}
+
+/** Returns when something was: the time of a moment of today, else its day, too. */
+export function dayTime(moment: string, now: number): string {
+  const [at, today] = [new Date(moment), new Date(now)];
+  if (at.toDateString() === today.toDateString()) return clockTime(moment);
+  const year = at.getFullYear() === today.getFullYear() ? {} : ({ year: "numeric" } as const);
+  return at.toLocaleString([], { ...year, month: "short", day: "numeric", ...CLOCK });
 }
 
 export function count(number: number, noun: string): string {

@@ -13,11 +13,11 @@ export function useStore(): Snapshot {
   return store.current;
 }
 
-/** The time, a new one every so many milliseconds. */
+/** The server's time, a new one every so many milliseconds. */
 export function useNow(every = 1000): number {
-  const [now, tell] = useState(Date.now());
+  const [now, tell] = useState(api.now());
   useEffect(() => {
-    const timer = setInterval(() => tell(Date.now()), every);
+    const timer = setInterval(() => tell(api.now()), every);
     return () => clearInterval(timer);
   }, [every]);
   return now;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { age, count, duration, quantity, shortage } from "../src/format";
+import { age, clockTime, count, dayTime, duration, quantity, shortage } from "../src/format";
 import { filtered } from "../src/pages/filter";
 import { formatRoute, parseRoute } from "../src/route";
 import type { GangRow } from "../src/types";
@@ -22,6 +22,15 @@ test("times are said in their two largest units", () => {
   assert.equal(duration(7200), "2h");
   assert.equal(duration(90_061), "1d 1h");
   assert.equal(age("2026-01-01T00:00:00Z", Date.parse("2026-01-01T00:00:05Z")), "5s");
+});
+
+test("a moment of another day is said with its day", () => {
+  const moment = "2026-03-02T12:00:00Z";
+  const time = clockTime(moment);
+  assert.equal(dayTime(moment, Date.parse("2026-03-02T12:30:00Z")), time);
+  const later = dayTime(moment, Date.parse("2026-03-05T12:30:00Z"));
+  assert.ok(later.endsWith(time) && later.includes("2,") && !later.includes("2026"), later);
+  assert.ok(dayTime(moment, Date.parse("2027-03-02T12:30:00Z")).includes("2026"));
 });
 
 test("amounts are said as people say them", () => {

@@ -1,5 +1,5 @@
 // What each cycle of a scheduler cost, by action and plugin, and what it decided.
-import { clockTime, count } from "../format";
+import { count, dayTime } from "../format";
 import { api, useFetched, useNavigation, useNow } from "../hooks";
 import { Plot } from "../Plot";
 import { GangLink, Problem, Scrolled } from "../parts";
@@ -8,7 +8,8 @@ import type { CycleRecord, Cycles } from "../types";
 import { costs } from "./costs";
 
 export function CyclesPage() {
-  const turn = Math.floor(useNow(2000) / 4000);
+  const now = useNow(2000);
+  const turn = Math.floor(now / 4000);
   const fetched = useFetched("cycles", `${turn}`, api.cycles);
   if (fetched.problem) return <Problem>{fetched.problem}</Problem>;
   if (!fetched.value) return <p class="dim">reading…</p>;
@@ -18,13 +19,13 @@ export function CyclesPage() {
   return (
     <>
       {fetched.value.map((each) => (
-        <Scheduler key={each.scheduler} told={each} />
+        <Scheduler key={each.scheduler} told={each} now={now} />
       ))}
     </>
   );
 }
 
-function Scheduler({ told }: { told: Cycles }) {
+function Scheduler({ told, now }: { told: Cycles; now: number }) {
   const { query } = useNavigation();
   const cycles = told.cycles ?? [];
   const chosen = cycles.find((each) => `${each.number}` === query.cycle) ?? cycles[cycles.length - 1];
@@ -50,14 +51,22 @@ function Scheduler({ told }: { told: Cycles }) {
         />
       )}
       <div class="columns">
-        <Table cycles={cycles} chosen={chosen} />
+        <Table cycles={cycles} chosen={chosen} now={now} />
         {chosen && <Cycle cycle={chosen} cycles={cycles} />}
       </div>
     </section>
   );
 }
 
-function Table({ cycles, chosen }: { cycles: CycleRecord[]; chosen: CycleRecord | undefined }) {
+function Table({
+  cycles,
+  chosen,
+  now,
+}: {
+  cycles: CycleRecord[];
+  chosen: CycleRecord | undefined;
+  now: number;
+}) {
   return (
     <Scrolled label="Table of cycles" short>
       <table>
@@ -78,7 +87,7 @@ function Table({ cycles, chosen }: { cycles: CycleRecord[]; chosen: CycleRecord 
               <th scope="row">
                 <a href={formatRoute("cycles", { cycle: `${each.number}` })}>{each.number}</a>
               </th>
-              <td>{clockTime(each.at)}</td>
+              <td>{dayTime(each.at, now)}</td>
               <td>{milliseconds(each.seconds)}</td>
               <td>{each.pending}</td>
               <td>{each.binds}</td>

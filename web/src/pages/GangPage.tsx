@@ -1,6 +1,6 @@
 // One gang: its members, its story, why it waits and what would help, and its objects.
 import { useState } from "preact/hooks";
-import { age, clockTime, count, shortage } from "../format";
+import { age, count, dayTime, shortage } from "../format";
 import { api, useFetched, useNavigation, useNow } from "../hooks";
 import { Problem, Scrolled, StateWord } from "../parts";
 import { formatRoute } from "../route";
@@ -44,7 +44,7 @@ export function GangPage({ cluster }: { cluster: Cluster }) {
       </dl>
       {waits && <Why gang={key} reason={gang.reason ?? ""} />}
       <div class="columns">
-        <Timeline page={page.value} />
+        <Timeline page={page.value} now={now} />
         <Members page={page.value} />
       </div>
       <Objects gang={key} />
@@ -179,7 +179,7 @@ function Domains({ why }: { why: { domains?: import("../types").DomainReport[] }
   );
 }
 
-function Timeline({ page }: { page: Page }) {
+function Timeline({ page, now }: { page: Page; now: number }) {
   return (
     <section>
       <h3>Timeline</h3>
@@ -189,7 +189,7 @@ function Timeline({ page }: { page: Page }) {
             key={`${moment.at}${moment.what}${moment.text}`}
             class={`moment-${moment.what.replace(/[^a-z]/g, "-")}`}
           >
-            <time dateTime={moment.at}>{clockTime(moment.at)}</time> <strong>{moment.what}</strong>
+            <time dateTime={moment.at}>{dayTime(moment.at, now)}</time> <strong>{moment.what}</strong>
             {moment.by && <span> by {moment.by}</span>}
             {moment.text && <span class="dim"> {moment.text}</span>}
           </li>
