@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { palette } from "../src/colours";
 import { coloured } from "../src/map/cells";
 import { layOut, natural } from "../src/map/layout";
+import { KEPT, measured } from "../src/map/measuring";
 import { fitted, nodeAt, paint, zoomed } from "../src/map/raster";
 import type { NodeRow } from "../src/types";
 
@@ -94,4 +95,10 @@ test("zooming keeps what is under the pointer there", () => {
 
 test("rack-2 comes before rack-10", () => {
   assert.deepEqual(["rack-10", "rack-2"].sort(natural), ["rack-2", "rack-10"]);
+});
+
+test("of the times that drawings took the last ones are kept", () => {
+  for (let drawing = 0; drawing < 2.5 * KEPT; drawing++) measured(performance.now());
+  const kept = performance.getEntriesByName("map-draw").length;
+  assert.ok(kept > 0 && kept <= KEPT, `${kept}`);
 });

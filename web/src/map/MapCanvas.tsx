@@ -5,6 +5,7 @@ import { useDark } from "../hooks";
 import type { NodeRow } from "../types";
 import { type ColourBy, coloured } from "./cells";
 import { type Box, type Layout, layOut } from "./layout";
+import { measured } from "./measuring";
 import { type Camera, fitted, nodeAt, paint, zoomed } from "./raster";
 
 export interface Light {
@@ -62,7 +63,7 @@ export function MapCanvas(props: MapCanvasProps) {
       if (!element) return;
       const began = performance.now();
       drawScene(element, latest.current, camera, moved.current);
-      performance.measure("map-draw", { start: began });
+      measured(began);
     });
   };
 

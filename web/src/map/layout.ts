@@ -174,7 +174,5 @@ function shelved(things: Placed[], gap: number, limit: number): Placed {
   };
 }
 
-/** Orders rack-2 before rack-10. */
-export function natural(one: string, other: string): number {
-  return one.localeCompare(other, "en", { numeric: true });
-}
+/** Orders rack-2 before rack-10. One collator for all: `localeCompare` makes one for each comparison. */
+export const natural = new Intl.Collator("en", { numeric: true }).compare;

@@ -1,4 +1,5 @@
 // Every gang in a table; what is filtered and how it is ordered stands in the address.
+import { useMemo } from "preact/hooks";
 import { age } from "../format";
 import { useNavigation, useNow } from "../hooks";
 import { natural } from "../map/layout";
@@ -23,8 +24,8 @@ const COLUMNS: [string, string][] = [
 export function GangsPage({ cluster }: { cluster: Cluster }) {
   const { query, go } = useNavigation();
   const now = useNow();
-  const all = [...cluster.gangs.values()];
-  const rows = filtered(all, query);
+  const all = useMemo(() => [...cluster.gangs.values()], [cluster.revision]);
+  const rows = useMemo(() => filtered(all, query), [all, query]);
   const choice = (name: "state" | "queue" | "namespace", label: string) => (
     <Field label={label}>
       <select value={query[name] ?? ""} onChange={(event) => go({ [name]: event.currentTarget.value })}>
