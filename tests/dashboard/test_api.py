@@ -236,6 +236,14 @@ async def test_many_viewers_share_one_view(page: Page) -> None:
     assert len(set(await asyncio.gather(*watching))) == 1
 
 
+async def test_the_history_of_one_queue_can_be_asked_for(page: Page) -> None:
+    """The page shows one queue over time, and is not sent hours of all others every ten seconds."""
+    while not {"serving", "training"} <= (await page.get("api/queues/history")).keys():
+        pass  # the first sample comes when everything has been read
+    assert (await page.get("api/queues/history?queue=training")).keys() == {"training"}
+    assert await page.get("api/queues/history?queue=nobody") == {}
+
+
 async def test_cycles_tell_what_they_cost_and_decided(page: Page) -> None:
     """The scheduler's cycles come with time by plugin and what became of gangs; those already known are left out."""
     await apply(page, training("one", workers=1, within="rack"))

@@ -36,8 +36,8 @@ export class Api {
   state = (): Promise<State> => this.json("api/state");
   gang = (key: string): Promise<GangPage> => this.json(`api/gangs/${path(key)}`);
   why = (key: string): Promise<WhyAnswer> => this.json(`api/gangs/${path(key)}/why`);
-  queueHistory = (hours: string): Promise<Record<string, Sample[]>> =>
-    this.json(`api/queues/history${hours ? `?hours=${encodeURIComponent(hours)}` : ""}`);
+  queueHistory = (queue: string, hours: string): Promise<Record<string, Sample[]>> =>
+    this.json(`api/queues/history?${new URLSearchParams({ queue, ...(hours ? { hours } : {}) })}`);
   cycles = (): Promise<Cycles[]> => this.json("api/cycles");
 
   async objects(key: string): Promise<string> {

@@ -111,9 +111,9 @@ class ShownHistory:
         for name in [name for name, kept in self._samples.items() if kept[-1].at < moment - SAMPLES * SAMPLE_SECONDS]:
             del self._samples[name]
 
-    def samples(self) -> dict[str, tuple[Sample, ...]]:
-        """Return what is remembered of every queue, oldest first."""
-        return {name: tuple(kept) for name, kept in self._samples.items()}
+    def samples(self, queue: str | None = None) -> dict[str, tuple[Sample, ...]]:
+        """Return what is remembered of a queue, or of every one, oldest first."""
+        return {name: tuple(kept) for name, kept in self._samples.items() if queue in (None, name)}
 
     def _note(self, key: GangKey, moment: Moment) -> None:
         self._moments.setdefault(key, deque(maxlen=MOMENTS)).append(moment)

@@ -237,10 +237,10 @@ class Dashboard:
         return web.Response(text=text, content_type="text/plain", headers={"cache-control": "no-store"})
 
     async def _queue_history(self, request: web.Request) -> web.Response:
-        hours = request.query.get("hours", "")
+        hours, queue = request.query.get("hours", ""), request.query.get("queue")
         async with self._looking(request) as view:
-            remembered = view.board.history.samples()
-            known = {row.line.name for row in view.board.queue_rows}
+            known = {row.line.name for row in view.board.queue_rows if queue in (None, row.line.name)}
+            remembered = view.board.history.samples(queue)
             now = view.runtime.clock.now().timestamp()
         if self._prometheus is None or not (hours.isascii() and hours.isdecimal() and int(hours) > 0):
             return _json(encode(remembered))

@@ -15,7 +15,8 @@ export function QueuesPage({ cluster }: { cluster: Cluster }) {
   const chosen = cluster.queues.find((row) => row.line.name === query.queue) ?? cluster.queues[0];
   const turn = Math.floor(useNow(5000) / 10_000);
   const hours = query.hours ?? "";
-  const history = useFetched(hours, `${turn}`, () => api.queueHistory(hours));
+  const queue = chosen?.line.name ?? "";
+  const history = useFetched(`${queue}:${hours}`, `${turn}`, () => api.queueHistory(queue, hours));
   const about = useFetched("about", "", api.about);
   const kinds = [...new Set(cluster.queues.flatMap((row) => Object.keys(row.line.shares ?? {})))];
   if (cluster.queues.length === 0) return <p>There are no queues: every gang may hold all of the cluster.</p>;
@@ -67,7 +68,7 @@ export function QueuesPage({ cluster }: { cluster: Cluster }) {
         </table>
       </Scrolled>
       {history.problem && <Problem>{history.problem}</Problem>}
-      {chosen && <History queue={chosen.line.name} samples={history.value?.[chosen.line.name] ?? []} />}
+      {history.value && <History queue={queue} samples={history.value[queue] ?? []} />}
     </section>
   );
 }
