@@ -6,11 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from spinney.api.core import EVENT, NODE, POD, Node
+from spinney.api.podgang import POD_GANG
 from spinney.api.struct import convert
+from spinney.dashboard.gang_page import gang_page
 from spinney.dashboard.view import RefreshPace, View
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
+from spinney.kube.crds import install_crds
 from spinney.kube.keys import Key
 from spinney.kube.transport import Request
 from spinney.runtime import Runtime
@@ -150,4 +153,40 @@ async def test_the_eviction_of_a_pod_that_nobody_saw_is_remembered() -> None:
         await runtime.clock.sleep(1.0)
         (moment,) = view.board.history.moments(GangKey("native", "default", "g"))
         assert (moment.what, moment.text) == ("evicted", "p: made way")
+        await end(running)
+
+
+@on_virtual_time
+async def test_a_gang_has_no_story_of_one_that_had_its_name_before() -> None:
+    """A workload that is deleted and made again begins anew, though the events of its first pods are still there."""
+    runtime = Runtime.virtual(seed=3)
+    server = ApiServer(runtime)
+    async with server.running():
+        client = Client(InProcessTransport(server), runtime)
+        await install_crds(client)
+        view = View(client, source="test")
+        running = asyncio.create_task(view.run())
+        key = GangKey("podgang", "default", "g")
+        gang = {"metadata": {"name": "g"}, "spec": {"podgroups": [{"name": "g", "minReplicas": 1}]}}
+        labels = {"grove.io/podgang": "g", "grove.io/podclique": "g"}
+        spec = {"containers": [{"name": "main", "image": "x"}], "terminationGracePeriodSeconds": 0}
+        about = {"kind": "Pod", "namespace": "default", "name": "p"}
+        event = {"metadata": {"name": "e"}, "involvedObject": about, "reason": "Preempted", "message": "made way"}
+        stories: list[list[str]] = []
+        for _ in range(2):
+            await client.create(POD_GANG, gang, "default")
+            await client.create(POD, {"metadata": {"name": "p", "labels": labels}, "spec": spec}, "default")
+            if not stories:
+                at = runtime.clock.now().isoformat()
+                await client.create(EVENT, {**event, "lastTimestamp": at}, "default")
+            await view.wait_until_ready()
+            await runtime.clock.sleep(5.0)
+            found = gang_page(view, key)
+            assert found is not None
+            stories.append([moment.what for moment in found.moments])
+            await client.delete(POD, "p", "default", grace_period_seconds=0)
+            await client.delete(POD_GANG, "g", "default")
+            await runtime.clock.sleep(3600.0)
+        assert "evicted" in stories[0]
+        assert stories[1] == [what for what in stories[0] if what != "evicted"]
         await end(running)

@@ -234,7 +234,8 @@ class Board:
                     gone.append(key)
                     self.history.state(key, "gone", now)
             elif made != self._gang_rows.get(key):
-                self.history.state(key, made.state, now)
+                members = self.gangs.members(key)
+                self.history.state(key, made.state, now, uid=members.gang.uid if members is not None else "")
                 self._gang_rows[key] = made
                 changed.append(made)
         return changed, gone

@@ -62,8 +62,14 @@ def gang_page(view: View, key: GangKey) -> GangPage | None:
     records = [record for _, record in found.pods.values()]
     members = [_member(group, record) for group, record in found.pods.values()]
     members.sort(key=lambda each: (each.group, len(each.name), each.name))  # worker-2 before worker-10
-    moments = timeline(board.pod_gang(key), row.created, records, board.history.moments(key))
+    seen = [each for each in board.history.moments(key) if not _of_one_before(each, found.gang.created)]
+    moments = timeline(board.pod_gang(key), row.created, records, seen)
     return GangPage(row=row, members=tuple(members), moments=moments)
+
+
+def _of_one_before(moment: Moment, created: datetime | None) -> bool:
+    """Tell whether a moment is an eviction of a gang that had the name before: events outlast what they are about."""
+    return moment.what == "evicted" and created is not None and moment.at < created
 
 
 def _member(group: str, record: PodRecord) -> MemberRow:

@@ -62,6 +62,8 @@ class ShownHistory:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._moments: OrderedDict[GangKey, deque[Moment]] = OrderedDict()
+        self._uids: dict[GangKey, str] = {}
+        """Of the gangs that are remembered, whose moments they are: another gang may come to have the name."""
         self._samples: dict[str, deque[Sample]] = {}
         self._departed: OrderedDict[PodKey, GangKey] = OrderedDict()
 
@@ -69,11 +71,15 @@ class ShownHistory:
         """Return what is remembered of a gang, oldest first."""
         return tuple(self._moments.get(key, ()))
 
-    def state(self, key: GangKey, state: str, at: datetime) -> None:
-        """Note the state of a gang, if it is another than before."""
+    def state(self, key: GangKey, state: str, at: datetime, *, uid: str = "") -> None:
+        """Note the state of a gang, if it is another than before; what a gang before it had is forgotten."""
+        if uid and self._uids.get(key, uid) != uid:
+            del self._moments[key]
         known = [moment for moment in self._moments.get(key, ()) if moment.what != "evicted"]
         if not known or known[-1].what != state:
             self._note(key, Moment(at=at, what=state))
+        if uid:
+            self._uids[key] = uid
 
     def pod_left(self, record: PodRecord, key: GangKey, *, there: bool) -> None:
         """Remember which gang a pod was in: events about its eviction may come after it."""
@@ -119,7 +125,8 @@ class ShownHistory:
         self._moments.setdefault(key, deque(maxlen=MOMENTS)).append(moment)
         self._moments.move_to_end(key)
         while len(self._moments) > GANGS:
-            self._moments.popitem(last=False)
+            oldest, _ = self._moments.popitem(last=False)
+            self._uids.pop(oldest, None)
 
 
 LONGEST_HOURS: Final = 24 * 14

@@ -7,7 +7,7 @@ every minute; when it has changed, the view starts anew and shows only that.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -147,20 +147,21 @@ class View:
         wanted: list[tuple[Resource, str | None]] = [(kind, None) for kind in scope.everywhere]
         wanted += [(kind, name) for name, kinds in scope.within.items() for kind in kinds]
         running: list[asyncio.Task[None]] = []
+
+        def follow(cache: WatchCache[Any], kind: Resource, take_in: Callable[[Change[Any]], None]) -> None:
+            cache.subscribe(self._guard.guarded(kind, take_in))
+            running.append(asyncio.create_task(cache.run(), name=f"dashboard's cache of {kind}"))
+
         try:
             for kind, namespace in sorted(wanted, key=lambda each: (str(each[0]), each[1] or "")):
-                if kind is EVENT:
-                    caches = [self._cache(kind, namespace, f"reason={reason}") for reason in EVICTIONS]
-                    take_in = self._guard.guarded(kind, self._note_eviction)
-                else:
-                    caches = [self._cache(kind, namespace)]
-                    self._caches[kind, namespace] = caches[0]
-                    take_in = self._guard.guarded(kind, partial(self._note, kind))
-                for cache in caches:
-                    cache.subscribe(take_in)
-                    running.append(asyncio.create_task(cache.run(), name=f"dashboard's cache of {kind}"))
+                if kind is not EVENT:
+                    cache = self._caches[kind, namespace] = self._cache(kind, namespace)
+                    follow(cache, kind, partial(self._note, kind))
             for cache in self._caches.values():
                 await cache.wait_for_sync()
+            for namespace in [namespace for kind, namespace in wanted if kind is EVENT]:
+                for reason in EVICTIONS:  # of pods, which are known by now
+                    follow(self._cache(EVENT, namespace, f"reason={reason}"), EVENT, self._note_eviction)
             self._publish(queues=True)
             self._ready.set()
             running.append(asyncio.create_task(self._publish_for_ever(), name="dashboard's rows"))
