@@ -347,9 +347,10 @@ def _exposed(family: Any) -> str:
 
 
 def _families(registry: CollectorRegistry) -> Iterator[tuple[Any, tuple[str, ...]]]:
-    for collector in list(registry._collector_to_names):  # noqa: SLF001 - the registry offers no other way to its labels
+    collectors: list[Any] = list(registry._collector_to_names)  # noqa: SLF001 - the registry offers no other way to its labels
+    for collector in collectors:
         for family in collector.describe() or collector.collect():
-            yield family, tuple(sorted(getattr(collector, "_labelnames", None) or getattr(family, "_labelnames", ())))
+            yield family, tuple(sorted(getattr(collector, "_labelnames", ()) or getattr(family, "_labelnames", ())))
 
 
 def _events() -> Iterator[str]:
