@@ -1,7 +1,7 @@
 """Generates the Helm chart from what ``spinney manifests`` prints, and the files for Grafana and Prometheus.
 
-``python hack/chart.py`` writes the files; a test fails when they differ from what is committed. Chart.yaml, NOTES.txt
-and the checks of values are written by hand.
+``python hack/chart.py`` writes the files; a test fails when they differ from what is committed. Chart.yaml and
+NOTES.txt are written by hand.
 """
 
 import json
@@ -13,6 +13,7 @@ import yaml
 from spinney.api.schema.crd import kinds_of, manifest_text
 from spinney.backends.builtin import BACKENDS
 from spinney.cli.installing import described
+from spinney.cli.installing.checks import template_of_checks
 from spinney.cli.installing.computed import DEFINITIONS
 from spinney.cli.installing.dashboard import DASHBOARD_FILE, dashboard_text
 from spinney.cli.installing.description import template
@@ -29,6 +30,7 @@ def files() -> Mapping[str, str]:
     return {
         **{f"crds/{kind.file_name}": manifest_text(kind) for kind in kinds_of("grove")},
         "templates/_definitions.tpl": _NOTE + "".join(_definition(name, body) for name, body in DEFINITIONS.items()),
+        "templates/_checks.tpl": _NOTE + template_of_checks(),
         **templates,
         DASHBOARD_FILE: dashboard_text(),
         "values.yaml": DEFAULTS.read_text(encoding="utf-8"),

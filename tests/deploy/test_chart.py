@@ -1,11 +1,10 @@
 """The Helm chart grants what the code asks for, and renders to what ``spinney manifests`` prints."""
 
 import asyncio
-import inspect
 import re
 import runpy
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from spinney.api.grove import EXPLICIT, POD_CLIQUE_SET
 from spinney.api.struct import JSON
 from spinney.backends import every_backend
 from spinney.cli import main
-from spinney.cli.installing.checks import unworkable
 from spinney.cli.installing.values import SECTIONS
 from spinney.kube.client import Client
 from spinney.kube.config import load_kubeconfig
@@ -159,62 +157,6 @@ UNSCRAPED: JSON = {"metrics": {"serviceMonitor": {"enabled": True}, "service": {
 LEASE_ELSEWHERE: JSON = {"config": {"leaderElection": {"resourceNamespace": "elsewhere"}}}
 UNPROBED: JSON = {"config": {"server": {"healthProbes": {"enable": False}}}}
 UNENCRYPTED: JSON = {"dashboard": {"enabled": True}}
-SAME_WORDS = (UNSCRAPED, LEASE_ELSEWHERE, UNPROBED, UNENCRYPTED)
-OTHER_WORDS: Sequence[tuple[JSON, str, str]] = (
-    (
-        {"config": {"leaderElection": {"enabled": False}}, "replicaCount": 2},
-        "replicaCount %d needs config.leaderElection.enabled: true; without it every replica would act",
-        "--replicas 2 needs leaderElection.enabled: true",
-    ),
-    (
-        {"operator": {"enabled": False}},
-        "operator.enabled and coscheduler.enabled are both false: nothing would be installed",
-        "without the operator there is nothing to install; add --coscheduler",
-    ),
-)
-"""What the command has options for: the chart's words for it, and the command's."""
-
-
-def refusals_of_the_chart() -> list[str]:
-    """Return what the chart refuses values with."""
-    checks = (CHART / "templates" / "_checks.tpl").read_text()
-    return re.findall(r'fail (?:\(printf )?"([^"]*)"', checks)
-
-
-def refusal(tmp_path: Path, values: JSON, *options: str) -> str:
-    """Return the sentence with which the command refuses values."""
-    file = tmp_path / "values.yaml"
-    file.write_text(yaml.safe_dump(values))
-    answer = CliRunner().invoke(main, ["manifests", "--values", str(file), *options])
-    assert answer.exit_code == 2, answer.output
-    (told,) = re.findall(r"^Error: (.*)$", answer.output, re.MULTILINE)
-    return str(told)
-
-
-@pytest.mark.parametrize("values", SAME_WORDS)
-def test_manifests_refuse_it_in_the_same_words(values: JSON, tmp_path: Path) -> None:
-    """Nothing would scrape, nobody would ever lead, no pod would ever be ready: the field that says so is named."""
-    told = refusal(tmp_path, values)
-    assert re.sub(r"(elsewhere|spinney-system)", "%s", told) in refusals_of_the_chart()
-
-
-@pytest.mark.parametrize(("values", "words", "told"), OTHER_WORDS)
-def test_manifests_refuse_it_naming_their_options(values: JSON, words: str, told: str, tmp_path: Path) -> None:
-    """What an option of the command is for is refused with the name of that option."""
-    replicas = ("--replicas", "2") if "replicaCount" in values else ()
-    assert words in refusals_of_the_chart()
-    assert told in refusal(tmp_path, values, *replicas)
-
-
-def test_the_chart_refuses_nothing_else() -> None:
-    """Each check of the chart is one that the command makes, too: the two tests above have them all."""
-    assert len(refusals_of_the_chart()) == len(SAME_WORDS) + len(OTHER_WORDS)
-
-
-def test_manifests_refuse_nothing_else() -> None:
-    """Each check of the command but that of replicas, which it makes elsewhere, is one of the chart's."""
-    checks = inspect.getsource(unworkable).count("yield ")
-    assert checks == len(refusals_of_the_chart()) - 1
 
 
 @pytest.mark.real

@@ -1,6 +1,7 @@
 """``spinney manifests``: everything an installation needs, for ``kubectl apply -f -``."""
 
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from spinney.backends import Catalogue, every_backend
 from spinney.backends.builtin import BACKENDS
 from spinney.cli.installing import installation
 from spinney.cli.installing.checks import unworkable
-from spinney.cli.installing.computed import GROUPER_CONFIGURATION, operator_configuration
+from spinney.cli.installing.computed import ELECTS, GROUPER_CONFIGURATION, operator_configuration
 from spinney.cli.installing.description import ChartSetting
 from spinney.cli.installing.rights import kind_rights, rules
 from spinney.cli.installing.values import default_values, merged, read_values
@@ -46,8 +47,8 @@ def manifests(
     catalogue = every_backend()
     values = default_values()
     with in_one_line(InvalidDocument):
-        for file in values_files:
-            values = merged(values, read_values(file.read_text(encoding="utf-8"), str(file)))
+        given = [read_values(file.read_text(encoding="utf-8"), str(file)) for file in values_files]
+        values = reduce(merged, given, values)
         if config is not None:
             load(config, catalogue)
             values["config"] = _read(config)
@@ -59,11 +60,12 @@ def manifests(
         if grouper or grouper_config is not None:
             values["grouper"] |= _grouper(values["grouper"], grouper_config, catalogue)
         setting = ChartSetting(values, namespace, spinney.__version__)
+        said = any("replicaCount" in each for each in given)
+        values["replicaCount"] = _replicas(setting, replicas, alone=config is not None and not said)
         for problem in unworkable(setting):
             raise click.UsageError(problem)
         loaded = check(yaml.safe_dump(operator_configuration(setting)), catalogue)
         _check_others(setting, catalogue)
-    values["replicaCount"] = _replicas(values["replicaCount"], replicas, elects=loaded.written.leader_election.enabled)
     enabled = [backend for name in loaded.profiles.names() if (backend := catalogue.get(name)) is not None]
     backends = [*BACKENDS, *(backend for backend in enabled if backend not in BACKENDS)]
     click.echo(
@@ -108,15 +110,14 @@ def _grouper(values: JSON, file: Path | None, catalogue: Catalogue) -> JSON:
     return {"enabled": True, "config": _read(file), "extraRules": [*values["extraRules"], *extra]}
 
 
-def _replicas(by_default: int, asked: int | None, *, elects: bool) -> int:
-    if elects:
-        return by_default if asked is None else asked
-    if asked is not None and asked > 1:
-        raise click.UsageError(
-            f"--replicas {asked} needs leaderElection.enabled: true in the operator's configuration; "
-            "without it every replica would act"
-        )
-    return 1 if asked is None else asked
+def _replicas(setting: ChartSetting, asked: int | None, *, alone: bool) -> int:
+    """Return how many of each process run.
+
+    One, where nobody says how many and the operator's own file, which the chart does not know, has no election.
+    """
+    if asked is not None:
+        return asked
+    return 1 if alone and not ELECTS.of(setting) else int(setting.at("replicaCount"))
 
 
 def _checked(file: Path, load_it: Callable[[Path], object]) -> JSON:

@@ -1,41 +1,95 @@
-"""What cannot work is refused before anything is installed; the chart's ``_checks.tpl`` says the same.
-
-How many replicas there may be is not here: the command chooses a number itself where none is given.
-"""
+"""What cannot work is refused before anything is installed: by the command, and by the chart in the same words."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
 
-from spinney.cli.installing.computed import configured
-from spinney.cli.installing.description import ChartSetting
+from spinney.cli.installing.computed import DEPLOYS_OPERATOR, ELECTS, NAMESPACE, configured
+from spinney.cli.installing.description import ChartSetting, Computed, Condition, Text, Value, either, every, no, text
 
-_LEASE_NAMESPACE = configured("leaderElection", "resourceNamespace", default="")
-_ANSWERS_PROBES = configured("server", "healthProbes", "enable", default=True)
+
+@dataclass(frozen=True)
+class InstallationRefusal:
+    """Values that cannot work, and the sentence that says why and what to do."""
+
+    met: Condition
+    words: Text
+
+    @property
+    def helm(self) -> str:
+        """Return it as part of a template."""
+        words = "".join(part if isinstance(part, str) else "%v" for part in self.words.parts)
+        found = "".join(f" ({part.helm})" for part in self.words.parts if not isinstance(part, str))
+        return f'{{{{- if {self.met.helm} -}}}}\n{{{{- fail (printf "{words}"{found}) -}}}}\n{{{{- end -}}}}\n'
+
+
+_LEASE_NAMESPACE = Computed(
+    'dig "leaderElection" "resourceNamespace" "" .Values.config | default .Release.Namespace',
+    lambda setting: configured("leaderElection", "resourceNamespace", default="").of(setting) or setting.namespace,
+)
+_LEASE_IS_ELSEWHERE = Computed(
+    f"ne ({_LEASE_NAMESPACE.helm}) {NAMESPACE.helm}",
+    lambda setting: _LEASE_NAMESPACE.of(setting) != setting.namespace,
+)
+_REPLICAS = Computed("int .Values.replicaCount", lambda setting: setting.at("replicaCount"))
+_SEVERAL = Computed(f"gt ({_REPLICAS.helm}) 1", lambda setting: _REPLICAS.of(setting) > 1)
+
+REFUSALS: Final = (
+    InstallationRefusal(
+        every(DEPLOYS_OPERATOR, _SEVERAL, no(ELECTS)),
+        text(
+            "replicaCount ",
+            _REPLICAS,
+            " needs config.leaderElection.enabled: true; without it every replica would act",
+        ),
+    ),
+    InstallationRefusal(
+        no(either(DEPLOYS_OPERATOR, Value("coscheduler.enabled"))),
+        text(
+            "operator.enabled and coscheduler.enabled are both false: nothing would be installed; "
+            "set one of them (to spinney manifests add --coscheduler)"
+        ),
+    ),
+    InstallationRefusal(
+        every(
+            Value("dashboard.enabled"),
+            no(Value("dashboard.certificate.secretName")),
+            no(Value("dashboard.behindProxy")),
+        ),
+        text(
+            "dashboard.enabled needs dashboard.certificate.secretName (a Secret with tls.crt and tls.key), "
+            "or dashboard.behindProxy: true"
+        ),
+    ),
+    InstallationRefusal(
+        every(Value("metrics.serviceMonitor.enabled"), no(Value("metrics.service.enabled"))),
+        text(
+            "metrics.serviceMonitor.enabled needs metrics.service.enabled: true; "
+            "without Services there is nothing to scrape"
+        ),
+    ),
+    InstallationRefusal(
+        every(DEPLOYS_OPERATOR, _LEASE_IS_ELSEWHERE),
+        text(
+            "config.leaderElection.resourceNamespace is ",
+            _LEASE_NAMESPACE,
+            "; the operator may keep a Lease in ",
+            NAMESPACE,
+            " only, where it is installed",
+        ),
+    ),
+    InstallationRefusal(
+        every(DEPLOYS_OPERATOR, no(configured("server", "healthProbes", "enable", default=True))),
+        text("config.server.healthProbes.enable is false; the kubelet would take the operator for one that hangs"),
+    ),
+)
 
 
 def unworkable(setting: ChartSetting) -> Iterator[str]:
     """Return what is asked for and cannot work, each with what to do."""
-    operator = setting.at("operator.enabled")
-    if not operator and not setting.at("coscheduler.enabled"):
-        yield "without the operator there is nothing to install; add --coscheduler"
-    if (
-        setting.at("dashboard.enabled")
-        and not setting.at("dashboard.certificate.secretName")
-        and not setting.at("dashboard.behindProxy")
-    ):
-        yield (
-            "dashboard.enabled needs dashboard.certificate.secretName (a Secret with tls.crt and tls.key), "
-            "or dashboard.behindProxy: true"
-        )
-    if setting.at("metrics.serviceMonitor.enabled") and not setting.at("metrics.service.enabled"):
-        yield (
-            "metrics.serviceMonitor.enabled needs metrics.service.enabled: true; "
-            "without Services there is nothing to scrape"
-        )
-    lease = _LEASE_NAMESPACE.of(setting) or setting.namespace
-    if operator and lease != setting.namespace:
-        yield (
-            f"config.leaderElection.resourceNamespace is {lease}; the operator may keep a Lease in "
-            f"{setting.namespace} only, where it is installed"
-        )
-    if operator and not _ANSWERS_PROBES.of(setting):
-        yield "config.server.healthProbes.enable is false; the kubelet would take the operator for one that hangs"
+    yield from (each.words.of(setting) for each in REFUSALS if each.met.of(setting))
+
+
+def template_of_checks() -> str:
+    """Return the named template of the chart that refuses the same."""
+    return f'{{{{- define "spinney.checks" -}}}}\n{"".join(each.helm for each in REFUSALS)}{{{{- end -}}}}\n'

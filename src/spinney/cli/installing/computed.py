@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -22,9 +21,9 @@ def _defined(name: str, body: str, of: Callable[[ChartSetting], Any]) -> Compute
 
 
 def _image(setting: ChartSetting) -> str:
-    image = setting.values["image"]
-    name = f"{image['repository']}:{image['tag'] or setting.version}"
-    return f"{name}@{image['digest']}" if image["digest"] else name
+    name = f"{setting.at('image.repository')}:{setting.at('image.tag') or setting.version}"
+    digest = setting.at("image.digest")
+    return f"{name}@{digest}" if digest else name
 
 
 IMAGE: Final = _defined(
@@ -36,7 +35,7 @@ IMAGE: Final = _defined(
 PULL_SECRETS: Final = _defined(
     "pullSecrets",
     "{{ range $i, $each := .Values.imagePullSecrets }}{{ if $i }},{{ end }}{{ $each.name }}{{ end }}",
-    lambda setting: ",".join(each["name"] for each in setting.values["imagePullSecrets"]),
+    lambda setting: ",".join(each["name"] for each in setting.at("imagePullSecrets") or ()),
 )
 
 
@@ -125,6 +124,7 @@ CERTIFICATE_DIRECTORY: Final = configured(
     "server", "webhooks", "serverCertDir", default="/etc/grove-operator/webhook-certs"
 )
 OPERATOR_LEASE: Final = configured("leaderElection", "resourceName", default="grove-operator-leader-election")
+ELECTS: Final = configured("leaderElection", "enabled", default=False)
 STARTUP_ORDER: Final = configured("initContainer", "enabled", default=True)
 WEBHOOK_SECRET: Final = configured("server", "webhooks", "secretName", default="grove-webhook-server-cert")
 MNNVL: Final = configured("network", "autoMNNVLEnabled", default=False)
@@ -168,9 +168,22 @@ def as_yaml(path: str) -> Computed:
     return Computed(f"(toYaml .Values.{path})", lambda setting: _yaml(setting.at(path)))
 
 
+class _HelmsYaml(yaml.SafeDumper):
+    """Writes text as Helm does: in double quotes what would be read as something else, lines as lines."""
+
+    def text(self, value: str) -> yaml.Node:
+        tag = self.resolve(yaml.ScalarNode, value, (True, False))  # type: ignore[no-untyped-call]
+        style = "|" if "\n" in value else '"' if tag in _OTHER_THAN_TEXT else None
+        return self.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_HelmsYaml.add_representer(str, _HelmsYaml.text)
+_OTHER_THAN_TEXT: Final = {f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float", "timestamp")}
+
+
 def _yaml(value: object) -> str:
     """Return YAML as Helm writes it, so that names made of its hash are the same."""
-    dumped: str = yaml.safe_dump(value, width=sys.maxsize, allow_unicode=True)
+    dumped: str = yaml.dump(value, Dumper=_HelmsYaml, allow_unicode=True)
     return dumped.rstrip("\n")
 
 
@@ -230,4 +243,6 @@ def queues_kind(kind: str) -> Computed:
 def with_labels(path: str, labels: dict[str, str]) -> Computed:
     """Return labels of ours and those of the values; ours win, for objects are selected by them."""
     ours = " ".join(f'"{key}" "{value}"' for key, value in labels.items())
-    return Computed(f"merge (dict {ours}) .Values.{path}", lambda setting: {**(setting.at(path) or {}), **labels})
+    return Computed(
+        f"merge (dict {ours}) (.Values.{path} | default dict)", lambda setting: {**(setting.at(path) or {}), **labels}
+    )

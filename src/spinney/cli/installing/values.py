@@ -21,7 +21,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_un
 class Image(_Part, frozen=True, kw_only=True):
     """What containers run."""
 
-    repository: str = ""
+    repository: str = "spinney"
     tag: str = ""
     digest: str = ""
     pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
@@ -76,9 +76,9 @@ class Monitor(Switch, frozen=True, kw_only=True):
 
 
 class Labelled(Switch, frozen=True, kw_only=True):
-    """An object that others find by its labels."""
+    """An object that others find by its labels; one that is null is not there."""
 
-    labels: dict[str, str] = {}
+    labels: dict[str, str | None] = {}
 
 
 class Metrics(_Part, frozen=True, kw_only=True):
@@ -200,7 +200,7 @@ def read_values(text: str, source: str) -> JSON:
     document = parse(text, source)
     decode(Values, document)
     found: JSON = document.value or {}
-    paths = (*_emptied(found), *_empty_sections(found))
+    paths = (*_emptied(found), *_nulls(found.get("config") or {}, default_values()["config"]), *_empty_sections(found))
     emptied = [document.problem(path, "found nothing; leave the key out for its defaults") for path in paths]
     if emptied:
         raise InvalidDocument(emptied)
@@ -219,6 +219,16 @@ def _emptied(values: JSON, kind: type[_Part] = Values, path: tuple[str, ...] = (
             yield from _emptied(value, field.type, place)
 
 
+def _nulls(config: JSON, defaults: JSON, path: tuple[str, ...] = ("config",)) -> Iterator[tuple[str, ...]]:
+    """Return the keys of the operator's configuration that are empty, and not to take a default of the chart away."""
+    for key, value in config.items():
+        place = (*path, key)
+        if value is None and key not in defaults:
+            yield place
+        elif isinstance(value, dict):
+            yield from _nulls(value, defaults.get(key) or {}, place)
+
+
 def _empty_sections(values: JSON) -> Iterator[tuple[str, ...]]:
     for process, sections in SECTIONS.items():
         config = (values.get(process) or {}).get("config") or {}
@@ -226,8 +236,10 @@ def _empty_sections(values: JSON) -> Iterator[tuple[str, ...]]:
 
 
 def _is_needed(field: msgspec.structs.FieldInfo) -> bool:
-    """Tell whether there is no installation without a part: parts of parts, and what processes are told."""
-    return field.encode_name == "config" or (isinstance(field.type, type) and issubclass(field.type, msgspec.Struct))
+    """Tell whether there is no installation without it: parts of parts, what processes are told, numbers, switches."""
+    if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
+        return True
+    return field.encode_name == "config" or (isinstance(field.default, int | str) and field.default != "")
 
 
 def merged(defaults: JSON, changes: JSON) -> JSON:
