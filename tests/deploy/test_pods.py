@@ -127,3 +127,17 @@ def test_replicas_without_an_election_are_refused(tmp_path: Path) -> None:
     assert "leaderElection.enabled" in answer.output
     objects = printed("--config", str(file))
     assert {each["spec"]["replicas"] for each in objects if each["kind"] == "Deployment"} == {1}
+
+
+@pytest.mark.parametrize(
+    ("elects", "strategy"), [(True, None), (False, {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}})]
+)
+def test_without_election_a_rollout_starts_no_second_operator(
+    elects: bool, strategy: JSON | None, tmp_path: Path
+) -> None:
+    """Two operators that both act would be one too many, also for the time of a rollout; schedulers always elect."""
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump({"replicaCount": 1, "config": {"leaderElection": {"enabled": elects}}}))
+    found = {each["metadata"]["name"]: each for each in printed("--values", str(file)) if each["kind"] == "Deployment"}
+    assert found["grove-operator"]["spec"].get("strategy") == strategy
+    assert "strategy" not in found["spinney-scheduler"]["spec"]

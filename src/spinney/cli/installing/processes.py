@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from spinney.cli.installing import computed
 from spinney.cli.installing.computed import IMAGE, NAMESPACE
-from spinney.cli.installing.description import Computed, Condition, Description, Each, Value, When, given, text
+from spinney.cli.installing.description import Computed, Condition, Description, Each, Value, When, given, no, text
 
 PART_OF: Final = "app.kubernetes.io/part-of"
 """The label by which an installation is removed; CRDs and namespaces, which hold users' objects, do not have it."""
@@ -53,6 +53,8 @@ class InstalledProcess:
     health: str
     """The port that answers probes."""
     replicas: Description = field(default_factory=lambda: Value("replicaCount"))
+    strategy: Mapping[str, Description] = field(default_factory=dict)
+    """How its pods are replaced, if not as Kubernetes does it."""
     arguments: list[Description] = field(default_factory=list)
     environment: list[Description] = field(default_factory=list)
     volumes: list[Description] = field(default_factory=list)
@@ -115,7 +117,7 @@ class InstalledProcess:
             "apiVersion": "apps/v1",
             "kind": "Deployment",
             "metadata": metadata(self.name),
-            "spec": {"replicas": self.replicas, "selector": self._selector(), "template": template},
+            "spec": {"replicas": self.replicas, **self.strategy, "selector": self._selector(), "template": template},
         }
 
     def _pod(self) -> Description:
@@ -201,6 +203,8 @@ def _scheduler(name: str, command: str, condition: Condition, **more: Any) -> In
 
 _HAS_PLUGINS: Final = Value("scheduler.pluginsConfigMap")
 _IS_MANUAL: Final = computed.OWN_CERTIFICATE
+_ONE_AFTER_THE_OTHER: Final = {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+"""Not ``Recreate``, which server-side apply cannot make of a Deployment that exists."""
 
 PROCESSES: Final = (
     InstalledProcess(
@@ -210,6 +214,7 @@ PROCESSES: Final = (
         configuration=computed.OPERATOR_CONFIGURATION,
         ports={"webhooks": computed.WEBHOOK_PORT, "health": computed.HEALTH_PORT, "metrics": computed.METRICS_PORT},
         health="health",
+        strategy={"strategy": When(no(computed.ELECTS), _ONE_AFTER_THE_OTHER)},
         environment=[
             {"name": "GROVE_OPERATOR_SERVICE_ACCOUNT_NAME", "value": OPERATOR},
             {"name": "GROVE_INIT_CONTAINER_IMAGE", "value": IMAGE},
