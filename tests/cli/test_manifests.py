@@ -52,6 +52,28 @@ def test_rights_follow_the_enabled_profiles(tmp_path: Path) -> None:
     assert "scheduling.run.ai" in groups_of(with_kai, "grove-operator")
 
 
+@pytest.mark.parametrize(
+    ("values", "granted"),
+    [
+        ("{}", ["leases", "leases", "secrets", "secrets"]),
+        ("{replicaCount: 1, config: {leaderElection: {enabled: false}}}", ["secrets", "secrets"]),
+        ("{webhooks: {certificate: {secretName: ours}}}", ["leases", "leases"]),
+        ("{webhooks: {certificate: {certManager: {enabled: true}}}}", ["leases", "leases"]),
+    ],
+)
+def test_the_operator_may_keep_only_what_it_keeps(values: str, granted: list[str], tmp_path: Path) -> None:
+    """Without an election it has no right to Leases, with a certificate of somebody else none to its Secret."""
+    file = tmp_path / "values.yaml"
+    file.write_text(values)
+    answer = CliRunner().invoke(main, ["manifests", "--no-crds", "--values", str(file)])
+    (role,) = [
+        each
+        for each in yaml.safe_load_all(answer.output)
+        if each["kind"] == "Role" and each["metadata"]["name"] == "grove-operator"
+    ]
+    assert [resource for rule in role["rules"] for resource in rule["resources"]] == granted
+
+
 def test_our_scheduler_is_deployed_only_for_its_profile(tmp_path: Path) -> None:
     """Without the spinney-scheduler profile there is one deployment, the operator's."""
     for configuration, expected in ((OURS, {"grove-operator", "spinney-scheduler"}), ("{}", {"grove-operator"})):

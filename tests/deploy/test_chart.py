@@ -4,7 +4,6 @@ import asyncio
 import re
 import runpy
 import subprocess
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -26,14 +25,9 @@ from spinney.operator.operator import Operator, Settings
 from spinney.testing.builders import a_clique, a_pod_clique_set, a_scaling_group
 from tests.conftest import Cluster
 
-from .rendering import CHART, ROOT, SYSTEM, installed, printed, rendered
+from .rendering import CHART, ROOT, SYSTEM, installed, rendered
 
 FILES: dict[str, str] = runpy.run_path(str(ROOT / "hack" / "chart.py"))["files"]()
-
-
-def by_identity(objects: Iterable[JSON]) -> dict[tuple[str, str], JSON]:
-    """Return objects by kind and name."""
-    return {(each["kind"], each["metadata"]["name"]): each for each in objects}
 
 
 def test_every_section_that_the_chart_reads_may_not_be_empty() -> None:
@@ -129,21 +123,6 @@ VALUES: dict[str, JSON] = {
     },
     "coscheduler alone": {"operator": {"enabled": False}, "coscheduler": {"enabled": True}},
 }
-
-
-@pytest.mark.real
-@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
-def test_it_installs_what_the_command_prints(values: JSON, helm: str, tmp_path: Path) -> None:
-    """With the same values, Helm renders to exactly the objects of ``spinney manifests``."""
-    file = tmp_path / "same.yaml"
-    file.write_text(yaml.safe_dump(values))
-
-    objects = by_identity(rendered(helm, tmp_path, values))
-    expected = by_identity(each for each in printed("--values", str(file)) if each["kind"] != "Namespace")
-
-    assert set(objects) == set(expected)
-    for identity, each in objects.items():
-        assert each == expected[identity], identity
 
 
 @pytest.mark.real

@@ -18,6 +18,7 @@ from spinney.cli.installing.description import ChartSetting
 from spinney.cli.installing.values import default_values
 
 from .rendering import CHART, SYSTEM
+from .test_chart import VALUES
 
 SWITCHES: Final[Sequence[Sequence[JSON]]] = (
     ({}, {"operator": {"enabled": False}}),
@@ -103,6 +104,16 @@ def _empty(values: JSON, path: tuple[str, ...] = ()) -> Iterator[tuple[str, JSON
 
 
 EMPTY: Final = dict(_empty(default_values()))
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
+def test_it_installs_what_the_command_prints(values: JSON, helm: str, tmp_path: Path) -> None:
+    """With the same values, Helm renders to exactly the objects of ``spinney manifests``."""
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+    assert isinstance(answer_of_the_command(file), list)
+    expect_the_same(helm, values, tmp_path)
 
 
 @pytest.mark.real

@@ -6,7 +6,7 @@ from spinney.backends import Right, SchedulerBackend
 from spinney.backends.profiles import ALWAYS_ENABLED
 from spinney.cli.installing import computed, rights
 from spinney.cli.installing.computed import NAMESPACE
-from spinney.cli.installing.description import Condition, Description, Each, Value, When
+from spinney.cli.installing.description import Condition, Description, Each, Value, When, no
 from spinney.cli.installing.processes import COSCHEDULER, GROUPER, OPERATOR, PROCESSES, SCHEDULER, labels, metadata
 from spinney.grouping.loading import built_in
 from spinney.grouping.rules import Rule, RuleSet
@@ -38,8 +38,8 @@ def roles(backends: Iterable[type[SchedulerBackend]]) -> list[Description]:
     }
     own = {process.name: _one(rights.LEASE, process.name) for process in PROCESSES}
     own[OPERATOR] = [
-        *_one(rights.LEASE, computed.OPERATOR_LEASE),
-        *_one(rights.CERTIFICATE, computed.WEBHOOK_SECRET),
+        *(When(computed.ELECTS, rule) for rule in _one(rights.LEASE, computed.OPERATOR_LEASE)),
+        *(When(no(computed.OWN_CERTIFICATE), rule) for rule in _one(rights.CERTIFICATE, computed.WEBHOOK_SECRET)),
     ]
     certificate = _one(rights.CERTIFICATE, computed.GROUPER_WEBHOOK_SECRET)
     own[GROUPER] += [When(computed.TELLS_AT_CREATION, rule) for rule in certificate]
