@@ -80,6 +80,14 @@ class Cancelled(Theirs):
         raise asyncio.CancelledError
 
 
+class Vague(Theirs):
+    """Names a capability with a text."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(queues="some")  # type: ignore[arg-type]
+
+
 class Incapable(Theirs):
     """A backend that does not say what it can do."""
 
@@ -217,6 +225,7 @@ async def test_a_backend_that_cannot_be_made_names_its_profile() -> None:
         (Unending, "init has not ended within 120 s"),
         (Cancelled, "CancelledError, though nobody cancelled init"),
         (Incapable, "InvalidAnswer: returned None, expected Capabilities"),
+        (Vague, r"InvalidAnswer: returned Capabilities whose queues is 'some' \(str\), expected True or False"),
     ],
 )
 @on_virtual_time

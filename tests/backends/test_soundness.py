@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import pytest
+from structlog.testing import capture_logs
 
 from spinney.api.podgang import PodGang
 from spinney.backends import Capabilities, Catalogue, PodManifest, Right, SchedulerBackend, TopologyAware
@@ -73,6 +74,33 @@ def test_what_is_called_must_not_be_async(method: str, wrong: object) -> None:
     """A coroutine that nobody awaits would be taken for a yes."""
     with pytest.raises(Unusable, match=f"^backend 'sound' .*: {method} is async, write `def {method}`$"):
         Catalogue().register(a_backend({method: wrong}))
+
+
+def test_what_a_backend_lacks_is_told_before_it_is_made() -> None:
+    """All of it at once, when it is registered; it was said when the operator had begun to start."""
+    least = type("Least", (SchedulerBackend, TopologyAware), {"name": "least"})
+    with pytest.raises(Unusable) as refused:
+        Catalogue().register(least)
+    assert "it has no capabilities, write `@property` and `def capabilities`" in str(refused.value)
+    assert "it has no prepare_pod, write `def prepare_pod`" in str(refused.value)
+    assert "it has no sync_topology, write `async def sync_topology`" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("sync_podgang", ["sync_podgang is never called; did you mean sync_pod_gang?"]),
+        ("on_podgang_delete", ["on_podgang_delete is never called; did you mean on_pod_gang_delete?"]),
+        ("prepare_pods", []),  # prepare_pod is there
+        ("helps", []),
+        ("_sync_podgang", []),
+    ],
+)
+def test_a_method_that_nobody_calls_is_told(written: str, told: list[str]) -> None:
+    """A misspelled one does nothing, and the backend goes on as if it had none."""
+    with capture_logs() as logs:
+        Catalogue().register(a_backend({written: waits}))
+    assert [each["method"] for each in logs if each["log_level"] == "warning"] == told
 
 
 @pytest.mark.parametrize(

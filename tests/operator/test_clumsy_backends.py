@@ -119,6 +119,11 @@ async def beside_a_good_one(method: str, wrong: object, look: Callable[[World], 
         ("prepare_pod", changing(lambda pod: pod["metadata"].pop("ownerReferences")), "metadata.ownerReferences"),
         ("prepare_pod", changing(lambda pod: pod["metadata"]["labels"].pop(marks.POD_CLIQUE)), "grove.io/podclique"),
         ("prepare_pod", changing(lambda pod: pod["spec"].pop("schedulingGates")), f"gate {marks.POD_GANG_GATE}"),
+        (
+            "prepare_pod",
+            changing(lambda pod: pod["spec"].pop("schedulerName")),
+            "left a pod without spec.schedulerName",
+        ),
         ("prepare_pod", changing(lambda pod: pod["spec"].update(mine=object())), "left a pod that cannot be written"),
         ("prepare_pod", changing(lambda pod: pod["spec"].update(mine=pod)), "written as JSON (RecursionError"),
         ("prepare_pod", raising(Unspeakable()), "prepare_pod raised Unspeakable: its text cannot be had: KeyError"),
@@ -183,6 +188,7 @@ async def test_what_a_backend_changes_in_what_it_is_given_is_changed_for_nobody_
         found = self.context.lookup
         pcs, again = found.pod_clique_set(gang), found.pod_gang(gang.metadata.namespace or "", gang.metadata.name)
         meddling(None)(self, gang, pcs, again)
+        pod["spec"]["schedulerName"] = self.name
 
     methods: dict[str, object] = {
         "sync_pod_gang": awaited(meddling(None)),

@@ -13,7 +13,7 @@ from importlib.metadata import EntryPoint, entry_points
 import structlog
 
 from spinney.backends.interface import INTERFACE_VERSION, SchedulerBackend, deprecations, is_compatible
-from spinney.backends.soundness import faults_of
+from spinney.backends.soundness import faults_of, never_called
 from spinney.extensions.answers import shown
 from spinney.runtime.faults import raised, told
 
@@ -57,6 +57,8 @@ class Catalogue:
         self._aliases |= dict.fromkeys(backend.aliases, backend.name)
         for text in deprecations(backend):
             log.warning("backend implements what is to go", backend=backend.name, deprecation=text)
+        for text in never_called(backend):
+            log.warning("backend has a method that nobody calls", backend=backend.name, method=text)
 
     def register_entry_point(self, entry_point: EntryPoint) -> None:
         """Add a backend that is imported when it is first asked for; so is a name already taken refused."""

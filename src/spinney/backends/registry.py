@@ -10,7 +10,7 @@ from spinney.api.resource import Resource
 from spinney.backends.catalogue import Catalogue
 from spinney.backends.interface import BackendContext, Capabilities, SchedulerBackend, TopologyAware
 from spinney.backends.profiles import Profile, Profiles
-from spinney.extensions.answers import instance_of
+from spinney.extensions.answers import InvalidAnswer, instance_of, shown
 from spinney.runtime.faults import raised_later, told
 from spinney.runtime.tasks import is_being_cancelled
 
@@ -19,7 +19,7 @@ log = structlog.get_logger()
 INIT_SECONDS: Final = 120.0
 """How long a backend may take to be initialised; kube-scheduler's probe of a gang waits for 30 s by itself."""
 
-_capabilities: Final[Callable[[Any], Capabilities]] = instance_of(Capabilities, "Capabilities from `capabilities`")
+_some_capabilities: Final[Callable[[Any], Capabilities]] = instance_of(Capabilities, "Capabilities from `capabilities`")
 _resource: Final[Callable[[Any], Resource]] = instance_of(Resource, "a Resource from `topology_resource`")
 
 
@@ -75,6 +75,14 @@ class Registry:
                 "the backend registry is not initialised yet; call initialize() before controllers start"
             )
         return self._backends
+
+
+def _capabilities(answer: Any) -> Capabilities:
+    found = _some_capabilities(answer)
+    for name, said in found.named().items():
+        if not isinstance(said, bool):
+            raise InvalidAnswer(f"Capabilities whose {name} is {shown(said)}", "True or False")
+    return found
 
 
 async def _initialized(catalogue: Catalogue, context: BackendContext, profile: Profile) -> SchedulerBackend:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from difflib import get_close_matches
 from functools import cached_property
 from inspect import getattr_static
 from typing import Any, Final
@@ -19,6 +20,8 @@ _READ: Final = ("capabilities", "has_own_objects", "has_delete_hook")
 _TOPOLOGY_AWAITED: Final = ("sync_topology", "check_topology")
 _TOPOLOGY_CALLED: Final = ("topology_name",)
 _TOPOLOGY_READ: Final = ("topology_resource",)
+_NEAR: Final = 0.8
+"""How alike names are of which one is probably meant to be the other."""
 _VERSION: Final = re.compile(r"\d+(\.\d+)*")
 
 
@@ -31,10 +34,21 @@ def faults_of(backend: type[SchedulerBackend]) -> list[str]:
         *_version_faults(backend.interface_version),
         *_config_faults(backend.config_type),
         *_rights_faults(backend.rights),
+        *_missing_faults(backend),
         *awaited_faults(backend, (*_AWAITED, *(_TOPOLOGY_AWAITED if aware else ()))),
         *called_faults(backend, (*_CALLED, *(_TOPOLOGY_CALLED if aware else ()))),
         *_read_faults(backend, (*_READ, *(_TOPOLOGY_READ if aware else ()))),
     ]
+
+
+def never_called(backend: type[SchedulerBackend]) -> list[str]:
+    """Return the methods of a backend class whose names are nearly those of methods that it leaves as they are."""
+    interface = (SchedulerBackend, TopologyAware) if issubclass(backend, TopologyAware) else (SchedulerBackend,)
+    asked = {name: getattr(kind, name) for kind in interface for name in vars(kind) if not name.startswith("_")}
+    left = [name for name, method in asked.items() if callable(method) and getattr(backend, name) is method]
+    own = [name for name in dir(backend) if not name.startswith("_") and name not in asked]
+    near = [(name, get_close_matches(name, left, 1, _NEAR)) for name in own if callable(getattr_static(backend, name))]
+    return [f"{name} is never called; did you mean {meant[0]}?" for name, meant in near if meant]
 
 
 def _name_faults(field: str, name: Any) -> Iterator[str]:
@@ -77,6 +91,14 @@ def _rights_faults(rights: Any) -> Iterator[str]:
             texts = getattr(right, part)
             if not isinstance(texts, tuple | list) or not all(isinstance(each, str) for each in texts):
                 yield f'rights[{index}].{part} is {shown(texts)}, write a tuple of texts such as ("get",)'
+
+
+def _missing_faults(backend: type[SchedulerBackend]) -> Iterator[str]:
+    for name in sorted(backend.__abstractmethods__):
+        found = getattr_static(backend, name)
+        awaited = name in (*_AWAITED, *_TOPOLOGY_AWAITED)
+        before = "`@property` and " if isinstance(found, property) else ""
+        yield f"it has no {name}, write {before}`{'async ' if awaited else ''}def {name}`"
 
 
 def _read_faults(backend: type, properties: tuple[str, ...]) -> Iterator[str]:

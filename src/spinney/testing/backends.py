@@ -144,8 +144,9 @@ class BackendContract:
         for group in bench.gang.spec.pod_groups:
             pod = a_pod(bench.gang, group, 0)
             original = copy.deepcopy(pod)
-            bench.backend.prepare_pod(pod, bench.gang)
-            assert pod["spec"]["schedulerName"]
+            returned: object = bench.backend.prepare_pod(pod, bench.gang)
+            assert returned is None, "prepare_pod changes the pod it is given; what it returns is not looked at"
+            assert pod["spec"].get("schedulerName"), "prepare_pod must set spec.schedulerName"
             assert {"name": marks.POD_GANG_GATE} in pod["spec"]["schedulingGates"]
             assert original["metadata"]["labels"].items() <= pod["metadata"]["labels"].items()
             assert pod["metadata"]["ownerReferences"] == original["metadata"]["ownerReferences"]

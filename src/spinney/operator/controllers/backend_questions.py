@@ -35,7 +35,7 @@ class BackendQuestions:
     gang: PodGang
 
     def prepare(self, pod: PodManifest) -> None:
-        """Have a pod prepared; raises if it has lost what the operator finds it by, or its gate."""
+        """Have a pod prepared; raises if it has no scheduler, or has lost its gate or what the operator finds it by."""
         before = _identity(pod)
         with self._asking("prepare_pod"):
             _nothing(self.backend.prepare_pod(pod, lent(self.gang)))
@@ -44,6 +44,9 @@ class BackendQuestions:
         changed = ", ".join(field for field, value in after.items() if value != before[field])
         if changed:
             raise BackendFault(f"{self._name}: prepare_pod changed {changed} of a pod; it must leave that alone")
+        if not pod["spec"].get("schedulerName"):
+            text = "left a pod without spec.schedulerName, which default-scheduler would place apart from its gang"
+            raise BackendFault(f"{self._name}: prepare_pod {text}; set it")
 
     def is_prepared(self, pod: Pod) -> bool:
         """Tell whether a pod that waits for a node is still of use to its gang."""
