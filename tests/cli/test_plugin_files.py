@@ -99,6 +99,31 @@ def test_why_ends_with_what_failed_in_a_plugin(tmp_path: Path, snapshot: Path, o
     assert [fault["plugin"] for fault in json.loads(data.stdout)["faults"]] == ["never"]
 
 
+def test_wrong_arguments_are_told_with_the_file_that_they_were_given_with(tmp_path: Path, snapshot: Path) -> None:
+    """They stand on the command line; they were told as those of a configuration that nobody wrote."""
+    policy = tmp_path / "policy.py"
+    policy.write_text(
+        "import msgspec\n\nfrom spinney.scheduler import Plugin\n\n\nclass Takes(msgspec.Struct, frozen=True):\n"
+        "    key: str = ''\n    most: int = 3\n\nclass Keen(Plugin):\n    name = 'keen'\n    arguments_type = Takes\n\n"
+        "    def on_session_open(self, session): ...\n"
+    )
+    answer = spinney("simulate", snapshot, "--plugin", f"{policy}:Keen,kye=a,most=some")
+
+    assert answer.exit_code == 1
+    assert f"{policy}:Keen: argument kye: unknown argument; did you mean 'key'?" in answer.output
+    assert "argument most: found 'some', expected a whole number" in answer.output
+
+
+def test_two_files_with_plugins_of_one_name_are_both_named(tmp_path: Path, snapshot: Path) -> None:
+    """The one to be changed may be either."""
+    for name in ("first", "second"):
+        (tmp_path / f"{name}.py").write_text(POLICIES)
+    answer = spinney("simulate", snapshot, "--plugin", tmp_path)
+
+    assert answer.exit_code == 1
+    assert f"second.py: KeepFree of {tmp_path}/first.py and KeepFree are both named 'keep-free'" in answer.output
+
+
 def test_a_scheduler_is_checked_with_the_plugin(policies: Path) -> None:
     """``--check`` prints the configuration in force: the defaults, then the plugin with its arguments."""
     answer = spinney("scheduler", "--check", "--plugin", f"{policies}:KeepFree,node=n1")

@@ -29,6 +29,7 @@ from spinney.coscheduling.process.configuration import (
     PluginChoice,
 )
 from spinney.coscheduling.process.configuration import PluginSet as PointPlugins
+from spinney.extensions.arguments import InvalidArguments, read_arguments
 from spinney.runtime.faults import raised, told
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.framework.plugin import Plugin, PluginRegistry
@@ -220,9 +221,11 @@ def _must_be_new(file: PolicyFile, plugin: type[Any], known: Iterable[tuple[type
     """Refuse a second plugin of a name: one would take the place of the other."""
     for other, _ in known:
         if other.name == plugin.name:
+            home = inspect.getfile(other)
+            where = "" if Path(home).samefile(file.path) else f" of {home}"
             raise InvalidPolicy(
-                f"{file.path}: {other.__name__} and {plugin.__name__} are both named {plugin.name!r}; give each a name "
-                f"of its own, or choose one: {file.path}:{plugin.__name__}"
+                f"{file.path}: {other.__name__}{where} and {plugin.__name__} are both named {plugin.name!r}; give each "
+                f"a name of its own, or choose one: {file.path}:{plugin.__name__}"
             )
 
 
@@ -231,6 +234,11 @@ def _must_be_built(file: PolicyFile, plugin: type[Plugin]) -> None:
     here = f"{file.path}:{inspect.getsourcelines(plugin)[1]}"
     if faults := default_registry().faults_of(plugin.name, plugin):
         raise InvalidPolicy(f"{here}: {plugin.__name__}: {'; '.join(faults)}")
+    if file.arguments and plugin.arguments_type is not None:
+        try:
+            read_arguments(plugin.arguments_type, file.arguments)
+        except InvalidArguments as error:
+            raise InvalidPolicy(f"{file.path}:{plugin.__name__}: {error}") from error
     try:
         plugin(dict(file.arguments))
     except raised() as error:
