@@ -1,6 +1,7 @@
 """``spinney validate`` finds every fault that needs no cluster, each with file, line and field."""
 
 import json
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -294,3 +295,23 @@ def test_json_lists_every_object(tmp_path: Path) -> None:
 
     assert [verdict["valid"] for verdict in verdicts] == [True, False]
     assert verdicts[1]["problems"][0]["line"] > 18
+
+
+@pytest.mark.parametrize("named", ["kai-scheduler", "broken"])
+def test_a_backend_that_cannot_be_loaded_leaves_its_own_questions_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    """Who does not name it does not hear of it; validating ended with an error of ours for any installed one."""
+    broken = EntryPoint("broken", "no_such_module:Backend", "spinney.backends")
+    monkeypatch.setattr("spinney.backends.catalogue._installed", lambda: (broken,))
+    binding = (
+        "apiVersion: grove.io/v1alpha1\nkind: ClusterTopologyBinding\nmetadata: {name: gpus}\n"
+        "spec: {levels: [{domain: rack, key: example.com/rack}], schedulerTopologyBindings: "
+        f"[{{schedulerName: {named}, topologyReference: racks}}]}}\n"
+    )
+    answer = validate(tmp_path, f"{binding}---\n{GOOD.replace('kai-scheduler', named)}")
+
+    assert answer.exit_code == 0, answer.output
+    said = "backend 'broken': importing no_such_module:Backend failed: ModuleNotFoundError"
+    assert (f"whether broken manages a topology: {said}" in answer.output) is (named == "broken")
+    assert (f"whether broken can honour what is asked for: {said}" in answer.output) is (named == "broken")

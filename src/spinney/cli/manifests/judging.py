@@ -7,7 +7,7 @@ topologies and MNNVL count as enabled. What only a cluster can answer is listed.
 
 import asyncio
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -33,7 +33,7 @@ from spinney.api.schema.validate_pod_groups import validate_coscheduling_pod_gro
 from spinney.api.schema.validate_topology_binding import validate_topology_binding
 from spinney.api.struct import convert, to_json
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
-from spinney.backends import Profile, Rejected, TopologyAware, every_backend
+from spinney.backends import Profile, Rejected, TopologyAware, UnusableBackend, every_backend
 from spinney.backends.kube import KubeScheduler, KubeSchedulerConfig
 from spinney.cli.manifests.fields import builtin_field_problems, field_problems, is_builtin, schema_faults
 from spinney.cli.manifests.objects import Manifest
@@ -135,9 +135,7 @@ def verdict_on(manifest: Manifest, setting: Setting) -> Verdict:
     if resource is POD_CLIQUE_SET:
         found = _judged(default_pod_clique_set(decoded), setting)
     elif resource is CLUSTER_TOPOLOGY_BINDING:
-        schedulers = setting.policy.schedulers
-        faults = validate_topology_binding(decoded, schedulers=schedulers, topology_aware=_topology_aware())
-        found = Judgement(faults)
+        found = _judged_binding(decoded, setting.policy.schedulers)
     else:
         rule = _RULES.get(resource)
         found = Judgement(rule(decoded) if rule is not None else [])
@@ -177,7 +175,11 @@ def _judged(pcs: PodCliqueSet, setting: Setting) -> Judgement:
         warnings += [f"{fault} in these files, which have {known}" for fault in found if fault not in faults]
     not_done = list(_needs_cluster(pcs, policy))
     name = scheduler_name(pcs) or policy.default_scheduler
-    kind = every_backend().get(name) if not faults else None
+    try:
+        kind = every_backend().get(name) if not faults else None
+    except UnusableBackend as error:  # the rest of the answer stands
+        not_done.append(f"whether {name} can honour what is asked for: {error}")
+        kind = None
     if kind is None:
         return Judgement(faults, warnings, not_done)
     profile = setting.profiles.get(name, Profile(name))
@@ -193,6 +195,22 @@ def _judged(pcs: PodCliqueSet, setting: Setting) -> Judgement:
     finally:
         runtime.executor.close()
     return Judgement(faults, warnings, not_done)
+
+
+def _judged_binding(binding: ClusterTopologyBinding, schedulers: Collection[str]) -> Judgement:
+    """Judge a binding; of the backends that are installed only those that it names are looked at."""
+    catalogue = every_backend()
+    aware: list[str] = []
+    not_done: list[str] = []
+    for name in (each.scheduler_name for each in binding.spec.scheduler_topology_bindings):
+        try:
+            kind = catalogue.get(name)
+        except UnusableBackend as error:
+            not_done.append(f"whether {name} manages a topology: {error}")
+            aware.append(name)
+        else:
+            aware += [name] if kind is not None and issubclass(kind, TopologyAware) else []
+    return Judgement(validate_topology_binding(binding, schedulers=schedulers, topology_aware=aware), not_done=not_done)
 
 
 def _without_nulls(kind: type[Any], document: Document) -> Document:
@@ -296,9 +314,3 @@ def _needs_cluster(pcs: PodCliqueSet, policy: AdmissionPolicy) -> Iterator[str]:
         yield f"whether the ClusterTopologyBinding {name} exists and has the domains that {pcs.metadata.name} names"
     if pcs.spec.template.priority_class_name:
         yield f"whether the PriorityClass {pcs.spec.template.priority_class_name} exists"
-
-
-def _topology_aware() -> list[str]:
-    catalogue = every_backend()
-    found = ((name, catalogue.get(name)) for name in catalogue.names())
-    return [name for name, backend in found if backend is not None and issubclass(backend, TopologyAware)]
