@@ -5,6 +5,7 @@ must not wait for it: until it has answered, the set's condition says so.
 """
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 import structlog
 
@@ -20,6 +21,8 @@ from spinney.operator.status.podcliqueset import CAPABILITIES_MET, capability_co
 
 log = structlog.get_logger()
 
+VALIDATION_FAILED: Final = "ValidationFailed"
+"""The reason of a set's condition while its backend, which is asked again, could not judge it."""
 Generation = tuple[str | None, int | None]
 """uid and generation of a set."""
 
@@ -30,7 +33,6 @@ class SetCapabilities:
     def __init__(self, wake: Callable[[Key], None]) -> None:
         self._calls = BackendCalls(wake)
         self._answers: dict[Key, tuple[Generation, list[Degradation] | str]] = {}
-        self._failed: set[Key] = set()
 
     async def run(self) -> None:
         """Wait until cancelled, then end the calls under way."""
@@ -39,12 +41,7 @@ class SetCapabilities:
     def forget(self, key: Key) -> None:
         """Forget a set that is gone."""
         self._answers.pop(key, None)
-        self._failed.discard(key)
         self._calls.forget(key)
-
-    def has_failed(self, key: Key) -> bool:
-        """Tell whether the backend of a set could not judge it when it was asked last, so is to be asked again."""
-        return key in self._failed
 
     async def condition(
         self, key: Key, pcs: PodCliqueSet, backend: SchedulerBackend, gangs: Iterable[PodGang]
@@ -58,15 +55,13 @@ class SetCapabilities:
                 self._answers[key] = generation, await _answer(backend, pcs)
 
             outcome = await self._calls.outcome(key, generation, backend.name, ask)
-            self._failed.discard(key)
             if outcome is None:
                 text = f"{backend.name} has not answered yet"
                 return Condition(type=CAPABILITIES_MET, status="Unknown", reason="Validating", message=text)
             if outcome.error is not None:
                 log.warning("backend could not judge", podcliqueset=str(key), error=outcome.error)
-                self._failed.add(key)
                 return Condition(
-                    type=CAPABILITIES_MET, status="Unknown", reason="ValidationFailed", message=outcome.error
+                    type=CAPABILITIES_MET, status="Unknown", reason=VALIDATION_FAILED, message=outcome.error
                 )
             known = self._answers[key]
         answer = known[1]

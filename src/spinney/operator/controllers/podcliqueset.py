@@ -48,7 +48,7 @@ from spinney.kube.reconciling import (
     write_each,
 )
 from spinney.operator.caches import BY_SET, BY_TOPOLOGY
-from spinney.operator.controllers.capabilities import SetCapabilities
+from spinney.operator.controllers.capabilities import VALIDATION_FAILED, SetCapabilities
 from spinney.operator.controllers.shared import Shared
 from spinney.operator.desired import auxiliary, gangs, names, podcliques
 from spinney.operator.desired.claims import claims_of_set
@@ -167,13 +167,13 @@ class PodCliqueSetController:
         # The status announces a new template and whose turn it is before any PodClique changes.
         structure = self._structure(scene)
         synced = self._synced.get(key) == structure
-        await self._write_status(scene, synced=synced)
+        judged = await self._write_status(scene, synced=synced)
         if not synced:
             await self._sync(scene)
             self._synced[key] = structure
             if pcs.status.observed_generation != pcs.metadata.generation:
-                await self._write_status(scene, synced=True)
-        if self._capabilities.has_failed(key):
+                judged = await self._write_status(scene, synced=True)
+        if not judged:
             return Requeue()
         return None if verdict.wait is None else Requeue(after=verdict.wait.total_seconds())
 
@@ -362,14 +362,18 @@ class PodCliqueSetController:
         except NotFound:
             return
 
-    async def _write_status(self, scene: SetObservation, *, synced: bool) -> None:
-        """Write the status; the generation counts as observed once everything it asks for has been written."""
+    async def _write_status(self, scene: SetObservation, *, synced: bool) -> bool:
+        """Write the status; the generation counts as observed once everything it asks for has been written.
+
+        Tells whether the backend need not be asked about the set again.
+        """
         pcs = scene.pcs
         now = to_seconds(self._clock.now())
         topology = set_status.topology_condition(scene.layout, self._caches.topology_of(pcs))
         gangs = scene.observed.gangs.values()
         backend = set_status.backend_condition(gangs)
-        told = (await self._capabilities.condition(scene.key, pcs, scene.backend, gangs), topology, backend)
+        met = await self._capabilities.condition(scene.key, pcs, scene.backend, gangs)
+        told = (met, topology, backend)
         status = set_status.set_status(
             scene.layout,
             scene.observed,
@@ -380,6 +384,7 @@ class PodCliqueSetController:
             now=now,
         )
         await write_status(self._client, POD_CLIQUE_SET, pcs, status, latest=self._latest, type=PodCliqueSet)
+        return met.reason != VALIDATION_FAILED
 
     async def _release(self, pcs: PodCliqueSet) -> None:
         await self._auxiliary_objects.release(pcs.metadata.uid or "")
