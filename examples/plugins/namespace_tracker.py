@@ -25,7 +25,7 @@ class NamespaceAllocationTracker(Plugin):
 
     def on_session_close(self, session: Session) -> None:
         """Report what was counted."""
-        log.info("pods allocated by namespace", **self.pods_per_namespace)
+        log.info("pods allocated", by_namespace=self.pods_per_namespace)
 
     def allocated(self, event: Event) -> None:
         """Count a pod in."""

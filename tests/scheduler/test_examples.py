@@ -5,6 +5,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from structlog.testing import capture_logs
 
 from spinney.scheduler import Plugin, Scheduler, SchedulerConfig, Session
 from spinney.scheduler.config import PluginOption
@@ -73,6 +74,18 @@ def test_the_tracker_counts_what_is_placed_in_the_end() -> None:
     a_scheduler(inventory, Remembered).run_cycle()
 
     assert opened[0].pods_per_namespace == {"team": 2}  # type: ignore[attr-defined]
+
+
+def test_whatever_a_namespace_is_called_its_pods_are_told() -> None:
+    """The log has words of its own, and a namespace may be called like one."""
+    inventory = an_inventory(a_node("n0"))
+    inventory.apply(a_pod("p", namespace="event"))
+
+    with capture_logs() as logs:
+        result = a_scheduler(inventory, example("namespace_tracker").NamespaceAllocationTracker).run_cycle()
+
+    assert not result.failures
+    assert [each["by_namespace"] for each in logs if each["event"] == "pods allocated"] == [{"event": 1}]
 
 
 @pytest.mark.parametrize(("preemptible", "node"), [(True, "regular"), (False, "regular")])

@@ -55,9 +55,12 @@ class AcmeScheduler(SchedulerBackend):
         pod["metadata"]["labels"]["acme.example/gang"] = gang.metadata.name
 
     async def validate_pod_clique_set(self, pcs: PodCliqueSet, old: PodCliqueSet | None) -> list[Degradation]:
-        constraint = pcs.spec.template.topology_constraint
-        others = [*pcs.spec.template.pod_clique_scaling_groups, *pcs.spec.template.cliques]
-        constraints = [constraint, *(each.topology_constraint for each in others)]
+        template = pcs.spec.template
+        constraints = [
+            template.topology_constraint,
+            *(each.topology_constraint for each in template.pod_clique_scaling_groups),
+            *(each.topology_constraint for each in template.cliques),
+        ]
         for each in constraints:
             if each is not None and each.required is not None:
                 raise Rejected(f"ACME knows no topology, and domain {each.required!r} is required")
