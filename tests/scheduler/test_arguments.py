@@ -35,6 +35,7 @@ class Tastes(msgspec.Struct, frozen=True, rename="camel"):
     patience: timedelta = timedelta(minutes=5)
     kind: Literal["a", "b"] = "a"
     mood: Mood = Mood.CALM
+    depth: Literal["all"] | int | None = None
 
 
 class Tasteful(Plugin):
@@ -88,6 +89,7 @@ def test_what_is_written_is_read_back() -> None:
         ("weight", "heavy", "found 'heavy', expected a number of at least 0 and less than 10"),
         ("weight", "nan", "found 'nan', expected a number of at least 0 and less than 10"),
         ("atMost", "2.5", "found '2.5', expected a whole number"),
+        ("depth", "few", "found 'few', expected all or a whole number"),
         ("strictOrder", "perhaps", "found 'perhaps', expected true or false"),
         ("patience", "5", str(InvalidDuration("5"))),
         ("patience", "3000000h", "'3000000h' is too long; the longest duration is 2562047h47m16s, which is 292 years"),

@@ -5,6 +5,7 @@ from functools import partial
 from importlib.metadata import EntryPoint
 from typing import Any
 
+import msgspec
 import pytest
 from structlog.testing import capture_logs
 
@@ -34,6 +35,25 @@ class Sound(Plugin):
     def on_session_open(self, session: Session) -> None: ...
 
 
+class Listed(msgspec.Struct, frozen=True):
+    """Has an argument that a configuration cannot give: all it gives is text."""
+
+    pools: list[str] = []
+    most: int | None = None
+
+
+class Nested(msgspec.Struct, frozen=True):
+    """Has one that has arguments itself."""
+
+    inner: Listed = Listed()
+
+
+class Untyped(msgspec.Struct, frozen=True):
+    """Has one of a type that is not there."""
+
+    key: "Nowhere" = ""  # type: ignore[name-defined]  # noqa: F821
+
+
 async def asynchronous(*_: Any) -> None: ...
 
 
@@ -53,6 +73,9 @@ def yielding(*_: Any) -> Any:
         ({"honours": frozenset({"TOPOLOGY"})}, "write a set such as frozenset({Constraint.TOPOLOGY})"),
         ({"contradicts": "backfill"}, "contradicts is 'backfill' (str), write a set such as"),
         ({"arguments_type": dict}, "write a class that derives from msgspec.Struct, or None"),
+        ({"arguments_type": Listed}, "arguments_type has pools: list[str], which no text can be read as; write a text"),
+        ({"arguments_type": Nested}, "arguments_type has inner: Listed, which no text can be read as"),
+        ({"arguments_type": Untyped}, "arguments_type has a field that has no type: NameError: name 'Nowhere' is not"),
         ({"treats_alike": "no"}, "treats_alike is 'no' (str), write True or False"),
         ({"replaces_built_in": "priority"}, "replaces_built_in is 'priority' (str), write True or False"),
     ],

@@ -7,10 +7,10 @@ that declares nothing is given whatever there is.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import inspect
@@ -19,6 +19,10 @@ from spinney.api.documents import nearest
 from spinney.api.durations import InvalidDuration, format_duration, parse_duration
 
 T = TypeVar("T", bound=msgspec.Struct)
+
+
+_CONTAINERS: Final = (inspect.CollectionType, inspect.TupleType, inspect.DictType, inspect.StructType)
+"""What a field may be that is given as JSON, not as text."""
 
 
 class NoArguments(msgspec.Struct, frozen=True):
@@ -68,9 +72,23 @@ def _fields(kind: type[msgspec.Struct]) -> Mapping[str, msgspec.structs.FieldInf
     return {field.encode_name: field for field in msgspec.structs.fields(kind)}
 
 
+def no_texts(kind: type[msgspec.Struct]) -> Iterator[str]:
+    """Return the arguments of a type that no text can be read as, each with what it is."""
+    for name, field in _fields(kind).items():
+        if not _can_be_text(inspect.type_info(field.type)):
+            yield f"{name}: {field.type.__name__ if isinstance(field.type, type) else field.type}"
+
+
+def _can_be_text(kind: inspect.Type) -> bool:
+    if isinstance(kind, inspect.UnionType):
+        return any(map(_can_be_text, kind.types))
+    return not isinstance(kind, _CONTAINERS)
+
+
 def written(arguments: msgspec.Struct) -> dict[str, str]:
-    """Return arguments as a configuration would give them, defaults included."""
-    return {field.encode_name: _written(getattr(arguments, field.name)) for field in msgspec.structs.fields(arguments)}
+    """Return arguments as a configuration would give them, defaults included; no text says ``None``."""
+    found = {field.encode_name: getattr(arguments, field.name) for field in msgspec.structs.fields(arguments)}
+    return {name: _written(value) for name, value in found.items() if value is not None}
 
 
 def only_known(kind: type[msgspec.Struct] | None, found: Mapping[str, str]) -> dict[str, str]:
@@ -105,11 +123,17 @@ def _written(value: object) -> str:
 
 def _expected(kind: Any) -> str:
     """Return what a text has to be to be read as ``kind``."""
-    match inspect.type_info(kind):
+    return _expected_of(inspect.type_info(kind))
+
+
+def _expected_of(info: inspect.Type) -> str:
+    match info:
         case inspect.LiteralType(values=words):
             return _either(words)
         case inspect.EnumType(cls=words):
             return _either([word.value for word in words])
+        case inspect.UnionType(types=kinds):
+            return _either([_expected_of(each) for each in kinds if not isinstance(each, inspect.NoneType)])
         case inspect.BoolType():
             return "true or false"
         case inspect.IntType() as number:

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import msgspec
 
 from spinney.extensions.answers import InvalidAnswer, shown
-from spinney.extensions.arguments import InvalidArguments, read_arguments
+from spinney.extensions.arguments import InvalidArguments, no_texts, read_arguments
 from spinney.extensions.registry import Builders
 from spinney.extensions.soundness import called_faults, name_faults
+from spinney.runtime.faults import told
 
 if TYPE_CHECKING:
     from spinney.scheduler.framework.session import Session
@@ -167,6 +168,8 @@ def _faults_in(plugin: type[Plugin]) -> Iterator[str]:
     kind: Any = plugin.arguments_type
     if kind is not None and not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
         yield f"arguments_type is {shown(kind)}, write a class that derives from msgspec.Struct, or None"
+    elif kind is not None:
+        yield from _argument_faults(kind)
     yield from _set_faults("honours", plugin.honours, Constraint, "frozenset({Constraint.TOPOLOGY})")
     yield from _set_faults("contradicts", plugin.contradicts, str, 'frozenset({"backfill"})')
     for field in ("replaces_built_in", "treats_alike"):
@@ -174,6 +177,14 @@ def _faults_in(plugin: type[Plugin]) -> Iterator[str]:
         if not isinstance(said, bool):
             yield f"{field} is {shown(said)}, write True or False"
     yield from called_faults(plugin, _CALLED)
+
+
+def _argument_faults(kind: type[msgspec.Struct]) -> Iterator[str]:
+    try:
+        for field in no_texts(kind):
+            yield f"arguments_type has {field}, which no text can be read as; write a text, and divide it yourself"
+    except (NameError, TypeError) as error:  # its annotations name what is not there, or is no type
+        yield f"arguments_type has a field that has no type: {told(error)}"
 
 
 def _set_faults(field: str, found: Any, kind: type, example: str) -> Iterator[str]:
