@@ -51,7 +51,7 @@ def test_every_block_runs_as_it_is_printed(monkeypatch: pytest.MonkeyPatch) -> N
     inventory = an_inventory(a_node("n0"))
     put_job(inventory, "job", 1)
 
-    assert len(found) == 4
+    assert len(found) == 5
     result = a_scheduler(inventory, *found.values()).run_cycle()
     assert len(result.binds) == 1
     assert not result.failures
@@ -70,6 +70,20 @@ def test_a_session_offers_what_its_hooks_take() -> None:
     names = [name for name in dir(Hooks) if name.startswith("add_")]
     assert names == [name for name in dir(Session) if name.startswith("add_")]
     assert all(getattr(Session, name).__doc__ == getattr(Hooks, name).__doc__ for name in names)
+
+
+def test_the_metric_that_is_shown_counts_session_after_session() -> None:
+    """A metric is registered once, and every session's plugin finds it."""
+    names: dict[str, Any] = {}
+    exec(blocks("Extension points")[0], names)
+    inventory = an_inventory(a_node("n0"))
+    scheduler = a_scheduler(inventory, names["BoundPods"])
+    for job in ("first", "second"):
+        put_job(inventory, job, 2)
+        result = scheduler.run_cycle()
+        assert not result.failures
+
+    assert scheduler.metrics.get_sample_value("our_pods_bound_total", {"namespace": "team"}) == 6  # two, then all four
 
 
 def our_types(hint: Any) -> Iterator[type]:
