@@ -8,6 +8,7 @@ import pytest
 from spinney.api.core import NODE, SERVICE_ACCOUNT
 from spinney.api.rbac import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
 from spinney.cli.demo.workloads import training
+from spinney.kube.crds import install_crds
 from spinney.testing.chromium import a_chromium, chromium_path
 from tests.dashboard.clusters import a_page
 from tests.dashboard.test_browser import a_wire, apply
@@ -157,3 +158,26 @@ async def test_ages_are_right_where_the_browsers_clock_is_not() -> None:
             "[...document.querySelectorAll('.facts div')].some((fact) =>"
             " /^age\\s+([1-9]m )?\\d+s$/.test(fact.innerText))"
         )
+
+
+async def test_what_may_not_be_listed_is_not_said_to_be_absent() -> None:
+    """Who may list neither nodes nor queues reads that; who may reads that there are none."""
+    assert CHROMIUM is not None
+    async with a_served() as served, a_chromium(CHROMIUM) as browser:
+        await install_crds(served.admin)
+        some = await served.token("some", {"": ["pods"]}, None)
+        every = await served.token("every", {"*": ["*"]}, None)
+        told = {
+            some: ("You may not list nodes.", "You may not list queues.", "queues.scheduling.run.ai"),
+            every: ("The cluster has no nodes.", "There are no queues", "read only"),
+        }
+        for token, (nodes, queues, notes) in told.items():
+            tab = await browser.page()
+            await tab.open(f"{served.url}#/map")
+            await tab.until("document.querySelector('input[type=password]')")
+            await tab.type("input[type=password]", token)
+            await tab.click("button.primary")
+            await tab.shows(nodes)
+            await tab.evaluate("location.hash = '#/queues'")
+            await tab.shows(queues)
+            assert notes in await tab.evaluate("document.body.textContent")

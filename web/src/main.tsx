@@ -129,7 +129,7 @@ function Shown({ page, cluster }: { page: string; cluster: Cluster }) {
 
 /** Says what the viewer may not read: a cell that looks free may be in use by somebody they may not see. */
 function Notes({ cluster }: { cluster: Cluster }) {
-  const hidden = cluster.unseen.map((each) => each.what.split(".")[0]);
+  const hidden = cluster.unseen.map((each) => each.what);
   if (hidden.length === 0) return null;
   return (
     <details class="notes">

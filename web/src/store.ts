@@ -48,6 +48,11 @@ export function changed(cluster: Cluster, delta: Delta, revision: string): Clust
   };
 }
 
+/** Tells whether the viewer may not list all of one of these kinds, called as in a role: `queues.scheduling.run.ai`. */
+export function hides(cluster: Cluster, ...kinds: string[]): boolean {
+  return cluster.unseen.some((each) => kinds.includes(each.what));
+}
+
 export type Connection = "connecting" | "live" | "broken" | "token" | "refused";
 
 export interface Snapshot {

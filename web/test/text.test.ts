@@ -47,6 +47,7 @@ test("gangs are filtered and ordered by what the address says", () => {
   const gangs = [row("a-10", "running", 8), row("a-2", "pending", 16), row("b", "running", 4)];
   const names = (query: Record<string, string>) => filtered(gangs, query).map((gang) => gang.name);
   assert.deepEqual(names({}), ["a-2", "a-10", "b"]);
+  assert.deepEqual(names({ state: "waiting" }), ["a-2"]);
   assert.deepEqual(names({ state: "running" }), ["a-10", "b"]);
   assert.deepEqual(names({ find: "A-" }), ["a-2", "a-10"]);
   assert.deepEqual(names({ sort: "gpus" }), ["a-2", "a-10", "b"]);

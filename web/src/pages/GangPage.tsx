@@ -6,6 +6,9 @@ import { Problem, Scrolled, StateWord } from "../parts";
 import { formatRoute } from "../route";
 import type { Cluster } from "../store";
 import type { GangPage as Page, Remedy } from "../types";
+import { waits } from "./filter";
+
+const SHOWN = 500;
 
 export function GangPage({ cluster }: { cluster: Cluster }) {
   const { query } = useNavigation();
@@ -17,7 +20,6 @@ export function GangPage({ cluster }: { cluster: Cluster }) {
   if (page.problem && !(row && page.value)) return <Problem>{page.problem}</Problem>;
   if (!page.value) return <p class="dim">reading…</p>;
   const gang = row ?? page.value.row;
-  const waits = gang.state === "pending" || gang.state === "gated";
   return (
     <article>
       <h2>
@@ -42,7 +44,7 @@ export function GangPage({ cluster }: { cluster: Cluster }) {
           </a>
         </Fact>
       </dl>
-      {waits && <Why gang={key} reason={gang.reason ?? ""} />}
+      {waits(gang) && <Why gang={key} reason={gang.reason ?? ""} />}
       <div class="columns">
         <Timeline page={page.value} now={now} />
         <Members page={page.value} />
@@ -215,7 +217,7 @@ function Members({ page }: { page: Page }) {
             </tr>
           </thead>
           <tbody>
-            {page.members.slice(0, 500).map((member) => (
+            {page.members.slice(0, SHOWN).map((member) => (
               <tr key={member.name}>
                 <th scope="row">{member.name}</th>
                 <td>{member.group}</td>
@@ -229,6 +231,11 @@ function Members({ page }: { page: Page }) {
           </tbody>
         </table>
       </Scrolled>
+      {page.members.length > SHOWN && (
+        <p class="dim">
+          The first {SHOWN} of {page.members.length} are shown.
+        </p>
+      )}
     </section>
   );
 }

@@ -116,7 +116,9 @@ export function GangsPage({ cluster }: { cluster: Cluster }) {
         </table>
       </Scrolled>
       {rows.length > SHOWN && <p class="dim">The first {SHOWN} are shown; filter for the others.</p>}
-      {rows.length === 0 && <p class="dim">No gang matches.</p>}
+      {rows.length === 0 && (
+        <p class="dim">{all.length === 0 ? "There are no gangs." : "No gang matches."}</p>
+      )}
     </section>
   );
 }

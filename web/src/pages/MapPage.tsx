@@ -7,8 +7,9 @@ import { natural } from "../map/layout";
 import { type Light, MapCanvas } from "../map/MapCanvas";
 import { Field, GangLink, Problem, StateWord } from "../parts";
 import { formatRoute } from "../route";
-import type { Cluster } from "../store";
+import { type Cluster, hides } from "../store";
 import type { DomainReport, GangRow, NodeRow } from "../types";
+import { WAITING, waits } from "./filter";
 
 const SHOWN = 12;
 
@@ -20,11 +21,11 @@ export function MapPage({ cluster }: { cluster: Cluster }) {
     [cluster.revision],
   );
   const gang = cluster.gangs.get(query.gang ?? "");
-  const waits = gang !== undefined && (gang.state === "pending" || gang.state === "gated");
-  const why = useFetched(waits ? gang.key : "", gang?.reason ?? "", () =>
-    waits ? api.why(gang.key) : Promise.resolve(null),
+  const waiting = gang !== undefined && waits(gang);
+  const why = useFetched(waiting ? gang.key : "", gang?.reason ?? "", () =>
+    waiting ? api.why(gang.key) : Promise.resolve(null),
   );
-  const lights = useMemo(() => lightsOf(waits ? (why.value?.domains ?? []) : []), [why.value, waits]);
+  const lights = useMemo(() => lightsOf(waiting ? (why.value?.domains ?? []) : []), [why.value, waiting]);
   const [hover, setHover] = useState<{ node: NodeRow; x: number; y: number } | null>(null);
   const selected = cluster.nodes.get(query.node ?? "");
   const totals = totalsOf(rows);
@@ -52,19 +53,22 @@ export function MapPage({ cluster }: { cluster: Cluster }) {
           {gang && (
             <p class="chosen">
               <GangLink gang={gang.key} /> <StateWord state={gang.state} />
-              {waits && why.busy && <span class="dim"> looking at what each domain lacks…</span>}
+              {waiting && why.busy && <span class="dim"> looking at what each domain lacks…</span>}
               <button type="button" onClick={() => go({ gang: "" })} aria-label="Show all gangs">
                 ✕
               </button>
             </p>
           )}
         </div>
+        {rows.length === 0 && (
+          <p>{hides(cluster, "nodes") ? "You may not list nodes." : "The cluster has no nodes."}</p>
+        )}
         <div class="map-frame">
           <MapCanvas
             rows={rows}
             levels={levels}
             by={by}
-            only={waits ? "" : (gang?.key ?? "")}
+            only={waiting ? "" : (gang?.key ?? "")}
             selected={selected?.name ?? ""}
             lights={lights}
             label={`Map of ${count(rows.length, "node")} with ${count(totals.cells, cluster.unit)}: ${totals.held} in use, ${totals.free} free.`}
@@ -85,8 +89,8 @@ export function MapPage({ cluster }: { cluster: Cluster }) {
         ) : (
           !query.find && <Waiting cluster={cluster} />
         )}
-        {waits && why.problem && <Problem>{why.problem}</Problem>}
-        {waits && why.value && <Lacks domains={why.value.domains ?? []} />}
+        {waiting && why.problem && <Problem>{why.problem}</Problem>}
+        {waiting && why.value && <Lacks domains={why.value.domains ?? []} />}
         <Domains rows={rows} levels={cluster.levels} unit={cluster.unit} />
       </aside>
     </div>
@@ -193,9 +197,7 @@ function NodeDetails({ node, unit, levels }: { node: NodeRow; unit: string; leve
 }
 
 function Waiting({ cluster }: { cluster: Cluster }) {
-  const waiting = [...cluster.gangs.values()].filter(
-    (gang) => gang.state === "pending" || gang.state === "gated",
-  );
+  const waiting = [...cluster.gangs.values()].filter(waits);
   return (
     <section>
       <h2>Waiting</h2>
@@ -209,7 +211,7 @@ function Waiting({ cluster }: { cluster: Cluster }) {
         ))}
       </ul>
       {waiting.length > SHOWN && (
-        <a href={formatRoute("gangs", { state: "pending" })}>all {waiting.length} of them</a>
+        <a href={formatRoute("gangs", { state: WAITING })}>all {waiting.length} of them</a>
       )}
       {waiting.length > 0 && <p class="dim">Choose one to see on the map what each domain lacks for it.</p>}
     </section>

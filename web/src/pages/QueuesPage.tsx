@@ -4,7 +4,7 @@ import { api, useFetched, useNavigation, useNow } from "../hooks";
 import { Plot } from "../Plot";
 import { Problem, Scrolled } from "../parts";
 import { formatRoute } from "../route";
-import type { Cluster } from "../store";
+import { type Cluster, hides } from "../store";
 import type { QueueRow, Sample } from "../types";
 
 const GPU = "nvidia.com/gpu";
@@ -19,7 +19,13 @@ export function QueuesPage({ cluster }: { cluster: Cluster }) {
   const history = useFetched(`${queue}:${hours}`, `${turn}`, () => api.queueHistory(queue, hours));
   const about = useFetched("about", "", api.about);
   const kinds = [...new Set(cluster.queues.flatMap((row) => Object.keys(row.line.shares ?? {})))];
-  if (cluster.queues.length === 0) return <p>There are no queues: every gang may hold all of the cluster.</p>;
+  if (cluster.queues.length === 0) {
+    return hides(cluster, "queues.scheduling.run.ai", "clusterqueues.kueue.x-k8s.io") ? (
+      <p>You may not list queues.</p>
+    ) : (
+      <p>There are no queues: every gang may hold all of the cluster.</p>
+    );
+  }
   const most = Math.max(1, ...cluster.queues.flatMap((row) => figures(row, name)));
   return (
     <section aria-label="Queues">

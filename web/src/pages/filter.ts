@@ -2,11 +2,19 @@
 import { natural } from "../map/layout";
 import type { GangRow } from "../types";
 
+/** The state to filter by that is two: what `waits` says. */
+export const WAITING = "waiting";
+
+/** Tells whether a gang waits: for its pods to be placed, or for its gates. */
+export function waits(gang: GangRow): boolean {
+  return gang.state === "pending" || gang.state === "gated";
+}
+
 export function filtered(gangs: Iterable<GangRow>, query: Record<string, string>): GangRow[] {
   const text = (query.find ?? "").toLowerCase();
   const wanted = [...gangs].filter(
     (gang) =>
-      (!query.state || gang.state === query.state) &&
+      (!query.state || gang.state === query.state || (query.state === WAITING && waits(gang))) &&
       (!query.queue || gang.queue === query.queue) &&
       (!query.namespace || gang.namespace === query.namespace) &&
       (!text || `${gang.name} ${gang.workload ?? ""} ${gang.scheduler}`.toLowerCase().includes(text)),
