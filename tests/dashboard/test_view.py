@@ -4,11 +4,16 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 
-from spinney.api.core import EVENT, NODE, POD, Node
+from spinney.api.core import EVENT, NODE, POD, Node, Pod
 from spinney.api.podgang import POD_GANG
 from spinney.api.struct import convert
-from spinney.dashboard.gang_page import gang_page
+from spinney.cluster.classes import RequestClasses
+from spinney.cluster.pods import record_of
+from spinney.cluster.resources import ResourceAxis
+from spinney.dashboard.gang_page import gang_page, timeline
+from spinney.dashboard.history import Moment
 from spinney.dashboard.view import RefreshPace, View
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import Change
@@ -190,3 +195,20 @@ async def test_a_gang_has_no_story_of_one_that_had_its_name_before() -> None:
         assert "evicted" in stories[0]
         assert stories[1] == [what for what in stories[0] if what != "evicted"]
         await end(running)
+
+
+def test_a_gang_of_many_pods_is_evicted_in_one_line() -> None:
+    """Pods for which the same is said at the same time leave in one moment, and earlier evictions are still told."""
+    at = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    records, classes = [], RequestClasses(ResourceAxis())
+    for number in range(300):
+        target = {"type": "DisruptionTarget", "status": "True", "reason": "Preempted", "message": "made way"}
+        condition = {**target, "lastTransitionTime": "2026-01-01T12:00:00Z" if number < 299 else "2026-01-01T12:00:01Z"}
+        metadata = {"name": f"p-{number}", "namespace": "default", "creationTimestamp": "2026-01-01T11:00:00Z"}
+        pod = convert(Pod, {"metadata": metadata, "spec": {"nodeName": "n"}, "status": {"conditions": [condition]}})
+        records.append(record_of(pod, classes))
+    seen = [Moment(at=at - timedelta(minutes=minutes), what="evicted", text=f"{minutes} ago") for minutes in (30, 0)]
+
+    told = [moment.text for moment in timeline(None, None, records, seen) if moment.what == "evicted"]
+
+    assert told == ["30 ago", "p-0 and 298 more pods leave: made way", "p-299 leaves n: made way"]

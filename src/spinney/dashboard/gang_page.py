@@ -131,9 +131,15 @@ def timeline(
     gang: PodGang | None, created: datetime | None, records: Sequence[PodRecord], seen: Iterable[Moment]
 ) -> tuple[Moment, ...]:
     """Return created, gated, initialized, scheduled, running and evicted, each with what is known about it."""
-    told = [*_of_object(gang, created), *_of_pods(records)]
+    leaving = list(_evictions(records))
+    told = [*_of_object(gang, created), *_of_pods(records), *leaving]
     words = {moment.what for moment in told}
-    told += [moment for moment in seen if moment.what not in words]
+    before = min((moment.at for moment in leaving), default=None)
+    told += [
+        moment
+        for moment in seen
+        if moment.what not in words or (moment.what == "evicted" and before is not None and moment.at < before)
+    ]
     return tuple(sorted(told, key=_in_time))
 
 
@@ -172,11 +178,20 @@ def _of_pods(records: Sequence[PodRecord]) -> Iterator[Moment]:
         yield Moment(at=max(moments), what="placed", text=f"{len(placed)} of {counted(len(records), 'pod')}")
     if len(moments := _transitions(records, "Ready")) == len(records) and moments:
         yield Moment(at=max(moments), what="running", text=f"all {counted(len(records), 'pod')} are ready")
+
+
+def _evictions(records: Sequence[PodRecord]) -> Iterator[Moment]:
+    """Tell of pods that are being evicted, of those for whom the same is said at the same time in one moment."""
+    alike: dict[tuple[datetime, str, str], list[PodRecord]] = {}
     for record in records:
         target = record.pod.condition("DisruptionTarget")
         if target is not None and target.status == "True" and target.last_transition_time is not None:
-            text = f"{record.name} leaves {record.node}: {target.message or target.reason}"
-            yield Moment(at=target.last_transition_time, what="evicted", text=text, by=target.reason)
+            said = (target.last_transition_time, target.reason, target.message or target.reason)
+            alike.setdefault(said, []).append(record)
+    for (at, reason, message), (first, *others) in alike.items():
+        who = f"{first.name} and {counted(len(others), 'more pod')} leave" if others else f"{first.name} leaves"
+        where = f" {first.node}" if not others else ""
+        yield Moment(at=at, what="evicted", text=f"{who}{where}: {message}", by=reason)
 
 
 def _transitions(records: Iterable[PodRecord], kind: str) -> list[datetime]:
