@@ -2,11 +2,17 @@
 
 import ast
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "examples" / "notebooks").glob("*.ipynb"))
+
+STYLES_THE_NOTEBOOK = re.compile(r"(?m)^\s*(body|:root|html|table|th|td|svg)\b[^<]*\{|<html|<title")
+"""A rule of style, or a mark, that is about all of the page and not only about what is drawn."""
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -22,6 +28,21 @@ def test_a_notebook_runs(path: Path) -> None:
         if isinstance(last, ast.Expr):
             shown = eval(compile(ast.Expression(last.value), path.name, "eval"), names)
             drawn = shown._repr_html_() if hasattr(shown, "_repr_html_") else ""
+            assert len(repr(shown)) < 1000, "what stands beside the picture is kept in the notebook, too"
+            assert not STYLES_THE_NOTEBOOK.search(drawn)
             pictures += "gpu-000" in drawn or "<svg" in drawn
 
     assert pictures
+
+
+def test_decisions_are_not_logged_into_a_cell() -> None:
+    """Where nobody has configured structlog, warnings are logged beside what is printed, and nothing else is."""
+    program = (
+        "import structlog; from spinney.sim import Cluster; Cluster('1x8'); log = structlog.get_logger();"
+        "log.info('decided'); log.warning('odd'); print('mine')"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert told.stdout == "mine\n"
+    assert "odd" in told.stderr
+    assert "decided" not in told.stderr

@@ -47,6 +47,7 @@ from spinney.sim.notebook.drawing import GangPicture, NodePicture, html
 from spinney.sim.overview.queue_table import QueueLine, queue_lines
 from spinney.sim.policies.faults import PluginFailed, watching
 from spinney.sim.policies.files import with_plugins
+from spinney.sim.quiet import warnings_only
 from spinney.sim.remedies.change import without_pods_of
 from spinney.sim.snapshots.expanding import ExpansionContext, expand
 from spinney.sim.snapshots.files import read_manifests, read_snapshot
@@ -84,6 +85,7 @@ class Cluster:
         plugins: Iterable[type[Plugin]] = (),
         seed: int = 0,
     ) -> None:
+        warnings_only()
         snapshot = nodes if isinstance(nodes, ClusterSnapshot) else ClusterSnapshot(source="a cluster of our own")
         settings = load_config(Path(config)) if isinstance(config, str | Path) else config
         settings, registry = with_plugins(settings or matching_profile(snapshot), plugins)

@@ -9,23 +9,32 @@ from spinney.sim.replay.figures import Point
 
 _COLOURS: Final = ("#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed", "#0891b2")
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 760, 260, 56, 34
-_STYLE: Final = """
+_PAGE_STYLE: Final = """
 :root { color-scheme: light dark }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
-table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums }
-th, td { text-align: right; padding: .2rem .8rem; border-bottom: 1px solid #8884 }
-th:first-child, td:first-child { text-align: left }
-svg { width: 100%; height: auto; font-size: 11px } svg text { fill: currentColor }
-figcaption { font-weight: 600 } figure { margin: 1.5rem 0 }
+"""
+_STYLE: Final = """
+.spinney-report table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums }
+.spinney-report :is(th, td) { text-align: right; padding: .2rem .8rem; border-bottom: 1px solid #8884 }
+.spinney-report :is(th, td):first-child { text-align: left }
+.spinney-report svg { width: 100%; height: auto; font-size: 11px }
+.spinney-report svg text { fill: currentColor }
+.spinney-report figcaption { font-weight: 600 }
+.spinney-report figure { margin: 1.5rem 0 }
 """
 
 
 def page_of(title: str, notes: Sequence[str], runs: Sequence[ReplayRun]) -> str:
     """Return the page."""
+    head = f"<meta charset=utf-8><title>{escape(title)}</title><style>{_PAGE_STYLE}</style>"
+    return f"<!doctype html><html lang=en>{head}\n{report_of(title, notes, runs)}\n</html>"
+
+
+def report_of(title: str, notes: Sequence[str], runs: Sequence[ReplayRun]) -> str:
+    """Return what is on the page, to be a part of any: its style is about itself only."""
     configs = list(dict.fromkeys(run.config for run in runs))
     parts = [
-        "<!doctype html><html lang=en><meta charset=utf-8>",
-        f"<title>{escape(title)}</title><style>{_STYLE}</style><h1>{escape(title)}</h1>",
+        f'<section class="spinney-report"><style>{_STYLE}</style><h1>{escape(title)}</h1>',
         *(f"<p>{escape(note)}</p>" for note in notes),
         _legend(configs),
         _plot("GPUs given out against GPUs asked for", "% asked for", "% given out", _curves(runs, "arrived")),
@@ -35,7 +44,7 @@ def page_of(title: str, notes: Sequence[str], runs: Sequence[ReplayRun]) -> str:
         _groups("By size", group_lines(runs, lambda each: each.by_size)),
         _groups("By queue", group_lines(runs, lambda each: each.by_queue)),
         _groups("By kind", group_lines(runs, lambda each: each.by_kind)),
-        "</html>",
+        "</section>",
     ]
     return "\n".join(parts)
 

@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spinney.scheduler.config import SchedulerConfig
+from spinney.sim.quiet import warnings_only
 from spinney.sim.replay.checking import problems_of
 from spinney.sim.replay.comparing import ReplayRun, figure_lines
 from spinney.sim.replay.figures import figures_of
-from spinney.sim.replay.page import page_of
+from spinney.sim.replay.page import report_of
 from spinney.sim.replay.part import suited
 from spinney.sim.replay.pools import Replay
 from spinney.sim.replay.trace import Trace
@@ -18,9 +19,9 @@ class WrongPlacement(AssertionError):
     """A replay put a pod where it does not fit; the text says which and where."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
-    """What replays of one trace came to. In a notebook it shows as the page that ``spinney replay -o html`` writes."""
+    """What replays of one trace came to. In a notebook it shows as what ``spinney replay -o html`` writes."""
 
     trace: Trace
     runs: tuple[ReplayRun, ...]
@@ -32,13 +33,19 @@ class Report:
             raise KeyError(f"there is no figure {name!r}; there are {', '.join(lines)}")
         return {config: estimate.mean for config, estimate in lines[name].estimates.items()}
 
+    def __repr__(self) -> str:
+        """Return what it is about: all that is in it is megabytes."""
+        names = ", ".join(dict.fromkeys(run.config for run in self.runs))
+        return f"<Report of {self.trace.name!r}: {len(self.trace.jobs)} jobs, by {names}>"
+
     def _repr_html_(self) -> str:
-        """Return the page."""
-        return page_of(self.trace.name, self.trace.notes, self.runs)
+        """Return the report as a part of a page that has a style of its own."""
+        return report_of(self.trace.name, self.trace.notes, self.runs)
 
 
 def compare(trace: Trace, configs: Mapping[str, SchedulerConfig], *, seeds: Sequence[int] = (0,)) -> Report:
     """Replay a trace under each configuration; raises :class:`WrongPlacement` if a placement does not hold."""
+    warnings_only()
     runs: list[ReplayRun] = []
     for seed in seeds:
         for name, config in configs.items():
