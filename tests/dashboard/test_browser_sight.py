@@ -90,3 +90,20 @@ async def test_only_the_connection_is_said_aloud_and_not_the_time_of_every_chang
         tab = await browser.page()
         await tab.open(f"{page.url}#/gangs")
         await tab.until("document.querySelector('output')?.innerText === 'live'")
+
+
+async def test_a_node_is_chosen_on_the_map_with_the_keyboard() -> None:
+    """Who comes to the map with the keyboard sees where its middle is, and Enter chooses the node nearest to it."""
+    assert CHROMIUM is not None
+    async with a_page(nodes=1) as page, a_chromium(CHROMIUM) as browser:
+        tab = await browser.page()
+        await tab.open(f"{page.url}#/map")
+        await tab.until("document.querySelector('canvas') && performance.getEntriesByName('map-draw').length")
+        assert await style(tab, ".middle", "visibility") == "hidden"
+        for _ in range(20):
+            if await tab.evaluate("document.activeElement.tagName") == "CANVAS":
+                break
+            await tab.key("Tab")
+        assert await style(tab, ".middle", "visibility") == "visible"
+        await tab.key("Enter")
+        await tab.until("document.querySelector('.side h2').innerText.startsWith('gpu-000')")

@@ -4,7 +4,7 @@ import { palette } from "../src/colours";
 import { coloured } from "../src/map/cells";
 import { layOut, natural } from "../src/map/layout";
 import { KEPT, measured } from "../src/map/measuring";
-import { fitted, nodeAt, paint, zoomed } from "../src/map/raster";
+import { fitted, nearest, nodeAt, paint, zoomed } from "../src/map/raster";
 import type { NodeRow } from "../src/types";
 
 function cluster(nodes: number): NodeRow[] {
@@ -101,4 +101,15 @@ test("of the times that drawings took the last ones are kept", () => {
   for (let drawing = 0; drawing < 2.5 * KEPT; drawing++) measured(performance.now());
   const kept = performance.getEntriesByName("map-draw").length;
   assert.ok(kept > 0 && kept <= KEPT, `${kept}`);
+});
+
+test("the node nearest to a point is found, also between nodes", () => {
+  const layout = layOut(cluster(4), 0);
+  const camera = fitted(layout, 400, 300);
+  for (let node = 0; node < 4; node++) {
+    const [x, y] = [(layout.x[node]! - camera.x) * camera.scale, (layout.y[node]! - camera.y) * camera.scale];
+    assert.equal(nearest(layout, camera, x + 1, y + 1), node);
+    assert.equal(nearest(layout, camera, x + 1, y - 1), node);
+  }
+  assert.equal(nearest(layOut([], 0), camera, 0, 0), -1);
 });

@@ -6,7 +6,7 @@ import type { NodeRow } from "../types";
 import { type ColourBy, coloured } from "./cells";
 import { type Box, type Layout, layOut } from "./layout";
 import { measured } from "./measuring";
-import { type Camera, fitted, nodeAt, paint, zoomed } from "./raster";
+import { type Camera, fitted, nearest, nodeAt, paint, zoomed } from "./raster";
 
 export interface Light {
   text: string;
@@ -158,7 +158,7 @@ export function MapCanvas(props: MapCanvasProps) {
     else if (event.key === "-") move((now) => zoomed(now, 1 / 1.4, box.width / 2, box.height / 2));
     else if (event.key === "0") fit();
     else if (event.key === "Enter" && camera.current) {
-      const place = nodeAt(layout, camera.current, box.width / 2, box.height / 2);
+      const place = nearest(layout, camera.current, box.width / 2, box.height / 2);
       if (place >= 0) props.onPick?.(layout.names[place]!);
     } else return;
     event.preventDefault();
@@ -170,11 +170,13 @@ export function MapCanvas(props: MapCanvasProps) {
 
   return (
     <div class="map">
+      {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: keys reach an application, and no image */}
       <canvas
         ref={canvas}
         tabIndex={0}
-        role="img"
-        aria-label={`${label} Arrow keys move the map, plus and minus zoom, 0 shows all of it.`}
+        role="application"
+        aria-roledescription="map"
+        aria-label={`${label} Arrow keys move the map, plus and minus zoom, 0 shows all of it${props.onPick ? ", Enter chooses the node nearest to the middle" : ""}.`}
         onPointerDown={down}
         onPointerMove={slide}
         onPointerUp={up}
@@ -182,6 +184,7 @@ export function MapCanvas(props: MapCanvasProps) {
         onPointerLeave={() => props.onHover?.(null, 0, 0)}
         onKeyDown={key}
       />
+      {props.onPick && <span class="middle" aria-hidden="true" />}
       <div class="zoom">
         <button type="button" onClick={zoom(1.4)} aria-label="Zoom in" title="Zoom in">
           +

@@ -84,3 +84,19 @@ export function nodeAt(layout: Layout, camera: Camera, x: number, y: number): nu
   }
   return -1;
 }
+
+/** Returns the place of the node that is nearest to a point of the screen, or -1 without any. */
+export function nearest(layout: Layout, camera: Camera, x: number, y: number): number {
+  const wx = camera.x + x / camera.scale;
+  const wy = camera.y + y / camera.scale;
+  let [found, least] = [-1, Number.POSITIVE_INFINITY];
+  for (let node = 0; node < layout.x.length; node++) {
+    const columns = layout.columns[node]!;
+    const rows = Math.max(1, Math.ceil(layout.cells[node]! / columns));
+    const dx = Math.max(layout.x[node]! - wx, 0, wx - layout.x[node]! - columns);
+    const dy = Math.max(layout.y[node]! - wy, 0, wy - layout.y[node]! - rows);
+    const far = Math.hypot(dx, dy);
+    if (far < least) [found, least] = [node, far];
+  }
+  return found;
+}

@@ -127,7 +127,7 @@ function Cycle({ cycle, cycles }: { cycle: CycleRecord; cycles: CycleRecord[] })
               <th>Point</th>
               <th>This cycle</th>
               <th>Mean of {cycles.length}</th>
-              <th />
+              <td />
             </tr>
           </thead>
           <tbody>

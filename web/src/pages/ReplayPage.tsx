@@ -175,7 +175,7 @@ function Summary({ runs }: { runs: Run[] }) {
         <caption>Figures</caption>
         <thead>
           <tr>
-            <th />
+            <td />
             {runs.map((run) => (
               <th key={`${run.config}${run.seed}`}>
                 {run.config}
