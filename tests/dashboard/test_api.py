@@ -175,6 +175,19 @@ async def test_every_answer_forbids_what_the_page_does_not_need(page: Page) -> N
             assert "access-control-allow-origin" not in answer.headers, path
 
 
+async def test_long_answers_are_compressed(page: Page) -> None:
+    """What goes over a slow line is sent short, to those who can read it so."""
+    for accepted in ("gzip", "identity"):
+        async with page.session.get(f"{page.url}assets/app.js", headers={"accept-encoding": accepted}) as answer:
+            assert answer.headers.get("content-encoding", "identity") == accepted
+            assert await answer.read()
+    await apply(page, training("many", workers=8, within="block"))
+    await until(page, "podgang/default/many-0", "pending")
+    async with page.session.get(f"{page.url}api/gangs/podgang/default/many-0/objects") as answer:
+        assert answer.headers["content-encoding"] in ("deflate", "gzip")
+        assert "kind: PodCliqueSet" in await answer.text()
+
+
 async def test_requests_through_another_site_are_refused(page: Page) -> None:
     """A foreign name for loopback, a page of another site, and a form that posts get nothing."""
     assert (await page.status("api/state", host="evil.example"))[0] == 421

@@ -42,6 +42,22 @@ async def test_many_tabs_are_open_and_the_one_that_is_chosen_is_live() -> None:
         assert len([address for address in tabs[0].requests if address.endswith("api/state")]) == asked
 
 
+async def test_a_hidden_tab_asks_for_nothing() -> None:
+    """The cycles, which are asked for every few seconds, are not while nobody can see them."""
+    assert CHROMIUM is not None
+    async with a_page(nodes=2) as page, a_chromium(CHROMIUM) as browser:
+        hidden, seen = await browser.page(), await browser.page()
+        for tab in (hidden, seen):
+            await tab.choose()
+            await tab.open(f"{page.url}#/cycles")
+            await tab.until(LIVE)
+        await hidden.until("document.hidden")
+        asked, looked = len(hidden.requests), len(seen.requests)
+        while len(seen.requests) < looked + 4:
+            await browser.clock_tick()
+        assert len(hidden.requests) <= asked + 1, "one may have been due when the tab was hidden"
+
+
 async def test_a_page_keeps_what_was_written_when_rights_change_and_asks_again_when_the_token_ends() -> None:
     """What may be seen is read again under the page; a token that ended while the page was away is asked for."""
     assert CHROMIUM is not None

@@ -13,12 +13,17 @@ export function useStore(): Snapshot {
   return store.current;
 }
 
-/** The server's time, a new one every so many milliseconds. */
+/** The server's time, a new one every so many milliseconds while somebody can see the page. */
 export function useNow(every = 1000): number {
   const [now, tell] = useState(api.now());
   useEffect(() => {
-    const timer = setInterval(() => tell(api.now()), every);
-    return () => clearInterval(timer);
+    const look = () => document.hidden || tell(api.now());
+    const timer = setInterval(look, every);
+    document.addEventListener("visibilitychange", look);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener("visibilitychange", look);
+    };
   }, [every]);
   return now;
 }

@@ -158,6 +158,8 @@ class Dashboard:
         self._metrics.requests.labels(str(response.status)).inc()
         if not response.prepared:
             response.headers.update(_SECURITY)
+            if "content-encoding" not in response.headers and (response.content_length or 0) >= _COMPRESS_FROM:
+                response.enable_compression()
         return response
 
     @asynccontextmanager
@@ -173,9 +175,7 @@ class Dashboard:
         if body is None:
             raise NotAllowed(404, f"the page has no file {name!r}")
         kind = _TYPES.get(name.rpartition(".")[2], "application/octet-stream")
-        response = web.Response(body=body, content_type=kind, charset="utf-8", headers={"cache-control": "no-cache"})
-        response.enable_compression()
-        return response
+        return web.Response(body=body, content_type=kind, charset="utf-8", headers={"cache-control": "no-cache"})
 
     # -- the API -----------------------------------------------------------------------------------------------------
 
