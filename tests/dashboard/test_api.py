@@ -1,6 +1,7 @@
 """A page over an embedded cluster: gangs come up and wait, events are resumed, remedies are told."""
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -143,6 +144,11 @@ spec:
         async with page.session.post(f"{page.url}api/what-if", json={"manifests": text}) as answer:
             assert answer.status == 422, text
             assert reason in (await answer.json())["error"], text
+    long = io.BytesIO(json.dumps({"manifests": "x" * 2**20}).encode())
+    sent = {"content-type": "application/json"}
+    async with page.session.post(f"{page.url}api/what-if", data=long, headers=sent) as answer:
+        assert answer.status == 413
+        assert "at most 1048576 bytes" in (await answer.json())["error"]
 
 
 async def test_what_if_says_that_a_workload_is_there_already(page: Page) -> None:

@@ -129,6 +129,9 @@ async def test_what_was_written_and_opened_is_there_on_the_way_back(tmp_path: Pa
         tab = await browser.page()
         await tab.open(f"{page.url}#/what-if?example=constructor")
         await tab.until("document.querySelector('textarea')")
+        await tab.type("textarea", "{apiVersion: v1, kind: ConfigMap, metadata: {name: mine}}")
+        await tab.click("button.primary")
+        await tab.shows("It has no pods to place")
         await tab.type("textarea", "kind: Mine")
         await tab.evaluate("location.hash = '#/replay'")
         await tab.until("document.querySelector('input[type=file]')")
@@ -137,6 +140,7 @@ async def test_what_was_written_and_opened_is_there_on_the_way_back(tmp_path: Pa
 
         await tab.evaluate("location.hash = '#/what-if'")
         await tab.until("document.querySelector('textarea')?.value === 'kind: Mine'")
+        await tab.shows("It has no pods to place")
         await tab.evaluate("location.hash = '#/replay'")
         await tab.shows("mine")
         assert tab.complaints == []

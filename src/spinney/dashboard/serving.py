@@ -265,6 +265,8 @@ class Dashboard:
         async with self._looking(request) as view:
             try:
                 question = msgspec.json.decode(await request.read(), type=WhatIfQuestion)
+            except web.HTTPRequestEntityTooLarge as error:
+                raise NotAllowed(413, f"the text is too long; at most {_LARGEST_BODY} bytes are taken") from error
             except msgspec.DecodeError as error:
                 raise NotAllowed(400, f"the body is not a question: {error}") from error
             return _json(encode(await self._adviser.what_if(view, question.manifests, question.namespace)))

@@ -17,10 +17,11 @@ interface Told {
 export function WhatIfPage({ cluster }: { cluster: Cluster }) {
   const { query, go } = useNavigation();
   const queue = leafQueue(cluster);
-  const asked = Object.hasOwn(EXAMPLES, query.example ?? "") ? query.example! : "training";
-  const fresh = { example: asked, text: EXAMPLES[asked]!.text(queue), namespace: "default" };
+  const linked = Object.hasOwn(EXAMPLES, query.example ?? "") ? query.example! : "";
+  const begun = linked || "training";
+  const fresh = { example: begun, text: EXAMPLES[begun]!.text(queue), namespace: "default" };
   const [kept, keep] = useKept("what-if", fresh);
-  const draft = query.example && query.example !== kept.example ? fresh : kept;
+  const draft = linked && linked !== kept.example ? fresh : kept;
   const { example, text, namespace } = draft;
   const [{ answer, problem }, tell] = useKept<Told>("outcome", { answer: null, problem: "" });
   const [busy, setBusy] = useState(false);
@@ -107,11 +108,13 @@ function Outcome({ cluster, answer }: { cluster: Cluster; answer: WhatIfAnswer }
   return (
     <>
       <h2>
-        {pending.length === 0 && placed.length > 0
-          ? `It starts: ${count(placed.length, "pod")} on ${count(new Set(placed.map((each) => each.node)).size, "node")}`
-          : placed.length > 0
-            ? "It starts in part"
-            : "It would wait"}
+        {added.size === 0
+          ? "It has no pods to place"
+          : pending.length === 0 && placed.length > 0
+            ? `It starts: ${count(placed.length, "pod")} on ${count(new Set(placed.map((each) => each.node)).size, "node")}`
+            : placed.length > 0
+              ? "It starts in part"
+              : "It would wait"}
       </h2>
       {answer.note && <p class="dim">Note: {answer.note}.</p>}
       {pending.map((each) => (
