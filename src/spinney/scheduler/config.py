@@ -115,7 +115,7 @@ class SchedulerConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     volume_binding_timeout_seconds: float = 600.0
     """How long a placed pod waits for its volumes to be provisioned before its gang is placed anew."""
     stuck_in_releasing_seconds: float = 120.0
-    """After that long, what a terminating pod holds is no longer promised to others."""
+    """After that long, what a terminating pod holds is no longer promised to others, and it keeps no gang whole."""
     node_pool: str | None = None
     """The value of the node pool label that this scheduler serves; empty: nodes without it; absent: all nodes."""
     queue_depth_per_action: dict[str, int] = {}

@@ -107,3 +107,23 @@ def test_an_optional_group_does_not_make_a_gang_stale() -> None:
     root = GroupSet("", tuple(PodSet(name, 1) for name in ("x", "y", "z")), min_groups=2)
     assert leftovers(broken(root=root), "x", "y") == {}
     assert set(leftovers(broken(root=root), "x")) == {"gang-x"}
+
+
+@pytest.mark.parametrize(("seconds", "ended"), [(60, False), (600, True)])
+def test_a_pod_that_does_not_end_is_not_counted_for_ever(seconds: int, ended: bool) -> None:
+    """On a node that is silent a pod is terminating for hours; the rest of its gang does not hold its nodes so long."""
+    inventory = an_inventory(a_node("n0"), a_node("silent"))
+    lost = a_pod(
+        "lost", gang="gang", gpus=1, node="silent", terminating=True, terminating_for=timedelta(seconds=seconds)
+    )
+    put_gang(inventory, broken(), [lost, a_pod("rest", gang="gang", gpus=1, node="n0")])
+    assert set(evicted(run_on(inventory, "stalegangeviction"))) == ({"rest"} if ended else set())
+
+
+def test_a_scheduler_at_rest_looks_again_when_a_pod_has_not_ended() -> None:
+    """Nothing happens in the cluster when a pod has been terminating for too long: time alone says so."""
+    inventory = an_inventory(a_node("n0"), a_node("silent"))
+    lost = a_pod("lost", gang="gang", gpus=1, node="silent", terminating=True, terminating_for=timedelta(seconds=50))
+    put_gang(inventory, broken(), [lost, a_pod("rest", gang="gang", gpus=1, node="n0")])
+    scheduler = Scheduler(SchedulerConfig(explain=False), inventory, runtime=a_runtime())
+    assert scheduler.run_cycle().next_moment == a_runtime().clock.now() + timedelta(seconds=70)

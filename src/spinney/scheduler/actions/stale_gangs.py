@@ -4,9 +4,11 @@ When a gang became stale is written on the gang or remembered from cycle to cycl
 stale from now on. Gangs that an operator looks after are left to it, and so are gangs of which some pod has succeeded.
 """
 
+from collections.abc import Collection
 from datetime import timedelta
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
+from spinney.gangs.tree import GangKey
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
 
@@ -14,7 +16,7 @@ from spinney.scheduler.framework.session import Session
 def evict_stale_gangs(session: Session) -> None:
     """Evict what stale gangs hold, once their grace is over."""
     snapshot, remembered = session.snapshot.gangs, session.stale_since
-    suspects = snapshot.broken if session.are_counts_exact else snapshot.gangs
+    suspects = _suspects(session)
     for key in [key for key in remembered if key not in suspects]:
         del remembered[key]
     for key in suspects:
@@ -26,6 +28,17 @@ def evict_stale_gangs(session: Session) -> None:
                 remembered.pop(key, None)
             elif _is_grace_over(session, job):
                 _evict(session, job)
+
+
+def _suspects(session: Session) -> Collection[GangKey]:
+    """Return the gangs that may be stale: those that the book counts as broken, and those with pods that are stuck."""
+    snapshot = session.snapshot.gangs
+    if not session.are_counts_exact:
+        return snapshot.gangs
+    if not session.stuck:
+        return snapshot.broken
+    held_up = [key for key, gang in snapshot.gangs.items() if not gang.pods.keys().isdisjoint(session.stuck)]
+    return {**dict.fromkeys(snapshot.broken), **dict.fromkeys(held_up)}
 
 
 def _is_grace_over(session: Session, job: PodGroupInfo) -> bool:

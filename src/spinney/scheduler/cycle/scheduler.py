@@ -192,12 +192,11 @@ def _next_moment(session: Session) -> datetime | None:
     """
     if session.fit_errors and (session.failures.total or session.unopened):
         session.wake_at(session.now + timedelta(seconds=ASK_AGAIN_SECONDS))
-    if session.fit_errors or session.pipelines:
-        grace = timedelta(seconds=session.config.stuck_in_releasing_seconds)
-        for record in session.snapshot.releasing:
-            since = record.pod.metadata.deletion_timestamp
-            if since is not None:
-                session.wake_at(since + grace)
+    grace = timedelta(seconds=session.config.stuck_in_releasing_seconds)
+    for record in session.snapshot.releasing:
+        since = record.pod.metadata.deletion_timestamp
+        if since is not None:
+            session.wake_at(since + grace)
     return session.next_moment
 
 

@@ -29,6 +29,7 @@ READY: Final = ALIVE - {PodStatus.GATED}
 """Counts as one of the pods that a gang needs to be tried."""
 _SUCCEEDED: Final = frozenset({PodStatus.SUCCEEDED})
 _GIVEN: Final = ACTIVE_ALLOCATED - {PodStatus.PIPELINED}
+_GOING_ON: Final = ACTIVE_USED - {PodStatus.STUCK_IN_RELEASING}
 
 
 def _none(pod_set: PodSet) -> int:
@@ -283,8 +284,11 @@ class PodGroupInfo:
 
     @property
     def stale(self) -> bool:
-        """Tell whether the job holds something, has not succeeded in part, and is below its minimum."""
-        used = self.count_in(ACTIVE_USED)
+        """Tell whether the job holds something, has not succeeded in part, and is below its minimum.
+
+        A pod that is terminating on a node that is silent may do so for hours, and is not counted for so long.
+        """
+        used = self.count_in(_GOING_ON)
         if is_satisfied(self.root, used):
             return False
         succeeded = self.count_in(_SUCCEEDED)
@@ -352,12 +356,18 @@ class PodGroupInfo:
             for tasks in self.by_pod_set.values():
                 self._session.ask.sort_tasks(tasks)
 
+    @property
+    def _is_counted_by_the_book(self) -> bool:
+        """Tell whether tasks have the statuses that the book of gangs counts: it knows of no pods that are stuck."""
+        session = self._session
+        return session.are_counts_exact and self.members.pods.keys().isdisjoint(session.stuck)
+
     def _status_counts(self) -> dict[tuple[str, PodStatus], int]:
         """Return how many tasks of each pod set have each status, as it is now."""
         if self._counts is None:
             if "by_pod_set" not in self.__dict__ and self.places is not None:
                 self._counts = {(self.places.pods.pod_set.name, self.places.status): len(self.places.rows)}
-            elif "by_pod_set" not in self.__dict__ and self._session.are_counts_exact:
+            elif "by_pod_set" not in self.__dict__ and self._is_counted_by_the_book:
                 self._counts = dict(self.members.counts)
             else:
                 self._counts = {
