@@ -37,12 +37,16 @@ class QueueStatuses:
         self._current = current
         self._queues: WatchCache[kai.Queue] | None = None
         self._changed = asyncio.Event()
-        cluster.subscribe(lambda _: self._changed.set())
+        cluster.subscribe(lambda _: self.look_again())
+
+    def look_again(self) -> None:
+        """Compare soon what is written with what is so: something other than a pod may have changed it."""
+        self._changed.set()
 
     def follow(self, queues: WatchCache[kai.Queue]) -> None:
         """Begin to write the status of queues, now or when the kind is installed later."""
         self._queues = queues
-        queues.subscribe(lambda _: self._changed.set())
+        queues.subscribe(lambda _: self.look_again())
 
     async def run(self) -> None:
         """Write what changes, until cancelled; a cluster that has KAI's controller is left to it."""

@@ -3,7 +3,7 @@
 from spinney.api import kai
 from spinney.api.apiextensions import CUSTOM_RESOURCE_DEFINITION
 from spinney.api.core import POD
-from spinney.api.labels import KAI_QUEUE
+from spinney.api.labels import KAI_POD_GROUP, KAI_QUEUE
 from spinney.api.struct import JSON
 from spinney.kube.crds import install_crds
 from tests.scheduler.process.world import NS, World, given_a_world
@@ -74,3 +74,25 @@ async def test_a_cluster_with_kai_is_left_to_its_controller(world: World) -> Non
         await world.settle(10)
         assert (await world.places())["p"] == "n1"
         assert not await status_of(world, "team")
+
+
+@given_a_world
+async def test_a_gang_takes_what_it_holds_to_its_new_queue(world: World) -> None:
+    """A running gang is moved by its label: no pod changes, and both queues say so soon."""
+    await two_queues(world)
+    resources = {"gpu": QUOTA, "cpu": UNBOUND, "memory": UNBOUND}
+    await world.client.create(kai.QUEUE, {"metadata": {"name": "other"}, "spec": {"resources": resources}})
+    group = {"metadata": {"name": "gang", "namespace": NS}, "spec": {"minMember": 1, "queue": "team"}}
+    async with world.scheduler():
+        await world.client.create(kai.POD_GROUP, group)
+        container = {"name": "main", "image": "pause", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+        metadata = {"name": "p", "namespace": NS, "annotations": {KAI_POD_GROUP: "gang"}}
+        spec = {"schedulerName": "spinney-scheduler", "containers": [container]}
+        await world.client.create(POD, {"metadata": metadata, "spec": spec})
+        await world.settle(10)
+        assert (await status_of(world, "team"))["allocated"]["nvidia.com/gpu"] == "1"
+
+        await world.client.patch(kai.POD_GROUP, "gang", {"spec": {"queue": "other"}}, NS)
+        await world.settle(10)
+        assert (await status_of(world, "team"))["allocated"]["nvidia.com/gpu"] == "0"
+        assert (await status_of(world, "other"))["allocated"]["nvidia.com/gpu"] == "1"

@@ -311,6 +311,7 @@ class SchedulerProcess:
         self._apply(change)
         if may_change_decisions(change):
             self._woken.set()
+            self._queue_statuses.look_again()  # a gang may be of another queue now, or of another priority
 
     def _apply(self, change: Change[Any]) -> None:
         found: msgspec.Struct | None = change.new
