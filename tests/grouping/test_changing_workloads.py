@@ -10,6 +10,7 @@ from spinney.api.labels import CHECKPOINT_GRACE
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.scheduling import PRIORITY_CLASS
+from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from tests.conftest import Cluster
 from tests.grouping.test_controller import A_DEPLOYMENT, A_JOB, DEPLOYMENT, RAY, install
@@ -224,6 +225,27 @@ async def test_a_workload_that_comes_to_have_an_owner_inherits_from_it(cluster: 
         above = await world.owner(PLAN, "above", labels={"kai.scheduler/queue": "late"})
         await world.client.patch(JOB, "train", {"metadata": {"ownerReferences": [above]}}, world.namespace)
         await world.until(lambda: gang(world).metadata.labels["kai.scheduler/queue"] == "late")
+
+
+async def test_a_user_may_change_the_labels_that_a_pod_on_its_own_was_given(cluster: Cluster) -> None:
+    """They were written for its owners' sake; what its user writes there instead is the pod's own, and stays."""
+    async with a_world(cluster) as world:
+        await world.pod("alone", await world.owner(DEPLOYMENT, "web", A_DEPLOYMENT), gpus=99)
+
+        async def labels() -> JSON:
+            await world.settle()
+            found: JSON = (await world.client.get(POD, "alone", world.namespace))["metadata"]["labels"]
+            return found
+
+        assert (await labels())["kai.scheduler/queue"] == "default-queue"
+        mine = {"kai.scheduler/queue": "mine", "priorityClassName": "urgent"}
+        await world.client.patch(POD, "alone", {"metadata": {"labels": mine}}, world.namespace)
+        assert mine.items() <= (await labels()).items()
+        patch = {"metadata": {"labels": {"kai.scheduler/queue": "late"}}}
+        await world.client.patch(DEPLOYMENT, "web", patch, world.namespace)
+        assert mine.items() <= (await labels()).items()
+        await world.client.patch(POD, "alone", {"metadata": {"labels": dict.fromkeys(mine)}}, world.namespace)
+        assert (await labels())["kai.scheduler/queue"] == "late"
 
 
 async def test_the_label_that_names_the_queue_may_be_another(cluster: Cluster) -> None:

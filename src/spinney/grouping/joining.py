@@ -46,7 +46,7 @@ def alone_marks(pod: Pod, gang: GangDescription) -> Marks | None:
     grouped_as, inherited = pod.metadata.labels.get(marks.GROUPED), _inherited(pod)
     wanted, own = podgangs.alone_labels(gang), as_made(pod).metadata.labels
     given = {key: value for key, value in wanted.items() if not own.get(key) and key != marks.GROUPED}
-    noted = {marks.INHERITED: " ".join(sorted(given))} if given else {}
+    noted = {marks.INHERITED: " ".join(sorted(f"{key}={value}" for key, value in given.items()))} if given else {}
     if grouped_as == podgangs.GROUPED_ALONE:
         keys = inherited | given.keys()
         changed = {key: given.get(key) for key in keys if given.get(key) != pod.metadata.labels.get(key)}
@@ -79,7 +79,9 @@ def as_made(pod: Pod) -> Pod:
 
 
 def _inherited(pod: Pod) -> frozenset[str]:
-    return frozenset(pod.metadata.annotations.get(marks.INHERITED, "").split())
+    """Return the labels that it was given and still has so: one that was changed since is its own."""
+    noted = (each.partition("=") for each in pod.metadata.annotations.get(marks.INHERITED, "").split())
+    return frozenset(key for key, _, value in noted if pod.metadata.labels.get(key, value) == value)
 
 
 def marked(pod: Pod, added: Marks) -> dict[str, dict[str, str]]:
