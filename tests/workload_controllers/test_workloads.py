@@ -102,6 +102,20 @@ async def test_a_deployment_is_scaled_and_deleted_with_its_pods(client: Client) 
 
 
 @given_a_cluster
+async def test_a_paused_deployment_is_scaled_and_keeps_its_template(client: Client) -> None:
+    """Pausing holds back new templates, not numbers; they are rolled out when it goes on."""
+    await client.apply(DEPLOYMENT, a_workload("Deployment", "web", replicas=2), "default")
+    await until(client, POD, lambda pods: len(running(pods)) == 2)
+    await client.apply(DEPLOYMENT, a_workload("Deployment", "web", replicas=4, image="two", paused=True), "default")
+    await until(client, POD, lambda pods: len(running(pods)) == 4)
+    (said,) = await until(client, DEPLOYMENT, lambda found: found[0]["status"].get("readyReplicas") == 4)
+    progressing = next(each for each in said["status"]["conditions"] if each["type"] == "Progressing")
+    assert (progressing["status"], progressing["reason"]) == ("Unknown", "DeploymentPaused")
+    await client.apply(DEPLOYMENT, a_workload("Deployment", "web", replicas=4, image="two"), "default")
+    await until(client, POD, lambda pods: len(pods) == len(running(pods, image="two")) == 4)
+
+
+@given_a_cluster
 async def test_a_stateful_set_comes_up_in_order_and_is_replaced_from_the_end(client: Client) -> None:
     """Pods have their numbers, each is made when those before it are ready, and the highest is replaced first."""
     set_ = a_workload("StatefulSet", "db", replicas=3, serviceName="db")

@@ -37,9 +37,8 @@ class Deployments:
             return None
         owned = self.sets.index(BY_OWNER, found.metadata.uid)
         newest = next((each for each in owned if each.metadata.labels.get(HASH) == template_hash(found)), None)
-        if newest is None:
-            if not found.spec.get("paused"):
-                await self._create(found)
+        if newest is None and not found.spec.get("paused"):
+            await self._create(found)
             return None  # its event goes on from here
         others = [each for each in owned if each is not newest]
         for each, replicas in wanted(found, newest, others).items():
@@ -81,11 +80,11 @@ class Deployments:
             await delete_exactly(self.upkeep.client, REPLICA_SET, each)
 
 
-def wanted(found: WorkloadObject, newest: WorkloadObject, others: list[WorkloadObject]) -> dict[str, int]:
-    """Return the next number of replicas of each ReplicaSet, by name."""
+def wanted(found: WorkloadObject, newest: WorkloadObject | None, others: list[WorkloadObject]) -> dict[str, int]:
+    """Return the next number of replicas of each ReplicaSet that may change, by name."""
     desired = found.replicas
-    if found.spec.get("paused"):
-        return {newest.metadata.name: newest.replicas}
+    if newest is None or found.spec.get("paused"):
+        return _while_paused(desired, newest, others)
     strategy = found.spec.get("strategy") or {}
     if strategy.get("type") == "Recreate":
         left = any(each.replicas or each.status.get("replicas") for each in others)
@@ -108,23 +107,33 @@ def wanted(found: WorkloadObject, newest: WorkloadObject, others: list[WorkloadO
     return result
 
 
+def _while_paused(desired: int, newest: WorkloadObject | None, others: list[WorkloadObject]) -> dict[str, int]:
+    """Return what a paused Deployment is scaled to: the ReplicaSet that has pods, or the last that had.
+
+    In the middle of a rollout, where several have pods, all stay as they are.
+    """
+    by_age = sorted(others, key=lambda each: str(each.metadata.creation_timestamp), reverse=True)
+    known = [*([newest] if newest is not None else ()), *by_age]
+    active = [each for each in known if each.replicas] or known[:1]
+    return {active[0].metadata.name: desired} if len(active) == 1 else {}
+
+
 def _ready(found: WorkloadObject) -> int:
     return int(found.status.get("readyReplicas", 0))
 
 
-def _status(found: WorkloadObject, newest: WorkloadObject, owned: list[WorkloadObject], now: str) -> JSON:
+def _status(found: WorkloadObject, newest: WorkloadObject | None, owned: list[WorkloadObject], now: str) -> JSON:
     def total(field: str) -> int:
         return sum(int(each.status.get(field, 0)) for each in owned)
 
     desired, available = found.replicas, total("availableReplicas")
-    updated = int(newest.status.get("replicas", 0))
+    updated = 0 if newest is None else int(newest.status.get("replicas", 0))
     enough = available >= desired - resolved(
         ((found.spec.get("strategy") or {}).get("rollingUpdate") or {}).get("maxUnavailable"), desired, up=False
     )
     done = updated >= desired and available >= desired and total("replicas") == updated
     before = found.status.get("conditions") or ()
-    name, reason = newest.metadata.name, "NewReplicaSetAvailable" if done else "ReplicaSetUpdated"
-    progress = f'ReplicaSet "{name}" has successfully progressed.' if done else f'ReplicaSet "{name}" is progressing.'
+    going_on, reason, progress = _progress(newest, done=done, paused=bool(found.spec.get("paused")))
     return {
         "replicas": total("replicas"),
         "updatedReplicas": updated,
@@ -140,6 +149,16 @@ def _status(found: WorkloadObject, newest: WorkloadObject, owned: list[WorkloadO
                 before=before,
                 now=now,
             ),
-            condition("Progressing", True, reason, progress, before=before, now=now),
+            condition("Progressing", going_on, reason, progress, before=before, now=now),
         ],
     }
+
+
+def _progress(newest: WorkloadObject | None, *, done: bool, paused: bool) -> tuple[bool | None, str, str]:
+    """Return whether a rollout goes on, the word for it and the sentence."""
+    if newest is None or paused:
+        return None, "DeploymentPaused", "Deployment is paused"
+    name = newest.metadata.name
+    if done:
+        return True, "NewReplicaSetAvailable", f'ReplicaSet "{name}" has successfully progressed.'
+    return True, "ReplicaSetUpdated", f'ReplicaSet "{name}" is progressing.'

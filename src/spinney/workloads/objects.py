@@ -96,9 +96,9 @@ def resolved(value: int | str | None, of: int, *, up: bool) -> int:
     return -(-share // 100) if up else share // 100
 
 
-def condition(kind: str, holds: bool, reason: str, message: str, *, before: Iterable[JSON], now: str) -> JSON:
-    """Return a condition; its time stays while its status does, as those ``before`` show."""
-    status = "True" if holds else "False"
+def condition(kind: str, holds: bool | None, reason: str, message: str, *, before: Iterable[JSON], now: str) -> JSON:
+    """Return a condition, unknown without an answer; its time stays while its status does, as those ``before`` show."""
+    status = "Unknown" if holds is None else str(holds)
     same = (each for each in before if (each.get("type"), each.get("status")) == (kind, status))
     since = next((each["lastTransitionTime"] for each in same if each.get("lastTransitionTime")), now)
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
