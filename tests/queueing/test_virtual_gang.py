@@ -143,6 +143,12 @@ def test_a_train_job_whose_runtime_is_not_there_says_so() -> None:
         made("TrainJob", "trainer.kubeflow.org/v1alpha1", {"runtimeRef": {"name": "torch"}})
 
 
+def test_a_job_of_no_pods_is_refused_for_that() -> None:
+    """The reason is the number that its user wrote, not the rule of its kind."""
+    with pytest.raises(RuleRefused, match="it asks for 0 pods, expected at least 1"):
+        made("Job", "batch/v1", {"parallelism": 0, "template": POD})
+
+
 def test_a_workload_of_any_number_of_pods_is_refused_before_they_are_made_up() -> None:
     """Two billion pods are a number in a Job, and would be the end of a scheduler that made them up."""
     spec = {"parallelism": 2**31 - 1, "completions": 2**31 - 1, "template": POD}

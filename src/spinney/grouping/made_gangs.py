@@ -83,6 +83,8 @@ def pods_made(manifest: JSON, rule: Rule) -> list[JSON]:
             if len(found) >= MOST_MADE:
                 raise RuleRefused(f"it would make more than {MOST_MADE} pods, and no more are made up for one workload")
             found.append(_pod(manifest, f"{name}{suffix}-{len(found)}", template, {**labels, **own}))
+    if not found and (rule.makes or any(role.makes or role.template for role in rule.roles)):
+        raise RuleRefused("it asks for 0 pods, expected at least 1")
     if not found:
         raise RuleRefused("the grouper's rule of its kind does not say which pods it makes, so it cannot be simulated")
     return found

@@ -18,6 +18,7 @@ from spinney.api.core import Pod
 from spinney.api.labels import POD_GANG
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
+from spinney.explain.amounts import counted
 from spinney.gangs.tree import GangKey
 from spinney.grouping.made_workloads import RUNTIMES
 from spinney.grouping.owners import Owner
@@ -270,8 +271,8 @@ class SuspendedAdmission(VirtualGangs):
             asyncio.get_running_loop().call_later(_AGAIN_SECONDS, self._refresh_soon)
             return
         self._metrics.resumed.inc()
-        nodes = len({bind.node for bind in binds})
-        text = f"its gang of {len(queued.virtual.pods)} pods has room on {nodes} nodes; it is suspended no longer"
+        pods, nodes = counted(len(queued.virtual.pods), "pod"), counted(len({bind.node for bind in binds}), "node")
+        text = f"its gang of {pods} has room on {nodes}; it is suspended no longer"
         self._events.event(reference(queued.resource, queued.workload), "Normal", ADMITTED, text)
         loop = asyncio.get_running_loop()
         loop.call_later(self._settings.hold_seconds, self._give_back, gang, queued.virtual)
