@@ -210,3 +210,27 @@ def test_a_gang_that_no_scheduler_has_looked_at_is_not_said_to_be_refused(tmp_pa
 
     assert "nobodys-scheduler has said nothing about it yet: does a scheduler of that name run?" in output
     assert "refused" not in output
+
+
+def test_what_the_grouper_finds_odd_about_a_gang_is_repeated(tmp_path: Path) -> None:
+    """A gang that will never have its minimum waits for ever: the answer has the reason that stands on the PodGang."""
+    odd = {"type": "GroupingProblem", "status": "True", "message": "needs 4 pods, but will have 2"}
+    output = why(tmp_path, "podgang/web", NODE, a_gang("web", conditions=[odd]), a_member("web-0", "web"))
+
+    assert "said by PodGang condition GroupingProblem: needs 4 pods, but will have 2" in output
+
+
+def test_pods_of_a_workload_that_another_scheduler_places_are_named(tmp_path: Path) -> None:
+    """They are in no gang with the others, which wait for them; a RayCluster's head may have been forgotten."""
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "ray", "uid": "u-ray", "controller": True}
+    other = {**owner, "name": "other", "uid": "u-other"}
+    waits = {"type": "Scheduled", "status": "False", "message": "headgroup has 0 of 1 pods"}
+    worker = a_member("ray-worker", "ray", schedulerName="spinney-scheduler")
+    head, stranger = a_pod("ray-head"), a_pod("other-head")
+    for pod, of in ((worker, owner), (head, owner), (stranger, other)):
+        pod["metadata"]["ownerReferences"] = [of]
+    output = why(tmp_path, "podgang/ray", NODE, a_gang("ray", conditions=[waits]), worker, head, stranger)
+
+    said = "pod ray-head of RayCluster ray asks for default-scheduler, and cannot be in this gang"
+    assert f"{said}: give all pod templates the schedulerName spinney-scheduler" in output
+    assert "other-head" not in output

@@ -204,6 +204,19 @@ async def test_bare_pods_with_our_label_start_as_one(cluster: Cluster) -> None:
         await world.until(lambda: len(world.placed()) == 3)
 
 
+async def test_pods_of_one_gang_that_ask_for_several_schedulers_are_told_so(cluster: Cluster) -> None:
+    """One scheduler places a gang: pods of another would be waited for, for ever and without a word."""
+    async with a_world(cluster, every_backend=True) as world:
+        marks = {"labels": {"spinney.dev/gang": "mixed"}, "annotations": {"kai.scheduler/min-member": "2"}}
+        await world.pod("a", **marks)
+        await world.pod("b", scheduler="kai-scheduler", **marks)
+        await world.settle()
+        (gang,) = (world.gangs.get(key) for key in world.gangs)
+        assert gang is not None
+        (said,) = (each.message for each in gang.status.conditions if each.type == "GroupingProblem")
+        assert "several schedulers (b for kai-scheduler, a for spinney-scheduler)" in said
+
+
 async def test_an_applied_job_comes_up_as_a_gang(cluster: Cluster) -> None:
     """A Job whose controller makes its pods starts whole or not at all, and its pods end with it."""
     limits = {"limits": {"nvidia.com/gpu": "8"}}

@@ -167,7 +167,7 @@ class GroupingController:
             retry = await self._sync(key, stored, backend)
             if retry is None:
                 await self._join(key, stored, pods, backend, gang.rule.kind)
-        problems = "; ".join(filter(None, (*gang.problems, problem)))
+        problems = "; ".join(filter(None, (*gang.problems, problem, joining.several_schedulers(pods))))
         later = await self._report(key, stored, groups, problems, backend)
         return retry or later
 

@@ -4,7 +4,7 @@ The grouper writes them on pods that exist (:mod:`.controller`), and on new ones
 (:mod:`.admission`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -15,6 +15,7 @@ from spinney.api.podgang import PodGang
 from spinney.api.struct import JSON
 from spinney.backends.interface import SchedulerBackend
 from spinney.backends.lending import lent
+from spinney.explain.amounts import first_few
 from spinney.gangs.sources.ungrouped import is_ungrouped
 from spinney.grouping import podgangs, selecting
 from spinney.grouping.describing import GangDescription
@@ -93,6 +94,17 @@ def marked(pod: Pod, added: Marks) -> dict[str, dict[str, str]]:
         if wanted != there:
             found[field] = wanted
     return found
+
+
+def several_schedulers(pods: Iterable[Pod]) -> str:
+    """Return that pods of one gang ask for several schedulers, and what to do; empty if all ask for one."""
+    asked: dict[str, list[str]] = {}
+    for pod in pods:
+        asked.setdefault(pod.spec.scheduler_name, []).append(pod.metadata.name)
+    if len(asked) <= 1:
+        return ""
+    each = ", ".join(f"{first_few(sorted(names))} for {scheduler}" for scheduler, names in sorted(asked.items()))
+    return f"its pods ask for several schedulers ({each}), and one places a gang: give all the same schedulerName"
 
 
 def unable(backend: SchedulerBackend) -> str:

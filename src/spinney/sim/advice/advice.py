@@ -24,11 +24,12 @@ from spinney.api.meta import Condition
 from spinney.api.podgang import BACKEND_READY, MINIMUM_NOT_PLACED, POD_GANG, SCHEDULED, PodGang
 from spinney.api.quantity import value
 from spinney.cluster.pods import PodKey, PodRecord
-from spinney.explain.amounts import counted, listed
+from spinney.explain.amounts import counted, first_few, listed
 from spinney.explain.rendering import condition_message
 from spinney.gangs.membership import membership
 from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
+from spinney.grouping.statuses import PROBLEM
 from spinney.reporting.pod_gangs import ENDED
 from spinney.reporting.verdicts import WAITING
 from spinney.runtime import Runtime
@@ -193,8 +194,26 @@ class Advisor:
         ]
         evicted = history_of.gang_eviction(gang, self._now, known=answer.history)
         history = (*history_of.failures(owners, self._now), *evicted, *answer.history)
-        recorded = (*answer.recorded, *_backend_says(gang, answer.sentences))
+        recorded = (*answer.recorded, *_backend_says(gang, answer.sentences), *_grouper_says(gang))
+        if condition is not None and condition.status == "False":
+            answer = answer.saying(*self._elsewhere(members))
         return msgspec.structs.replace(answer, history=history, recorded=recorded)
+
+    def _elsewhere(self, members: Sequence[PodRecord]) -> list[str]:
+        """Return which pods of the same owners another scheduler places: they are in no gang with these."""
+        names = {each.pod.spec.scheduler_name for each in members}
+        owners = {owner.uid: owner for each in members if (owner := each.pod.metadata.controller)}
+        found: dict[tuple[str, str], list[str]] = {}
+        for each in self._records:
+            owner = each.pod.metadata.controller
+            if owner is not None and owner.uid in owners and each.pod.spec.scheduler_name not in names:
+                found.setdefault((each.pod.spec.scheduler_name, owner.uid), []).append(each.pod.metadata.name)
+        return [
+            f"{'pod' if len(pods) == 1 else 'pods'} {first_few(sorted(pods))} of {owners[uid].kind} "
+            f"{owners[uid].name} {'asks' if len(pods) == 1 else 'ask'} for {scheduler}, and cannot be in this gang: "
+            f"give all pod templates the schedulerName {listed(sorted(names))}"
+            for (scheduler, uid), pods in sorted(found.items(), key=lambda item: item[1])
+        ]
 
     def _about_group(self, subject: AdviceSubject) -> Answer:
         def named(key: GangKey) -> bool:
@@ -439,6 +458,13 @@ def _backend_says(gang: PodGang, sentences: Iterable[str]) -> Iterable[str]:
     ready = find_condition(gang.status.conditions, BACKEND_READY)
     if ready is not None and ready.status == "False" and not any(ready.message in each for each in sentences):
         yield f"PodGang condition {BACKEND_READY}: {ready.message}"
+
+
+def _grouper_says(gang: PodGang) -> Iterable[str]:
+    """Yield what the grouper finds odd about a gang: what it asks for may never come."""
+    problem = find_condition(gang.status.conditions, PROBLEM)
+    if problem is not None and problem.status == "True":
+        yield f"PodGang condition {PROBLEM}: {problem.message}"
 
 
 def _recorded(told: Said, now: datetime) -> str:
