@@ -62,6 +62,17 @@ def test_gangs_are_listed_with_what_they_are_of(files: tuple[Path, Path]) -> Non
     assert "Job/small" not in only
 
 
+def test_gangs_are_listed_by_the_short_words_of_kubectl(tmp_path: Path) -> None:
+    """Who types sts/db for kubectl and for ``why`` does so here."""
+    spec = {"replicas": 2, "podManagementPolicy": "Parallel", "template": {"spec": {**POD, "restartPolicy": "Always"}}}
+    metadata = {"name": "db", "annotations": {"kai.scheduler/min-member": "2"}}
+    cluster = Cluster(gpu_cluster(4, 8))
+    cluster.submit({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": spec})
+    taken = tmp_path / "cluster.json.gz"
+    write_snapshot(cluster.snapshot(), taken)
+    assert "StatefulSet/db" in said("get", "gangs", "sts/db", "-A", "--from", str(taken))
+
+
 def test_why_is_asked_of_a_workload(files: tuple[Path, Path]) -> None:
     """``why job/big`` is answered for the gang that was made of it."""
     answer = said("why", "job/big", "--from", str(files[0]))

@@ -25,6 +25,7 @@ from spinney.explain.amounts import first_few
 from spinney.gangs.sources.podgang import SourceWorkload, is_made_for
 from spinney.kube.errors import Forbidden
 from spinney.scheduler.intake.inventory import Inventory
+from spinney.sim.advice.subjects import written_out
 from spinney.sim.overview.gang_table import GangLine, gang_lines
 from spinney.sim.overview.history import refusal_events
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, Unseen, forbidden
@@ -148,6 +149,7 @@ def _is_of(line: GangLine, wanted: str | None, made: Mapping[tuple[str, str], Po
     if wanted is None or not line.workload:
         return False
     kind, _, name = wanted.rpartition("/")
+    kind = written_out(kind)
     own = SourceWorkload(*line.workload.split("/", 1))
     gang = made.get((line.namespace, line.name))
     return own.is_called(kind or own.kind, name) or (gang is not None and is_made_for(gang, kind, name))

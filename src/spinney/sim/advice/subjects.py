@@ -108,6 +108,11 @@ def kinds_called(word: str) -> tuple[Resource, ...]:
     return tuple(resource for each in words for resource in _WORDS[each])
 
 
+def written_out(kind: str) -> str:
+    """Return the word for a kind of workload that kubectl abbreviates, such as ``sts``; any other stays as it is."""
+    return _SHORT.get(kind.lower(), kind)
+
+
 def may_be_queue(text: str) -> bool:
     """Tell whether ``text`` may name a queue: it says so, or it says no kind."""
     kind, slash, _ = text.rpartition("/")
@@ -124,7 +129,7 @@ def find(
     """
     _must_be_named(text)
     kind, _, own = text.rpartition("/")
-    kind = _SHORT.get(kind.lower(), kind)
+    kind = written_out(kind)
     if kind and kind.lower() not in {*_WORDS, *_OTHER_WORDS}:
         found = _made_for(snapshot, kind, own, namespace) or _pod_of(snapshot, kind, own, namespace)
         if found is not None:
