@@ -248,6 +248,36 @@ async def test_a_user_may_change_the_labels_that_a_pod_on_its_own_was_given(clus
         assert (await labels())["kai.scheduler/queue"] == "late"
 
 
+async def test_a_pod_that_has_finished_is_not_needed_again_when_it_is_deleted(cluster: Cluster) -> None:
+    """A node may go with the finished pod on it: those that run on are not evicted for that. Made anew, all count."""
+    async with a_world(cluster) as world:
+        marks = {"labels": {"spinney.dev/gang": "sweep"}, "annotations": {MIN_MEMBER: "4"}}
+
+        async def make(*names: str) -> None:
+            for name in names:
+                await world.pod(name, **marks)
+            await world.settle()
+            assert set(names) <= set(world.placed())
+
+        async def end(name: str) -> None:
+            done = {"status": {"phase": "Succeeded"}}
+            await world.client.patch(POD, name, done, world.namespace, subresource="status")
+            await world.settle()
+            await world.client.delete(POD, name, world.namespace, grace_period_seconds=0)
+            await world.settle(120)
+
+        await make("a", "b", "c", "d")
+        await end("a")
+        assert (world.floors(), sorted(world.placed())) == ({"default": 3}, ["b", "c", "d"])
+        await end("b")
+        assert (world.floors(), sorted(world.placed())) == ({"default": 2}, ["c", "d"])
+        for name in ("c", "d"):
+            await world.client.delete(POD, name, world.namespace, grace_period_seconds=0)
+        await world.settle(1)
+        await make("e", "f", "g", "h")
+        assert world.floors() == {"default": 4}
+
+
 async def test_the_label_that_names_the_queue_may_be_another(cluster: Cluster) -> None:
     """Where another label was chosen, the scheduler still learns the queue, of gangs and of pods on their own."""
     async with a_world(cluster, configuration="{kind: GrouperConfiguration, queueLabel: team}") as world:

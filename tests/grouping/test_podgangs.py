@@ -3,16 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from spinney.api import labels as marks
-from spinney.api.core import Pod
+from spinney.api.core import Pod, PodStatus
 from spinney.api.podgang import PodGang
 from spinney.api.struct import JSON
 from spinney.gangs.sources import podgang as source
 from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import Gang, is_satisfied
 from spinney.grouping import podgangs
+from spinney.grouping.finished import FinishedPods, noting
 from spinney.grouping.owners import Owner
 from tests.grouping.builders import a_pod, an_owner, grouped
 
@@ -154,3 +156,19 @@ def test_a_gang_is_found_by_what_owns_its_workload(
     assert [source.is_made_for(made, word, top) for word in called] == [True] * len(called)
     assert not source.is_made_for(made, called[0], "other")
     assert not source.is_made_for(made, "job", top)
+
+
+def test_what_has_finished_and_is_gone_is_known_to_the_next_grouper() -> None:
+    """The number stands on the PodGang, until the group has as many pods as it needs again."""
+    gang = written(an_owner("kubeflow.org/v1/TFJob", spec={"tfReplicaSpecs": {"Worker": {"replicas": 3}}}))
+    done = msgspec.structs.replace(a_pod("a"), status=PodStatus(phase="Succeeded"))
+    first = FinishedPods()
+    assert first.counts(gang, {"default": [done, a_pod("b"), a_pod("c")]}, None) == {"default": 1}
+    left = {"default": [a_pod("b"), a_pod("c")]}
+    noted = noting(gang, first.counts(gang, left, gang), left)
+    assert noted.metadata.annotations[marks.FINISHED_AND_GONE] == '{"default":1}'
+    again = FinishedPods()
+    assert again.counts(gang, left, noted) == {"default": 1}
+    assert again.counts(gang, {"default": [a_pod("b"), a_pod("c"), a_pod("d")]}, noted) == {"default": 0}
+    assert again.counts(gang, left, noted) == {"default": 0}
+    assert marks.FINISHED_AND_GONE in (podgangs.correction(noted, gang) or {})["metadata"]["annotations"]

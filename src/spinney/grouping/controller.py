@@ -21,6 +21,7 @@ from spinney.backends.interface import SchedulerBackend
 from spinney.backends.lending import lent
 from spinney.grouping import joining, podgangs, selecting, statuses
 from spinney.grouping.describing import GangDescription
+from spinney.grouping.finished import FinishedPods, noting
 from spinney.grouping.intake import REFUSED, PodIntake
 from spinney.grouping.joining import Marks
 from spinney.grouping.terms import RuleRefused
@@ -64,6 +65,7 @@ class GroupingController:
     _empty_since: dict[Key, float] = field(default_factory=dict)
     _status_due: dict[Key, float] = field(default_factory=dict)
     _waiting_since: dict[Key, float] = field(default_factory=dict)
+    _finished: FinishedPods = field(default_factory=FinishedPods)
 
     def __post_init__(self) -> None:
         self.client = self.client.trusting()
@@ -152,7 +154,8 @@ class GroupingController:
             return Requeue(after=left)
         groups = self._groups(key, pods)
         wanted = podgangs.pod_gang(gang, backend.name, groups)
-        wanted = podgangs.with_floors(wanted, {} if gang.shape.finished_counted else _finished(groups), found)
+        finished = {} if gang.shape.finished_counted else self._finished.counts(wanted, groups, found)
+        wanted = podgangs.with_floors(noting(wanted, finished, groups), finished, found)
         wanted, problem = _with_queue_kept(wanted, found, pods)
         with self.events.giving_way():  # a scheduler waits for these writes
             try:
@@ -319,15 +322,12 @@ class GroupingController:
         self._empty_since.pop(key, None)
         self._status_due.pop(key, None)
         self._waiting_since.pop(key, None)
+        self._finished.forget(key)
 
 
 def _has_ended(pod: Pod) -> bool:
     """Tell whether a pod has done its part, or is on its way out: nobody schedules it any more."""
     return pod.metadata.deleting or pod.status.phase in ("Succeeded", "Failed")
-
-
-def _finished(groups: Mapping[str, Sequence[Pod]]) -> dict[str, int]:
-    return {name: sum(pod.status.phase == "Succeeded" for pod in pods) for name, pods in groups.items()}
 
 
 def _structure(gang: PodGang) -> PodGang:

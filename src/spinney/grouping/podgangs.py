@@ -110,7 +110,8 @@ def correction(found: PodGang, wanted: PodGang) -> JSON | None:
     What its workload said and no longer says is taken away; what others put on it stays.
     """
     patch: JSON = {}
-    inherited = {marks.MIN_GROUPS, marks.INHERITED, *found.metadata.annotations.get(marks.INHERITED, "").split()}
+    own = (marks.MIN_GROUPS, marks.INHERITED, marks.FINISHED_AND_GONE)
+    inherited = {*own, *found.metadata.annotations.get(marks.INHERITED, "").split()}
     for field in ("labels", "annotations"):
         there, asked = getattr(found.metadata, field), getattr(wanted.metadata, field)
         lacking: JSON = {key: value for key, value in asked.items() if there.get(key) != value}
