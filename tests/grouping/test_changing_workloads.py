@@ -278,6 +278,18 @@ async def test_a_pod_that_has_finished_is_not_needed_again_when_it_is_deleted(cl
         assert world.floors() == {"default": 4}
 
 
+async def test_a_pod_on_its_own_gets_a_priority_class_that_comes_later(cluster: Cluster) -> None:
+    """Its Deployment names one that does not exist; when it is made, pods that wait have it."""
+    async with a_world(cluster) as world:
+        owner = await world.owner(DEPLOYMENT, "web", A_DEPLOYMENT, labels={"priorityClassName": "late"})
+        await world.pod("alone", owner, gpus=99)
+        await world.settle(60)
+        await world.client.create(PRIORITY_CLASS, {"metadata": {"name": "late"}, "value": 70})
+        await world.settle()
+        found = await world.client.get(POD, "alone", world.namespace)
+        assert found["metadata"]["labels"]["priorityClassName"] == "late"
+
+
 async def test_the_label_that_names_the_queue_may_be_another(cluster: Cluster) -> None:
     """Where another label was chosen, the scheduler still learns the queue, of gangs and of pods on their own."""
     async with a_world(cluster, configuration="{kind: GrouperConfiguration, queueLabel: team}") as world:

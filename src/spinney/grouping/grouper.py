@@ -218,7 +218,7 @@ class Grouper:
 
     def _class_changed(self, change: Change[PriorityClass]) -> None:
         if change.old is None or change.new is None:
-            for key in self._gangs:
+            for key in self._membership.gangs():
                 self._gang_queue.enqueue_after(key, GATHERING_SECONDS)
 
     def _namespace_changed(self, change: Change[Owner]) -> None:

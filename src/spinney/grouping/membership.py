@@ -69,6 +69,10 @@ class Membership:
     def pods(self, gang: Key) -> Collection[Key]:
         return tuple(self._pods.get(gang, ()))
 
+    def gangs(self) -> Collection[Key]:
+        """Return the gangs that have pods, those too that are one pod on its own."""
+        return tuple(self._pods)
+
     def pods_of_owner(self, uid: str) -> Iterable[Key]:
         """Return the pods that have this object among their owners, with a place or without."""
         return tuple(self._by_owner.get(uid, ()))
