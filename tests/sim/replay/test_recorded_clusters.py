@@ -370,3 +370,22 @@ def test_shares_of_a_device_that_were_held_are_held(tmp_path: Path) -> None:
     devices = {trace.jobs[each.job].name: each.devices[0] for each in history.events if each.what == "started"}
     assert devices["default-p0"] == devices["default-p1"] != devices["default-late"]
     assert [(job.ask.gpus, job.ask.milli) for job in trace.jobs] == [(1, 500)] * 3
+
+
+def test_who_is_evicted_in_the_cycle_that_bound_it_loses_its_place(tmp_path: Path) -> None:
+    """The pod that was made anew was bound in the place of the evicted one, and nobody had what was taken away."""
+    queues = a_queue("poor", quota=2, priority=50), a_queue("rich")
+    host = {"topology": "cluster", "requiredTopologyLevel": "kubernetes.io/hostname"}
+    fixed = (a_node("a", gpus=8, rack="r"), *queues, racks(), a_group("g", queue="rich", topologyConstraint=host))
+    running = [a_pod("x", "a", queue="poor")]
+    # KAI's rules see no room for a gang where twice its largest pod has none, but take room away for it.
+    gang = [a_pod(f"g-{number}", group="g", gpus=2 + 2 * number, minute=1) for number in range(2)]
+    taken(tmp_path, 0, *fixed, *running)
+    taken(tmp_path, 2, *fixed, *running, *gang, a_pod("p", queue="poor", gpus=2, minute=1))
+    trace = read_trace(tmp_path, Wanted())
+    history = replayed(trace, SchedulerConfig.kai_compat())
+    evicted = [each for each in history.events if each.what == "evicted"]
+
+    assert evicted
+    assert all(each.nodes == ("a",) for each in evicted)
+    assert problems_of(trace, history) == []

@@ -289,11 +289,12 @@ class PartReplay:
         began = self._stopwatch()
         result = self.scheduler.run_cycle(release=True)
         self.history.cycle_seconds.append(self._stopwatch() - began)
-        for number in dict.fromkeys(self._job_of[eviction.pod][0] for eviction in result.evictions):
-            self._start_over(number, "evicted")
         for bind in result.binds:
             self._bind(bind)
         self.history.decided += len(result.binds)
+        # Among them may be jobs that were bound just now: what is evicted has its place first.
+        for number in dict.fromkeys(self._job_of[eviction.pod][0] for eviction in result.evictions):
+            self._start_over(number, "evicted")
         if self.trace.offered_once:
             for number in list(self._waiting):
                 self._end(number)
