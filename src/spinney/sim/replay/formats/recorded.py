@@ -5,7 +5,7 @@ They are read one after another, and only what changed from one to the next is l
 namespaces. Who ran when the recording began, begins where it ran.
 
 Where the cluster has queues, pods that are none of theirs (system pods, workloads of other schedulers) are in a queue
-that has no bounds; they disturb nobody and nobody disturbs them.
+that has no bounds, are not preemptible, and say that nobody is to be preempted for them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
