@@ -174,6 +174,7 @@ def test_a_gang_that_requires_a_rack_is_in_one(level: str, tmp_path: Path) -> No
 
     found = nodes_by_job(trace, history)
     assert {node[0] for node in found["default-whole"]} == {"b"}
+    assert trace.levels == (RACK,)
     racks_of_parts = [node[0] for node in found["default-parts"]]
     assert racks_of_parts[0] == racks_of_parts[1]
     assert racks_of_parts[2] == racks_of_parts[3]

@@ -24,7 +24,8 @@ from spinney.gangs.tree import GangKey
 from spinney.scheduler.fairshare.amounts import NO_BOUND
 from spinney.scheduler.fairshare.queues import QueueInfo
 from spinney.scheduler.fairshare.sources import queue_of
-from spinney.scheduler.topology.levels import topology_of
+from spinney.scheduler.topology.levels import TopologyLevels, topology_of
+from spinney.sim.overview.gang_table import levels_of
 from spinney.sim.replay.formats.recorded_gangs import RecordedGangs, RecordedJob
 from spinney.sim.replay.formats.recorded_nodes import RecordedNodes
 from spinney.sim.replay.formats.recorded_places import in_place
@@ -96,7 +97,7 @@ class _Recording:
         self._gangs = RecordedGangs(begin)
         self._kueue = KueueQueues()
         self._changes: list[ClusterChange] = []
-        self._levels: tuple[str, ...] = ()
+        self._topologies: list[TopologyLevels] = []
         self._refused: dict[str, None] = {}
 
     def see(self, moment: datetime, snapshot: ClusterSnapshot) -> None:
@@ -131,8 +132,8 @@ class _Recording:
 
     def _note(self, at: float, each: Differing) -> None:
         self._changes.append(ClusterChange(at, each.new if each.new is not None else each.old, each.new is None))
-        if each.resource in _TOPOLOGIES and each.new is not None and not self._levels:
-            self._levels = topology_of(each.new).levels
+        if each.resource in _TOPOLOGIES and each.new is not None:
+            self._topologies.append(topology_of(each.new))
 
     def _see_queues(self, at: float, queues: Iterable[Differing], kueue: KueueQueues) -> None:
         for each in queues:
@@ -149,6 +150,7 @@ class _Recording:
         """Return what all snapshots come to."""
         machines, outages = tuple(self._nodes.machines()), self._nodes.outages()
         absent = {outage.machine for outage in outages if not outage.begins}
+        labels = {key for machine in machines for key in machine.labels}
         found = list(self._gangs.jobs(self._nodes.least_gpu_memory))
         changes = [*self._nodes.changes, *self._changes]
         queues = {change.found.name for change in changes if isinstance(change.found, QueueInfo)}
@@ -169,7 +171,7 @@ class _Recording:
             outages=outages,
             closures=self._nodes.closures(),
             changes=tuple(sorted(changes, key=lambda change: change.at)),
-            levels=self._levels,
+            levels=tuple(key for _, key in reversed(levels_of(self._topologies, labels))),
             notes=tuple(notes),
         )
 
