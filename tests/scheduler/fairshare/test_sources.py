@@ -30,3 +30,13 @@ def test_queue_objects_count_in_kais_units() -> None:
     assert (queue.parent, queue.weight.gpu) == ("top", 2.0)
     assert queue.reclaim_min_runtime is not None
     assert queue.reclaim_min_runtime.total_seconds() == 90
+
+
+def test_a_quota_beyond_any_number_is_more_than_any_cluster_has() -> None:
+    """The API takes every number that JSON has; a queue that may have more than can be counted may have everything."""
+    most = {"quota": 1.7e308, "limit": 1.7e308}
+    queue = queue_of(an_object("team", resources={"gpu": most, "cpu": most, "memory": most}))
+    everything = Amounts(cpu=1 << 60, memory=1 << 60, gpu=1 << 60)
+    assert everything.within(queue.quota)
+    assert everything.within(queue.limit)
+    assert float(sum(queue.quota.astuple())) < float("inf")

@@ -12,6 +12,8 @@ from spinney.scheduler.fairshare.amounts import GPU, UNLIMITED, Amounts
 from spinney.scheduler.fairshare.queues import DEFAULT_PRIORITY, QueueInfo, Weights
 
 _MEGABYTE = 10**6
+_MOST = 1e30
+"""Quotas and limits beyond that many units count as this: no cluster has it, and sums of them stay numbers."""
 
 
 def queue_of(found: kai.Queue) -> QueueInfo:
@@ -37,7 +39,7 @@ def queue_of(found: kai.Queue) -> QueueInfo:
 def _scaled(amount: float | None, unit: int) -> int:
     if amount is None:
         return 0
-    return UNLIMITED if amount < 0 else round(amount * unit)
+    return UNLIMITED if amount < 0 else round(min(amount, _MOST) * unit)
 
 
 def _duration(text: str | None) -> timedelta | None:
