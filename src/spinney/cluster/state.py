@@ -97,7 +97,7 @@ class ClusterState:
 
     def has_rules_about(self, record: PodRecord) -> bool:
         """Tell whether a placed pod has rules about where this one goes."""
-        return bool(self.rule_carriers) and any(True for _ in self.view.rules_about(record.namespace, record.labels))
+        return bool(self.rule_carriers) and self.view.have_rules_about(record.namespace, record.labels)
 
     def subscribe(self, listener: Callable[[PodChange], None]) -> Callable[[], None]:
         """Have ``listener`` called after each change of a pod, until what is returned is called."""

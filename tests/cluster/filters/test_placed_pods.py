@@ -62,7 +62,9 @@ def a_pod_with_rules(name: str, *, rules: int = 1, port: int = 80) -> Pod:
 
 def carried(pods: PlacedPods, rows: int) -> list[list[int]]:
     """Return how many pods carry each rule about pods of app 0, and how many have port 80."""
-    rules = [counts.tolist() for _, counts in pods.rules_about("blue", {}, {"app": "0"}, rows)]
+    about = pods.rules_about("blue", {}, {"app": "0"}, rows)
+    assert pods.have_rules_about("blue", {}, {"app": "0"}) == (about is not None)
+    rules = [counts.tolist() for counts in about.forbidding.values()] if about is not None else []
     return [*rules, *(counts.tolist() for counts in pods.port_users("TCP", 80, rows).values())]
 
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.count_vectors import Counts
-from spinney.cluster.filters.placed_pods import RuleEffect
 from spinney.cluster.filters.pod_selectors import PodSelector
 from spinney.cluster.filters.verdict import FilterRule, Refusal
 from spinney.cluster.filters.view import ClusterView
@@ -68,11 +67,12 @@ def _near_avoided(view: ClusterView, pod: Candidate) -> Mask:
 
 def _forbidden(view: ClusterView, pod: Candidate) -> Mask | None:
     """Return the nodes in a domain of a pod whose anti-affinity means this one; ``None`` when there is no such pod."""
-    forbidden: Mask | None = None
-    for carried, counts in view.rules_about(pod.namespace, pod.labels):
-        if carried.role is RuleEffect.FORBIDS:
-            nodes = _shares_domain(view, carried.rule.topology_key, counts)
-            forbidden = nodes if forbidden is None else forbidden | nodes
+    about = view.rules_about(pod.namespace, pod.labels)
+    if about is None or not about.forbidding:
+        return None
+    forbidden = np.zeros(view.table.capacity, dtype=np.bool_)
+    for key, counts in about.forbidding.items():
+        forbidden |= _shares_domain(view, key, counts)
     return forbidden
 
 

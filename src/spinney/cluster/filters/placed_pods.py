@@ -5,26 +5,23 @@ Placing or removing a pod adds or takes one at its row, in the vectors of the se
 again. Counts per zone or rack are summed from the vector with the label column, in one pass over nodes in C; so a node
 that changes its labels, or a constraint that leaves out some nodes, needs no table of its own.
 
-The rules that placed pods impose on newcomers (required anti-affinity, and the affinities that count for scores) are
-kept the same way: per distinct rule, how many pods on each node carry it. So are host ports and claims in use.
+The rules that placed pods impose on newcomers are kept the same way (:mod:`spinney.cluster.filters.carried_rules`). So
+are host ports and claims in use.
 
 All of it is integer arithmetic, so removing what was placed restores every count exactly.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from enum import Enum
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from spinney.api.core import Pod
-from spinney.api.selectors import Selector
 from spinney.cluster.classes import RequestClass, host_ports
 from spinney.cluster.filters.candidate import Candidate, nonzero_requests
+from spinney.cluster.filters.carried_rules import CarriedRule, CarriedRules, RuleEffect, RulesAbout
 from spinney.cluster.filters.count_vectors import Counts, CountVectors
 from spinney.cluster.filters.pod_kinds import PodKind, PodKinds
-from spinney.cluster.filters.pod_selectors import AffinityRule, Labels, PodSelector, SelectorIndex
+from spinney.cluster.filters.pod_selectors import Labels, PodSelector
 from spinney.cluster.layered import LayeredDict
 
 K = TypeVar("K")
@@ -33,35 +30,6 @@ PodKey = tuple[str, str]
 
 FOOTPRINTS_KEPT: Final = 4096
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - what an unset hostIP means
-
-
-class RuleEffect(Enum):
-    """What a rule that a placed pod carries means for a newcomer that it selects."""
-
-    FORBIDS = "required anti-affinity"
-    REQUIRED = "required affinity"
-    PREFERRED = "preferred affinity or anti-affinity"
-
-
-@dataclass(frozen=True, slots=True)
-class CarriedRule:
-    """A rule placed pods carry; ``weight`` is signed, 1 for required ones."""
-
-    role: RuleEffect
-    weight: int
-    rule: AffinityRule
-    _hash: int = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.role, self.weight, self.rule)))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    @property
-    def selector(self) -> Selector | None:
-        """Return the selector to index by."""
-        return self.rule.selector
 
 
 class Footprint(NamedTuple):
@@ -105,8 +73,7 @@ class PlacedPods:
         self._pods: LayeredDict[PodKey, _Placed] = LayeredDict()
         self._counts: CountVectors[PodSelector] = CountVectors()
         self._edition = 0
-        self._carried: CountVectors[CarriedRule] = CountVectors()
-        self._rules: SelectorIndex[CarriedRule] = SelectorIndex()
+        self._rules = CarriedRules()
         self._ports: dict[tuple[str, int], CountVectors[str]] = {}
         self._claims: dict[PodKey, int] = {}
         self._weights = np.zeros((0, 2), dtype=np.int64)
@@ -163,7 +130,6 @@ class PlacedPods:
         copy._pods = self._pods.fork()
         copy._counts = self._counts.fork()
         copy._edition = self._edition
-        copy._carried = self._carried.fork()
         copy._rules = self._rules.fork()
         copy._ports = {port: addresses.fork() for port, addresses in self._ports.items()}
         copy._claims = dict(self._claims)
@@ -185,19 +151,14 @@ class PlacedPods:
             self._counts.put(selector, counts)
         return counts[:capacity]
 
-    def may_have_rules_about(self, labels: Labels) -> bool:
-        """Tell whether a rule of a placed pod may mean pods with ``labels``: quick, and mostly not so."""
-        return self._rules.has_candidates(labels)
+    def have_rules_about(self, namespace: str, namespace_labels: Labels, labels: Labels) -> bool:
+        """Tell whether a rule of a placed pod means a pod like this."""
+        return bool(self._rules.meaning(namespace, namespace_labels, labels))
 
-    def rules_about(
-        self, namespace: str, namespace_labels: Labels, labels: Labels, capacity: int
-    ) -> Iterator[tuple[CarriedRule, Counts]]:
-        """Yield the rules of placed pods that mean a pod like this, with how many pods per row carry each."""
-        for carried in self._rules.candidates(labels):
-            if carried.rule.matches(namespace, namespace_labels, labels):
-                counts = self._carried.of(carried, capacity)
-                if counts is not None:
-                    yield carried, counts[:capacity]
+    def rules_about(self, namespace: str, namespace_labels: Labels, labels: Labels, capacity: int) -> RulesAbout | None:
+        """Return what the rules of placed pods that mean a pod like this come to; ``None`` if there are none."""
+        self.reserve(capacity)
+        return self._rules.about(namespace, namespace_labels, labels, capacity)
 
     def port_users(self, protocol: str, port: int, capacity: int) -> dict[str, Counts]:
         """Return, by host address, how many pods per row hold ``port``."""
@@ -244,19 +205,13 @@ class PlacedPods:
 
     def _book_rarities(self, footprint: Footprint, row: int, sign: int) -> None:
         for carried in footprint.carried:
-            self._book_rule(carried, row, sign)
+            self._rules.count(carried, row, sign, self._capacity)
         for address, protocol, port in footprint.ports:
             self._book_port(address, (protocol, port), row, sign)
         for claim in footprint.claims:
             self._claims[claim] = self._claims.get(claim, 0) + sign
             if not self._claims[claim]:
                 del self._claims[claim]
-
-    def _book_rule(self, carried: CarriedRule, row: int, sign: int) -> None:
-        if carried not in self._carried:
-            self._rules.add(carried)
-        if self._is_last(self._carried, carried, row, sign):
-            self._rules.discard(carried)
 
     def _book_port(self, address: str, port: tuple[str, int], row: int, sign: int) -> None:
         addresses = self._ports.setdefault(port, CountVectors())

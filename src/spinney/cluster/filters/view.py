@@ -1,14 +1,14 @@
 """What filters and scores look at: the nodes, the pods on them, and the objects constraints refer to."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from spinney.cluster.filters.count_vectors import Counts
-from spinney.cluster.filters.placed_pods import CarriedRule, PlacedPods
+from spinney.cluster.filters.carried_rules import RulesAbout
+from spinney.cluster.filters.placed_pods import PlacedPods
 from spinney.cluster.filters.pod_selectors import Labels
 from spinney.cluster.filters.static_masks import StaticMasks
 from spinney.cluster.filters.storage import Storage
@@ -30,8 +30,12 @@ class ClusterView:
         """Return a view to try placements on: nodes and pods are copied, the rest is shared."""
         return ClusterView(self.table.fork(), self.pods.fork(), self.namespaces, self.storage, self.static)
 
-    def rules_about(self, namespace: str, labels: Labels) -> Iterator[tuple[CarriedRule, Counts]]:
-        """Yield the rules of placed pods that mean a pod like this, with how many pods per row carry each."""
+    def have_rules_about(self, namespace: str, labels: Labels) -> bool:
+        """Tell whether a rule of a placed pod means a pod like this."""
+        return self.pods.have_rules_about(namespace, self.namespaces.get(namespace, {}), labels)
+
+    def rules_about(self, namespace: str, labels: Labels) -> RulesAbout | None:
+        """Return what the rules of placed pods that mean a pod like this come to; ``None`` if there are none."""
         own = self.namespaces.get(namespace, {})
         return self.pods.rules_about(namespace, own, labels, self.table.capacity)
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.count_vectors import Counts
-from spinney.cluster.filters.placed_pods import RuleEffect
 from spinney.cluster.filters.pod_selectors import PodSelector
 from spinney.cluster.filters.view import ClusterView
 from spinney.cluster.scores.scoring import MAX_SCORE, ScoreRule, Scores
@@ -24,18 +23,17 @@ def raw_score(view: ClusterView, pod: Candidate) -> Scores | None:
     total = np.zeros(view.table.capacity, dtype=np.int64)
     concerned = False
 
-    def add(key: str, weight: int, counts: Counts) -> bool:
+    def add(key: str, carriers: Counts, weights: Counts) -> bool:
         domains = view.domains(key)
-        sums = domains.sums(counts, view.table.alive)
-        np.add(total, weight * domains.spread(sums), out=total)
-        return bool(sums.any())
+        np.add(total, domains.spread(domains.sums(weights, view.table.alive)), out=total)
+        return bool(carriers[view.table.alive & domains.labelled].any())
 
     for weight, rule in pod.preferred_affinity:
         counts = view.pods.counts(PodSelector((rule.term(view.namespaces),)), view.table.capacity)
-        concerned |= add(rule.topology_key, weight, counts)
-    for carried, counts in view.rules_about(pod.namespace, pod.labels):
-        if carried.role is not RuleEffect.FORBIDS:
-            concerned |= add(carried.rule.topology_key, carried.weight, counts)
+        concerned |= add(rule.topology_key, counts, weight * counts)
+    about = view.rules_about(pod.namespace, pod.labels)
+    for key, attraction in about.attracting.items() if about is not None else ():
+        concerned |= add(key, attraction.carriers, attraction.weights)
     return total if concerned else None
 
 

@@ -101,9 +101,7 @@ class Nodes:
         placed, namespaces = self._view.pods, self._view.namespaces
         for pod in pods:
             labels, namespace = pod.metadata.labels, pod.metadata.namespace or ""
-            if placed.may_have_rules_about(labels) and any(
-                True for _ in placed.rules_about(namespace, namespaces.get(namespace, {}), labels, 0)
-            ):
+            if placed.have_rules_about(namespace, namespaces.get(namespace, {}), labels):
                 return True
         return False
 
