@@ -1,5 +1,7 @@
 """Devices are given to requests as Kubernetes says: counts, alternatives, constraints, classes and taints."""
 
+from collections.abc import Container
+
 import msgspec
 import pytest
 
@@ -332,3 +334,36 @@ def test_a_pod_may_use_many_claims() -> None:
     found = allocate(catalogue, "n1", [an_ask([exactly()])] * 130, ())
     assert found is not None
     assert [each.name for claim in found for each in claim] == [f"d{number}" for number in range(130)]
+
+
+def test_a_pod_may_use_more_claims_than_would_be_tried_one_after_the_other() -> None:
+    """Claims that ask for the same are given devices in their order, and it is soon known that one is too many."""
+    devices = [a_device(f"d{number}") for number in range(250)]
+    catalogue = DeviceCatalogue([a_slice(*devices)], {"gpu": DeviceClass(metadata=Metadata(name="gpu"))})
+    found = allocate(catalogue, "n1", [an_ask([exactly(name=f"r{number}")]) for number in range(250)], ())
+    assert found is not None
+    assert [each.name for claim in found for each in claim] == [f"d{number}" for number in range(250)]
+    assert allocate(catalogue, "n1", [an_ask([exactly()])] * 251, ()) is None
+
+
+def test_a_search_that_failed_is_not_made_again_until_devices_of_the_node_are_taken_or_given_back() -> None:
+    """A pod whose claims fit nowhere waits for many cycles, and each asks about every node."""
+    nodes = [f"n{number}" for number in range(20)]
+    catalogue = indexed(*nodes, devices=12)
+    constraint: JSON = {"matchAttribute": f"{DRIVER}/index", "requests": ["r2", "r3"]}
+    ask = an_ask([exactly(name=f"r{number}") for number in range(4)], [constraint])
+
+    def looks(taken: Container[PublishedDevice]) -> int:
+        before, budget = catalogue.looks, SearchBudget()
+        assert all(allocate(catalogue, node, [ask], taken, budget) is None for node in nodes)
+        return catalogue.looks - before
+
+    every = looks(())
+    assert every > 0
+    assert looks(()) < every  # some were given up, for which nothing is left of the budget until others are known
+    while looks(()):
+        pass
+    one = {PublishedDevice(DRIVER, "n1", "d0")}
+    assert 0 < looks(one) < every
+    assert looks(one) == 0
+    assert looks(()) > 0

@@ -3,18 +3,24 @@
 A depth-first search in the order of requests, options and devices, as kube-scheduler searches. Where devices are alike
 the first try succeeds; constraints between devices, counters that partitions draw from, and requests that compete for
 the same devices make it turn back. How much it looks at is bounded, on each node and on all nodes that are searched for
-one pod (:class:`SearchBudget`): a node whose search is given up counts as one that cannot meet the requests.
+one pod (:class:`SearchBudget`): a node whose search is given up counts as one that cannot meet the requests. A search
+that failed is not made again until devices of the node are taken or given back.
+
+Requests that ask for the same, without constraints, are given devices in their order: what one could be given instead
+of another, the other has been tried with.
 
 A request with administrative access looks on: it is given devices also if they are in use, and takes them from no other
 request.
 """
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from math import inf
 from typing import Final, NamedTuple
 
 from spinney.api.resource_claims import DeviceConstraint
 from spinney.cluster.dra.catalogue import CounterKey, DeviceCatalogue, PublishedDevice
-from spinney.cluster.dra.requests import MOST_DEVICES, ClaimDemand, Option
+from spinney.cluster.dra.failures import UnmetDemand
+from spinney.cluster.dra.requests import MOST_DEVICES, ClaimDemand, DeviceOptions, Option
 
 STEPS: Final = 10_000
 """So many options, devices and constraints are looked at for one pod on one node."""
@@ -43,6 +49,13 @@ class SearchBudget:
 
     def __init__(self) -> None:
         self._left = STEPS - LEAST
+        self._failures: dict[str, UnmetDemand] | None = None
+
+    def failures(self, catalogue: DeviceCatalogue, asks: Sequence[ClaimDemand]) -> dict[str, UnmetDemand]:
+        """Return which nodes could not meet what the pod asks for."""
+        if self._failures is None:
+            self._failures = catalogue.failures.of(asks)
+        return self._failures
 
     @property
     def steps(self) -> int:
@@ -66,10 +79,18 @@ def allocate(
     Who asks about many nodes for one pod hands over the same ``budget`` for each of them.
     """
     budget = budget if budget is not None else SearchBudget()
-    search = _Search(catalogue, node, asks, taken, budget.steps)
+    used = frozenset(device for device in catalogue.by_node.get(node, ()) if device in taken)
+    failures, steps = budget.failures(catalogue, asks), budget.steps
+    before = failures.get(node)
+    if before is not None and before.taken == used and before.steps >= steps:
+        return None
+    search = _Search(catalogue, node, asks, used, steps)
     met = search.meet()
-    budget.spend(budget.steps - search.steps)
-    return [tuple(given) for given in search.given] if met else None
+    budget.spend(steps - search.steps)
+    if met:
+        return [tuple(given) for given in search.given]
+    failures[node] = UnmetDemand(used, steps if search.steps <= 0 else inf)
+    return None
 
 
 def is_within_counters(
@@ -113,6 +134,9 @@ class _Search:
         self.steps = steps
         """What may still be looked at."""
         self._wanted = [(claim, request) for claim, ask in enumerate(asks) for request in ask.requests]
+        self._like = _like_before([(asks[claim], request) for claim, request in self._wanted])
+        self._first = [-1] * len(self._wanted)
+        """The place of the first device each request is given."""
         self._catalogue = catalogue
         self._node = node
         self._asks = asks
@@ -145,7 +169,9 @@ class _Search:
             devices = self._devices_for(option)
             count = len(devices) if option.count is None else option.count
             if devices and len(self.given[claim]) + count <= MOST_DEVICES:
-                yield self._ways(_Course(number, claim, option, devices), count)
+                like = self._like[number]
+                start = self._first[like] + 1 if like is not None else 0
+                yield self._ways(_Course(number, claim, option, devices), count, start, first=True)
 
     def _devices_for(self, option: Option) -> Sequence[PublishedDevice]:
         """Return the devices that an option may be met with; all of them or none where it asks for all."""
@@ -160,7 +186,7 @@ class _Search:
             return ()
         return devices
 
-    def _ways(self, course: _Course, missing: int, start: int = 0) -> _Ways:
+    def _ways(self, course: _Course, missing: int, start: int = 0, *, first: bool = False) -> _Ways:
         """Return the ways to give ``missing`` more devices, from ``start`` on, and to meet the requests after it."""
         if missing == 0:
             yield self._options(course.request + 1)
@@ -169,6 +195,8 @@ class _Search:
         for position in range(start, len(course.devices) - missing + 1):
             self.steps -= 1
             device = course.devices[position]
+            if first:
+                self._first[course.request] = position
             if self.steps <= 0 or not (admin or self._is_free(device)):
                 continue
             given.append(GivenDevice(course.option.request, *device, admin=admin))
@@ -208,6 +236,21 @@ class _Search:
         if constraint.match_attribute:
             return all(other == value for other in values)
         return value not in values
+
+
+def _like_before(wanted: Sequence[tuple[ClaimDemand, DeviceOptions]]) -> list[int | None]:
+    """Return for each request the last one before it that any device could be exchanged with."""
+    last: dict[tuple[object, ...], int] = {}
+    found: list[int | None] = []
+    for number, (ask, request) in enumerate(wanted):
+        option = request.options[0] if len(request.options) == 1 else None
+        if ask.constraints or option is None or option.count is None or option.admin:
+            found.append(None)
+            continue
+        sort = (option.device_class, option.count, option.selectors, option.tolerations)
+        found.append(last.get(sort))
+        last[sort] = number
+    return found
 
 
 def _left(catalogue: DeviceCatalogue, node: str, taken: Container[PublishedDevice]) -> dict[CounterKey, int]:

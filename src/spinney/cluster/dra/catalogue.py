@@ -14,6 +14,7 @@ from spinney.api.affinity import Toleration
 from spinney.api.quantity import milli
 from spinney.api.resource_claims import Device, DeviceClass, ResourceSlice
 from spinney.api.struct import JSON
+from spinney.cluster.dra.failures import UnmetDemands
 from spinney.cluster.dra.requests import Option
 from spinney.cluster.dra.selectors import UnusableSelector, compiled
 
@@ -62,6 +63,7 @@ class DeviceCatalogue:
                 if device.consumes_counters:
                     self.drawing[published] = _drawn(published, device)
         self._matching: dict[Option, frozenset[PublishedDevice]] = {}
+        self.failures = UnmetDemands(len(self.by_node))
 
     def node_of(self, device: PublishedDevice) -> str:
         """Return the node of a device; a pool nobody publishes any more is taken to be named after its node."""
