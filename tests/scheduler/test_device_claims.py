@@ -194,3 +194,15 @@ def test_a_claim_for_more_devices_than_there_are_numbers_holds_nobody_up(node: s
 
     assert [bind.pod.name for bind in result.binds] == ["sound"]
     assert not result.failures
+
+
+def test_a_pod_that_was_put_on_a_node_without_its_devices_holds_none() -> None:
+    """Whoever names a node in a pod, and claims that nobody allocates, takes no devices from others."""
+    inventory = a_cluster(n1=2)
+    put_claim(inventory, "never", 2)
+    claims = (PodResourceClaim(name="c", resource_claim_name="never"),)
+    put_gang(inventory, a_gang("put"), [a_pod("put", gang="put", node="n1", resource_claims=claims)])
+    put_claim(inventory, "two", 2)
+    put_user(inventory, "p", "two")
+    (bind,) = run(inventory).binds
+    assert bind.pod.name == "p"

@@ -2,7 +2,8 @@
 
 Devices published on a node count as GPUs of the node, and a claim for GPUs counts as that many for every task that
 uses it. So the ledger of a session is corrected when it opens: capacity for published devices, use for the claims of
-pods already placed; and a task's request is its pod's plus the GPUs of its claims.
+pods already placed; and a task's request is its pod's plus the GPUs of its claims. A pod that got its node from no
+scheduler may have claims that were never allocated: it has no devices through them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from spinney.api.pod_requests import LARGEST_AMOUNT
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.dra.allocating import GivenDevice, SearchBudget, allocate, is_within_counters
 from spinney.cluster.dra.book import ClaimBook, ClaimKey, claims_of
-from spinney.cluster.pods import PodRecord
+from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.resources import GPU
 from spinney.cluster.state import holding_of
 from spinney.cluster.statuses import ACTIVE_USED
@@ -34,13 +35,16 @@ class ClaimedDevices:
         self._last: dict[ClaimKey, tuple[str, tuple[GivenDevice, ...]]] = {}
         """What claims held before they were freed: an eviction that is undone gives back the very same devices."""
         self._requests: dict[tuple[int, tuple[ClaimKey, ...]], RequestClass] = {}
+        self._lacking: dict[PodKey, tuple[ClaimKey, ...]] = {}
+        """The claims through which placed pods have devices, of those that have none through others they name."""
         self._correct_ledger()
 
     def effective_request(self, record: PodRecord) -> RequestClass:
         """Return what a pod asks for, the GPUs of its claims included."""
         if not record.pod.spec.resource_claims:
             return record.request
-        keys = tuple(claims_of(record.pod))
+        held = self._lacking.get(record.key)
+        keys = tuple(claims_of(record.pod)) if held is None else held
         known = self._requests.get((record.request.number, keys))
         if known is None:
             gpus = min(sum(self.book.claims[key].gpus for key in keys if key in self.book.claims), LARGEST_AMOUNT)
@@ -126,8 +130,15 @@ class ClaimedDevices:
         for row in list(self._nodes.pods.rows()):
             for record in self._nodes.pods.of_row(row).values():
                 if record.pod.spec.resource_claims and record.status in ACTIVE_USED:
+                    self._note_lacking(record)
                     gpus = self.effective_request(record).gpus - record.request.gpus
                     table.used[row, GPU] += gpus
                     table.idle[row, GPU] -= gpus
                     if holding_of(record.status) is Holding.RELEASING:
                         table.releasing[row, GPU] += gpus
+
+    def _note_lacking(self, record: PodRecord) -> None:
+        keys = claims_of(record.pod)
+        held = tuple(key for key in keys if key in self.book.claims and self.book.claims[key].allocated)
+        if len(held) < len(keys):
+            self._lacking[record.key] = held
