@@ -1,5 +1,7 @@
 """Gangs of each family of objects."""
 
+from collections import Counter
+
 import pytest
 
 from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1beta1
@@ -13,18 +15,22 @@ from spinney.api.podgang import (
     TopologyConstraintGroupConfig,
     TopologyPackConstraint,
 )
+from spinney.api.scheduling import PriorityClass
+from spinney.api.struct import convert
 from spinney.api.workload_v1alpha1 import GangPolicy, PodGroupPolicy
 from spinney.api.workload_v1alpha2 import SchedulingConstraints, SchedulingPolicy, TopologyKey
 from spinney.cluster.classes import RequestClasses
 from spinney.cluster.pods import record_of
 from spinney.cluster.resources import ResourceAxis
+from spinney.gangs.definitions import GangDefinitions
 from spinney.gangs.membership import membership
 from spinney.gangs.sources import bare, native, podgang
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.sources import kai as kai_source
 from spinney.gangs.sources import volcano as volcano_source
 from spinney.gangs.sources.context import SourceContext
-from spinney.gangs.tree import GangKey, GroupSet, PodSet, TopologyConstraintInfo
+from spinney.gangs.tree import Gang, GangKey, GroupSet, PodSet, TopologyConstraintInfo
+from spinney.kube.keys import Key
 
 CONTEXT = SourceContext()
 META = ObjectMeta(name="g", namespace="team")
@@ -223,3 +229,43 @@ def test_a_bare_pod_takes_priority_from_its_class_or_itself() -> None:
     assert gang_of(priority_class_name="inference") == 125
     assert gang_of(priority_class_name="unheard-of", priority=7) == 7
     assert gang_of() == 50
+
+
+def test_a_priority_class_concerns_the_gangs_that_name_it() -> None:
+    """There may be many classes and many gangs: each class is looked up for its own, and the default for the others."""
+    definitions, asked = GangDefinitions(), Counter[str]()
+
+    class Listening:
+        def put_gang(self, gang: Gang) -> None:
+            asked[gang.name] += 1
+            priorities[gang.name] = gang.priority
+
+        def remove_gang(self, key: GangKey) -> None: ...
+
+        def attach(self, part: GangKey, before: GangKey, home: GangKey) -> None: ...
+
+        def derive_again(self, workload: Key | None) -> None: ...
+
+    priorities: dict[str, int] = {}
+    definitions.subscribe(Listening())
+    for name, named in (("mine", "high"), ("other", "low"), ("none", "")):
+        raw = {"metadata": {"name": name, "namespace": "ns"}, "spec": {"minMember": 1, "priorityClassName": named}}
+        definitions.put(kai.PodGroup, Key("ns", name), convert(kai.PodGroup, raw))
+
+    def put(name: str, value: int | None, **more: object) -> None:
+        made = (
+            convert(PriorityClass, {"metadata": {"name": name}, "value": value, **more}) if value is not None else None
+        )
+        asked.clear()
+        definitions.put(PriorityClass, Key("", name), made)
+
+    put("high", 7)
+    assert (asked, priorities) == ({"mine": 1}, {"mine": 7, "other": 50, "none": 50})
+    put("usual", 3, globalDefault=True)
+    assert priorities == {"mine": 7, "other": 3, "none": 3}
+    put("low", 1)
+    assert (asked, priorities["other"]) == ({"other": 1}, 1)
+    put("high", None)
+    assert (asked, priorities["mine"]) == ({"mine": 1}, 3)
+    put("unheard", 9)
+    assert not asked

@@ -59,6 +59,9 @@ class GangDefinitions:
         self.context = SourceContext()
         """What else decides about gangs: the priority classes."""
         self._made_by: dict[GangKey, tuple[object, Callable[[SourceContext], Gang]]] = {}
+        self._of_class: dict[str, dict[GangKey, None]] = {}
+        """The gangs by the priority class they name, empty if none."""
+        self._class_of: dict[GangKey, str] = {}
         self.homes: dict[GangKey, GangKey] = {}
         """Groups that are part of another gang, and of which; not to be written to."""
         self._native = NativeGroups(self)
@@ -125,12 +128,16 @@ class GangDefinitions:
 
         self._made_by[key] = found, made
         gang = made(self.context)
+        self._leave_class(key)
+        self._class_of[key] = gang.priority_class
+        self._of_class.setdefault(gang.priority_class, {})[key] = None
         for listener in self._listeners:
             listener.put_gang(gang)
 
     def remove(self, key: GangKey) -> None:
         """Take out a gang."""
         self._made_by.pop(key, None)
+        self._leave_class(key)
         for listener in self._listeners:
             listener.remove_gang(key)
 
@@ -143,6 +150,13 @@ class GangDefinitions:
         for listener in self._listeners:
             listener.attach(part, before, home)
 
+    def _leave_class(self, key: GangKey) -> None:
+        name = self._class_of.pop(key, None)
+        if name is not None:
+            del self._of_class[name][key]
+            if not self._of_class[name]:
+                del self._of_class[name]
+
     def _priorities_changed(self) -> None:
         classes = self._priority_classes.values()
         fallback = [each for each in classes if each.global_default]
@@ -151,8 +165,21 @@ class GangDefinitions:
         default = fallback[0].value if fallback else base.default_priority
         never = {each.metadata.name for each in classes if each.preemption_policy == NEVER}
         never |= {"" for each in fallback[:1] if each.preemption_policy == NEVER}
+        before = self.context
         self.context = SourceContext(priorities=values, default_priority=default, non_preempting=frozenset(never))
-        for listener in self._listeners:
-            for _, make in self._made_by.values():
-                listener.put_gang(make(self.context))
-            listener.derive_again(None)
+        for key in self._concerned(before):
+            gang = self._made_by[key][1](self.context)
+            for listener in self._listeners:
+                listener.put_gang(gang)
+        if self.context.fallback != before.fallback:
+            for listener in self._listeners:
+                listener.derive_again(None)
+
+    def _concerned(self, before: SourceContext) -> list[GangKey]:
+        """Return the gangs for which something has changed with the priority classes."""
+        after = self.context
+        if after.fallback != before.fallback:
+            return list(self._made_by)
+        known = before.priorities.keys() | after.priorities.keys()
+        changed = [each for each in known if before.of_class(each) != after.of_class(each)]
+        return [key for name in changed for key in self._of_class.get(name, ())]

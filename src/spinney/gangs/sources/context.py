@@ -39,6 +39,15 @@ class SourceContext(msgspec.Struct, frozen=True):
         """Return the value of a priority class; an unknown one counts as the default."""
         return self.priorities.get(class_name or "", self.default_priority)
 
+    def of_class(self, class_name: str) -> tuple[int | None, bool]:
+        """Return all that is known of one priority class."""
+        return self.priorities.get(class_name), class_name in self.non_preempting
+
+    @property
+    def fallback(self) -> tuple[int, bool]:
+        """Return what holds for gangs that name no class, or an unknown one."""
+        return self.default_priority, "" in self.non_preempting
+
     def preempts(self, class_name: str) -> bool:
         """Tell whether others may be disturbed for gangs of a priority class; an unknown one counts as the default."""
         return (class_name if class_name in self.priorities else "") not in self.non_preempting
