@@ -118,3 +118,21 @@ def test_an_emptied_queue_may_fill_again() -> None:
     assert not order
     order.push(job)
     assert order.pop() is job
+
+
+def test_each_of_many_queues_has_its_turn_without_asking_about_all_others() -> None:
+    """Whoever may name queues names thousands: one that has nothing more to give is taken out at the front."""
+
+    class Counting(ByHolding):
+        compared = 0
+
+        def compare_queues(self, left: QueueTurn, right: QueueTurn) -> int:
+            """Count and compare."""
+            self.compared += 1
+            return super().compare_queues(left, right)
+
+    names = [f"q{number:03d}" for number in range(200)]
+    orders = Counting(QueueTree(QueueInfo(name=name) for name in names))
+    order = JobOrder(orders, some_jobs(**dict.fromkeys(names, 1)))
+    assert drained(orders, order) == [f"{name}-0" for name in names]
+    assert orders.compared < 20 * len(names)

@@ -209,8 +209,9 @@ class _QueueNode:
         return self.children[0]
 
     def drop(self, child: "_QueueNode") -> None:
-        self.children.remove(child)
-        heapq.heapify(self.children)
+        """Take out a queue that has nothing more to give: the one whose turn it was, at the front."""
+        assert self.children[0] is child, "a queue is taken out when its last job is"
+        heapq.heappop(self.children)
         child.listed = False
         child.dirty = False
 
