@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spinney.scheduler.fairshare import ZERO, Amounts, QueueBooks, QueueTree
+from spinney.scheduler.fairshare import ZERO, Amounts, QueueBooks, QueueInfo, QueueTree
 from spinney.scheduler.process.queue_books import queue_statuses
 from tests.examples import examples
 from tests.scheduler.fairshare.strategies import a_queue, amounts, books_of, gpus, trees
@@ -90,6 +90,15 @@ def test_queues_in_a_cycle_are_left_out() -> None:
     tree = QueueTree([a_queue("a", parent="b"), a_queue("b", parent="a")])
     assert len(tree) == 0
     assert "form a cycle" in tree.dropped["a"]
+
+
+def test_queues_too_deep_to_be_walked_to_have_no_place() -> None:
+    """Queues may be made in a chain, or a circle, without end; those above the limit are there."""
+    tree = QueueTree(QueueInfo(name=f"q{depth}", parent=f"q{depth - 1}" if depth else None) for depth in range(1500))
+    assert [queue.name for queue in tree.queues] == [f"q{depth}" for depth in range(64)]
+    assert tree.dropped["q64"] == "queue q64: 64 or more queues are above it, too many; give it another parent"
+    circle = QueueTree(QueueInfo(name=f"q{number}", parent=f"q{(number + 1) % 1500}") for number in range(1500))
+    assert (len(circle), len(circle.dropped)) == (0, 1500)
 
 
 def test_status_reports_books_and_children() -> None:

@@ -3,8 +3,9 @@
 A tree is built once from whatever defined the queues (Queue objects of a cluster, our own configuration, a behaviour
 case) and never changes; the books that are kept about its queues are in :mod:`~spinney.scheduler.fairshare.books`.
 Queues are addressed by their position in the tree, parents before children, so that a walk over positions is a walk
-from the top down. What cannot be part of a tree (a parent that does not exist, a cycle) is left out with everything
-below it, and named in ``dropped`` so that a job in such a queue can be told why it waits.
+from the top down. What cannot be part of a tree (a parent that does not exist, a cycle, what is too deep to be walked
+to) is left out with everything below it, and named in ``dropped`` so that a job in such a queue can be told why it
+waits.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from spinney.gangs.tree import DEEPEST
 from spinney.scheduler.fairshare.amounts import NO_BOUND, ZERO, Amounts
 
 DEFAULT_PRIORITY = 100
@@ -105,7 +107,7 @@ def _ordered(by_name: Mapping[str, QueueInfo]) -> tuple[tuple[QueueInfo, ...], M
         below.setdefault(queue.parent, []).append(queue)
     placed: list[QueueInfo] = []
     level = below.get(None, [])
-    while level:
+    for _ in range(DEEPEST):
         level = sorted(level, key=lambda queue: queue.age_key)
         placed += level
         level = [child for queue in level for child in below.get(queue.name, [])]
@@ -119,6 +121,8 @@ def _why_dropped(queue: QueueInfo, by_name: Mapping[str, QueueInfo]) -> str:
     seen = {queue.name}
     parent = queue.parent
     while parent is not None and parent in by_name:
+        if len(seen) >= DEEPEST:
+            return f"queue {queue.name}: {DEEPEST} or more queues are above it, too many; give it another parent"
         if parent in seen:
             return f"queue {queue.name}: its parents form a cycle through {parent}; give one of them another parent"
         seen.add(parent)
