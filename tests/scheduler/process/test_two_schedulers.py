@@ -1,11 +1,14 @@
-"""Two schedulers in one process share what they know of devices, so neither gives away what the other took."""
+"""Two schedulers of one cluster: neither gives away what the other took, or takes back what the other said."""
 
 import asyncio
 
 from spinney.api.core import POD
+from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource_claims import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
+from spinney.api.struct import JSON
 from spinney.coscheduling.process.configuration import CoschedulerConfiguration
 from spinney.kube.client import Client
+from spinney.kube.crds import install_crds
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.embedded.stack import Schedulers, StackOptions
 from spinney.sim.embedded.transport import InProcessTransport
@@ -50,3 +53,24 @@ async def test_a_device_is_given_out_once_by_both(world: World) -> None:
     assert sorted((await world.places()).values()) == ["", "n1"]
     schedulers.stop()
     await running
+
+
+@given_a_world
+async def test_schedulers_of_other_names_say_nothing_of_each_others_gangs(world: World) -> None:
+    """Both are of the backend that the gang names; what one says of its pods the other does not take back."""
+    await install_crds(world.client)
+    references = [{"namespace": NS, "name": f"g-{number}"} for number in range(2)]
+    spec = {"podgroups": [{"name": "all", "minReplicas": 2, "podReferences": references}]}
+    await world.client.create(POD_GANG, {"metadata": {"name": "g", "namespace": NS}, "spec": spec})
+    for number in range(2):
+        labels = {"grove.io/podgang": "g"}
+        container = {"name": "main", "image": "pause", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
+        pod: JSON = {"metadata": {"name": f"g-{number}", "namespace": NS, "labels": labels}}
+        pod |= {"spec": {"schedulerName": "spinney-scheduler", "containers": [container]}}
+        await world.client.create(POD, pod)
+    async with world.scheduler(), world.scheduler(scheduler_names=("other",)):
+        await world.settle(60)
+    written = [path for method, path in world.transport.writes if path.endswith("/podgangs/g/status")]
+    assert len(written) <= 2
+    gang = await world.client.get(POD_GANG, "g", NS, type=PodGang)
+    assert [each.reason for each in gang.status.conditions if each.type == "Scheduled"] == ["Unschedulable"]

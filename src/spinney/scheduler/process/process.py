@@ -175,8 +175,8 @@ class SchedulerProcess:
             client, self.inventory.cluster, lambda: queue_statuses(live_books(self.inventory, self.inventory.queues))
         )
         self._verdicts = verdicts = Verdicts(self.inventory)
-        pod_gangs, kai_groups = PodGangStatusKind(verdicts.score), KaiGroupStatus(node_pool=config.node_pool)
         names = self.inventory.scheduler_names
+        pod_gangs, kai_groups = PodGangStatusKind(verdicts.score, names), KaiGroupStatus(node_pool=config.node_pool)
         kinds: list[StatusKind[Any]] = [pod_gangs, kai_groups, VolcanoGroupStatus(names)]
         kinds += [ScheduledCondition(resource, names=names) for resource in GROUP_KINDS]
         self._statuses = [StatusController(kind, verdicts, self.manager, events) for kind in kinds]
