@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from spinney.kube.config import load_kubeconfig
 from spinney.kube.credentials import Credential, FixedCredential, TokenFile
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
 from spinney.kube.http import Endpoint, HttpTransport
 from spinney.kube.tls import ClientCertificate
 from spinney.kube.transport import Request, StreamingResponse
 from spinney.runtime import Runtime
+from spinney.server.http.serving import kubeconfig_text
 from tests.kube.certificates import Authority
-from tests.kube.tinyserver import break_off, proxying, serving
+from tests.kube.tinyserver import Answer, break_off, proxying, serving
 
 
 async def seen_by(transport: HttpTransport, path: str = "/x", **options: Any) -> Mapping[str, Any]:
@@ -32,6 +34,16 @@ async def seen_by(transport: HttpTransport, path: str = "/x", **options: Any) ->
 async def drained(stream: StreamingResponse) -> bytes:
     """Read a stream to its end."""
     return b"".join([chunk async for chunk in stream])
+
+
+def once(first: Answer, *, then: Answer) -> Answer:
+    """Answer the first request in one way, and those that follow in another."""
+    answers = iter([first])
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        return await next(answers, then)(request)
+
+    return answer
 
 
 class Rotating(TokenFile):
@@ -137,6 +149,76 @@ async def test_a_client_certificate_is_presented(tmp_path: Path) -> None:
         credential = Credential((), ClientCertificate(pair.certificate, pair.key))
         transport = HttpTransport(Endpoint(server.url, authorities=authority.pem), FixedCredential(credential))
         assert (await seen_by(transport))["certificate"] == "jane"
+
+
+async def test_a_rotated_certificate_is_read_again_after_a_refusal(tmp_path: Path) -> None:
+    """When the server refuses the client certificate of a kubeconfig's files, they are read again."""
+    authority = Authority()
+    names = {"certificate-authority": "ca", "client-certificate": "crt", "client-key": "key"}
+
+    def write(user: str, *, whole: bool = True) -> None:
+        pair = authority.client(user)
+        (tmp_path / "crt").write_bytes(pair.certificate)
+        if whole:
+            (tmp_path / "key").write_bytes(pair.key)
+
+    async with serving(pair=authority.server("127.0.0.1"), clients=authority, directory=tmp_path) as server:
+        echo = server.answer
+
+        async def refuse(request: web.BaseRequest) -> web.StreamResponse:
+            return web.Response(status=401)
+
+        (tmp_path / "ca").write_bytes(authority.pem)
+        write("jane")
+        cluster = {"server": server.url, "certificate-authority": names.pop("certificate-authority")}
+        config = tmp_path / "config"
+        config.write_text(kubeconfig_text(cluster, names))
+        transport = load_kubeconfig(config, runtime=Runtime.system())
+
+        async def who() -> tuple[int, str]:
+            response = await transport.request(Request("GET", "/x"))
+            return response.status, json.loads(response.body)["certificate"] if response.body else ""
+
+        assert await who() == (200, "jane")
+        server.answer = refuse
+        write("half", whole=False)
+        assert await who() == (401, "")
+        server.answer = echo
+        assert await who() == (200, "jane")
+        write("janet")
+        server.answer = once(refuse, then=echo)
+        assert await who() == (200, "janet")
+        await transport.close()
+
+
+async def test_authorities_are_read_again_when_a_server_is_not_recognised(tmp_path: Path) -> None:
+    """A server whose authority was rotated is recognised by the file as it is now, and one of no authority never."""
+    before, now = Authority("before"), Authority("now")
+    file = tmp_path / "ca.crt"
+    file.write_bytes(before.pem)
+    async with serving(pair=now.server("127.0.0.1"), directory=tmp_path) as server:
+        transport = HttpTransport(Endpoint(server.url, authorities=before.pem, authorities_file=file))
+        with pytest.raises(ConnectionRefused, match="certificate verify failed"):
+            await transport.request(Request("GET", "/x"))
+        file.write_bytes(now.pem)
+        async with transport.stream(Request("GET", "/watch")) as stream:
+            assert stream.status == 200
+        assert (await seen_by(transport))["path"] == "/x"
+
+
+async def test_a_connection_that_is_cut_off_says_so() -> None:
+    """An error without a text, as of a TLS handshake that ends half-way, is told by its name."""
+
+    async def cut_off(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.close()
+
+    cut = await asyncio.start_server(cut_off, "127.0.0.1", 0)
+    async with cut:
+        transport = HttpTransport(Endpoint(f"https://127.0.0.1:{cut.sockets[0].getsockname()[1]}", insecure=True))
+        with pytest.raises(ConnectionRefused, match=r"no connection: \S"):
+            await transport.request(Request("GET", "/x"))
+        await transport.close()
 
 
 async def test_a_rotated_token_is_read_again_after_a_refusal(tmp_path: Path) -> None:

@@ -7,7 +7,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from spinney.api.struct import JSON
-from spinney.kube.credentials import Credential, CredentialSource, FixedCredential, Header, TokenFile, basic, bearer
+from spinney.kube.credentials import (
+    ClientCertificateFiles,
+    Credential,
+    CredentialSource,
+    FixedCredential,
+    Header,
+    TokenFile,
+    basic,
+    bearer,
+)
 from spinney.kube.errors import ConfigurationError
 from spinney.kube.exec_plugin import ExecPlugin
 from spinney.kube.http import Endpoint, HttpTransport
@@ -68,6 +77,7 @@ def connect(selection: Selection, *, runtime: Runtime, environ: Mapping[str, str
     endpoint = Endpoint(
         url=cluster.server,
         authorities=authorities,
+        authorities_file=None if cluster.certificate_authority_data else _file(cluster.certificate_authority),
         insecure=cluster.insecure_skip_tls_verify,
         server_name=cluster.tls_server_name or None,
         proxy=cluster.proxy_url or proxy_for(cluster.server, environ),
@@ -81,7 +91,7 @@ def connect(selection: Selection, *, runtime: Runtime, environ: Mapping[str, str
 def in_cluster(
     *, runtime: Runtime, environ: Mapping[str, str] = os.environ, directory: Path = SERVICE_ACCOUNT
 ) -> HttpTransport:
-    """Return a transport for the pod's service account; its token is read again as it is rotated."""
+    """Return a transport for the pod's service account; token and authority are read again as they are rotated."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT", "443")
     if not host:
         raise ConfigurationError("not in a cluster: KUBERNETES_SERVICE_HOST is not set; pass a kubeconfig instead")
@@ -93,7 +103,12 @@ def in_cluster(
         ) from problem
     url = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
     return HttpTransport(
-        Endpoint(url=url, authorities=authorities, proxy=proxy_for(url, environ)),
+        Endpoint(
+            url=url,
+            authorities=authorities,
+            authorities_file=directory / "ca.crt",
+            proxy=proxy_for(url, environ),
+        ),
         TokenFile(directory / "token", runtime),
         executor=runtime.executor,
     )
@@ -116,7 +131,19 @@ def _credentials(
     selection: Selection, authorities: bytes | None, runtime: Runtime, environ: Mapping[str, str]
 ) -> CredentialSource:
     user = selection.user
-    base = Credential(_impersonation(user), _certificate(user))
+    if user.client_certificate_data or not user.client_certificate:
+        return _identified(
+            selection, Credential(_impersonation(user), _certificate(user)), authorities, runtime, environ
+        )
+    behind = _identified(selection, Credential(_impersonation(user)), authorities, runtime, environ)
+    return ClientCertificateFiles(lambda: _certificate(user), behind, runtime)
+
+
+def _identified(
+    selection: Selection, base: Credential, authorities: bytes | None, runtime: Runtime, environ: Mapping[str, str]
+) -> CredentialSource:
+    """Return what adds to ``base`` who the user is."""
+    user = selection.user
     if user.auth_provider is not None and not (user.exec or user.token or user.token_file):
         raise ConfigurationError(
             f"the user of context {selection.context!r} has an auth-provider, which Kubernetes has removed; "
@@ -132,6 +159,10 @@ def _credentials(
     if user.username:
         return FixedCredential(base.carrying(basic(user.username, user.password)))
     return FixedCredential(base)
+
+
+def _file(path: str) -> Path | None:
+    return Path(path) if path else None
 
 
 def _certificate(user: UserEntry) -> ClientCertificate | None:

@@ -5,15 +5,20 @@ server answers 401 the transport says so, and the source fetches anew: a rotated
 """
 
 import base64
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+import structlog
+
 from spinney.kube.errors import ConfigurationError
-from spinney.kube.tls import ClientCertificate
+from spinney.kube.tls import ClientCertificate, check_certificate
 from spinney.runtime import Runtime
 
 TOKEN_FILE_SECONDS = 60.0
+
+log = structlog.get_logger()
 
 Header = tuple[str, str]
 """A header's name and value; a name may come more than once."""
@@ -94,6 +99,46 @@ class TokenFile:
                 return before
             raise ConfigurationError(f"token file {self._path} is empty; expected a bearer token")
         return self._base.carrying(bearer(token))
+
+
+class ClientCertificateFiles:
+    """Presents a client certificate whose files another program rotates; read again every minute, and after a 401.
+
+    What else a credential carries comes from the source ``behind``.
+    """
+
+    def __init__(
+        self, read: Callable[[], ClientCertificate | None], behind: CredentialSource, runtime: Runtime
+    ) -> None:
+        self._read = read
+        self._behind = behind
+        self._runtime = runtime
+        self._certificate = read()
+        self._read_at = runtime.clock.monotonic()
+
+    async def credential(self) -> Credential:
+        """Return a credential with the certificate as last read, at most a minute ago."""
+        if self._runtime.clock.monotonic() - self._read_at >= TOKEN_FILE_SECONDS:
+            self._read_again()
+        found = await self._behind.credential()
+        return found if found.certificate is not None else replace(found, certificate=self._certificate)
+
+    def reject(self, credential: Credential) -> bool:
+        """Read the files again; it helps if they have changed, or if the source behind has something else."""
+        before = self._certificate
+        self._read_again()
+        own = replace(credential, certificate=None) if credential.certificate == before else credential
+        return self._behind.reject(own) or self._certificate != before
+
+    def _read_again(self) -> None:
+        self._read_at = self._runtime.clock.monotonic()
+        try:
+            found = self._read()
+            if found is not None and found != self._certificate:
+                check_certificate(found)
+                self._certificate = found
+        except ConfigurationError as problem:  # a rotation in progress: the old one is good for a while
+            log.info("client certificate not read again", error=str(problem))
 
 
 def bearer(token: str) -> Header:

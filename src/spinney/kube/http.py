@@ -7,10 +7,11 @@ followed and cookies not kept, so credentials go nowhere but to the server they 
 """
 
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -28,12 +29,15 @@ if TYPE_CHECKING:
 
 USER_AGENT = "spinney"
 
+T = TypeVar("T")
+
 
 class Endpoint(msgspec.Struct, frozen=True):
     """Where an API server is and how to reach and recognise it."""
 
     url: str
     authorities: bytes | None = None  # PEM; None trusts what the system trusts
+    authorities_file: Path | None = None  # where they are from: another program may rotate them
     insecure: bool = False
     server_name: str | None = None
     proxy: str | None = None
@@ -50,6 +54,7 @@ class HttpTransport:
         self.endpoint = endpoint
         self._executor = executor or InlineExecutor()
         self._base = endpoint.url.rstrip("/")
+        self._authorities = endpoint.authorities
         self._credentials = credentials or FixedCredential()
         encoding = "gzip" if endpoint.compression else "identity"
         self._always = (("user-agent", USER_AGENT), ("accept-encoding", encoding))
@@ -90,6 +95,35 @@ class HttpTransport:
             await self._proxied.close()
 
     async def _send(self, request: Request, credential: Credential) -> Response:
+        return await self._recognising(lambda: self._sent(request, credential))
+
+    async def _begin(self, request: Request, credential: Credential) -> "ResponseStream | ProxiedStream":
+        return await self._recognising(lambda: self._begun(request, credential))
+
+    async def _recognising(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask the server; once more, if it was not recognised and its authorities have been rotated meanwhile."""
+        try:
+            return await ask()
+        except ConnectionRefused as problem:
+            if not (_is_distrust(problem) and self._has_other_authorities()):
+                raise
+        return await ask()
+
+    def _has_other_authorities(self) -> bool:
+        """Read again whom to trust; tell whether that has changed."""
+        file = self.endpoint.authorities_file
+        try:
+            found = file.read_bytes() if file is not None else None
+        except OSError:  # a rotation in progress
+            return False
+        if not found or found == self._authorities:
+            return False
+        self._authorities = found
+        self._contexts.clear()
+        self._retire()
+        return True
+
+    async def _sent(self, request: Request, credential: Credential) -> Response:
         if self.endpoint.proxy is not None:
             session = await self._session(self.endpoint.proxy)
             return await session.request(request, credential, self._context(credential.certificate))
@@ -98,7 +132,7 @@ class HttpTransport:
         except ConnectionFailed as problem:
             raise self._named(problem, request) from problem
 
-    async def _begin(self, request: Request, credential: Credential) -> "ResponseStream | ProxiedStream":
+    async def _begun(self, request: Request, credential: Credential) -> "ResponseStream | ProxiedStream":
         if self.endpoint.proxy is not None:
             session = await self._session(self.endpoint.proxy)
             return await session.begin(request, credential, self._context(credential.certificate))
@@ -113,15 +147,20 @@ class HttpTransport:
         self._check_open()
         found = self._connections.get(credential.certificate)
         if found is None:
-            for connections in self._connections.values():
-                connections.retire()
-                self._retired.append(connections)
-            self._retired = [connections for connections in self._retired if not connections.idle]
+            self._retire()
             found = Connections(
                 self._base, context=self._context(credential.certificate), server_name=self.endpoint.server_name
             )
             self._connections = {credential.certificate: found}
         return found
+
+    def _retire(self) -> None:
+        """Make no further request over the connections there are."""
+        for connections in self._connections.values():
+            connections.retire()
+            self._retired.append(connections)
+        self._connections = {}
+        self._retired = [connections for connections in self._retired if not connections.idle]
 
     async def _session(self, proxy: str) -> "ProxiedSession":
         if self._proxied is None:
@@ -148,10 +187,17 @@ class HttpTransport:
         context = self._contexts.get(certificate)
         if context is None:
             context = client_context(
-                authorities=self.endpoint.authorities, insecure=self.endpoint.insecure, certificate=certificate
+                authorities=self._authorities, insecure=self.endpoint.insecure, certificate=certificate
             )
             self._contexts = {certificate: context}
         return context
 
     def _where(self, request: Request) -> str:
         return f"{request.method} {self._base}{request.path}"
+
+
+def _is_distrust(problem: BaseException | None) -> bool:
+    """Tell whether no connection was made because the server's certificate is of nobody who is trusted."""
+    while problem is not None and not isinstance(problem, ssl.SSLCertVerificationError):
+        problem = problem.__cause__
+    return problem is not None

@@ -39,6 +39,11 @@ def client_context(
     return context
 
 
+def check_certificate(certificate: ClientCertificate) -> None:
+    """Raise where a certificate and its key cannot be used."""
+    _present(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certificate)
+
+
 def _present(context: ssl.SSLContext, certificate: ClientCertificate) -> None:
     try:
         load_chain(context, certificate.certificate, certificate.key)

@@ -134,7 +134,7 @@ class Connections:
         except TimeoutError as problem:
             raise ConnectionRefused(f"no connection within {allowed:g} s") from problem
         except (OSError, ssl.SSLError) as problem:
-            raise ConnectionRefused(f"no connection: {problem}") from problem
+            raise ConnectionRefused(f"no connection: {str(problem) or type(problem).__name__}") from problem
         return connection
 
     def _message(self, request: Request, headers: Iterable[tuple[str, str]]) -> bytes:
