@@ -251,6 +251,18 @@ async def test_a_suspended_leader_cannot_write_when_it_wakes(race: Race) -> None
 
 
 @given_a_race
+async def test_a_leader_that_wakes_too_late_says_that_another_has_its_lease(race: Race) -> None:
+    """It finds the lease written by somebody, and does not say that nobody holds it."""
+    first, _ = race.candidate("first")
+    second, _ = race.candidate("second")
+    await first.acquire()
+    await race.sleep(20)  # nothing renews: as if every task of the process stood still
+    await second.acquire()
+    with pytest.raises(LeaseLost, match="another process has written it"):
+        await first.hold(forever)
+
+
+@given_a_race
 async def test_a_write_is_given_no_longer_than_the_lease_lasts(race: Race) -> None:
     """A write under way is abandoned before another process could take the lease."""
     first, _ = race.candidate("first")

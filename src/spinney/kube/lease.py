@@ -183,7 +183,7 @@ class LeaderElection:
             if not self.leading:
                 raise LeaseLost(
                     f"lease {self.namespace}/{self.name} of {self.identity} was not renewed within "
-                    f"{self.times.renew_deadline} s (holder now: {self._holder()!r})"
+                    f"{self.times.renew_deadline} s ({self._now_held()})"
                 )
             due = clock.monotonic() + self.times.retry_period
 
@@ -252,6 +252,13 @@ class LeaderElection:
             renew_time=now,
             lease_transitions=transitions + 1 if taken_over and before.holder_identity is not None else transitions,
         )
+
+    def _now_held(self) -> str:
+        """Return who holds the lease, as far as it was read."""
+        if self._observed is None:
+            return "another process has written it"
+        holder = self._holder()
+        return "nobody else is known to hold it" if holder in (None, "", self.identity) else f"{holder} holds it now"
 
     def _holder(self) -> str | None:
         return None if self._observed is None else self._observed.spec.holder_identity
