@@ -3,12 +3,14 @@
 import asyncio
 import os
 import signal
+from collections import deque
 from contextlib import nullcontext
 from typing import Any
 
 import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
 from spinney.api.coordination import LEASE
 from spinney.api.keys import Key
@@ -226,6 +228,30 @@ def test_a_part_that_fails_is_named_and_stops_the_process() -> None:
 
 
 @given_a_process
+async def test_an_api_server_that_is_away_is_waited_for(process: Process) -> None:
+    """A process that begins in an outage goes on as soon as it is over, and says once that it waits."""
+    process.server.down = True
+    with capture_logs() as told:
+        reached = asyncio.create_task(process.manager.reach())
+        await process.runtime.clock.sleep(3600)
+        assert not reached.done()
+        process.server.down = False
+        await process.runtime.clock.sleep(10)
+    assert await reached
+    assert [line["event"] for line in told] == ["waiting for the API server"]
+
+
+@given_a_process
+async def test_who_waits_for_the_api_server_may_be_stopped(process: Process) -> None:
+    """A stop is not held up by an outage."""
+    process.server.down = True
+    reached = asyncio.create_task(process.manager.reach())
+    await process.runtime.clock.sleep(60)
+    process.manager.stop()
+    assert not await reached
+
+
+@given_a_process
 async def test_losing_the_lease_ends_the_process(process: Process) -> None:
     """When renewals fail for too long, reconciles are cancelled and the reason is raised."""
     process.seconds = 1000
@@ -264,7 +290,7 @@ async def test_health_and_metrics_are_served() -> None:
     health = HealthServer(metrics.registry, host="127.0.0.1", port=0)
     manager = Manager(Client(server, runtime), runtime, health=health, metrics=metrics)
     cache = manager.cache(THING, Thing)
-    running = asyncio.create_task(manager.run())
+    reaching = asyncio.create_task(manager.reach())
     await health.wait_until_serving()
     host, port = health.address
     async with aiohttp.ClientSession(f"http://{host}:{port}") as session:
@@ -274,8 +300,14 @@ async def test_health_and_metrics_are_served() -> None:
                 return response.status, await response.text()
 
         assert await get("/livez") == (200, "ok\n")
+        status, text = await get("/readyz")
+        assert (status, text.partition(":")[0]) == (503, "API server")
+        server.down, server.list_faults = False, deque(["refuse"] * 100)
+        assert await reaching
+        running = asyncio.create_task(manager.run())
+        await asyncio.sleep(0)
         assert await get("/readyz") == (503, "caches: not synced: things.test.spinney.dev\n")
-        server.down = False
+        server.list_faults.clear()
         await cache.wait_for_sync()
         assert await get("/readyz") == (200, "ok\n")
         status, text = await get("/metrics")

@@ -69,12 +69,18 @@ async def loaded_meanwhile(
 ) -> tuple[T, frozenset[Resource]]:
     """Load a scheduler, which takes longer than all else of a start, and begin to read what it will follow meanwhile.
 
-    Pods and nodes are always read, ``optional`` kinds where they are served; those that are, are returned besides.
+    Pods and nodes are always read, ``optional`` kinds where they are served; those that are, are returned besides. An
+    API server that is away is waited for.
     """
     manager.begin(POD, Pod)
     manager.begin(NODE, Node)
-    async with in_background(manager.begin_served(optional)) as (reading,):
+    async with in_background(_begin_when_reached(manager, optional)) as (reading,):
         return await manager.runtime.executor.run(load), await reading
+
+
+async def _begin_when_reached(manager: Manager, optional: Mapping[Resource, type[Any]]) -> frozenset[Resource]:
+    await manager.reach()
+    return await manager.begin_served(optional)
 
 
 def print_checked(config: Path | None, settings: object, *notes: str) -> None:

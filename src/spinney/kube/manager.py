@@ -22,14 +22,16 @@ from spinney.kube.client import Client
 from spinney.kube.controller import Controller
 from spinney.kube.delegation import Delegation
 from spinney.kube.discovery import served
+from spinney.kube.errors import ApiError, ConnectionFailed, KubeError, TooManyRequests
 from spinney.kube.events import EventRecorder, Urgency
 from spinney.kube.guarding import fenced
 from spinney.kube.indexes import IndexFunction
 from spinney.kube.late_kinds import Follow, LateKinds
 from spinney.kube.lease import LeaderElection, LeaseGivenAway
 from spinney.kube.metrics import KubeMetrics
+from spinney.kube.troubles import Troubles
 from spinney.runtime import Clock, Runtime
-from spinney.runtime.tasks import end
+from spinney.runtime.tasks import end, in_background
 
 if TYPE_CHECKING:  # it brings a web server along, which a process without endpoints does not need
     from spinney.kube.serving import Answer, Check, HealthServer
@@ -38,6 +40,8 @@ T = TypeVar("T")
 
 GRACE_SECONDS = 10.0
 """How long reconciles under way, and what a runnable has begun, may take to end when the process stops."""
+REACH_AGAIN_SECONDS = 2.0
+"""Between attempts to reach an API server that did not answer."""
 EVENT_SECONDS = 0.5
 """How much of that time events that were recorded before may take after it; the rest of them is dropped."""
 
@@ -87,6 +91,7 @@ class Manager:
         self._recorders: list[EventRecorder] = []
         self._urgency = Urgency()
         self._late_kinds: LateKinds | None = None
+        self._unreached: str | None = None
         self._stopping = asyncio.Event()
         self._grace = GRACE_SECONDS
         self._ready = asyncio.Event()
@@ -142,6 +147,8 @@ class Manager:
         """End what was begun and never run."""
         await end(*self._begun.values())
         self._begun.clear()
+        if self._health is not None:
+            await self._health.stop()
 
     def recorder(self, component: str) -> EventRecorder:
         """Return a new event recorder, flushed when the process stops."""
@@ -205,6 +212,35 @@ class Manager:
     async def wait_until_ready(self) -> None:
         """Wait until the caches have synced and, with the lease held, the controllers run."""
         await self._ready.wait()
+
+    async def reach(self) -> bool:
+        """Wait until the API server answers; ``False`` if a stop was asked for before. Health is served meanwhile.
+
+        A process that ended instead would be started again after ever longer rests, and be late after an outage.
+        """
+        self._unreached = "it has not answered yet"
+        if self._health is not None:
+            self._health.check_ready("API server", lambda: self._unreached)
+            await self._health.start()
+        troubles = Troubles()
+        async with in_background(self._stopping.wait()) as (stop,):
+            while not self.stopping and (problem := await self._no_answer()) is not None:
+                self._unreached = str(problem)
+                if troubles.is_new(problem):
+                    log.warning("waiting for the API server", error=self._unreached)
+                await asyncio.wait({stop}, timeout=REACH_AGAIN_SECONDS)
+        self._unreached = None
+        return not self.stopping
+
+    async def _no_answer(self) -> KubeError | None:
+        """Return why the API server does not answer; whatever it says is an answer, but that it cannot."""
+        try:
+            await self.unfenced.raw("GET", "/version")
+        except (ConnectionFailed, TooManyRequests) as error:
+            return error
+        except ApiError as error:
+            return error if error.status >= 500 else None
+        return None
 
     async def run(self) -> None:
         """Run everything until :meth:`stop`, or until a part fails."""

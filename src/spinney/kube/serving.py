@@ -66,7 +66,9 @@ class HealthServer:
         self._others, self._guard, self._standing_by = answer, guard, standing_by
 
     async def start(self) -> None:
-        """Begin to serve; port 0 takes any free port."""
+        """Begin to serve, if that has not begun yet; port 0 takes any free port."""
+        if self._runner is not None:
+            return
         self._runner = web.ServerRunner(web.Server(self._answer))
         await self._runner.setup()
         await listen(self._runner, self._host, self._port, setting=self._setting)
@@ -77,7 +79,8 @@ class HealthServer:
     async def stop(self) -> None:
         """Stop serving."""
         if self._runner is not None:
-            await stop_serving(self._runner)
+            runner, self._runner = self._runner, None
+            await stop_serving(runner)
 
     async def _answer(self, request: web.BaseRequest) -> web.Response:
         match request.path.rstrip("/"):

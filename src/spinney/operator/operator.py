@@ -121,6 +121,8 @@ class Operator:
 
     async def run(self) -> None:
         """Initialise the backends, then run until stopped. A backend that cannot be initialised ends it at once."""
+        if not await self.manager.reach():
+            return
         client = self.manager.client
         context = BackendContext(client, self._events, client.runtime.clock, BackendLookups(self.caches))
         await self.registry.initialize(self._catalogue, context, self._settings.profiles)

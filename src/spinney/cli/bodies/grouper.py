@@ -47,6 +47,7 @@ def grouper(*, config: Path | None, check_only: bool, rights: bool, process: Pro
 
     async def run(manager: Manager) -> None:
         running = Grouper(manager.client, configuration, manager=manager)
+        await manager.reach()
         await _tell_at_creation(running, manager, configuration.written)
         manager.stop_on_signals()
         await running.run()

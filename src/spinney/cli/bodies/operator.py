@@ -129,6 +129,7 @@ async def _run(loaded: LoadedOperatorConfiguration, kubeconfig: Path | None) -> 
     try:
         await running.run()
     finally:
+        await manager.abandon()
         await transport.close()
         runtime.executor.close()
 
