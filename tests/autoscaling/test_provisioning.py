@@ -316,6 +316,20 @@ async def test_a_scheduler_that_starts_later_finds_the_answer(world: World) -> N
 
 
 @given_a_world
+async def test_without_a_class_pods_of_before_ask_for_themselves(world: World) -> None:
+    """Where the class is taken out of the configuration, pods name no request any more: nobody looks at it."""
+    await install(world.client)
+    async with asking(world):
+        await world.add_gang("g", 2, gpus=8)
+        await world.settle(5)
+    async with asking(world, ""):
+        await world.settle(5)
+        assert {reason for reason, _ in (await waiting(world)).values()} == {"Unschedulable"}
+        for pod in (await world.client.list(POD, NS)).items:
+            assert not [key for key in pod["metadata"].get("annotations") or {} if "autoscaling" in key]
+
+
+@given_a_world
 async def test_a_scheduler_that_starts_later_takes_back_what_nobody_waits_for(world: World) -> None:
     """Of gangs that were bound, or went, while no scheduler ran, no request is left; nor of another class."""
     await install(world.client)

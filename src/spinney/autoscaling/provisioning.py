@@ -32,12 +32,11 @@ from spinney.api.provisioning import (
 )
 from spinney.api.struct import JSON
 from spinney.autoscaling.keeping import ProvisionedCapacity
+from spinney.autoscaling.marks import RequestMarks, request_name, waiting
 from spinney.autoscaling.templates import MANAGER, SCHEDULER, SELECTOR, pod_template, provisioning_request
 from spinney.cluster.pods import PodRecord
-from spinney.cluster.statuses import PodStatus
 from spinney.explain.rendering import bounded
 from spinney.gangs.book import GangMembers
-from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.discovery import served
@@ -91,10 +90,15 @@ class _Request:
 def provisioning_for(
     manager: Manager, inventory: Inventory, config: SchedulerConfig, registry: PluginRegistry
 ) -> "tuple[ProvisioningRequests | None, SchedulerConfig]":
-    """Return who asks for nodes, run by ``manager``, and the configuration that keeps them; ``None``: nobody does."""
+    """Return who asks for nodes, run by ``manager``, and the configuration that keeps them; ``None``: nobody does.
+
+    Pods may still name requests of when somebody did.
+    """
+    marks = RequestMarks(manager.client, inventory)
     if not config.provisioning_requests.class_name:
+        manager.add_runnable("requests of before", marks.run)
         return None, config
-    requests = ProvisioningRequests(manager, inventory, config.provisioning_requests, config.scheduler_names)
+    requests = ProvisioningRequests(manager, inventory, config.provisioning_requests, config.scheduler_names, marks)
     manager.add_runnable("provisioning requests", requests.run)
     # What is provisioned is looked at whenever a session opens.
     name, provisioned = ProvisionedCapacity.name, requests.provisioned
@@ -105,7 +109,12 @@ class ProvisioningRequests(NodeRequests):
     """Asks for the nodes of gangs. Mutable."""
 
     def __init__(
-        self, manager: Manager, inventory: Inventory, settings: NodeProvisioning, names: Sequence[str]
+        self,
+        manager: Manager,
+        inventory: Inventory,
+        settings: NodeProvisioning,
+        names: Sequence[str],
+        marks: RequestMarks,
     ) -> None:
         self.provisioned: set[GangKey] = set()
         """The gangs whose capacity is there and kept for them."""
@@ -113,6 +122,7 @@ class ProvisioningRequests(NodeRequests):
         self._client = manager.client
         self._inventory = inventory
         self._settings = settings
+        self._marks = marks
         self._names = tuple(map(valid_name, names))
         """The scheduler names that are served here; requests say the first."""
         self._events = manager.recorder(COMPONENT)
@@ -178,7 +188,7 @@ class ProvisioningRequests(NodeRequests):
         lacking = {each.gang: each for each in gangs}
         if self._cache is None:  # answers could not be heard
             for gang in lacking if self._absent else ():
-                self._have_pods_ask(gang)
+                self._marks.take_off(gang)
             return {}
         self._take_over(self._cache)
         for gang, request in self._requests.items():
@@ -186,13 +196,13 @@ class ProvisioningRequests(NodeRequests):
                 self._begin_to_withdraw(gang, request)
         for gang in lacking:
             members, asked = self._inventory.gangs.members(gang), self._requests.get(gang)
-            pods = len(_waiting(members)) if members is not None else 0
+            pods = len(waiting(members)) if members is not None else 0
             if asked is not None and pods > asked.pods:
                 self._begin_to_withdraw(gang, asked)  # a request cannot be changed, so it is made anew
             elif asked is None and members is not None and pods >= self._settings.min_pods:
                 self._request(gang, members)
             elif asked is None:
-                self._have_pods_ask(gang)
+                self._marks.take_off(gang)
         return {
             gang: ConditionText(
                 WAITING_FOR_PROVISIONING, f"ProvisioningRequest {found.name.name}: {found.answer}; {said}"
@@ -204,12 +214,12 @@ class ProvisioningRequests(NodeRequests):
     def _is_kept(self, gang: GangKey) -> bool:
         """Tell whether what is provisioned is still waited for, whatever else a gang waits for at the moment."""
         members = self._inventory.gangs.members(gang) if gang in self.provisioned else None
-        return members is not None and bool(_waiting(members))
+        return members is not None and bool(waiting(members))
 
     def _take_over(self, cache: WatchCache[ProvisioningRequest]) -> None:
         """Go on with what a process before this one asked for: its answer counts, and what nobody needs is deleted."""
         strange = [key for key in cache if key not in self._gangs and key not in self._deleted]
-        gangs = {_request_name(gang): gang for gang in self._inventory.gangs} if strange else {}
+        gangs = {request_name(gang): gang for gang in self._inventory.gangs} if strange else {}
         for name in strange:
             found, gang = cache.get(name), gangs.get(name)
             members = self._inventory.gangs.members(gang) if gang is not None else None
@@ -242,10 +252,10 @@ class ProvisioningRequests(NodeRequests):
     # -- asking and taking back ----------------------------------------------------------------------------------------
 
     def _request(self, gang: GangKey, members: GangMembers) -> None:
-        name = _request_name(gang)
-        self._requests[gang] = request = _Request(name, gang_reference(members.gang), len(_waiting(members)))
+        name = request_name(gang)
+        self._requests[gang] = request = _Request(name, gang_reference(members.gang), len(waiting(members)))
         self._gangs[name] = gang
-        self._under_way.begin(self._ask(gang, request, _by_class(_waiting(members))))
+        self._under_way.begin(self._ask(gang, request, _by_class(waiting(members))))
 
     async def _ask(self, gang: GangKey, request: _Request, classes: Sequence[Sequence[PodRecord]]) -> None:
         try:
@@ -287,21 +297,6 @@ class ProvisioningRequests(NodeRequests):
         marks = {CONSUMES: request.name.name, PROVISIONING_CLASS: settings.class_name}
         for record in (each for alike in classes for each in alike):
             await annotate_exactly(self._client, POD, record.key, record.uid, marks)
-
-    def _have_pods_ask(self, gang: GangKey) -> None:
-        """Let the pods of a gang ask for themselves if they name a request that there is not."""
-        members = self._inventory.gangs.members(gang)
-        if members is not None and (marked := _marked(members, _request_name(gang))):
-            self._under_way.begin(self._let_ask(marked))
-
-    async def _let_ask(self, records: Iterable[PodRecord]) -> None:
-        """Let pods ask by their condition: Cluster Autoscaler adds nothing for pods that name a request."""
-        for record in records:
-            try:
-                off = {CONSUMES: None, PROVISIONING_CLASS: None}
-                await annotate_exactly(self._client, POD, record.key, record.uid, off)
-            except KubeError as error:
-                log.warning("pod still names its request", pod=str(record.key), error=str(error))
 
     def _metadata(self, request: _Request) -> JSON:
         about = request.about
@@ -404,21 +399,6 @@ def _passes(error: KubeError) -> bool:
     return isinstance(error, ConnectionFailed | TooManyRequests) or (
         isinstance(error, ApiError) and error.status >= 500
     )
-
-
-def _request_name(gang: GangKey) -> Key:
-    """Return what the request of a gang is called; groups of several kinds may have one name."""
-    name = gang.name if gang.source == podgang.SOURCE else f"{gang.name}.{gang.source}"
-    return Key(gang.namespace, valid_name(f"spinney-{name}"))
-
-
-def _waiting(members: GangMembers) -> list[PodRecord]:
-    return [record for _, record in members.pods.values() if record.status is PodStatus.PENDING]
-
-
-def _marked(members: GangMembers, request: Key) -> list[PodRecord]:
-    """Return pods that wait and name a request of ours that was made for more of them."""
-    return [record for record in _waiting(members) if record.annotations.get(CONSUMES) == request.name]
 
 
 def _by_class(records: Iterable[PodRecord]) -> list[list[PodRecord]]:
