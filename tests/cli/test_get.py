@@ -119,6 +119,25 @@ def test_a_gated_gang_says_what_its_gates_wait_for(tmp_path: Path) -> None:
     )
 
 
+def test_a_gang_on_a_node_that_is_gone_says_so(tmp_path: Path) -> None:
+    """Its pods are Running until the server takes them away, and nothing runs them."""
+    labels = {"grove.io/podgang": "g", "grove.io/podclique": "w"}
+    metadata = {"name": "p", "namespace": "default", "labels": labels}
+    gang: JSON = {"apiVersion": "scheduler.grove.io/v1alpha1", "kind": "PodGang"}
+    gang |= {
+        "metadata": {"name": "g", "namespace": "default"},
+        "spec": {"podgroups": [{"name": "w", "minReplicas": 1}]},
+    }
+    pod: JSON = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": {"phase": "Running"}}
+    pod |= {"spec": {"nodeName": "gone", "containers": [{"name": "main"}]}}
+    file = tmp_path / "objects.yaml"
+    file.write_text(as_yaml({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "there"}}, gang, pod))
+
+    (line,) = json.loads(CliRunner().invoke(main, ["get", "gangs", "--from", str(file), "-o", "json"]).output)["gangs"]
+
+    assert line["reason"] == "the node gone does not exist: nothing runs its pods until it is back"
+
+
 def test_a_gang_without_pods_says_what_its_backend_says(tmp_path: Path) -> None:
     """Pods are made once the backend is ready; that none is placed is not the reason."""
     backend = {"type": "BackendReady", "status": "False", "message": "acme: out of order"}

@@ -40,6 +40,7 @@ from spinney.sim.advice.answer import STARTS_ANYWAY, WORST_FIRST, Answer, census
 from spinney.sim.advice.forecast import Forecast, disagreements, forecast
 from spinney.sim.advice.subjects import AdviceSubject
 from spinney.sim.overview import history as history_of
+from spinney.sim.overview.gang_table import lost_nodes
 from spinney.sim.overview.gates import gate_sentences, why_not_released
 from spinney.sim.overview.history import Said
 from spinney.sim.overview.queue_table import QueueLine, queue_lines
@@ -368,11 +369,10 @@ class Advisor:
         )
 
     def _lost_nodes(self, placed: Sequence[PodRecord]) -> list[str]:
-        """Return that nodes of pods do not exist, where all nodes can be seen: nothing runs these pods."""
+        """Return which nodes of pods do not exist, where all nodes can be seen."""
         if not self.snapshot.sees(NODE):
             return []
-        lost = sorted({each.node for each in placed} - {each.metadata.name for each in self.snapshot.nodes})
-        return [f"the node {name} does not exist: nothing runs its pods until it is back" for name in lost]
+        return lost_nodes([each.node for each in placed], {each.metadata.name for each in self.snapshot.nodes})
 
     def _past_evictions(self, subject: str, namespace: str, records: Sequence[PodRecord]) -> list[str]:
         """Return what events tell of evictions of the subject and of pods that its own have taken the place of."""

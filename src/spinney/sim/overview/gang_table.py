@@ -175,7 +175,9 @@ def gang_line(
     placed = [record for record in records if record.status in ACTIVE_ALLOCATED]
     nodes = tuple(sorted({record.node for record in placed}))
     state = _state(records)
-    waits_for = said.by_scheduler or _reason(records, said.held) or (not records and said.unmade) or said.derived
+    lost = lost_nodes(nodes, places[0]) if places[0] else ()
+    unmade = said.unmade if not records else ""
+    waits_for = said.by_scheduler or _reason(records, said.held) or unmade or said.derived or "; ".join(lost)
     return GangLine(
         source=key.source,
         namespace=key.namespace,
@@ -194,6 +196,12 @@ def gang_line(
         workload=str(workload) if workload is not None else "",
         reason="" if state == "ended" else waits_for,
     )
+
+
+def lost_nodes(used: Iterable[str], known: Collection[str]) -> list[str]:
+    """Return that nodes of pods do not exist: nothing runs these pods."""
+    lost = sorted(set(used).difference(known))
+    return [f"the node {name} does not exist: nothing runs its pods until it is back" for name in lost]
 
 
 def _state(records: Sequence[PodRecord]) -> str:
