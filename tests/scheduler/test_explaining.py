@@ -387,6 +387,20 @@ def test_a_pod_whose_claim_was_made_is_not_told_to_have_it_made() -> None:
     assert "resource claim with-nic does not exist" in texts["with"]
 
 
+def test_pods_beyond_the_minimum_are_told_as_more() -> None:
+    """A gang that has what it needs is not told that nothing of it found room."""
+    inventory = racks(2)
+    there = [a_pod(f"train-{number}", gang="train", gpus=8, node=f"r0-n{number}") for number in range(2)]
+    more = [a_pod(f"train-{number}", gang="train", gpus=8) for number in (2, 3)]
+    put_gang(inventory, a_gang("train", minimum=2), [*there, *more])
+    scheduler = a_scheduler(inventory, config=SchedulerConfig(actions=("allocate",)))
+
+    (refused,) = scheduler.run_cycle().unschedulable
+    assert refused.message.startswith("unschedulable on cluster: one more pod found no room; 0 of 1 pods fit")
+    assert refused.explanation is not None
+    assert "train: one more pod found no room\n" in as_text(refused.explanation)
+
+
 def test_a_gang_that_lost_a_pod_is_told_which_rack_its_other_pods_keep_it_in() -> None:
     """Room in another rack is no room for it: it hears where it has to stay, and what is lacking there."""
     inventory = racks(2, 1, 2)
@@ -401,7 +415,7 @@ def test_a_gang_that_lost_a_pod_is_told_which_rack_its_other_pods_keep_it_in() -
 
     assert refused.explanation is not None
     assert refused.message == (
-        "unschedulable on cluster: the pod found no room; it has to stay in rack z.r0, where its other pods are; "
+        "unschedulable on cluster: one more pod found no room; it has to stay in rack z.r0, where its other pods are; "
         "0 of 1 pods fit in rack z.r0; it lacks 8 GPUs on 1 node; zone z has room for the pod"
     )
     assert "it has to stay in rack z.r0, where its other pods are" in as_text(refused.explanation)

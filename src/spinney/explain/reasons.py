@@ -111,6 +111,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     kind: str = "PodGroup"
     placed: int = 0  # pods that found room in the best attempt
     needed: int = 1
+    begun: bool = False  # True: other pods of it have nodes already, and this is about more of them
     pods: tuple[PodReport, ...] = ()
     domains: tuple[DomainReport, ...] = ()  # the nearest misses, nearest first
     domain_count: int = 0  # how many domains there are at that level; 0: just those listed

@@ -140,8 +140,8 @@ def _headline(explanation: Explanation) -> str:
         rest = "it waits for something else" if named else "what it waits for is not known"
         return f"there is room for {_whole(explanation)}; {rest}"
     if explanation.needed == 1:
-        return "the pod found no room"
-    return f"{explanation.placed} of {explanation.needed} pods found room"
+        return f"{_the_pod(explanation)} found no room"
+    return f"{explanation.placed} of {explanation.needed} {_pods(explanation)} found room"
 
 
 def _has_room(explanation: Explanation) -> bool:
@@ -149,7 +149,15 @@ def _has_room(explanation: Explanation) -> bool:
 
 
 def _whole(explanation: Explanation) -> str:
-    return "the pod" if explanation.needed == 1 else f"all {explanation.needed} pods"
+    return _the_pod(explanation) if explanation.needed == 1 else f"all {explanation.needed} {_pods(explanation)}"
+
+
+def _the_pod(explanation: Explanation) -> str:
+    return "one more pod" if explanation.begun else "the pod"
+
+
+def _pods(explanation: Explanation) -> str:
+    return "more pods" if explanation.begun else "pods"
 
 
 def _queue(report: QueueReport) -> str:

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.explain.reasons import Explanation, FilterReport, PodReport
 from spinney.gangs.sources import bare, podgang
 from spinney.gangs.sources.context import QUEUE_LABEL
@@ -74,13 +75,21 @@ class Explainer:
             text = quoted(self._session, quote.plugin, firsts[quote.kind], quote.node)
             pods[quote.kind] = _rephrased(pods[quote.kind], quote.text, text)
         victims = tuple(self._session.victim_reports.get(job.key, ())) if _is_about_nodes(found.pods) else ()
-        return msgspec.structs.replace(found, subject=full_name(job), pods=tuple(pods), others=others, victims=victims)
+        return msgspec.structs.replace(
+            found, subject=full_name(job), begun=_has_begun(job), pods=tuple(pods), others=others, victims=victims
+        )
 
     def _told_apart(self, firsts: Sequence[PodInfo]) -> tuple[Hashable, ...]:
         """Return what rules of placed pods go by, for pods that they are about; mostly there is none."""
         if not self._session.nodes.have_rules_about(task.record.pod for task in firsts):
             return ()
         return tuple((task.namespace, frozenset(task.labels.items())) for task in firsts)
+
+
+def _has_begun(job: PodGroupInfo) -> bool:
+    """Tell whether pods of a job have nodes already."""
+    placed = job.count_in(ACTIVE_ALLOCATED)
+    return job.plain is None and any(map(placed, job.gang.pod_sets.values()))
 
 
 def _uses_claims(task: PodInfo) -> bool:
@@ -124,7 +133,10 @@ def _explain(
     others = _others(session, errors, ())
     tasks = job.tasks_to_allocate()
     if queue is not None or not tasks:
-        return Explanation(subject=full_name(job), kind=kind, needed=max(len(tasks), 1), queue=queue, others=others), ()
+        needed = max(len(tasks), 1)
+        begun = _has_begun(job)
+        found = Explanation(subject=full_name(job), kind=kind, needed=needed, begun=begun, queue=queue, others=others)
+        return found, ()
     diagnosis = Diagnosis(session, tasks)
     level = diagnosis.required_level(job)
     domains, count = diagnosis.nearest_domains(level)
@@ -153,6 +165,7 @@ def _explain(
         kind=kind,
         placed=placed,
         needed=needed,
+        begun=_has_begun(job),
         pods=reports,
         domains=domains,
         domain_count=count,
