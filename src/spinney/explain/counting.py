@@ -39,6 +39,7 @@ _WORDS: Final = {
     "VolumeBinding": "{node} reaches no volume for the pod",
     "VolumeZone": "the volume is in another zone than {node}",
     "PodTopologySpread": "pods would be spread too unevenly with this one on {node}",
+    "dynamicresources": "{node} has no free devices for the claims of the pod",
     "InterPodAffinity": "other pods attract this one elsewhere, or keep it off {node}",
 }
 

@@ -184,6 +184,12 @@ class ClaimBook:
                 return problems[0] if problems else f"request {request.name} asks for nothing"
         return ""
 
+    def missing_classes(self, claim: ClaimState) -> list[str]:
+        """Return the device classes of requests for which no class exists."""
+        asked = [[option.device_class for option in request.options] for request in claim.ask.requests]
+        missing = (each for each in asked if not any(map(self.catalogue.has_class, each)))
+        return [name for names in missing for name in names]
+
     def config(self, key: ClaimKey, devices: Iterable[GivenDevice]) -> tuple[JSON, ...]:
         """Return what the drivers of allocated devices are told: by their classes, then by the claim."""
         claim = self.claims[key]

@@ -69,6 +69,10 @@ class DeviceCatalogue:
         """Return the node of a device; a pool nobody publishes any more is taken to be named after its node."""
         return self._node_of.get((device.driver, device.pool), device.pool)
 
+    def has_class(self, name: str) -> bool:
+        """Tell whether a device class exists."""
+        return name in self._classes
+
     def problem(self, option: Option) -> str:
         """Return why no device can ever meet an option, or nothing."""
         found = self._classes.get(option.device_class)

@@ -28,8 +28,11 @@ from spinney.scheduler.framework.nodes import NodeInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo, by_request
 from spinney.scheduler.placement.staying import rows_to_stay_with
+from spinney.scheduler.plugins.dynamicresources import DynamicResources
 from spinney.scheduler.topology.domains import DomainTree, Level
 
+NO_DEVICES: Final = "cannot allocate all claims"
+"""What is said, in kube-scheduler's words, of nodes without free devices for the claims of a pod."""
 NEAREST: Final = 5
 """How many domains are looked at closely."""
 _ALL_FILTERS: Final = FilterFramework(SESSION_FILTERS)
@@ -107,6 +110,8 @@ class PluginQuote(msgspec.Struct, frozen=True):
 
 def quoted(session: Session, plugin: str, task: PodInfo, node: NodeInfo) -> str:
     """Return the reason why a plugin refuses a node, in its own words."""
+    if plugin == DynamicResources.name:
+        return NO_DEVICES
     return f"node(s) were refused by plugin {plugin}{session.ask.node_rules.reason_of(plugin, task, node)}"
 
 

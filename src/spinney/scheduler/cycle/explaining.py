@@ -13,9 +13,9 @@ import msgspec
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.explain.reasons import Explanation, FilterReport, PodReport
 from spinney.gangs.sources import bare, podgang
-from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.reporting.pods import SCHEDULER_ERROR
 from spinney.scheduler.cycle.diagnosis import Diagnosis, PluginQuote, domains_kept_in, full_name, quoted
+from spinney.scheduler.cycle.needs import needs_of
 from spinney.scheduler.fairshare.capacity import OverCapacity
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.results import POD_SCHEDULING_ERRORS, TOPOLOGY_CONSTRAINT, FitError
@@ -176,7 +176,7 @@ def _explain(
         kept_in=kept_in,
         others=others,
         beyond_nodes=absent or (ruled_out and any(map(diagnosis.beyond_nodes, diagnosis.one_of_each))),
-        needs=_needs(session, job, errors, diagnosis.one_of_each),
+        needs=needs_of(session, job, errors, diagnosis.one_of_each),
     )
     if _is_about_nodes(reports):
         return found, diagnosis.quotes
@@ -189,23 +189,3 @@ def _others(session: Session, errors: Sequence[FitError], ruled_out: Sequence[Po
     """Return what is in the way beside places, and what refuses pods before any node is looked at."""
     found = [error.message for error in errors if error.reason not in _ABOUT_PLACES]
     return tuple(dict.fromkeys((*found, *filter(None, map(session.ask.pre_predicate, ruled_out)))))
-
-
-def _needs(
-    session: Session, job: PodGroupInfo, errors: Sequence[FitError], one_of_each: Sequence[PodInfo]
-) -> tuple[str, ...]:
-    """Return what has to be there before anything else can help."""
-    needs = []
-    missing = job.queue not in session.queues.index and job.queue not in session.queues.dropped
-    if missing and any(error.reason == "QueueDoesNotExist" for error in errors):
-        needs.append(f"name a queue that exists in the label {QUEUE_LABEL} ('spinney queues' lists them), or create it")
-    for task in one_of_each:
-        pod = task.record.pod
-        made = {each.name for each in pod.status.resource_claim_statuses}
-        needs += [
-            f"see that the ResourceClaimTemplate {claim.resource_claim_template_name} exists in "
-            f"the namespace of the pods: the claim {claim.name} is made from it"
-            for claim in pod.spec.resource_claims
-            if claim.resource_claim_template_name and claim.name not in made
-        ]
-    return tuple(needs)

@@ -57,12 +57,12 @@ class Predicates(Plugin):
             return request.misread
         if request.legacy_mig:
             return "pods that ask for MIG instances by annotation are not supported"
-        for column, amount in zip(request.columns.tolist(), request.amounts.tolist(), strict=True):
-            offered = self._largest[column]
-            if offered < amount:
-                name = self._session.nodes.table.axis.names(request.unoffered)[column]
-                return too_large(name, amount, int(offered))
-        return None
+        asked = zip(request.columns.tolist(), request.amounts.tolist(), strict=True)
+        beyond = [(column, amount) for column, amount in asked if self._largest[column] < amount]
+        if not beyond:
+            return None
+        names = self._session.nodes.table.axis.names(request.unoffered)
+        return "; ".join(too_large(names[column], amount, int(self._largest[column])) for column, amount in beyond)
 
     def _suits_some_node(self, task: PodInfo, job: PodGroupInfo) -> str | None:
         """Refuse a pod that no node takes, whatever is on it, as far as can be told before looking at nodes."""
