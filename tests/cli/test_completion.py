@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from spinney.api.core import NAMESPACE
 from spinney.cli import main
+from spinney.kube.client import Client
 from spinney.sim import Cluster
 from spinney.sim.snapshots.files import write_snapshot
 from tests.cli.clusters import ServedCluster
@@ -44,9 +46,25 @@ def test_names_of_the_cluster_are_completed(served: ServedCluster) -> None:
     (pod,) = complete("spinney", "why", *cluster, "pod/runs-0-w")
     assert pod.startswith("pod/runs-0-worker-")
     assert complete("spinney", "get", *cluster, "sets", "r") == ["runs"]
+    assert complete("spinney", "plan", "defrag", *cluster, "--for", "r") == ["runs-0"]
     assert complete("spinney", "get", *cluster, "nodes", "gpu-00") == [f"gpu-00{index}" for index in range(4)]
     assert "default" in complete("spinney", "why", *cluster, "-n", "def")
     assert complete("spinney", "why", *cluster, "--context", "") == ["spinney"]
+
+
+def test_a_name_that_comes_late_is_completed(served: ServedCluster) -> None:
+    """Where there are more objects than are read at a time, those that begin so are found behind the others."""
+
+    async def many(client: Client) -> None:
+        for number in range(510):
+            await client.create(NAMESPACE, {"metadata": {"name": f"a-{number:03d}"}})
+        await client.create(NAMESPACE, {"metadata": {"name": "zoo"}})
+
+    served.call(many)
+    cluster = ["--kubeconfig", str(served.kubeconfig)]
+
+    assert complete("spinney", "why", *cluster, "-n", "zo") == ["zoo"]
+    assert len(complete("spinney", "why", *cluster, "-n", "a-")) == 200
 
 
 def test_names_of_a_snapshot_are_completed(tmp_path: Path) -> None:

@@ -5,16 +5,12 @@ nothing is offered; a shell has no place for an error.
 """
 
 from pathlib import Path
-from typing import Final
 
 import click
 from click.shell_completion import CompletionItem
 
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.terminal.printable import printable
-
-MOST: Final = 200
-"""Names that are offered at most."""
 
 
 def contexts(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -28,15 +24,15 @@ def namespaces(context: click.Context, _: click.Parameter, incomplete: str) -> l
     """Offer the namespaces of the cluster."""
     from spinney.cli.clusters import names  # noqa: PLC0415
 
-    return _offered(names.listed(_choice(context), names.NAMESPACES), incomplete)
+    return _offered(names.listed(_choice(context), names.NAMESPACES, incomplete), incomplete)
 
 
 def subjects(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer what ``why`` can be asked about; pods only where the word says that one is meant."""
     from spinney.cli.clusters import names  # noqa: PLC0415
 
-    word, slash, _rest = incomplete.partition("/")
-    found = names.subjects(_choice(context), word if slash else "")
+    word, slash, rest = incomplete.partition("/")
+    found = names.subjects(_choice(context), word if slash else "", rest if slash else incomplete)
     return _offered([f"{word}/{each}" for each in found] if slash else found, incomplete)
 
 
@@ -45,19 +41,20 @@ def listed(context: click.Context, _: click.Parameter, incomplete: str) -> list[
     from spinney.cli.clusters import names  # noqa: PLC0415
 
     word = {"gangs": "gang", "sets": "pcs", "nodes": "node"}.get(str(context.params.get("kind")), "gang")
-    found = names.subjects(_choice(context), word)
-    return _offered(found, incomplete)
+    return _offered(names.subjects(_choice(context), word, incomplete), incomplete)
 
 
 def nodes(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer names of nodes."""
     from spinney.cli.clusters import names  # noqa: PLC0415
 
-    return _offered(names.subjects(_choice(context), "node"), incomplete)
+    return _offered(names.subjects(_choice(context), "node", incomplete), incomplete)
 
 
 def _offered(found: list[str], incomplete: str) -> list[CompletionItem]:
     """Return the names that begin so; none with control characters, which the shell would send to the terminal."""
+    from spinney.cli.clusters.names import MOST  # noqa: PLC0415
+
     return [CompletionItem(name) for name in found if name.startswith(incomplete) and name == printable(name)][:MOST]
 
 

@@ -20,9 +20,11 @@ from spinney.sim.advice.subjects import UnknownSubject, kinds_called
 
 NAMESPACES: Final = (NAMESPACE,)
 _PATIENCE: Final = 3.0
-"""Seconds after which nothing is offered."""
-_PAGE: Final = 200
-"""Objects of a kind that are asked for; more would not be offered anyway."""
+"""Seconds after which what was found by then is offered."""
+_PAGE: Final = 500
+"""Objects of a kind that are asked for at a time."""
+MOST: Final = 200
+"""Names that are offered at most."""
 
 
 class _Named(Struct, frozen=True, kw_only=True):
@@ -39,47 +41,54 @@ def contexts(kubeconfig: Path | None) -> list[str]:
     return sorted(found.contexts)
 
 
-def subjects(choice: ClusterChoice, word: str) -> list[str]:
-    """Return the names of what a word such as ``gang`` means; without one, of everything but pods."""
+def subjects(choice: ClusterChoice, word: str, beginning: str) -> list[str]:
+    """Return names, that begin so, of what a word such as ``gang`` means; without one, of everything but pods."""
     try:
         kinds = [NODE] if word == "node" else [each for each in kinds_called(word) if word or each != POD]
     except UnknownSubject:
         return []
-    return _in_file(choice.file, kinds, choice.namespace) if choice.file is not None else listed(choice, kinds)
+    if choice.file is not None:
+        return _in_file(choice.file, kinds, choice.namespace)
+    return listed(choice, kinds, beginning)
 
 
-def listed(choice: ClusterChoice, kinds: Iterable[Resource]) -> list[str]:
-    """Return the names of all objects of some kinds, in the chosen namespace where they have one."""
+def listed(choice: ClusterChoice, kinds: Iterable[Resource], beginning: str) -> list[str]:
+    """Return names of objects of some kinds that begin so, in the chosen namespace where they have one."""
     runtime = Runtime.system()
+    found: set[str] = set()
 
-    async def ask() -> list[str]:
+    async def ask() -> None:
         transport, _, namespace = opened(choice, runtime)
         try:
             async with asyncio.timeout(_PATIENCE):
-                return await _names(Client(transport, runtime, field_manager="spinney-cli"), kinds, namespace)
+                client = Client(transport, runtime, field_manager="spinney-cli")
+                await asyncio.gather(
+                    *(_find(client, kind, namespace, beginning, found) for kind in await served(client, kinds))
+                )
         finally:
             await transport.close()
 
     try:
-        return asyncio.run(ask())
+        asyncio.run(ask())
     except (KubeError, TimeoutError):
-        return []
+        return sorted(found)
     finally:
         runtime.executor.close()
+    return sorted(found)
 
 
-async def _names(client: Client, kinds: Iterable[Resource], namespace: str) -> list[str]:
-    async def of(kind: Resource) -> list[str]:
-        here = namespace if kind.namespaced else None
-        try:
-            async for page in client.pages(kind, here, type=_Named, limit=_PAGE):
-                return [each.metadata.name for each in page.items]
-        except KubeError:
-            return []  # one kind that may not be listed leaves the others
-        return []
-
-    found = await asyncio.gather(*(of(kind) for kind in await served(client, kinds)))
-    return sorted({name for names in found for name in names})
+async def _find(client: Client, kind: Resource, namespace: str, beginning: str, found: set[str]) -> None:
+    """Add to ``found`` the names of a kind that begin so, as many as are offered."""
+    here = namespace if kind.namespaced else None
+    mine: set[str] = set()
+    try:
+        async for page in client.pages(kind, here, type=_Named, limit=_PAGE):
+            mine |= {each.metadata.name for each in page.items if each.metadata.name.startswith(beginning)}
+            found |= mine
+            if len(mine) >= MOST:
+                return
+    except KubeError:
+        return  # one kind that may not be listed leaves the others
 
 
 def _in_file(file: Path, kinds: Iterable[Resource], namespace: str | None) -> list[str]:

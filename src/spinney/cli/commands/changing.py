@@ -105,7 +105,13 @@ def plan() -> None:
 
 
 @plan.command()
-@click.option("--for", "gang", metavar="GANG", help="Make room for this gang (NAME or NAMESPACE/NAME), which waits.")
+@click.option(
+    "--for",
+    "gang",
+    metavar="GANG",
+    shell_complete=completing.listed,
+    help="Make room for this gang (NAME or NAMESPACE/NAME), which waits.",
+)
 @click.option("--nodes", type=click.IntRange(1), metavar="N", help="Free all GPUs of so many nodes instead.")
 @click.option(
     "--sharing",
