@@ -21,6 +21,7 @@ import click
 
 from spinney.cli.clusters import completing
 from spinney.cli.clusters.choosing import ClusterChoice
+from spinney.cli.terminal.abilities import takes_commands
 
 _YEAR: Final = 365 * 86_400
 _Decorated = TypeVar("_Decorated", bound=Callable[..., Any])
@@ -215,7 +216,7 @@ def load_structlog() -> None:
 @contextmanager
 def _loading() -> Iterator[None]:
     """Show at once that the command was understood: what it needs is read from disk, which may take a second."""
-    if not sys.stderr.isatty():
+    if not takes_commands(sys.stderr):
         yield
         return
     click.echo("loading ...", nl=False, err=True)

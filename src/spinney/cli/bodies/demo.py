@@ -8,12 +8,13 @@ from spinney.cli.demo.screen import LiveScreen, Screen
 from spinney.cli.demo.stage import Stuck
 from spinney.cli.demo.story import tell
 from spinney.cli.running import until_interrupted
+from spinney.cli.terminal.abilities import takes_commands
 from spinney.cli.terminal.logs import log_to_stderr
 
 
 def demo(*, keep: bool, plain: bool) -> None:
     log_to_stderr()
-    screen = Screen() if plain or not sys.stdout.isatty() else LiveScreen()
+    screen = Screen() if plain or not takes_commands(sys.stdout) else LiveScreen()
     try:
         until_interrupted(tell(screen, keep=keep))
     except BaseExceptionGroup as group:  # the cluster runs in task groups

@@ -22,6 +22,7 @@ from spinney.cli.pictures.shares import QueueShare
 from spinney.cli.screens.content import Content
 from spinney.cli.screens.pages import ABOVE, BELOW, listing, screen
 from spinney.cli.screens.view import ScreenView, keys, pressed
+from spinney.cli.terminal.abilities import takes_commands
 from spinney.cluster.classes import RequestClasses
 from spinney.cluster.pods import record_of
 from spinney.cluster.resources import ResourceAxis
@@ -39,7 +40,7 @@ _HEIGHT: Final = 200
 
 
 def top(*, choice: ClusterChoice, once: bool) -> None:
-    if once or choice.file is not None or not sys.stdout.isatty():
+    if once or choice.file is not None or not takes_commands(sys.stdout):
         snapshot, _ = snapshot_of(choice)
         inventory = inventory_of(snapshot, {pod.spec.scheduler_name for pod in snapshot.pods})
         lines = GangTable().lines(snapshot, inventory.gangs.snapshot().gangs, singles=True)

@@ -8,6 +8,7 @@ from typing import TextIO
 
 import structlog
 
+from spinney.cli.terminal.abilities import takes_commands
 from spinney.cli.terminal.printable import printable
 
 _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
@@ -27,7 +28,7 @@ def log_from(level: int, *, json: bool = False) -> None:
         structlog.processors.JSONRenderer()
         if json
         else structlog.dev.ConsoleRenderer(
-            colors=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
+            colors=takes_commands(sys.stderr) and not os.environ.get("NO_COLOR"),
             exception_formatter=_traceback,
         )
     )

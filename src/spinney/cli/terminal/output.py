@@ -14,6 +14,7 @@ import click
 import yaml
 
 from spinney.api.struct import to_json
+from spinney.cli.terminal.abilities import takes_commands
 from spinney.cli.terminal.printable import printable
 
 GAP: Final = "   "
@@ -97,7 +98,7 @@ def print_data(value: Any, form: str) -> None:
 
 def coloured(state: str) -> str:
     """Return a state's word in its colour, where colour is wanted."""
-    if os.environ.get("NO_COLOR") or state not in COLOURS:
+    if os.environ.get("NO_COLOR") or not takes_commands(sys.stdout) or state not in COLOURS:
         return state
     return click.style(state, fg=COLOURS[state])
 
@@ -115,7 +116,7 @@ def progress(text: str, *, steps: int | None = None, repeat: bool = False) -> It
     The block is given a function to call at the beginning of each step, with its text; with ``steps`` there is a bar.
     Where there is no terminal, ``repeat`` prints each new text in a line of its own.
     """
-    if not sys.stderr.isatty():
+    if not takes_commands(sys.stderr):
         said = ""
 
         def once(what: str) -> None:
