@@ -404,6 +404,8 @@ def test_a_scheduler_that_nobody_runs_is_asked_after(tmp_path: Path) -> None:
 
     assert "a scheduling cycle would place the pod now, on n1" in output
     assert "my-scheduler has said nothing about it yet: does a scheduler of that name run?" in output
+    misspelt = why(tmp_path, "p", NODE, a_pod("p", schedulerName="spiney-scheduler"))
+    assert "does a scheduler of that name run, or did you mean spinney-scheduler?" in misspelt
 
 
 @pytest.mark.parametrize("grouped", [False, True])

@@ -4,6 +4,7 @@ Also where a running scheduler came to something else in its last cycle.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -23,6 +24,10 @@ from spinney.sim.whatif.outcomes import CycleOutcome, Waiting
 
 OURS: Final = "spinney-scheduler"
 """Pods of this scheduler are placed by the very code that is simulated."""
+_WELL_KNOWN: Final = (OURS, "default-scheduler", "kai-scheduler", "volcano")
+"""Schedulers whose names are misspelt."""
+_NEARLY: Final = 0.85
+"""How much alike two names are of which one may be meant for the other: a letter or two apart."""
 _SHOWN: Final = 8
 
 
@@ -60,7 +65,7 @@ def forecast(
         spoken_for = ungrouped.union(made_up)
         silent = [each for each in placed if each.key not in spoken_for and not _is_spoken_of(each.pod)]
         sentences += [
-            f"{name} has said nothing about it yet: does a scheduler of that name run?"
+            f"{name} has said nothing about it yet: does a scheduler of that name run{_or_meant(name)}?"
             for name in sorted({each.pod.spec.scheduler_name for each in silent})
         ]
         sentences += _not_grouped(silent)
@@ -90,6 +95,12 @@ def forecast(
             simulated = record.pod.spec.scheduler_name != OURS  # another scheduler decides
             explanations[gang] = msgspec.structs.replace(waiting.explanation, simulated=simulated)
     return Forecast(tuple(explanations.values()), tuple(dict.fromkeys(sentences)), not refused, ungrouped)
+
+
+def _or_meant(name: str) -> str:
+    """Return the scheduler that was meant by a name that is nearly its own."""
+    near = get_close_matches(name, _WELL_KNOWN, 1, _NEARLY) if name not in _WELL_KNOWN else []
+    return f", or did you mean {near[0]}" if near else ""
 
 
 def _is_spoken_of(pod: Pod) -> bool:
