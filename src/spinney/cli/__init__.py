@@ -4,13 +4,13 @@ A sub-command is a click command in a module of :mod:`spinney.cli.commands`, imp
 only declares what its commands take; what they do is in :mod:`spinney.cli.bodies` (see ``options.py``).
 """
 
-import errno
 import io
 import os
 import signal
 import sys
 from importlib import import_module
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 import click
@@ -63,8 +63,8 @@ _TRACEBACK = "SPINNEY_TRACEBACK"
 """The environment variable that shows where a fault of ours happened."""
 _ALGEBRA_THREADS = "OPENBLAS_NUM_THREADS"
 """How many threads numpy's linear algebra starts when it is loaded. Unless told, one for each core; we need none."""
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What a write to a disk without room ends with."""
+_PRINTERS = ("click", "rich")
+"""Packages that write to standard output for us."""
 
 
 class LazyGroup(click.Group):
@@ -148,8 +148,11 @@ class LazyGroup(click.Group):
 
 
 def _is_about_printing(error: Exception) -> bool:
-    """Tell whether a disk is full to which no file was written by name: that on which standard output is."""
-    return isinstance(error, OSError) and error.errno in _FULL and error.filename is None
+    """Tell whether what was raised is that standard output cannot be written: click or rich were at it then."""
+    if not isinstance(error, OSError):
+        return False
+    *_, (innermost, _) = walk_tb(error.__traceback__)
+    return innermost.f_globals.get("__name__", "").partition(".")[0] in _PRINTERS
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
