@@ -390,3 +390,14 @@ def test_who_is_evicted_in_the_cycle_that_bound_it_loses_its_place(tmp_path: Pat
     assert evicted
     assert all(each.nodes == ("a",) for each in evicted)
     assert problems_of(trace, history) == []
+
+
+def test_a_queue_that_cannot_be_read_is_left_out_of_a_recording(tmp_path: Path) -> None:
+    """KAI's API takes any text for a duration: one such queue ended the replay of the whole cluster."""
+    queues = a_queue("odd", preemptMinRuntime="abc"), a_queue("sound")
+    taken(tmp_path, 0, a_node("n"), *queues, a_pod("p", minute=0, queue="sound"))
+    taken(tmp_path, 5, a_node("n"), a_queue("sound"), a_pod("p", "n", minute=0, queue="sound"))
+    trace, history = replay_of(tmp_path)
+
+    assert nodes_by_job(trace, history) == {"default-p": ("n",)}
+    assert [note for note in trace.notes if "Queue odd: 'abc' is not a duration" in note]

@@ -8,11 +8,14 @@ are found by Kueue's labels: the ClusterQueue on pods, or a LocalQueue of the na
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
+import structlog
 
+from spinney.api.core import POD
 from spinney.api.kai import BIND_REQUEST, QUEUE, BindRequest
 from spinney.api.kai import Queue as KaiQueue
 from spinney.api.kueue import CLUSTER_QUEUE, COHORT, LOCAL_QUEUE, ClusterQueue, Cohort, LocalQueue, ResourceGroup
@@ -25,7 +28,9 @@ from spinney.scheduler.fairshare.amounts import GPU, NAMES, NO_BOUND, UNLIMITED,
 from spinney.scheduler.fairshare.queues import QueueInfo
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
-from spinney.sim.snapshots.snapshot import ClusterSnapshot, Objects
+from spinney.sim.snapshots.snapshot import ClusterSnapshot, Objects, resource_of
+
+log = structlog.get_logger()
 
 SESSION_NAMES: Final = ("spinney-scheduler", "kai-scheduler", "volcano")
 """Scheduler names whose pods the session scheduler places in a simulation; all others are the coscheduler's."""
@@ -148,15 +153,35 @@ def inventory_of(snapshot: ClusterSnapshot, scheduler_names: Collection[str] = S
     for queue in kueue.queues:
         inventory.put_queue(queue)
     for node in snapshot.nodes:
-        inventory.apply(node)
+        take_in(inventory, node)
     for resource, kind in OPTIONAL_KINDS.items():
         for found in snapshot.of(resource, kind):
-            inventory.apply(kueue.labelled(found))
+            take_in(inventory, kueue.labelled(found))
     for pod in snapshot.pods:
-        inventory.apply(kueue.labelled(pod))
+        take_in(inventory, kueue.labelled(pod))
     for request in snapshot.of(BIND_REQUEST, BindRequest):
         key = PodKey(request.metadata.namespace or "", request.spec.pod_name)
         record = inventory.cluster.pod(key)
         if record is not None and record.status is PodStatus.PENDING and request.status.phase in (None, "", "Pending"):
             inventory.cluster.assume(key, request.spec.selected_node, request.spec.selected_gpu_groups)
     return inventory
+
+
+def take_in(inventory: Inventory, found: Any) -> None:
+    """Take an object in; one that cannot be read is told, and then absent, as for the schedulers of a cluster."""
+    try:
+        inventory.apply(found)
+    except Exception as error:  # noqa: BLE001 - told, and of this object alone
+        resource, name = resource_of(found), found.metadata.name
+        namespace = found.metadata.namespace or ""
+        log.warning(
+            "object left out, which cannot be read",
+            object=f"{resource} {namespace}/{name}".replace(" /", " "),
+            error=f"{type(error).__name__}: {error}",
+        )
+        if resource is POD:
+            if found.spec.node_name and not found.terminal:
+                inventory.cluster.leave_unread(PodKey(namespace, name), found.spec.node_name)
+        else:
+            with suppress(Exception):  # it may not have got as far as being there
+                inventory.delete(found)

@@ -34,7 +34,7 @@ from spinney.scheduler.framework.results import Binding, CycleResult, Eviction
 from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, identity, resource_of
 from spinney.sim.whatif.claims import as_it_is, give_up_devices
-from spinney.sim.whatif.loading import SESSION_NAMES, KueueQueues, inventory_of
+from spinney.sim.whatif.loading import SESSION_NAMES, KueueQueues, inventory_of, take_in
 from spinney.sim.whatif.outcomes import CycleOutcome, Outcome, Waiting
 from spinney.sim.whatif.pod_refusals import group_of
 from spinney.sim.whatif.pod_scheduling import Preempted, schedule_pods
@@ -99,7 +99,7 @@ class Simulation:
             resource = resource_of(found)
             self._objects.setdefault(resource, {})[identity(found)] = found
             if resource in _INVENTORIED:
-                self.inventory.apply(self._kueue.labelled(found))
+                take_in(self.inventory, self._kueue.labelled(found))
 
     def remove(self, objects: Iterable[Any]) -> None:
         """Take objects out as if they had been deleted."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from spinney.api.core import NAMESPACE, NODE, POD
-from spinney.api.kai import QUEUE, TOPOLOGY
+from spinney.api.kai import QUEUE, TOPOLOGY, Queue
 from spinney.api.kueue import CLUSTER_QUEUE, COHORT, LOCAL_QUEUE
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.gangs.definitions import GangDefinitions
@@ -99,6 +99,7 @@ class _Recording:
         self._changes: list[ClusterChange] = []
         self._topologies: list[TopologyLevels] = []
         self._refused: dict[str, None] = {}
+        self._unread: dict[str, None] = {}
 
     def see(self, moment: datetime, snapshot: ClusterSnapshot) -> None:
         """Take in the next snapshot."""
@@ -138,13 +139,26 @@ class _Recording:
     def _see_queues(self, at: float, queues: Iterable[Differing], kueue: KueueQueues) -> None:
         for each in queues:
             if each.resource == QUEUE:
-                gone = each.new is None
-                self._changes.append(ClusterChange(at, queue_of(each.old if gone else each.new), gone))
+                old, new = self._queue(each.old), self._queue(each.new)
+                if new is not None:
+                    self._changes.append(ClusterChange(at, new))
+                elif old is not None:
+                    self._changes.append(ClusterChange(at, old, gone=True))
         before = {queue.name: queue for queue in self._kueue.queues}
         after = {queue.name: queue for queue in kueue.queues}
         self._changes += [ClusterChange(at, queue, gone=True) for name, queue in before.items() if name not in after]
         self._changes += [ClusterChange(at, queue) for name, queue in after.items() if before.get(name) != queue]
         self._kueue = kueue
+
+    def _queue(self, found: Queue | None) -> QueueInfo | None:
+        """Return the queue of an object, if there is one that can be read: for schedulers there is no other."""
+        if found is None:
+            return None
+        try:
+            return queue_of(found)
+        except ValueError as error:
+            self._unread[f"Queue {found.metadata.name}: {error}"] = None
+            return None
 
     def trace(self, name: str, faults: Sequence[str]) -> Trace:
         """Return what all snapshots come to."""
@@ -161,6 +175,7 @@ class _Recording:
             found = apart
         found.sort(key=lambda each: (each.job.submitted, each.job.name))
         notes = [f"left out, so what changed by then is seen in the snapshot after it: {fault}" for fault in faults]
+        notes += [f"left out, as by the schedulers of a cluster: {fault}" for fault in self._unread]
         if self._refused:
             kinds = ", ".join(self._refused)
             notes.append(f"could not be listed at times, and are replayed as they were last seen, if ever: {kinds}")

@@ -1,0 +1,41 @@
+"""One object that cannot be read ends no answer about the others, as it ends no scheduler."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from structlog.testing import capture_logs
+
+from spinney.api.core import Pod
+from spinney.api.struct import JSON, convert
+from spinney.runtime import Runtime
+from spinney.sim.snapshots.files import read_snapshot
+from spinney.sim.whatif.simulation import Simulation
+from tests.sim.replay.recordings import a_node, a_pod, a_queue, taken
+
+
+def placed_and_left_out(directory: Path, *objects: JSON, more: Sequence[Pod] = ()) -> tuple[dict[str, str], list[str]]:
+    """Return the node of each pod that a cluster places, and which objects were told to be left out."""
+    runtime = Runtime.system()
+    with capture_logs() as logs:
+        simulation = Simulation(read_snapshot(taken(directory, 0, *objects)), runtime=runtime)
+        simulation.add(more)
+        outcome = simulation.run()
+    runtime.executor.close()
+    told = [each["object"] for each in logs if "cannot be read" in each["event"]]
+    return {key.name: node for key, node in outcome.placed.items()}, told
+
+
+def test_a_queue_with_an_odd_duration_leaves_the_others(tmp_path: Path) -> None:
+    """KAI's API takes any text for one: 'why', 'queues', 'simulate' and the dashboard ended with one such queue."""
+    queues = a_queue("odd", reclaimMinRuntime="abc"), a_queue("sound")
+    found = placed_and_left_out(tmp_path, a_node("n"), *queues, a_pod("p", minute=0, queue="sound"))
+    assert found == ({"p": "n"}, ["queues.scheduling.run.ai odd"])
+
+
+def test_a_node_takes_no_pod_beside_one_that_cannot_be_read(tmp_path: Path) -> None:
+    """What such a pod holds is not known."""
+    odd = a_pod("odd", "a")
+    odd["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "many"
+    pods = convert(Pod, odd), convert(Pod, a_pod("p", minute=0))
+    found = placed_and_left_out(tmp_path, a_node("a"), a_node("b"), more=pods)
+    assert found == ({"p": "b"}, ["pods default/odd"])
