@@ -4,7 +4,9 @@
     python -m benchmarks.hostile --coscheduler
 
 One tenant creates a hundred thousand pods that have nothing in common (node selectors, labels, tolerations, names of
-resources), a gang of fifty thousand pods, a PodGroup of ten thousand sub-groups, a topology of a thousand levels.
+resources), a gang of fifty thousand pods, a PodGroup of ten thousand sub-groups, a topology of a thousand levels, four
+thousand rules about everybody's pods, as many queues, two thousand priority classes, composites inside a composite,
+claims that contradict themselves.
 Beside it waits one ordinary gang. A row says how much processor time it took to take the objects in, to run the first
 cycle and one after it in which nothing is new, what the objects and the cycles held at most, and whether the ordinary
 gang was placed. The coscheduler has no cycles over all pods: there the second figure is the time for all pods, and the

@@ -5,13 +5,21 @@ from functools import partial
 from typing import Any, Final
 
 from spinney.api import kai
+from spinney.api import workload_v1beta1 as native
 from spinney.api.core import Node, Pod
+from spinney.api.resource_claims import DeviceClass, ResourceClaim, ResourceSlice
+from spinney.api.scheduling import PriorityClass
 from spinney.api.struct import convert
 
 PODS: Final = 100_000
 GANG: Final = 50_000
 SUB_GROUPS: Final = 10_000
 LEVELS: Final = 1_000
+RULES: Final = 4_000
+QUEUES: Final = 4_000
+COMPOSITES: Final = 2_000
+CLASSES: Final = 2_000
+CLAIMS: Final = 50
 _SCHEDULER: Final = "spinney-scheduler"
 
 
@@ -93,6 +101,75 @@ def _levels(scale: float) -> Iterator[Any]:
             yield a_pod(f"deep-{gang}-{number}", gang=f"deep-{gang}")
 
 
+def _rules(scale: float) -> Iterator[Any]:
+    """Four pods that would rather be near everybody, for as many reasons, and single pods beside them."""
+    for carrier in range(4):
+        selectors = [{"key": f"x-{carrier}-{n}", "operator": "DoesNotExist"} for n in range(round(RULES * scale) // 4)]
+        terms = [
+            {
+                "topologyKey": "kubernetes.io/hostname",
+                "labelSelector": {"matchExpressions": [each]},
+                "namespaceSelector": {},
+            }
+            for each in selectors
+        ]
+        preferred = [{"weight": 1, "podAffinityTerm": each} for each in terms]
+        affinity = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+        yield a_pod(f"carrier-{carrier}", affinity=affinity, nodeName=f"n{carrier:04d}")
+    for number in range(200):
+        yield a_pod(f"p{number}")
+
+
+def _queues(scale: float) -> Iterator[Any]:
+    unlimited = {resource: {"quota": -1, "limit": -1} for resource in ("cpu", "memory", "gpu")}
+    names = [f"q{number}" for number in range(round(QUEUES * scale))]
+    for name in ("default-queue", *names):
+        yield convert(kai.Queue, {"metadata": {"name": name, "uid": name}, "spec": {"resources": unlimited}})
+    for number, name in enumerate(names):
+        yield _group(f"g{number}", {"minMember": 1, "queue": name})
+        yield a_pod(f"p{number}", gang=f"g{number}")
+
+
+def _classes(scale: float) -> Iterator[Any]:
+    count = round(CLASSES * scale)
+    yield from (_group(f"g{number}", {"minMember": 1}) for number in range(count))
+    for number in range(count):
+        yield convert(PriorityClass, {"metadata": {"name": f"class-{number}"}, "value": number})
+
+
+def _composites(scale: float) -> Iterator[Any]:
+    """One composite of many, each with a group of one pod; the pods come first."""
+    count = round(COMPOSITES * scale)
+    for number in range(count):
+        yield a_pod(f"p{number}", schedulingGroup={"podGroupName": f"g{number}"})
+    yield _part(native.CompositePodGroup, "job", "", {"minGroupCount": count})
+    for number in range(count):
+        yield _part(native.CompositePodGroup, f"c{number}", "job", {"minGroupCount": 1})
+        yield _part(native.PodGroup, f"g{number}", f"c{number}", {"minCount": 1})
+
+
+def _part(kind: type[Any], name: str, parent: str, gang: dict[str, int]) -> Any:
+    above = {"parentCompositePodGroupName": parent} if parent else {}
+    reference = {"workloadName": "work", "templateName": "any"}
+    spec = {"workloadRef": reference, "schedulingPolicy": {"gang": gang}, **above}
+    return convert(kind, {"metadata": {"name": name, "namespace": "team", "uid": name}, "spec": spec})
+
+
+def _claims(scale: float) -> Iterator[Any]:
+    """Pods with claims of which two devices would have to be the same."""
+    yield convert(DeviceClass, {"metadata": {"name": "gpu"}})
+    for number in range(100):
+        devices = [{"name": f"d{n}", "attributes": {"index": {"int": n}}} for n in range(16)]
+        spec = {"driver": "d", "nodeName": f"n{number:04d}", "pool": {"name": f"n{number:04d}"}, "devices": devices}
+        yield convert(ResourceSlice, {"metadata": {"name": f"n{number:04d}"}, "spec": spec})
+    requests = [{"name": f"r{n}", "exactly": {"deviceClassName": "gpu"}} for n in range(6)]
+    asked = {"requests": requests, "constraints": [{"matchAttribute": "d/index", "requests": ["r4", "r5"]}]}
+    for number in range(round(CLAIMS * scale)):
+        metadata = {"name": f"c{number}", "namespace": "team", "labels": {"kai.scheduler/queue": "default-queue"}}
+        yield convert(ResourceClaim, {"metadata": metadata, "spec": {"devices": asked}})
+        yield a_pod(f"p{number}", resourceClaims=[{"name": "c", "resourceClaimName": f"c{number}"}])
+
+
 def _group(name: str, spec: dict[str, Any]) -> kai.PodGroup:
     return convert(kai.PodGroup, {"metadata": {"name": name, "namespace": "team", "uid": name}, "spec": spec})
 
@@ -103,5 +180,10 @@ SCENARIOS: Final[dict[str, Callable[[float], Iterator[Any]]]] = {
     "gang-refused": partial(_gang, {"nvidia.com/gpu": "1"}),
     "sub-groups": _sub_groups,
     "levels": _levels,
+    "rules": _rules,
+    "queues": _queues,
+    "classes": _classes,
+    "composites": _composites,
+    "claims": _claims,
 }
 """What a tenant creates, by name; ``gang-refused`` asks for more than there is."""
