@@ -5,7 +5,8 @@ tasks. A claim is allocated on the node of its first consumer and freed with its
 written yet is assumed, so that no device is given out twice while its claim is on the way to the API server.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, KeysView, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -57,7 +58,9 @@ class ClaimBook:
 
     def __init__(self) -> None:
         self.claims: dict[ClaimKey, ClaimState] = {}
-        """Claims as they are, with what is assumed."""
+        """Claims as they are, with what is assumed; written to by this book alone."""
+        self._taken: Counter[PublishedDevice] = Counter()
+        """How many claims hold each device."""
         self._slices: dict[str, ResourceSlice] = {}
         self._classes: dict[str, DeviceClass] = {}
         self._catalogue: DeviceCatalogue | None = None
@@ -68,6 +71,7 @@ class ClaimBook:
         """Return an independent copy."""
         copy = ClaimBook()
         copy.claims = dict(self.claims)
+        copy._taken = self._taken.copy()
         copy._catalogue = self.catalogue
         return copy
 
@@ -92,7 +96,8 @@ class ClaimBook:
     def delete(self, found: ResourceClaim | ResourceSlice | DeviceClass) -> None:
         """Take out an object that is gone."""
         if isinstance(found, ResourceClaim):
-            for book in (self.claims, self._seen, self._assumed):
+            self._count(self.claims.pop(key_of(found), None), -1)
+            for book in (self._seen, self._assumed):
                 book.pop(key_of(found), None)
         else:
             self._published(found).pop(found.metadata.name, None)
@@ -145,26 +150,40 @@ class ClaimBook:
         if seen is None:
             return
         if assumed is None:
-            self.claims[key] = seen
+            self._put(seen)
         elif seen.allocated:
-            self.claims[key] = replace(seen, consumers=seen.consumers | assumed.consumers)
+            self._put(replace(seen, consumers=seen.consumers | assumed.consumers))
         else:
-            self.claims[key] = replace(
-                seen, node=assumed.node, devices=assumed.devices, consumers=seen.consumers | assumed.consumers
-            )
+            consumers = seen.consumers | assumed.consumers
+            self._put(replace(seen, node=assumed.node, devices=assumed.devices, consumers=consumers))
+
+    def _put(self, state: ClaimState) -> None:
+        """Have a claim be as it is now."""
+        before = self.claims.get(state.key)
+        self.claims[state.key] = state
+        if before is None or before.devices != state.devices:
+            self._count(before, -1)
+            self._count(state, 1)
+
+    def _count(self, state: ClaimState | None, step: int) -> None:
+        for device in state.devices if state is not None else ():
+            if not device.admin:
+                self._taken[device.published] += step
+                if not self._taken[device.published]:
+                    del self._taken[device.published]
 
     # -- allocating in a session -------------------------------------------------------------------------------------
 
-    def taken(self) -> set[PublishedDevice]:
-        """Return the devices that claims hold, but for those that only look on."""
-        return {device.published for claim in self.claims.values() for device in claim.devices if not device.admin}
+    def taken(self) -> KeysView[PublishedDevice]:
+        """Return the devices that claims hold, but for those that only look on, as it is at the moment."""
+        return self._taken.keys()
 
     def assign(self, key: ClaimKey, node: str, devices: tuple[GivenDevice, ...], consumer: str) -> None:
         """Give a claim devices, unless it has some, and reserve it for a consumer."""
         claim = self.claims[key]
         if not claim.allocated:
             claim = replace(claim, node=node, devices=devices)
-        self.claims[key] = replace(claim, consumers=claim.consumers | {consumer})
+        self._put(replace(claim, consumers=claim.consumers | {consumer}))
 
     def release(self, key: ClaimKey, consumer: str) -> None:
         """End a reservation; the last one frees the devices."""
@@ -172,7 +191,7 @@ class ClaimBook:
         consumers = claim.consumers - {consumer}
         if not consumers:
             claim = replace(claim, node="", devices=())
-        self.claims[key] = replace(claim, consumers=consumers)
+        self._put(replace(claim, consumers=consumers))
 
     def problem(self, claim: ClaimState) -> str:
         """Return why a claim can never be allocated; empty if it can."""

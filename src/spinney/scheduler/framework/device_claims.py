@@ -31,7 +31,7 @@ class ClaimedDevices:
         self.book = book
         self._nodes = nodes
         self._catalogue = book.catalogue
-        self._taken = book.taken() if book.claims else set()
+        self._taken = set(book.taken())
         self._last: dict[ClaimKey, tuple[str, tuple[GivenDevice, ...]]] = {}
         """What claims held before they were freed: an eviction that is undone gives back the very same devices."""
         self._requests: dict[tuple[int, tuple[ClaimKey, ...]], RequestClass] = {}

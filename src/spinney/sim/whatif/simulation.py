@@ -239,10 +239,8 @@ class Simulation:
         record = self.inventory.cluster.pod(bind.pod)
         assert record is not None, "only known pods are bound"
         self.inventory.apply(running_as_bound(record.pod, bind, self.runtime.clock.now()))
-        claims = self.inventory.claims.claims
         for key, devices in bind.claims.items():
-            state = claims[key]
-            claims[key] = replace(state, node=bind.node, devices=devices, consumers=state.consumers | {bind.uid})
+            self.inventory.claims.assign(key, bind.node, devices, bind.uid)
 
     def _graces(self, evictions: Iterable[Eviction]) -> dict[PodKey, timedelta]:
         """Return how long victims that go for others would be given to checkpoint first."""
