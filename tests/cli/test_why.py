@@ -398,6 +398,11 @@ def test_a_pod_on_a_node_that_is_gone_is_said_to_be_there(tmp_path: Path) -> Non
     assert "does not exist" not in why(tmp_path, "p", NODE, a_pod("p", nodeName="n1"))
 
 
+def test_a_file_without_nodes_is_no_lack_of_rights(tmp_path: Path) -> None:
+    """Nothing was refused: whoever wrote the file left nodes out."""
+    assert "what was read has no nodes, so nothing could be simulated" in why(tmp_path, "p", a_pod("p"))
+
+
 def test_a_scheduler_that_nobody_runs_is_asked_after(tmp_path: Path) -> None:
     """A pod with room that no scheduler has spoken of may name one that does not run."""
     output = why(tmp_path, "p", NODE, a_pod("p", schedulerName="my-scheduler"))

@@ -441,7 +441,8 @@ class Advisor:
         if not pending:
             return Forecast()
         if not self.snapshot.sees(NODE):
-            return Forecast(sentences=("nodes may not be listed, so nothing could be simulated",))
+            why = "nodes may not be listed" if self.snapshot.refused(NODE) else "what was read has no nodes"
+            return Forecast(sentences=(f"{why}, so nothing could be simulated",))
         refusals = history_of.grouping_refusals(self._events)
         return forecast(self.cycle, pending, self._gang_of, made_up=self._made_up, refusals=refusals)
 
