@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from spinney.api.core import Pod
+from spinney.cluster.dra.book import ClaimKey
 from spinney.cluster.filters.storage import claim_uses, class_name
 from spinney.gangs.sources.context import QUEUE_LABEL
 from spinney.scheduler.framework.jobs import PodGroupInfo
@@ -40,7 +41,7 @@ def _device_claims(session: Session, pod: Pod) -> Iterator[str]:
         name = wanted.resource_claim_name or made.get(wanted.name)
         if not name:
             continue
-        claim = session.claims.claims.get((pod.metadata.namespace or "", name))
+        claim = session.claims.claims.get(ClaimKey(pod.metadata.namespace or "", name))
         if claim is None and not template:
             yield f"create the ResourceClaim {name} in the namespace of the pods"
         if claim is None or claim.allocated:
