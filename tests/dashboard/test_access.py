@@ -39,6 +39,7 @@ def test_a_name_that_somebody_points_at_loopback_is_refused(name: str) -> None:
     with pytest.raises(NotAllowed) as refused:
         LOCAL.visitor({"host": name})
     assert refused.value.status == 421
+    assert str(refused.value).endswith("only these are served: 127.0.0.1, [::1], localhost")
 
 
 @pytest.mark.parametrize("access", [LOCAL, REMOTE])

@@ -180,3 +180,26 @@ def test_an_eviction_is_told_with_who_did_it_and_for_whom() -> None:
     (moment,) = history.moments(key)
     assert (moment.what, moment.by) == ("evicted", "spinney-scheduler")
     assert moment.text == "train-0: Preempted for default/urgent"
+
+
+def test_events_about_one_eviction_of_many_pods_are_one_moment() -> None:
+    """Hundreds of pods that go together are told of once, so that what happened before stays in the story."""
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    history = ShownHistory(SteppedClock(at))
+    key = GangKey("podgang", "default", "g")
+    history.state(key, "running", at - timedelta(hours=1))
+    for number in [*range(300), 7]:
+        pod = ObjectReference(kind="Pod", namespace="default", name=f"g-{number}")
+        moment = at + timedelta(seconds=number // 16)
+        history.evicted(key, Event(involved_object=pod, message="made way", last_timestamp=moment))
+    later = at + timedelta(hours=1)
+    first = ObjectReference(kind="Pod", namespace="default", name="g-0")
+    history.evicted(key, Event(involved_object=first, message="made way", last_timestamp=later))
+
+    told = [(each.at, each.what, each.text) for each in history.moments(key)]
+
+    assert told == [
+        (at - timedelta(hours=1), "running", ""),
+        (at, "evicted", "g-0 and 299 more pods: made way"),
+        (later, "evicted", "g-0: made way"),
+    ]

@@ -101,9 +101,8 @@ class Access:
             name = _PORT.sub("", headers.get("host", ""))
             if name not in _LOCAL_NAMES | {self.host}:
                 # A foreign name that points at 127.0.0.1 would let their page read the cluster.
-                raise NotAllowed(
-                    421, f"found host {name!r}; on loopback only localhost, 127.0.0.1 and [::1] are served"
-                )
+                served = ", ".join(sorted(_LOCAL_NAMES | {self.host}))
+                raise NotAllowed(421, f"found host {name!r}; on loopback only these are served: {served}")
 
 
 def is_loopback(host: str) -> bool:

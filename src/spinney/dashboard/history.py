@@ -7,7 +7,8 @@ on.
 
 from collections import OrderedDict, deque
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
 import aiohttp
@@ -18,6 +19,7 @@ from spinney.api.struct import Struct
 from spinney.cluster.pods import PodKey, PodRecord
 from spinney.cluster.resources import GPU_NAME
 from spinney.dashboard.rows import QueueRow
+from spinney.explain.amounts import counted
 from spinney.gangs.sources import bare
 from spinney.gangs.tree import GangKey
 from spinney.runtime.clock import Clock
@@ -32,6 +34,8 @@ SAMPLES: Final = 720
 """Samples of each queue: two hours of one in ten seconds."""
 SAMPLE_SECONDS: Final = 10.0
 _DEPARTED: Final = 10_000
+_TOGETHER: Final = timedelta(minutes=1)
+"""Pods that are evicted within it, by the same one and with the same words, are told of in one moment."""
 EVICTIONS: Final = ("Evict", "Preempted", "EvictionByEvictionAPI", "TaintManagerEviction")
 """Reasons of events that say a pod was taken from its node, and for whom."""
 
@@ -45,6 +49,33 @@ class Moment(Struct, frozen=True, kw_only=True):
     text: str = ""
     by: str = ""
     """Who did it, where that is known."""
+
+
+@dataclass
+class EvictedTogether:
+    """Pods of a gang about whose eviction the same was said. Mutable: events come one by one, and some twice."""
+
+    at: datetime
+    message: str
+    by: str
+    first: str
+    pods: set[str]
+
+    def may_hold(self, at: datetime, message: str, by: str) -> bool:
+        """Tell whether an eviction is one of these."""
+        return (message, by) == (self.message, self.by) and abs(at - self.at) <= _TOGETHER
+
+    def add(self, pod: str, at: datetime) -> None:
+        """Take a pod in."""
+        if at < self.at:
+            self.at, self.first = at, pod
+        self.pods.add(pod)
+
+    def moment(self) -> Moment:
+        """Return it as one moment, at the time of the first."""
+        others = len(self.pods) - 1
+        who = f"{self.first} and {counted(others, 'more pod')}" if others else self.first
+        return Moment(at=self.at, what="evicted", text=f"{who}: {self.message}", by=self.by)
 
 
 class Sample(Struct, frozen=True, kw_only=True, array_like=True):
@@ -61,7 +92,7 @@ class ShownHistory:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._moments: OrderedDict[GangKey, deque[Moment]] = OrderedDict()
+        self._moments: OrderedDict[GangKey, deque[Moment | EvictedTogether]] = OrderedDict()
         self._uids: dict[GangKey, str] = {}
         """Of the gangs that are remembered, whose moments they are: another gang may come to have the name."""
         self._samples: dict[str, deque[Sample]] = {}
@@ -69,13 +100,14 @@ class ShownHistory:
 
     def moments(self, key: GangKey) -> Sequence[Moment]:
         """Return what is remembered of a gang, oldest first."""
-        return tuple(self._moments.get(key, ()))
+        kept = self._moments.get(key, ())
+        return tuple(each.moment() if isinstance(each, EvictedTogether) else each for each in kept)
 
     def state(self, key: GangKey, state: str, at: datetime, *, uid: str = "") -> None:
         """Note the state of a gang, if it is another than before; what a gang before it had is forgotten."""
         if uid and self._uids.get(key, uid) != uid:
             del self._moments[key]
-        known = [moment for moment in self._moments.get(key, ()) if moment.what != "evicted"]
+        known = [each for each in self._moments.get(key, ()) if isinstance(each, Moment)]
         if not known or known[-1].what != state:
             self._note(key, Moment(at=at, what=state))
         if uid:
@@ -96,10 +128,13 @@ class ShownHistory:
     def evicted(self, key: GangKey, event: Event) -> None:
         """Note what an event says about the eviction of a pod of a gang."""
         at = moment_of(event) or self._clock.now()
-        text = f"{event.involved_object.name}: {event.message or event.reason}"
-        found = Moment(at=at, what="evicted", text=text, by=event.reporting_component or event.source.component)
-        if found not in self._moments.get(key, ()):
-            self._note(key, found)
+        message, by = event.message or event.reason, event.reporting_component or event.source.component
+        pod = event.involved_object.name
+        for each in self._moments.get(key, ()):
+            if isinstance(each, EvictedTogether) and each.may_hold(at, message, by):
+                each.add(pod, at)
+                return
+        self._note(key, EvictedTogether(at=at, message=message, by=by, first=pod, pods={pod}))
 
     def sample_queues(self, rows: Iterable[QueueRow]) -> None:
         """Note what queues hold now."""
@@ -121,7 +156,7 @@ class ShownHistory:
         """Return what is remembered of a queue, or of every one, oldest first."""
         return {name: tuple(kept) for name, kept in self._samples.items() if queue in (None, name)}
 
-    def _note(self, key: GangKey, moment: Moment) -> None:
+    def _note(self, key: GangKey, moment: Moment | EvictedTogether) -> None:
         self._moments.setdefault(key, deque(maxlen=MOMENTS)).append(moment)
         self._moments.move_to_end(key)
         while len(self._moments) > GANGS:
