@@ -46,3 +46,15 @@ def test_decisions_are_not_logged_into_a_cell() -> None:
     assert told.stdout == "mine\n"
     assert "odd" in told.stderr
     assert "decided" not in told.stderr
+
+
+def test_warnings_are_logged_to_what_standard_error_is_by_then() -> None:
+    """Who catches standard error for a while, as test runners do, can log when that is closed."""
+    program = (
+        "import contextlib, io, structlog; from spinney.sim import Cluster; caught = io.StringIO()\n"
+        "with contextlib.redirect_stderr(caught): Cluster('1x8')\n"
+        "caught.close(); structlog.get_logger().warning('later')"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert "later" in told.stderr
