@@ -263,6 +263,12 @@ async def test_the_history_of_one_queue_can_be_asked_for(page: Page) -> None:
     assert await page.get("api/queues/history?queue=nobody") == {}
 
 
+async def test_a_number_too_long_to_be_read_is_none(page: Page) -> None:
+    """Python reads no numbers of 5000 digits; they count as what is no number."""
+    for path in ("api/cycles?after=", "api/queues/history?hours="):
+        assert "error" not in await page.get(path + "9" * 5000)
+
+
 async def test_cycles_tell_what_they_cost_and_decided(page: Page) -> None:
     """The scheduler's cycles come with time by plugin and what became of gangs; those already known are left out."""
     await apply(page, training("one", workers=1, within="rack"))

@@ -37,6 +37,7 @@ _SLOW_SECONDS: Final = 30.0
 """After which a viewer that does not read is cut off; it comes back with the last event it saw."""
 _LARGEST_BODY: Final = 1024 * 1024
 _COMPRESS_FROM: Final = 4096
+_MOST_DIGITS: Final = 18
 _SECURITY: Final = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -237,23 +238,22 @@ class Dashboard:
         return web.Response(text=text, content_type="text/plain", headers={"cache-control": "no-store"})
 
     async def _queue_history(self, request: web.Request) -> web.Response:
-        hours, queue = request.query.get("hours", ""), request.query.get("queue")
+        hours, queue = _whole_number(request.query.get("hours", "")), request.query.get("queue")
         async with self._looking(request) as view:
             known = {row.line.name for row in view.board.queue_rows if queue in (None, row.line.name)}
             remembered = view.board.history.samples(queue)
             now = view.runtime.clock.now().timestamp()
-        if self._prometheus is None or not (hours.isascii() and hours.isdecimal() and int(hours) > 0):
+        if self._prometheus is None or not hours:
             return _json(encode(remembered))
         try:
-            longer = await self._prometheus.queues(end=now, hours=min(int(hours), LONGEST_HOURS), known=known)
+            longer = await self._prometheus.queues(end=now, hours=min(hours, LONGEST_HOURS), known=known)
         except PrometheusUnreadable as error:
             raise NotAllowed(502, str(error)) from error
         return _json(encode(longer))
 
     async def _cycles(self, request: web.Request) -> web.Response:
         visitor = self._access.visitor(request.headers)
-        after = request.query.get("after", "")
-        number = int(after) if after.isascii() and after.isdecimal() else 0
+        number = _whole_number(request.query.get("after", ""))
         async with self._viewers.looking(visitor) as view:
             namespaces = view.scope.namespaces
         asked = (cycles_of(each, after=number, token=visitor.token, namespaces=namespaces) for each in self._schedulers)
@@ -270,6 +270,11 @@ class Dashboard:
             except msgspec.DecodeError as error:
                 raise NotAllowed(400, f"the body is not a question: {error}") from error
             return _json(encode(await self._adviser.what_if(view, question.manifests, question.namespace)))
+
+
+def _whole_number(text: str) -> int:
+    """Return the number that a text is, 0 for what is none; of thousands of digits Python reads none."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else 0
 
 
 def _key(request: web.Request) -> GangKey:
