@@ -6,6 +6,7 @@ import pytest
 
 from spinney.api import coscheduling, kai, volcano, workload_v1alpha1, workload_v1beta1
 from spinney.api.core import Pod, PodSchedulingGroup, PodSpec, PodWorkloadReference
+from spinney.api.labels import ABOVE, GROUPED, TOP_OWNER
 from spinney.api.meta import Metadata, ObjectMeta
 from spinney.api.podgang import (
     GangTopologyConstraint,
@@ -269,3 +270,13 @@ def test_a_priority_class_concerns_the_gangs_that_name_it() -> None:
     assert (asked, priorities["mine"]) == ({"mine": 1}, 3)
     put("unheard", 9)
     assert not asked
+
+
+def test_what_owns_a_workload_may_be_written_wrongly() -> None:
+    """Anybody may annotate a PodGang of theirs; who looks for another gang by what owns it is answered."""
+    labels = {GROUPED: "true"}
+    annotations = {TOP_OWNER: "kind: Job\nname: run-1", ABOVE: "odd / CronJob/nightly"}
+    made = PodGang(metadata=ObjectMeta(name="g", namespace="team", labels=labels, annotations=annotations))
+
+    assert podgang.is_made_for(made, "cronjob", "nightly")
+    assert not podgang.is_made_for(made, "cronjob", "odd")

@@ -74,7 +74,8 @@ def workload(pod_gang: PodGang) -> SourceWorkload | None:
 def is_made_for(pod_gang: PodGang, kind: str, name: str) -> bool:
     """Tell whether the grouper made a PodGang for a workload, or for one that it owns, such as a Job of a CronJob."""
     own = workload(pod_gang)
-    above = (SourceWorkload(*each.split("/", 1)) for each in pod_gang.metadata.annotations.get(ABOVE, "").split())
+    told = pod_gang.metadata.annotations.get(ABOVE, "").split()
+    above = (SourceWorkload(*each.split("/", 1)) for each in told if "/" in each)
     return own is not None and any(each.is_called(kind, name) for each in (own, *above))
 
 
