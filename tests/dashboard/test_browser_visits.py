@@ -58,6 +58,21 @@ async def test_a_hidden_tab_asks_for_nothing() -> None:
         assert len(hidden.requests) <= asked + 1, "one may have been due when the tab was hidden"
 
 
+async def test_a_hidden_tab_says_now_and_then_that_it_is_there() -> None:
+    """The view of a viewer with a token is closed when nobody looks, and what it has seen would be gone with it."""
+    assert CHROMIUM is not None
+    async with a_page(nodes=2) as page, a_chromium(CHROMIUM) as browser:
+        hidden, seen = await browser.page(), await browser.page()
+        await hidden.choose()
+        await hidden.open(f"{page.url}#/map")
+        await hidden.until(LIVE)
+        await hidden.evaluate("{ const set = setTimeout; window.setTimeout = (what, ms) => set(what, ms / 1000); }")
+        await seen.choose()
+        await hidden.until("document.hidden")
+        while not any("api/queues/history" in address for address in hidden.requests):
+            await browser.clock_tick()
+
+
 async def test_a_page_keeps_what_was_written_when_rights_change_and_asks_again_when_the_token_ends() -> None:
     """What may be seen is read again under the page; a token that ended while the page was away is asked for."""
     assert CHROMIUM is not None

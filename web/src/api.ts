@@ -15,6 +15,8 @@ export class Failure extends Error {
 const RETRY = { first: 500, longest: 10_000 };
 /** Silence after which a connection counts as broken; the server says something every 15 seconds. */
 const SILENCE = 40_000;
+/** How often a hidden page says that it is there: the server closes what nobody looks at after five minutes. */
+const PRESENCE = 120_000;
 
 const SAME_TIME = 3_000;
 
@@ -39,6 +41,8 @@ export class Api {
   queueHistory = (queue: string, hours: string): Promise<Record<string, Sample[]>> =>
     this.json(`api/queues/history?${new URLSearchParams({ queue, ...(hours ? { hours } : {}) })}`);
   cycles = (): Promise<Cycles[]> => this.json("api/cycles");
+  /** Asks for the little that keeps what the server has seen for this viewer. */
+  present = (): Promise<unknown> => this.queueHistory("", "");
 
   async objects(key: string): Promise<string> {
     return (await this.fetched(`api/gangs/${path(key)}/objects`)).text();
@@ -85,7 +89,7 @@ function path(key: string): string {
  * Keeps the store up to date until it is stopped: reads the state, then follows events, and resumes after a break.
  *
  * A browser has few connections for each server, and every stream takes one: a page that is hidden lets go of its own,
- * and goes on where it was when it is seen again.
+ * and goes on where it was when it is seen again. Until then it says now and then that it is there.
  */
 export class Follower {
   private stopped = new AbortController();
@@ -109,7 +113,7 @@ export class Follower {
           this.store.update({ cluster: clusterOf(await this.api.state()) });
           this.upToDate = true;
         }
-        await untilSeen();
+        await this.untilSeen();
         await this.follow();
       } catch (error) {
         if (this.stopped.signal.aborted) return;
@@ -169,11 +173,20 @@ export class Follower {
       }
     }
   }
-}
 
-/** Resolves when somebody can see the page: at once, or when its tab is chosen. */
-async function untilSeen(): Promise<void> {
-  while (document.hidden) {
-    await new Promise((seen) => document.addEventListener("visibilitychange", seen, { once: true }));
+  /** Resolves when somebody can see the page: at once, or when its tab is chosen. */
+  private async untilSeen(): Promise<void> {
+    while (document.hidden && !this.stopped.signal.aborted) {
+      await new Promise<void>((done) => {
+        const end = () => {
+          clearTimeout(timer);
+          document.removeEventListener("visibilitychange", end);
+          done();
+        };
+        const timer = setTimeout(end, PRESENCE);
+        document.addEventListener("visibilitychange", end);
+      });
+      if (document.hidden) await this.api.present();
+    }
   }
 }
