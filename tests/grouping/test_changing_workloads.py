@@ -248,6 +248,20 @@ async def test_a_user_may_change_the_labels_that_a_pod_on_its_own_was_given(clus
         assert (await labels())["kai.scheduler/queue"] == "late"
 
 
+async def test_labels_that_an_earlier_version_gave_a_pod_on_its_own_follow_its_owners(cluster: Cluster) -> None:
+    """It noted the keys without their values; they are not taken for what the user wrote."""
+    async with a_world(cluster) as world:
+        owner = await world.owner(DEPLOYMENT, "web", A_DEPLOYMENT)
+        given = {"kai.scheduler/queue": "default-queue", "spinney.dev/grouped": "alone"}
+        noted = {"spinney.dev/inherited": "kai.scheduler/queue"}
+        await world.pod("alone", owner, gpus=99, labels=given, annotations=noted)
+        patch = {"metadata": {"labels": {"kai.scheduler/queue": "late"}}}
+        await world.client.patch(DEPLOYMENT, "web", patch, world.namespace)
+        await world.settle()
+        labels = (await world.client.get(POD, "alone", world.namespace))["metadata"]["labels"]
+        assert labels["kai.scheduler/queue"] == "late"
+
+
 async def test_a_pod_that_has_finished_is_not_needed_again_when_it_is_deleted(cluster: Cluster) -> None:
     """A node may go with the finished pod on it: those that run on are not evicted for that. Made anew, all count."""
     async with a_world(cluster) as world:

@@ -80,9 +80,12 @@ def as_made(pod: Pod) -> Pod:
 
 
 def _inherited(pod: Pod) -> frozenset[str]:
-    """Return the labels that it was given and still has so: one that was changed since is its own."""
+    """Return the labels that it was given and still has so: one that was changed since is its own.
+
+    A key without a value was noted by an earlier version, and is still taken for given.
+    """
     noted = (each.partition("=") for each in pod.metadata.annotations.get(marks.INHERITED, "").split())
-    return frozenset(key for key, _, value in noted if pod.metadata.labels.get(key, value) == value)
+    return frozenset(key for key, mark, value in noted if not mark or pod.metadata.labels.get(key, value) == value)
 
 
 def marked(pod: Pod, added: Marks) -> dict[str, dict[str, str]]:
