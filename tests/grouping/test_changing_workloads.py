@@ -288,8 +288,12 @@ async def test_a_pod_that_has_finished_is_not_needed_again_when_it_is_deleted(cl
         for name in ("c", "d"):
             await world.client.delete(POD, name, world.namespace, grace_period_seconds=0)
         await world.settle(1)
-        await make("e", "f", "g", "h")
-        assert world.floors() == {"default": 4}
+        for name in ("e", "f"):
+            await world.pod(name, **marks)
+        await world.settle()
+        assert (world.floors(), world.placed()) == ({"default": 4}, [])
+        await make("g", "h")
+        assert (world.floors(), len(world.placed())) == ({"default": 4}, 4)
 
 
 async def test_a_pod_on_its_own_gets_a_priority_class_that_comes_later(cluster: Cluster) -> None:

@@ -260,6 +260,7 @@ class GroupingController:
         if found is None or marks.GROUPED not in found.metadata.labels or found.metadata.deleting:
             self._forget(key)
             return None
+        self._finished.start_anew(key)
         now = self.client.runtime.clock.monotonic()
         left = self._empty_since.setdefault(key, now) + EMPTY_SECONDS - now
         if left > 0:

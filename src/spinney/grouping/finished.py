@@ -2,7 +2,7 @@
 
 Finished pods are deleted by others: with their node, or because there are too many. How many of a group are gone is
 noted on the PodGang, so that the next grouper knows. A group that is done, or has as many pods as it needs, starts
-anew: its workload makes pods again in the place of those that had finished.
+anew, and so does a gang without pods: its workload makes pods again in the place of those that had finished.
 """
 
 from collections.abc import Mapping, Sequence
@@ -55,6 +55,10 @@ class FinishedPods:
             found[group.name] = _Finished(finished.gone_before, finished.uids | present)
             counts[group.name] = found[group.name].number
         return counts
+
+    def start_anew(self, key: Key) -> None:
+        """Take all pods of a gang for needed again, whatever is noted on it: it has none left."""
+        self._gangs[key] = {}
 
     def forget(self, key: Key) -> None:
         """Forget a gang."""
