@@ -165,6 +165,15 @@ def test_each_replica_of_a_leader_worker_set_is_as_large_as_its_pods_say() -> No
         least(**{size: "two"})
 
 
+def test_segments_of_a_replica_are_as_large_as_its_pods_say() -> None:
+    """A larger segment is for replicas that are made anew: one that runs was refused, as it has too few pods for it."""
+    spec = {"leaderWorkerTemplate": {"size": 8, "subGroupPolicy": {"subGroupSize": 8}}}
+    lws = an_owner("leaderworkerset.x-k8s.io/v1/LeaderWorkerSet", spec=spec)
+    labels = {"leaderworkerset.sigs.k8s.io/worker-index": "3"}
+    made = {f"leaderworkerset.sigs.k8s.io/{key}": number for key, number in (("size", "4"), ("subgroup-size", "2"))}
+    assert grouped(a_pod(labels=labels, annotations=made), lws).sub_group == "segment-1"
+
+
 def ray(name: str = "ray", **group: object) -> object:
     return an_owner("ray.io/v1/RayCluster", name, spec={"workerGroupSpecs": [{"groupName": "gpu", **group}]})
 
