@@ -12,6 +12,7 @@ from spinney.api.resource import Resource
 from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
+from spinney.kube.errors import ConnectionRefused
 from tests.conftest import Cluster
 from tests.grouping.test_controller import A_DEPLOYMENT, A_JOB, DEPLOYMENT, RAY, install
 from tests.grouping.world import JOB, World, a_world
@@ -214,6 +215,30 @@ async def test_an_owner_of_a_kind_without_a_rule_is_followed_while_its_pods_wait
         times = len(read)
         await world.settle(600)
         assert len(read) == times
+
+
+async def test_owners_are_not_read_again_one_by_one_while_the_api_server_is_away(cluster: Cluster) -> None:
+    """Each would be asked for until it is given up, with a line in the log; all are read when it is back."""
+    line = FaultyTransport(cluster.client.transport)
+    read: set[str] = set()
+
+    def away(method: str, path: str) -> None:
+        if method == "GET" and "/plans/" in path:
+            read.add(path)
+            raise ConnectionRefused("away")
+
+    async with a_world(replace(cluster, client=Client(line, cluster.runtime))) as world:
+        await install(world, PLAN)
+        for name in ("a", "b", "c"):
+            await world.pod(name, await world.owner(PLAN, name, annotations={MIN_MEMBER: "2"}))
+        await world.until(lambda: len(world.gangs) == 3)
+        line.fault = away
+        await world.settle(60)
+        assert len(read) == 1
+        line.fault = lambda method, path: None
+        patch = {"metadata": {"annotations": {MIN_MEMBER: "1"}}}
+        await world.client.patch(PLAN, "c", patch, world.namespace)
+        await world.until(lambda: world.placed() == ["c"])
 
 
 async def test_a_workload_that_comes_to_have_an_owner_inherits_from_it(cluster: Cluster) -> None:

@@ -23,7 +23,7 @@ from spinney.grouping.rules import POD_KIND, RuleSet
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
 from spinney.kube.discovery import find_kind
-from spinney.kube.errors import Forbidden, KubeError, NotFound
+from spinney.kube.errors import ConnectionFailed, Forbidden, KubeError, NotFound
 from spinney.kube.keys import Key
 from spinney.kube.metrics import KubeMetrics
 
@@ -171,8 +171,11 @@ class OwnerCache:
                 new = await self.client.get(
                     served.resource, name, namespace or None, type=self._type(kind, served.resource)
                 )
+            except ConnectionFailed as error:
+                log.debug("owners could not be read again", error=str(error))
+                return  # no other can be read either, and all of them are due the next time
             except KubeError as error:
-                log.info("an owner could not be read again", kind=kind, owner=str(key), error=str(error))
+                log.debug("an owner could not be read again", kind=kind, owner=str(key), error=str(error))
             if self._others.get(place) is old and new.metadata.uid == old.metadata.uid:
                 del self._others[place]
                 self._others[place] = new
