@@ -52,7 +52,7 @@ def _device_claims(session: Session, pod: Pod) -> Iterator[str]:
 
 
 def _volume_claims(session: Session, pod: Pod) -> Iterator[str]:
-    storage = session.nodes.view.storage
+    storage = session.nodes.surroundings.storage
     for use in claim_uses(pod):
         claim = storage.claim(pod, use.name)
         if claim is None:
