@@ -26,8 +26,8 @@ def a_pod(name: str, queue: str, priority: int) -> JSON:
 
 
 def told(cluster: Cluster) -> str:
-    """Return what is said of the only pod that waits."""
-    (waiting,) = Advisor(cluster.snapshot(), runtime=cluster.runtime, best=0).cycle.waiting
+    """Return what is said of the first pod that waits."""
+    waiting, *_ = Advisor(cluster.snapshot(), runtime=cluster.runtime, best=0).cycle.waiting
     assert waiting.explanation is not None
     return as_text(waiting.explanation)
 
@@ -58,3 +58,14 @@ def test_a_disruption_budget_that_protects_is_named() -> None:
 
     expected = "preempt: disruption budget default/keep allows 0 more disruptions, and 1 are needed"
     assert expected in told(cluster)
+
+
+def test_those_who_hold_nothing_are_in_nobodys_way() -> None:
+    """A job that waits, too, is neither named as protected nor in place of the one that is."""
+    cluster = Cluster("1x8")
+    cluster.submit(a_queue("root", 8, None), a_queue("mine", 8, "root", preemptMinRuntime="1h"))
+    cluster.submit(a_pod("old", "mine", 10))
+    cluster.step()
+    cluster.submit(a_pod("new", "mine", 90), a_pod("waits", "mine", 20))
+
+    assert "\n  preempt: default/old is protected by plugin minruntime\n" in told(cluster) + "\n"

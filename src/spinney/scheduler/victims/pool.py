@@ -105,6 +105,13 @@ class VictimPool:
             if wanted:
                 yield from (self._session.job(key) for key, gang in self._of(queue).items() if gang.priority in wanted)
 
+    def holding(self, queues: Iterable[str], may_be: Callable[[int], bool]) -> Iterator[PodGroupInfo]:
+        """Yield of these jobs those that held something before this cycle, which may be few where many wait."""
+        for queue in queues:
+            started, preemptible = self._gangs.get(queue, ({}, {}))[0], self._of(queue)
+            kept = (key for key, gang in started.items() if key in preemptible and may_be(gang.priority))
+            yield from map(self._session.job, kept)
+
     def pods(self, queues: Iterable[str]) -> int:
         """Return how many pods the jobs of these queues could give up at most."""
         return sum(map(self._count, queues))

@@ -150,8 +150,11 @@ class Search:
         def may_be(priority: int) -> bool:
             return rule.may_admit(session, job, priority)
 
+        def protection(victim: PodGroupInfo) -> str | None:
+            return self._pool.protection(victim) if admits(victim) else rule.protection(session, job, victim)
+
         if not self._pool.has_any(queues, may_be, admits):
-            self._reject_for_first(rule.protection(session, job, each) for each in self._pool.jobs(queues, may_be))
+            self._reject_for_first(map(protection, self._pool.holding(queues, may_be)))
             return self._report(job, 0)
         room = FreedRoom.of(session)
         if rule.loses_nothing and not self._is_enough(tasks, room.total()):
@@ -169,7 +172,7 @@ class Search:
             if self._generate(job, tasks, queues, admits):
                 return True
             if steps.exhausted and not steps.pods:
-                self._reject_for_first(map(self._pool.protection, filter(admits, self._pool.jobs(queues, may_be))))
+                self._reject_for_first(map(protection, self._pool.holding(queues, may_be)))
             if steps.exhausted:
                 return self._report(job, steps.pods)
         return self._report(job, self._pool.pods(queues))
