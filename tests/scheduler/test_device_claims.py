@@ -17,7 +17,7 @@ from spinney.api.resource_claims import (
 )
 from spinney.scheduler.framework.results import CycleResult
 from spinney.scheduler.intake.inventory import Inventory
-from tests.scheduler.building import a_gang, a_node, a_pod, a_scheduler, an_inventory, put_gang
+from tests.scheduler.building import a_gang, a_node, a_pod, a_scheduler, a_session, an_inventory, put_gang
 from tests.scheduler.devices import CLASS, publish_devices, put_claim
 
 
@@ -206,3 +206,16 @@ def test_a_pod_that_was_put_on_a_node_without_its_devices_holds_none() -> None:
     put_user(inventory, "p", "two")
     (bind,) = run(inventory).binds
     assert bind.pod.name == "p"
+
+
+def test_what_a_pod_with_claims_asks_for_cannot_be_written_to() -> None:
+    """All pods of its kind share it, as they share what pods without claims ask for."""
+    inventory = a_cluster(n1=1)
+    put_claim(inventory, "one")
+    put_user(inventory, "p", "one")
+    session = a_session(inventory)
+    (job,) = session.jobs
+    (task,) = job.tasks
+    assert task.request.gpus == 1
+    with pytest.raises(ValueError, match="read-only"):
+        task.request.requests[0] *= 2

@@ -348,6 +348,17 @@ def test_a_pod_may_use_more_claims_than_would_be_tried_one_after_the_other() -> 
     assert allocate(catalogue, "n1", [an_ask([exactly()])] * 251, ()) is None
 
 
+def test_what_is_taken_on_a_node_is_remembered_once_for_all_searches_that_failed() -> None:
+    """A node may have a hundred devices, and many kinds of pods wait for them."""
+    devices = [a_device(f"d{number}") for number in range(3)]
+    catalogue = DeviceCatalogue([a_slice(*devices)], {"gpu": DeviceClass(metadata=Metadata(name="gpu"))})
+    demands = [[an_ask([exactly(count=count)])] for count in (3, 4)]
+    for asks in demands:
+        assert allocate(catalogue, "n1", asks, {PublishedDevice(DRIVER, "n1", "d0")}) is None
+    first, second = (catalogue.failures.of(asks)["n1"].taken for asks in demands)
+    assert first is second
+
+
 def test_a_search_that_failed_is_not_made_again_until_devices_of_the_node_are_taken_or_given_back() -> None:
     """A pod whose claims fit nowhere waits for many cycles, and each asks about every node."""
     nodes = [f"n{number}" for number in range(20)]

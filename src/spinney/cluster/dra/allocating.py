@@ -89,7 +89,7 @@ def allocate(
     budget.spend(steps - search.steps)
     if met:
         return [tuple(given) for given in search.given]
-    failures[node] = UnmetDemand(used, steps if search.steps <= 0 else inf)
+    failures[node] = UnmetDemand(catalogue.failures.shared(node, used), steps if search.steps <= 0 else inf)
     return None
 
 

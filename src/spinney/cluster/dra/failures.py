@@ -28,6 +28,8 @@ class UnmetDemands:
     def __init__(self, nodes: int) -> None:
         self._most = max(KEPT // max(nodes, 1), 1)
         self._by_demand: dict[tuple[ClaimDemand, ...], dict[str, UnmetDemand]] = {}
+        self._taken: dict[str, frozenset[tuple[str, str, str]]] = {}
+        """By node, what was taken when it was searched last: the failures of all demands share it."""
 
     def of(self, asks: Sequence[ClaimDemand]) -> dict[str, UnmetDemand]:
         """Return the failures of one demand by node, to be written to."""
@@ -37,4 +39,11 @@ class UnmetDemands:
             if len(self._by_demand) >= self._most:
                 self._by_demand.clear()
             known = self._by_demand[key] = {}
+        return known
+
+    def shared(self, node: str, taken: frozenset[tuple[str, str, str]]) -> frozenset[tuple[str, str, str]]:
+        """Return the same devices, as one object for as long as no other devices of the node are taken."""
+        known = self._taken.get(node)
+        if known != taken:
+            known = self._taken[node] = taken
         return known

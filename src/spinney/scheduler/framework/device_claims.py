@@ -52,6 +52,7 @@ class ClaimedDevices:
             if gpus:
                 requests = record.request.requests.copy()
                 requests[GPU] += gpus
+                requests.setflags(write=False)
                 # Numbers of classes made here are negative, so they never meet those of the cluster.
                 known = replace(record.request, number=-1 - len(self._requests), requests=requests)
             self._requests[record.request.number, keys] = known

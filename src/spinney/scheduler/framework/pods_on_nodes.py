@@ -1,7 +1,7 @@
 """Pods on a node as plugins see them, whoever scheduled them.
 
 Records of pods are the cluster's own, so plugins are shown them through a view that cannot be written to. A function
-that counts the pods on nodes is given many, and reads the object of few: it is guarded when it is first read.
+that counts the pods on nodes is given many, and reads the object of few: it is guarded when it is read.
 """
 
 from collections.abc import Mapping
