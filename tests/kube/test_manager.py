@@ -243,12 +243,14 @@ async def test_an_api_server_that_is_away_is_waited_for(process: Process) -> Non
 
 @given_a_process
 async def test_who_waits_for_the_api_server_may_be_stopped(process: Process) -> None:
-    """A stop is not held up by an outage."""
-    process.server.down = True
+    """A stop is not held up by an outage, nor by an answer that does not come."""
+    process.server.latency = 3600
     reached = asyncio.create_task(process.manager.reach())
     await process.runtime.clock.sleep(60)
     process.manager.stop()
+    before = process.runtime.clock.monotonic()
     assert not await reached
+    assert process.runtime.clock.monotonic() == before
 
 
 @given_a_process
@@ -304,6 +306,7 @@ async def test_health_and_metrics_are_served() -> None:
         assert (status, text.partition(":")[0]) == (503, "API server")
         server.down, server.list_faults = False, deque(["refuse"] * 100)
         assert await reaching
+        assert await get("/readyz") == (503, "start: not complete yet\n")
         running = asyncio.create_task(manager.run())
         await asyncio.sleep(0)
         assert await get("/readyz") == (503, "caches: not synced: things.test.spinney.dev\n")

@@ -92,6 +92,7 @@ class Manager:
         self._urgency = Urgency()
         self._late_kinds: LateKinds | None = None
         self._unreached: str | None = None
+        self._begun_to_run = False
         self._stopping = asyncio.Event()
         self._grace = GRACE_SECONDS
         self._ready = asyncio.Event()
@@ -214,23 +215,31 @@ class Manager:
         await self._ready.wait()
 
     async def reach(self) -> bool:
-        """Wait until the API server answers; ``False`` if a stop was asked for before. Health is served meanwhile.
+        """Wait until the API server answers; ``False`` if a stop was asked for before.
 
         A process that ended instead would be started again after ever longer rests, and be late after an outage.
+        Health is served from here on; ready it is once it runs.
         """
         self._unreached = "it has not answered yet"
         if self._health is not None:
             self._health.check_ready("API server", lambda: self._unreached)
+            self._health.check_ready("start", lambda: None if self._begun_to_run else "not complete yet")
             await self._health.start()
-        troubles = Troubles()
-        async with in_background(self._stopping.wait()) as (stop,):
-            while not self.stopping and (problem := await self._no_answer()) is not None:
-                self._unreached = str(problem)
-                if troubles.is_new(problem):
-                    log.warning("waiting for the API server", error=self._unreached)
-                await asyncio.wait({stop}, timeout=REACH_AGAIN_SECONDS)
-        self._unreached = None
+        async with in_background(self._stopping.wait(), self._answered()) as (stop, answered):
+            await asyncio.wait({stop, answered}, return_when=asyncio.FIRST_COMPLETED)
+            if answered.done():
+                await answered
         return not self.stopping
+
+    async def _answered(self) -> None:
+        """Ask the API server until it answers."""
+        troubles = Troubles()
+        while (problem := await self._no_answer()) is not None:
+            self._unreached = str(problem)
+            if troubles.is_new(problem):
+                log.warning("waiting for the API server", error=self._unreached)
+            await self.runtime.clock.sleep(REACH_AGAIN_SECONDS)
+        self._unreached = None
 
     async def _no_answer(self) -> KubeError | None:
         """Return why the API server does not answer; whatever it says is an answer, but that it cannot."""
@@ -250,6 +259,7 @@ class Manager:
             if self._election is not None:
                 self._health.check_ready("lease", self._election.unsettled)
             await self._health.start()
+        self._begun_to_run = True
         try:
             async with _Parts(self._grace_period()) as parts:
                 for cache in self._caches.values():
