@@ -68,14 +68,20 @@ class Plugin:
         return len((self.directory / "runs").read_text())
 
     def connect(
-        self, url: str, version: str = V1, cluster: dict[str, Any] | None = None, **exec_: Any
+        self,
+        url: str,
+        version: str = V1,
+        cluster: dict[str, Any] | None = None,
+        user: dict[str, Any] | None = None,
+        **exec_: Any,
     ) -> HttpTransport:
         """Return a transport for a user of this plugin."""
+        plugin = {"command": "./login", "apiVersion": version, **exec_}
         config = {
             "current-context": "c",
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
             "clusters": [{"name": "c", "cluster": {"server": url, **(cluster or {})}}],
-            "users": [{"name": "u", "user": {"exec": {"command": "./login", "apiVersion": version, **exec_}}}],
+            "users": [{"name": "u", "user": {"exec": plugin, **(user or {})}}],
         }
         path = self.directory / "config"
         path.write_text(yaml.safe_dump(config))
@@ -120,8 +126,13 @@ async def test_an_expired_token_is_replaced(plugin: Plugin) -> None:
         await transport.close()
 
 
-async def test_a_refused_token_is_replaced(plugin: Plugin) -> None:
-    """A 401 runs the plugin again, once, and repeats the request."""
+@pytest.mark.parametrize("with_certificate", [False, True])
+async def test_a_refused_token_is_replaced(plugin: Plugin, tmp_path: Path, with_certificate: bool) -> None:
+    """A 401 runs the plugin again, once, and repeats the request; also beside a certificate in files."""
+    pair = Authority().client("jane")
+    (tmp_path / "crt").write_bytes(pair.certificate)
+    (tmp_path / "key").write_bytes(pair.key)
+    user = {"client-certificate": "crt", "client-key": "key"} if with_certificate else None
     async with serving() as server:
         echo = server.answer
 
@@ -131,7 +142,7 @@ async def test_a_refused_token_is_replaced(plugin: Plugin) -> None:
             return await echo(request)
 
         server.answer = refuse_first
-        transport = plugin.connect(server.url)
+        transport = plugin.connect(server.url, user=user)
         assert await token_of(transport) == "Bearer t2"
         await transport.close()
 

@@ -75,7 +75,7 @@ class ExecPlugin:
 
     def reject(self, credential: Credential) -> bool:
         """Run the plugin again before the next request, unless that has happened already."""
-        if self._credential is credential:
+        if self._credential == credential:
             self._credential = None
         return True
 
