@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from spinney.kube.config import load_kubeconfig
-from spinney.kube.credentials import Credential, FixedCredential, TokenFile
+from spinney.kube.credentials import ClientCertificateFiles, Credential, FixedCredential, TokenFile
 from spinney.kube.errors import ConnectionFailed, ConnectionRefused, ConnectionTimedOut
 from spinney.kube.http import Endpoint, HttpTransport
 from spinney.kube.tls import ClientCertificate
@@ -44,6 +44,18 @@ def once(first: Answer, *, then: Answer) -> Answer:
         return await next(answers, then)(request)
 
     return answer
+
+
+class Pairs:
+    """The files of a client certificate, of which each reading finds the next user's, and then the last one's."""
+
+    def __init__(self, *users: str) -> None:
+        self._pairs = [Authority().client(user) for user in users]
+
+    def read(self) -> ClientCertificate:
+        """Read them."""
+        found = self._pairs.pop(0) if len(self._pairs) > 1 else self._pairs[0]
+        return ClientCertificate(found.certificate, found.key)
 
 
 class Rotating(TokenFile):
@@ -191,6 +203,16 @@ async def test_a_rotated_certificate_is_read_again_after_a_refusal(tmp_path: Pat
         await transport.close()
 
 
+async def test_requests_that_are_refused_together_all_get_the_rotated_certificate() -> None:
+    """Whose certificate was read again for another request has a new one, too; a third refusal changes nothing."""
+    source = ClientCertificateFiles(Pairs("jane", "janet").read, FixedCredential(), Runtime.system())
+    first = await source.credential()
+    assert [source.reject(first), source.reject(first)] == [True, True]
+    second = await source.credential()
+    assert second.certificate != first.certificate
+    assert not source.reject(second)
+
+
 async def test_authorities_are_read_again_when_a_server_is_not_recognised(tmp_path: Path) -> None:
     """A server whose authority was rotated is recognised by the file as it is now, and one of no authority never."""
     before, now = Authority("before"), Authority("now")
@@ -204,6 +226,31 @@ async def test_authorities_are_read_again_when_a_server_is_not_recognised(tmp_pa
         async with transport.stream(Request("GET", "/watch")) as stream:
             assert stream.status == 200
         assert (await seen_by(transport))["path"] == "/x"
+
+
+async def test_authorities_that_are_half_written_are_read_again(tmp_path: Path) -> None:
+    """What is no certificate is not taken for whom to trust: nothing after it would be."""
+    before, now = Authority("before"), Authority("now")
+    file = tmp_path / "ca.crt"
+    async with serving(pair=now.server("127.0.0.1"), directory=tmp_path) as server:
+        transport = HttpTransport(Endpoint(server.url, authorities=before.pem, authorities_file=file))
+        file.write_bytes(now.pem[:100])
+        with pytest.raises(ConnectionRefused, match="certificate verify failed"):
+            await transport.request(Request("GET", "/x"))
+        file.write_bytes(now.pem)
+        assert (await seen_by(transport))["path"] == "/x"
+
+
+async def test_requests_that_do_not_recognise_a_server_together_are_all_repeated(tmp_path: Path) -> None:
+    """Whose authorities were read again for another request has new ones, too."""
+    before, now = Authority("before"), Authority("now")
+    file = tmp_path / "ca.crt"
+    file.write_bytes(now.pem)
+    async with serving(pair=now.server("127.0.0.1"), directory=tmp_path) as server:
+        transport = HttpTransport(Endpoint(server.url, authorities=before.pem, authorities_file=file))
+        answers = await asyncio.gather(*(transport.request(Request("GET", f"/{number}")) for number in range(5)))
+        assert [answer.status for answer in answers] == [200] * 5
+        await transport.close()
 
 
 async def test_a_connection_that_is_cut_off_says_so() -> None:

@@ -114,6 +114,7 @@ class ClientCertificateFiles:
         self._behind = behind
         self._runtime = runtime
         self._certificate = read()
+        self._former: ClientCertificate | None = None
         self._read_at = runtime.clock.monotonic()
 
     async def credential(self) -> Credential:
@@ -125,10 +126,11 @@ class ClientCertificateFiles:
 
     def reject(self, credential: Credential) -> bool:
         """Read the files again; it helps if they have changed, or if the source behind has something else."""
-        before = self._certificate
+        rejected = credential.certificate
+        ours = rejected in (self._certificate, self._former)  # another request may have been refused before
         self._read_again()
-        own = replace(credential, certificate=None) if credential.certificate == before else credential
-        return self._behind.reject(own) or self._certificate != before
+        behind = self._behind.reject(replace(credential, certificate=None) if ours else credential)
+        return behind or (ours and rejected != self._certificate)
 
     def _read_again(self) -> None:
         self._read_at = self._runtime.clock.monotonic()
@@ -136,7 +138,7 @@ class ClientCertificateFiles:
             found = self._read()
             if found is not None and found != self._certificate:
                 check_certificate(found)
-                self._certificate = found
+                self._former, self._certificate = self._certificate, found
         except ConfigurationError as problem:  # a rotation in progress: the old one is good for a while
             log.info("client certificate not read again", error=str(problem))
 

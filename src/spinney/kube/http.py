@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+import structlog
 
 from spinney.kube.credentials import Credential, CredentialSource, FixedCredential
-from spinney.kube.errors import ConnectionFailed, ConnectionRefused
+from spinney.kube.errors import ConfigurationError, ConnectionFailed, ConnectionRefused
 from spinney.kube.tls import ClientCertificate, client_context
 from spinney.kube.transport import Request, Response
+from spinney.kube.troubles import Troubles
 from spinney.kube.wire.connections import Connections
 from spinney.kube.wire.handshakes import CLOSED_HERE
 from spinney.runtime import Executor, InlineExecutor
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 USER_AGENT = "spinney"
 
 T = TypeVar("T")
+
+log = structlog.get_logger()
 
 
 class Endpoint(msgspec.Struct, frozen=True):
@@ -64,6 +68,7 @@ class HttpTransport:
         self._connections: dict[ClientCertificate | None, Connections] = {}
         self._retired: list[Connections] = []
         self._closed = False
+        self._troubles = Troubles()
 
     async def request(self, request: Request) -> Response:
         """Send one request and return its complete answer; a 401 is answered once with a fresh credential."""
@@ -102,26 +107,33 @@ class HttpTransport:
 
     async def _recognising(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Ask the server; once more, if it was not recognised and its authorities have been rotated meanwhile."""
+        trusted = self._authorities
         try:
             return await ask()
         except ConnectionRefused as problem:
-            if not (_is_distrust(problem) and self._has_other_authorities()):
+            if not _is_distrust(problem):
+                raise
+            self._read_authorities()
+            if self._authorities == trusted:
                 raise
         return await ask()
 
-    def _has_other_authorities(self) -> bool:
-        """Read again whom to trust; tell whether that has changed."""
+    def _read_authorities(self) -> None:
+        """Read again whom to trust."""
         file = self.endpoint.authorities_file
         try:
             found = file.read_bytes() if file is not None else None
-        except OSError:  # a rotation in progress
-            return False
-        if not found or found == self._authorities:
-            return False
+            if not found or found == self._authorities:
+                return
+            client_context(authorities=found)
+        except (OSError, ConfigurationError) as problem:  # a rotation in progress: it is read again
+            say = log.info if self._troubles.is_new(problem) else log.debug
+            say("certificate authority not read again", file=str(file), error=str(problem))
+            return
+        self._troubles.end()
         self._authorities = found
         self._contexts.clear()
         self._retire()
-        return True
 
     async def _sent(self, request: Request, credential: Credential) -> Response:
         if self.endpoint.proxy is not None:
