@@ -1,5 +1,6 @@
 """What a controller has written counts until its cache shows it, or shows that it is lost."""
 
+from spinney.kube.cache import Change
 from spinney.kube.keys import Key
 from spinney.kube.reconciling import Latest
 from tests.kube.things import Thing, a_thing
@@ -24,3 +25,13 @@ def test_what_was_written_is_lost_with_the_state_it_was_written_to() -> None:
     latest.wrote(KEY, a_thing(version="7"))
     restored = a_thing(version="3")
     assert latest.of(KEY, restored) is restored
+
+
+def test_a_write_that_was_seen_and_lost_is_not_gone_on_with() -> None:
+    """Its own event asks a controller for nothing, so that the cache is looked at only when it has gone back."""
+    latest: Latest[Thing] = Latest()
+    before, written = a_thing(version="5"), a_thing(version="7")
+    latest.of(KEY, before)
+    latest.wrote(KEY, written)
+    assert latest.is_written(Change(KEY, before, written, "7"))
+    assert latest.of(KEY, before) is before

@@ -66,7 +66,7 @@ class Latest(Generic[S]):
     def __init__(self) -> None:
         self._written: dict[Key, S] = {}
         self._cached: dict[Key, int] = {}
-        """The version of each that the cache had when it was asked for last."""
+        """The version of each that the cache had when it was last looked at."""
 
     def wrote(self, key: Key, stored: S) -> S:
         """Remember the answer to a write and return it."""
@@ -89,9 +89,12 @@ class Latest(Generic[S]):
         return cached
 
     def is_written(self, change: Change[S]) -> bool:
-        """Tell whether a change is this process's own latest write, seen again."""
+        """Tell whether a change is this process's own latest write, seen again: the cache has caught up with it."""
         written = self._written.get(change.key)
-        return written is not None and change.new is not None and _version(written) == _version(change.new)
+        if written is None or change.new is None or _version(written) != _version(change.new):
+            return False
+        self._cached[change.key] = _version(written)
+        return True
 
     def forget(self, key: Key) -> None:
         """Drop what is remembered of an object that is gone."""
