@@ -3,7 +3,7 @@
 Gangs of other schedulers are left to the operator, which derives the condition from pods.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
@@ -22,7 +22,7 @@ from spinney.kube.keys import Key, key_of
 from spinney.kube.reconciling import GatheringTime
 from spinney.reporting.controller import ObjectEvent, StatusKind
 from spinney.reporting.pods import SCHEDULER_ERROR, UNSCHEDULABLE
-from spinney.reporting.verdicts import WAITING, GangStanding, GangVerdict, is_served
+from spinney.reporting.verdicts import WAITING, GangStanding, GangVerdict
 from spinney.runtime import Runtime
 
 BACKEND = "spinney-scheduler"
@@ -47,9 +47,9 @@ class PodGangStatusKind(StatusKind[PodGang]):
     follows_objects = True
     follows_pods = True
 
-    def __init__(self, score: Callable[[GangMembers], float], names: Collection[str]) -> None:
+    def __init__(self, score: Callable[[GangMembers], float], exists: Callable[[Key], bool]) -> None:
         self._score = score
-        self._names = names
+        self._exists = exists
         self._disruptions: dict[GangKey, str] = {}
 
     def disrupted(self, gang: GangKey, message: str) -> None:
@@ -64,18 +64,19 @@ class PodGangStatusKind(StatusKind[PodGang]):
         """Return the status, unless the gang is another scheduler's."""
         if standing.said is None or found.metadata.labels.get(SCHEDULER_NAME, BACKEND) != BACKEND:
             return None
-        if not self._has_our_pods(found, standing.members):
+        if self._has_pods_of_others(found, standing.members):
             return None
         # An absent condition means False: a gang that has only just come needs no word.
         if standing.said.reason == WAITING and find_condition(found.status.conditions, SCHEDULED) is None:
             return None
         return gang_status(found, self._completed(standing.said, standing.members), now=runtime.clock.now())
 
-    def _has_our_pods(self, found: PodGang, members: GangMembers | None) -> bool:
-        """Tell whether the pods of a gang, if it has any, ask for this scheduler and not for another of its backend."""
+    def _has_pods_of_others(self, found: PodGang, members: GangMembers | None) -> bool:
+        """Tell whether none of the pods of a gang is ours, and there are some: they ask for another of its backend."""
         if members is not None and members.pods:
-            return is_served(members, self._names)
-        return not any(group.pod_references for group in found.spec.pod_groups)
+            return False
+        pods = (pod for group in found.spec.pod_groups for pod in group.pod_references)
+        return any(self._exists(Key(pod.namespace, pod.name)) for pod in pods)
 
     def gathering_seconds(self, found: PodGang) -> float:
         """Return a moment, and more for a large gang."""

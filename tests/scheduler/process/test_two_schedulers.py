@@ -55,6 +55,13 @@ async def test_a_device_is_given_out_once_by_both(world: World) -> None:
     await running
 
 
+async def said_of_g(world: World) -> list[tuple[str, str]]:
+    """Return what the gang says of its scheduling: the reason, and what is before the first colon of the message."""
+    gang = await world.client.get(POD_GANG, "g", NS, type=PodGang)
+    said = [each for each in gang.status.conditions if each.type == "Scheduled"]
+    return [(each.reason or "", (each.message or "").partition(":")[0]) for each in said]
+
+
 @given_a_world
 async def test_schedulers_of_other_names_say_nothing_of_each_others_gangs(world: World) -> None:
     """Both are of the backend that the gang names; what one says of its pods the other does not take back."""
@@ -70,7 +77,10 @@ async def test_schedulers_of_other_names_say_nothing_of_each_others_gangs(world:
         await world.client.create(POD, pod)
     async with world.scheduler(), world.scheduler(scheduler_names=("other",)):
         await world.settle(60)
+        assert await said_of_g(world) == [("Unschedulable", "unschedulable on cluster")]
+        for number in range(2):
+            await world.client.delete(POD, f"g-{number}", NS)
+        await world.settle(60)
+        assert await said_of_g(world) == [("Waiting", "it has no pods, it needs 2")]
     written = [path for method, path in world.transport.writes if path.endswith("/podgangs/g/status")]
-    assert len(written) <= 2
-    gang = await world.client.get(POD_GANG, "g", NS, type=PodGang)
-    assert [each.reason for each in gang.status.conditions if each.type == "Scheduled"] == ["Unschedulable"]
+    assert len(written) <= 4

@@ -175,8 +175,9 @@ class SchedulerProcess:
             client, self.inventory.cluster, lambda: queue_statuses(live_books(self.inventory, self.inventory.queues))
         )
         self._verdicts = verdicts = Verdicts(self.inventory)
-        names = self.inventory.scheduler_names
-        pod_gangs, kai_groups = PodGangStatusKind(verdicts.score, names), KaiGroupStatus(node_pool=config.node_pool)
+        names, cluster = self.inventory.scheduler_names, self.inventory.cluster
+        pod_gangs = PodGangStatusKind(verdicts.score, lambda pod: cluster.pod(pod) is not None)
+        kai_groups = KaiGroupStatus(node_pool=config.node_pool)
         kinds: list[StatusKind[Any]] = [pod_gangs, kai_groups, VolcanoGroupStatus(names)]
         kinds += [ScheduledCondition(resource, names=names) for resource in GROUP_KINDS]
         self._statuses = [StatusController(kind, verdicts, self.manager, events) for kind in kinds]
