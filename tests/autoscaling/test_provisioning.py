@@ -317,13 +317,21 @@ async def test_a_scheduler_that_starts_later_finds_the_answer(world: World) -> N
 
 @given_a_world
 async def test_without_a_class_pods_of_before_ask_for_themselves(world: World) -> None:
-    """Where the class is taken out of the configuration, pods name no request any more: nobody looks at it."""
+    """Where the class is taken out of the configuration, pods name no request any more, whatever fails at first."""
     await install(world.client)
     async with asking(world):
         await world.add_gang("g", 2, gpus=8)
         await world.settle(5)
+    failing = True
+
+    def fault(method: str, path: str) -> Response | None:
+        return status(503, "ServiceUnavailable") if failing and (method, path[-4:]) == ("PATCH", "/g-1") else None
+
+    world.transport.fault = fault
     async with asking(world, ""):
         await world.settle(5)
+        failing = False
+        await world.settle(20)
         assert {reason for reason, _ in (await waiting(world)).values()} == {"Unschedulable"}
         for pod in (await world.client.list(POD, NS)).items:
             assert not [key for key in pod["metadata"].get("annotations") or {} if "autoscaling" in key]

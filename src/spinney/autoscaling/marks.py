@@ -26,6 +26,7 @@ from spinney.scheduler.intake.inventory import Inventory
 
 log = structlog.get_logger()
 
+_LOOK_AGAIN_SECONDS: Final = 15.0
 _NONE: Final = {CONSUMES: None, PROVISIONING_CLASS: None}
 
 
@@ -39,18 +40,18 @@ class RequestMarks:
 
     async def run(self) -> None:
         """Take all marks off, for a scheduler that makes no requests any more, and wait until cancelled."""
-        for gang in list(self._inventory.gangs):
-            self.take_off(gang)
+        while [gang for gang in self._inventory.gangs if self.take_off(gang)]:
+            await self._client.runtime.clock.sleep(_LOOK_AGAIN_SECONDS)
         await asyncio.Event().wait()
 
-    def take_off(self, gang: GangKey) -> None:
-        """Take the marks off those pods of a gang that wait and name a request of ours."""
-        members, request = self._inventory.gangs.members(gang), request_name(gang)
-        marked = (
-            [each for each in waiting(members) if each.annotations.get(CONSUMES) == request.name] if members else []
-        )
+    def take_off(self, gang: GangKey) -> bool:
+        """Begin to take the marks off those pods of a gang that wait and name a request of ours, if there are any."""
+        members, request = self._inventory.gangs.members(gang), request_name(gang).name
+        pods = waiting(members) if members is not None else []
+        marked = [each for each in pods if each.annotations.get(CONSUMES) == request]
         if marked:
             self._under_way.begin(self._take_off_all(marked))
+        return bool(marked)
 
     async def _take_off_all(self, records: Iterable[PodRecord]) -> None:
         for record in records:
@@ -58,10 +59,6 @@ class RequestMarks:
                 await annotate_exactly(self._client, POD, record.key, record.uid, _NONE)
             except KubeError as error:
                 log.warning("pod still names its request", pod=str(record.key), error=str(error))
-
-
-def _names(record: PodRecord, request: str) -> bool:
-    return record.annotations.get(CONSUMES) == request
 
 
 def request_name(gang: GangKey) -> Key:
