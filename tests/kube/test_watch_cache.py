@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
+import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
@@ -13,6 +14,7 @@ from spinney.api.keys import Key
 from spinney.kube.cache import Change, WatchCache
 from spinney.kube.client import Client
 from spinney.kube.metrics import KubeMetrics
+from spinney.kube.transport import Response
 from spinney.runtime import Runtime, run_virtual
 from tests.kube.model import THING, ModelServer, WatchFault, stopped
 from tests.kube.things import Thing
@@ -187,9 +189,13 @@ async def test_a_relist_reports_only_what_changed(scene: Scene) -> None:
         assert scene.count("spinney_watch_relists_total") == 1
 
 
+@pytest.mark.parametrize("refusals", [[], [403], [401, 403]])
 @given_a_scene
-async def test_a_restored_store_is_read_anew(scene: Scene) -> None:
-    """A server that is back at an older state says nothing to a watch from a later one; nothing stays hidden so."""
+async def test_a_restored_store_is_read_anew(scene: Scene, refusals: list[int]) -> None:
+    """A server that is back at an older state says nothing to a watch from a later one; nothing stays hidden so.
+
+    Nor where it does not know us at first: when it begins, it has read neither accounts nor rights.
+    """
     async with scene.running():
         backup = scene.server.revision
         scene.server.put("a", 7)
@@ -197,6 +203,7 @@ async def test_a_restored_store_is_read_anew(scene: Scene) -> None:
         scene.server.remove("b")
         await scene.runtime.clock.sleep(1)
         scene.server.restore(backup)
+        scene.server.fail_next.extend(Response(status, {}, b"") for status in refusals)
         scene.server.put("a", 8)  # in the version that was another's of it before
         await scene.runtime.clock.sleep(60)
         assert {key.name: thing.value for key, thing in scene.cache.items()} == {"a": 8, "b": 2}
@@ -205,15 +212,17 @@ async def test_a_restored_store_is_read_anew(scene: Scene) -> None:
         assert {key.name: thing.value for key, thing in scene.cache.items()} == {"a": 8, "b": 2, "d": 9}
 
 
+@pytest.mark.parametrize(("busy", "questions"), [(0, 1), (5, 6)])
 @given_a_scene
-async def test_an_interruption_costs_one_small_question(scene: Scene) -> None:
-    """A server that goes on where it was is asked for its version, and for no list."""
+async def test_an_interruption_costs_a_small_question(scene: Scene, busy: int, questions: int) -> None:
+    """A server that goes on where it was is asked for its version, and for no list, also one that is busy."""
     async with scene.running():
         before = len(scene.server.requests)
+        scene.server.fail_next.extend([Response(429, {}, b"")] * busy)
         scene.server.interrupt("drop")
         await scene.runtime.clock.sleep(60)
         lists = [query for _, _, query in scene.server.requests[before:] if "watch" not in query]
-        assert lists == [{"limit": "1"}]
+        assert lists == [{"limit": "1"}] * questions
         assert scene.count("spinney_watch_relists_total") == 0
 
 

@@ -32,7 +32,7 @@ import structlog
 
 from spinney.api.resource import Resource
 from spinney.kube.client import PAGE_SIZE, Client
-from spinney.kube.errors import ApiError, Expired, KubeError
+from spinney.kube.errors import ApiError, Expired, Forbidden, KubeError, TooManyRequests, Unauthorized
 from spinney.kube.indexes import Index, IndexFunction
 from spinney.kube.keys import Key, ObjectIdentity, identify
 from spinney.kube.metrics import KubeMetrics
@@ -208,8 +208,9 @@ class WatchCache(Generic[T]):
                     continue  # falling behind after an outage is no reason to stay behind any longer
             except ApiError as error:
                 # Anything else a server says about a resumed watch (a kind that went and came back) is answered by
-                # looking at the collection afresh, but not at once.
-                if error.status < 500:
+                # looking at the collection afresh, but not at once. What it says about who asks, or how often, is not
+                # about the watch: a server that is busy, or not ready to know us, is asked for no list.
+                if error.status < 500 and not isinstance(error, Unauthorized | Forbidden | TooManyRequests):
                     self._version = None
                 self._in_doubt = True
                 self._interrupted()
