@@ -534,6 +534,28 @@ async def test_the_kind_may_go_and_come_back(world: World) -> None:
 
 
 @given_a_world
+async def test_a_kind_that_went_while_nobody_led_is_noticed(world: World) -> None:
+    """Pods that named a request of before ask for themselves, also where it was not known at once that it is gone."""
+    await install(world.client)
+    async with asking(world):
+        await world.add_gang("g", 2, gpus=8)
+        await world.settle(5)
+    await world.client.delete(CUSTOM_RESOURCE_DEFINITION, CRD)
+    away = True
+
+    def fault(_method: str, path: str) -> Exception | None:
+        return ConnectionRefused("no connection") if away and path.startswith("/apis/autoscaling") else None
+
+    world.transport.fault = fault
+    async with asking(world):
+        await world.settle(30)
+        away = False
+        await world.settle(100)
+        for pod in (await world.client.list(POD, NS)).items:
+            assert not [key for key in pod["metadata"].get("annotations") or {} if "autoscaling" in key]
+
+
+@given_a_world
 async def test_who_leads_again_asks_for_what_is_not_asked_for(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """What another did with the request meanwhile counts, and not what this scheduler remembers of it."""
     await install(world.client)

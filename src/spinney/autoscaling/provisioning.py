@@ -173,12 +173,13 @@ class ProvisioningRequests(NodeRequests):
             say("it is not known whether ProvisioningRequests are served; asking again", error=str(error))
             return None
         self._troubles.end()
-        if not found and not self._absent:
+        known, self._absent = self._absent, not found
+        if self._absent and not known:
             log.warning(
                 f"ProvisioningRequests are not served, so pods ask for nodes themselves; install the CRD {_CRD}",
                 looked_for_again_every=f"{_LOOK_AGAIN_SECONDS:g} s",
             )
-        self._absent = not found
+            self.wake()  # for pods that name a request of before
         return found
 
     # -- what the scheduler tells --------------------------------------------------------------------------------------
