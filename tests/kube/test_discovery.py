@@ -82,9 +82,10 @@ async def test_a_stale_group_is_asked_itself() -> None:
     assert await asked(answers, LEASE, AWAY) == ({LEASE, AWAY}, ["/apis", "/apis/metrics.example/v1"])
 
 
+@pytest.mark.parametrize("answer", [["sign in"], {"message": "maintenance"}])
 @pytest.mark.parametrize("kinds", [(NODE, LEASE), (LEASE,)])
-async def test_an_answer_that_tells_nothing_is_an_error_of_the_server(kinds: tuple[Resource, ...]) -> None:
+async def test_an_answer_that_tells_nothing_is_an_error_of_the_server(kinds: tuple[Resource, ...], answer: Any) -> None:
     """What a proxy answers in its place is told with the request, as every answer of another shape is."""
-    page: Mapping[str, Any] = {"/api": ["sign in"], "/apis": ["sign in"], "/apis/coordination.k8s.io/v1": ["sign in"]}
+    page = dict.fromkeys(["/api", "/apis", "/api/v1", "/apis/coordination.k8s.io/v1"], answer)
     with pytest.raises(UndecodableResponse, match=r"GET /apis?\S* did not answer with a \w+List"):
         await asked(page, *kinds)

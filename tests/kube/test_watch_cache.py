@@ -212,6 +212,20 @@ async def test_a_restored_store_is_read_anew(scene: Scene, refusals: list[int]) 
         assert {key.name: thing.value for key, thing in scene.cache.items()} == {"a": 8, "b": 2, "d": 9}
 
 
+@given_a_scene
+async def test_what_a_gateway_answers_is_no_empty_cluster(scene: Scene) -> None:
+    """It says in JSON, and with a 200, that it is being maintained: everything is there still."""
+    async with scene.running():
+        before = dict(scene.cache.items())
+        scene.server.fail_next.extend([Response(200, {}, b'{"message":"maintenance"}')] * 3)
+        scene.server.interrupt("drop")
+        heard: list[Change[Thing]] = []
+        scene.cache.subscribe(heard.append)
+        await scene.runtime.clock.sleep(60)
+        assert not scene.server.fail_next
+        assert [change.new for change in heard] == list(before.values())
+
+
 @pytest.mark.parametrize(("busy", "questions"), [(0, 1), (5, 6)])
 @given_a_scene
 async def test_an_interruption_costs_a_small_question(scene: Scene, busy: int, questions: int) -> None:

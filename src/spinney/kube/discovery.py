@@ -94,12 +94,12 @@ class _GroupVersion(msgspec.Struct, frozen=True):
 
 
 class _GroupVersions(msgspec.Struct, rename="camel"):
+    versions: tuple[_GroupVersion, ...]
     preferred: _GroupVersion = msgspec.field(default=_GroupVersion(), name="preferredVersion")
-    versions: tuple[_GroupVersion, ...] = ()
 
 
 class _ResourceList(msgspec.Struct):
-    resources: tuple[_ListedResource, ...] | None = ()
+    resources: tuple[_ListedResource, ...] | None
 
 
 class _DiscoveredResource(msgspec.Struct):

@@ -89,12 +89,14 @@ class _Metadata(msgspec.Struct, rename="camel"):
 class ListHead(msgspec.Struct):
     """What a list says of itself, without what is in it."""
 
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    metadata: _Metadata
 
 
 class _List(msgspec.Struct, Generic[T]):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-    items: list[T] | None = None
+    """Every list says both; what says neither is of a gateway, and no empty cluster."""
+
+    metadata: _Metadata
+    items: list[T] | None
 
 
 @functools.cache
