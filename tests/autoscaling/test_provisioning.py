@@ -1,126 +1,22 @@
 """One ProvisioningRequest for each gang that lacks nodes; its answer is respected, and its capacity kept."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import pytest
-from structlog.testing import capture_logs
 
-from spinney.api.apiextensions import CUSTOM_RESOURCE_DEFINITION
 from spinney.api.core import POD, POD_TEMPLATE, Pod
 from spinney.api.coscheduling import POD_GROUP as COSCHEDULING_GROUP
 from spinney.api.provisioning import BEST_EFFORT_ATOMIC, CHECK_CAPACITY, PROVISIONING_REQUEST
-from spinney.api.struct import JSON
 from spinney.api.workload_v1beta1 import POD_GROUP
-from spinney.autoscaling.provisioning import provisioning_for
 from spinney.autoscaling.templates import SCHEDULER
-from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
-from spinney.kube.errors import ConnectionFailed, ConnectionRefused
+from spinney.kube.errors import ConnectionFailed
 from spinney.kube.lease import LeaderElection
-from spinney.kube.manager import Manager
 from spinney.kube.transport import Response
-from spinney.scheduler.config import NodeProvisioning, SchedulerConfig
-from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.plugins import default_registry
-from spinney.scheduler.process.process import SchedulerProcess
+from spinney.scheduler.config import NodeProvisioning
+from tests.autoscaling.asking import RETRY, answer, asking, install, requests, waiting
 from tests.conftest import Cluster
 from tests.grouping.world import JOB, a_world
 from tests.scheduler.process.test_leading_again import once
 from tests.scheduler.process.world import NS, World, given_a_world, status
-
-RETRY = 100
-CRD = "provisioningrequests.autoscaling.x-k8s.io"
-
-
-async def install(client: Client) -> None:
-    """Serve ProvisioningRequests, with a schema that keeps everything."""
-    open_schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": open_schema}}
-    names = {"kind": "ProvisioningRequest", "plural": "provisioningrequests", "listKind": "ProvisioningRequestList"}
-    spec: JSON = {"group": "autoscaling.x-k8s.io", "scope": "Namespaced", "names": names}
-    spec |= {"versions": [{**version, "subresources": {"status": {}}}]}
-    manifest = {"metadata": {"name": CRD}, "spec": spec}
-    await install_crds(client, [manifest])
-
-
-@asynccontextmanager
-async def asking(
-    world: World,
-    class_name: str = BEST_EFFORT_ATOMIC,
-    *,
-    scheduler: str = "spinney-scheduler",
-    election: LeaderElection | None = None,
-) -> AsyncIterator[SchedulerProcess]:
-    """Run a scheduler that asks for nodes by requests."""
-    client = Client(world.transport, world.runtime, field_manager="spinney-scheduler")
-    settings = NodeProvisioning(class_name=class_name, retry_seconds=RETRY)
-    config = SchedulerConfig(
-        scheduler_names=(scheduler,), default_staleness_grace_seconds=-1, provisioning_requests=settings
-    )
-    manager, inventory, registry = (
-        Manager(client, client.runtime, election=election),
-        Inventory.for_config(config),
-        default_registry(),
-    )
-    requests, config = provisioning_for(manager, inventory, config, registry)
-    process = SchedulerProcess(
-        client, config, manager=manager, inventory=inventory, registry=registry, node_requests=requests
-    )
-    running = asyncio.create_task(process.run())
-    try:
-        yield process
-    finally:
-        process.stop()
-        await running
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [ConnectionRefused("no connection"), Response(200, {}, b'{"kind":"APIGro'), Response(200, {}, b"<html>Sign in")],
-)
-@given_a_world
-async def test_an_outage_while_kinds_are_looked_for_ends_nothing(world: World, answer: Response | Exception) -> None:
-    """The API server is away, or is not it, each time it is asked what it serves; pods are placed after as before."""
-    discovering = False
-
-    def fault(method: str, path: str) -> Response | Exception | None:
-        return answer if discovering and (path.startswith("/apis/autoscaling") or path in ("/api", "/apis")) else None
-
-    world.transport.fault = fault
-    async with asking(world):
-        await world.settle(1)
-        discovering = True
-        await world.settle(200)
-        discovering = False
-        await world.add_node("n1")
-        await world.add_pod("p1")
-        await world.settle(5)
-        assert (await world.places())["p1"] == "n1"
-
-
-async def requests(world: World) -> list[JSON]:
-    return list((await world.client.list(PROVISIONING_REQUEST, NS)).items)
-
-
-async def answer(world: World, condition: str, message: str = "") -> None:
-    """Answer the only request as Cluster Autoscaler does."""
-    (request,) = await requests(world)
-    said = {"type": condition, "status": "True", "reason": condition, "message": message}
-    said["lastTransitionTime"] = "2026-01-01T00:00:00Z"
-    patch = {"status": {"conditions": [said]}}
-    await world.client.patch(PROVISIONING_REQUEST, request["metadata"]["name"], patch, NS, subresource="status")
-
-
-async def waiting(world: World) -> dict[str, tuple[str, str]]:
-    """Return reason and message of each pod without a node."""
-    found = {}
-    for pod in (await world.client.list(POD, NS, type=Pod)).items:
-        condition = pod.condition("PodScheduled")
-        if not pod.spec.node_name and condition is not None:
-            found[pod.metadata.name] = (condition.reason, condition.message)
-    return found
 
 
 @pytest.mark.parametrize("class_name", [BEST_EFFORT_ATOMIC, CHECK_CAPACITY])
@@ -316,28 +212,6 @@ async def test_a_scheduler_that_starts_later_finds_the_answer(world: World) -> N
 
 
 @given_a_world
-async def test_without_a_class_pods_of_before_ask_for_themselves(world: World) -> None:
-    """Where the class is taken out of the configuration, pods name no request any more, whatever fails at first."""
-    await install(world.client)
-    async with asking(world):
-        await world.add_gang("g", 2, gpus=8)
-        await world.settle(5)
-    failing = True
-
-    def fault(method: str, path: str) -> Response | None:
-        return status(503, "ServiceUnavailable") if failing and (method, path[-4:]) == ("PATCH", "/g-1") else None
-
-    world.transport.fault = fault
-    async with asking(world, ""):
-        await world.settle(5)
-        failing = False
-        await world.settle(20)
-        assert {reason for reason, _ in (await waiting(world)).values()} == {"Unschedulable"}
-        for pod in (await world.client.list(POD, NS)).items:
-            assert not [key for key in pod["metadata"].get("annotations") or {} if "autoscaling" in key]
-
-
-@given_a_world
 async def test_a_scheduler_that_starts_later_takes_back_what_nobody_waits_for(world: World) -> None:
     """Of gangs that were bound, or went, while no scheduler ran, no request is left; nor of another class."""
     await install(world.client)
@@ -478,15 +352,6 @@ async def test_no_request_where_no_node_helps_or_one_pod_asks(world: World) -> N
         }
 
 
-@given_a_world
-async def test_without_the_kind_pods_ask_for_themselves(world: World) -> None:
-    """On a cluster that does not serve ProvisioningRequests nothing is lost."""
-    async with asking(world):
-        await world.add_gang("g", 2, gpus=8)
-        await world.settle(5)
-        assert {reason for reason, _ in (await waiting(world)).values()} == {"Unschedulable"}
-
-
 @pytest.mark.parametrize("failure", [status(503, "ServiceUnavailable"), ConnectionFailed("the connection broke")])
 @given_a_world
 async def test_a_request_that_met_a_fault_is_made_again_soon(world: World, failure: Response | Exception) -> None:
@@ -505,54 +370,6 @@ async def test_a_request_that_met_a_fault_is_made_again_soon(world: World, failu
         away = False
         await world.settle(20)
         assert len(await requests(world)) == 1
-
-
-@given_a_world
-async def test_the_kind_may_go_and_come_back(world: World) -> None:
-    """Without it pods ask for themselves, and name no request that keeps nodes from them; with it gangs do again."""
-    with capture_logs() as told:
-        async with asking(world):
-            await world.add_gang("g", 2, gpus=8)
-            await world.settle(300)
-            for _ in range(2):
-                await install(world.client)
-                await world.settle(65)
-                assert len(await requests(world)) == 1
-                assert {reason for reason, _ in (await waiting(world)).values()} == {"WaitingForProvisioning"}
-
-                await world.client.delete(CUSTOM_RESOURCE_DEFINITION, CRD)
-                await world.settle(65)
-                assert {reason for reason, _ in (await waiting(world)).values()} == {"Unschedulable"}
-                for pod in (await world.client.list(POD, NS)).items:
-                    assert not [key for key in pod["metadata"].get("annotations") or {} if "autoscaling" in key]
-                assert not (await world.client.list(POD_TEMPLATE, NS)).items
-    said = [line["event"] for line in told if line["event"].startswith("ProvisioningRequests are")]
-    assert [each.split(",")[0] for each in said] == [
-        "ProvisioningRequests are not served",
-        *["ProvisioningRequests are served", "ProvisioningRequests are not served"] * 2,
-    ]
-
-
-@given_a_world
-async def test_a_kind_that_went_while_nobody_led_is_noticed(world: World) -> None:
-    """Pods that named a request of before ask for themselves, also where it was not known at once that it is gone."""
-    await install(world.client)
-    async with asking(world):
-        await world.add_gang("g", 2, gpus=8)
-        await world.settle(5)
-    await world.client.delete(CUSTOM_RESOURCE_DEFINITION, CRD)
-    away = True
-
-    def fault(_method: str, path: str) -> Exception | None:
-        return ConnectionRefused("no connection") if away and path.startswith("/apis/autoscaling") else None
-
-    world.transport.fault = fault
-    async with asking(world):
-        await world.settle(30)
-        away = False
-        await world.settle(100)
-        for pod in (await world.client.list(POD, NS)).items:
-            assert not [key for key in pod["metadata"].get("annotations") or {} if "autoscaling" in key]
 
 
 @given_a_world
