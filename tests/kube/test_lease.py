@@ -30,9 +30,13 @@ class Partition:
     def __init__(self, server: ModelServer) -> None:
         self.server = server
         self.cut = False
+        self.instead: Response | None = None
+        """What a gateway answers in place of the server."""
 
     async def request(self, request: Request) -> Response:
         """Pass a request on, unless cut off; an answer that was under way is lost too."""
+        if self.instead is not None:
+            return self.instead
         if self.cut:
             raise ConnectionRefused(f"{request}: cut off")
         response = await self.server.request(request)
@@ -186,6 +190,20 @@ async def test_who_waits_tells_an_outage_once(race: Race) -> None:
         await race.sleep(10)
     events = [line["event"] for line in told if line["log_level"] != "debug"]
     assert events == ["waiting for the lease", "lease not reached", "lease reached again", "lease acquired"]
+    await stopped(waiting)
+
+
+@given_a_race
+async def test_who_is_answered_by_a_gateway_does_not_lead(race: Race) -> None:
+    """In JSON, and with a 200, it says to reads and writes that it is being maintained; that is no lease."""
+    first, _ = race.candidate("first")
+    second, line = race.candidate("second")
+    await first.acquire()
+    line.instead = Response(200, {}, b'{"message":"maintenance"}')
+    waiting = asyncio.create_task(second.run(forever))
+    for _ in range(20):
+        await race.sleep(1)
+        assert not second.leading
     await stopped(waiting)
 
 
