@@ -226,11 +226,22 @@ def test_pods_of_a_workload_that_another_scheduler_places_are_named(tmp_path: Pa
     other = {**owner, "name": "other", "uid": "u-other"}
     waits = {"type": "Scheduled", "status": "False", "message": "headgroup has 0 of 1 pods"}
     worker = a_member("ray-worker", "ray", schedulerName="spinney-scheduler")
-    head, stranger = a_pod("ray-head"), a_pod("other-head")
-    for pod, of in ((worker, owner), (head, owner), (stranger, other)):
+    head, stranger, elsewhere = a_pod("ray-head"), a_pod("other-head"), a_pod("third-head")
+    elsewhere["metadata"]["namespace"] = "elsewhere"  # of a file whose author gave all owners one uid
+    for pod, of in ((worker, owner), (head, owner), (stranger, other), (elsewhere, {**owner, "name": "third"})):
         pod["metadata"]["ownerReferences"] = [of]
-    output = why(tmp_path, "podgang/ray", NODE, a_gang("ray", conditions=[waits]), worker, head, stranger)
+    output = why(tmp_path, "podgang/ray", NODE, a_gang("ray", conditions=[waits]), worker, head, stranger, elsewhere)
 
     said = "pod ray-head of RayCluster ray asks for default-scheduler, and cannot be in this gang"
     assert f"{said}: give all pod templates the schedulerName spinney-scheduler" in output
     assert "other-head" not in output
+    assert "third-head" not in output
+
+
+def test_an_owner_that_is_written_oddly_on_a_gang_is_none(tmp_path: Path) -> None:
+    """Anyone who may write PodGangs could end the answers about all workloads."""
+    said = {"kai.scheduler/top-owner-metadata": "name: train\nkind: Job\n", "spinney.dev/above": "odd CronJob/nightly"}
+    gang = a_gang("train", labels={GROUPED: "true"}, annotations=said)
+    output = why(tmp_path, "cronjob/nightly", NODE, gang, a_member("train-0", "train"))
+
+    assert "podgang default/train: placeable" in output

@@ -20,7 +20,7 @@ from spinney.api.core import NODE
 from spinney.api.events import Event
 from spinney.api.labels import PART_OF, POD_CLIQUE, SCALING_GROUP
 from spinney.api.labels import POD_GANG as GANG_LABEL
-from spinney.api.meta import Condition
+from spinney.api.meta import Condition, OwnerReference
 from spinney.api.podgang import BACKEND_READY, MINIMUM_NOT_PLACED, POD_GANG, SCHEDULED, PodGang
 from spinney.api.quantity import value
 from spinney.cluster.pods import PodKey, PodRecord
@@ -203,17 +203,17 @@ class Advisor:
     def _elsewhere(self, members: Sequence[PodRecord]) -> list[str]:
         """Return which pods of the same owners another scheduler places: they are in no gang with these."""
         names = {each.pod.spec.scheduler_name for each in members}
-        owners = {owner.uid: owner for each in members if (owner := each.pod.metadata.controller)}
-        found: dict[tuple[str, str], list[str]] = {}
+        owners = {(each.namespace, owner) for each in members if (owner := each.pod.metadata.controller)}
+        found: dict[tuple[str, OwnerReference], list[str]] = {}
         for each in self._records:
-            owner = each.pod.metadata.controller
-            if owner is not None and owner.uid in owners and each.pod.spec.scheduler_name not in names:
-                found.setdefault((each.pod.spec.scheduler_name, owner.uid), []).append(each.pod.metadata.name)
+            owner, scheduler = each.pod.metadata.controller, each.pod.spec.scheduler_name
+            if owner is not None and (each.namespace, owner) in owners and scheduler not in names:
+                found.setdefault((scheduler, owner), []).append(each.pod.metadata.name)
         return [
-            f"{'pod' if len(pods) == 1 else 'pods'} {first_few(sorted(pods))} of {owners[uid].kind} "
-            f"{owners[uid].name} {'asks' if len(pods) == 1 else 'ask'} for {scheduler}, and cannot be in this gang: "
+            f"{'pod' if len(pods) == 1 else 'pods'} {first_few(sorted(pods))} of {owner.kind} {owner.name} "
+            f"{'asks' if len(pods) == 1 else 'ask'} for {scheduler}, and cannot be in this gang: "
             f"give all pod templates the schedulerName {listed(sorted(names))}"
-            for (scheduler, uid), pods in sorted(found.items(), key=lambda item: item[1])
+            for (scheduler, owner), pods in sorted(found.items(), key=lambda item: item[1])
         ]
 
     def _about_group(self, subject: AdviceSubject) -> Answer:
