@@ -79,6 +79,17 @@ def test_events_that_may_not_be_read_are_named(reader: Path) -> None:
     assert "events" in said
 
 
+def test_only_of_a_queue_is_it_said_that_suspended_workloads_were_not_seen(reader: Path) -> None:
+    """They wait in queues, so the answer about a gang or a pod lacks nothing."""
+    gang, queue = (
+        [each["what"] for each in json.loads(spinney(reader, "why", subject, "-o", "json").output)["unseen"]]
+        for subject in ("waits", "default-queue")
+    )
+
+    assert "jobs.batch" not in gang
+    assert "jobs.batch" in queue
+
+
 def test_the_role_of_the_handbook_has_all_that_is_read() -> None:
     """What commands and the dashboard list, of any scheduler and of Kueue, and what may wait suspended."""
     handbook = (Path(__file__).parents[2] / "docs" / "operate.md").read_text()

@@ -82,7 +82,6 @@ def why(
             suspended.append(asked)
         if may_be_queue(subject):
             waiting = await suspended_counts(connection.client)
-            unseen.extend(waiting.unseen)
 
     snapshot, here = snapshot_of(choice, also=read_more)
     exist = set(map(key_of, snapshot.pods))
@@ -114,6 +113,8 @@ def why(
         served = advisor.simulation.inventory.scheduler_names
         waits = tuple(each.sentence(served, Runtime.system().clock.now()) for each in suspended)
         found = find(snapshot, subject, here, queues=advisor.queue_names)
+        if found.word == "queue":
+            snapshot = replace(snapshot, unseen=(*snapshot.unseen, *waiting.unseen))
         answer = _introduced(advisor.reasons(found), waits)
     if output != "text":
         with progress("trying changes"), apart_from_plugins(), watching(faults):
