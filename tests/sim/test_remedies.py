@@ -423,29 +423,6 @@ def test_a_native_group_is_explained_by_what_refused_it(runtime: Runtime) -> Non
     assert "once pods are evicted" not in as_text(told), "its own pods held the nodes"
 
 
-@pytest.mark.parametrize(
-    ("label", "given"),
-    [
-        ("disk", True),
-        ("acme.io/kind", True),
-        ("node-role.kubernetes.io/gpu", True),
-        ("kubernetes.io/hostname", False),
-        ("topology.kubernetes.io/zone", False),
-        ("node.kubernetes.io/instance-type", False),
-        (RACK, False),
-    ],
-)
-def test_a_label_that_says_what_a_node_is_is_not_changed(label: str, given: bool, runtime: Runtime) -> None:
-    """A node does not move to another rack, and gets no other name, by a label: that would make it untrue."""
-    cluster = Cluster("2x8")
-    cluster.submit({"apiVersion": "grove.io/v1alpha1", "kind": "ClusterTopologyBinding", **topology_binding()})
-    (pod,) = a_gang(random.Random(0), "p", "pod", plain=True)
-    pod["spec"]["nodeSelector"] = {label: "x"}
-    cluster.submit(pod)
-
-    assert any(each.startswith("label gpu-000 with") for each in texts(cluster, "p", runtime)) == given
-
-
 # -- the oracle --------------------------------------------------------------------------------------------------------
 
 

@@ -18,8 +18,12 @@ from spinney.sim.remedies.situation import OF_THE_NODE, Situation, is_ready, tai
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
-_OF_KUBERNETES: Final = ("kubernetes.io", "k8s.io")
-"""Domains of labels that say what a node is: its name, zone and architecture. To write another makes them untrue."""
+_OF_MACHINES: Final = (
+    *("kubernetes.io", "k8s.io"),
+    *("nvidia.com", "amd.com", "intel.com"),
+    *("cloud.google.com", "amazonaws.com", "azure.com", "karpenter.sh", "k8s.aws"),
+)
+"""Domains of labels that say what a node is: its name, zone, devices and pool. To write another makes them untrue."""
 _GIVEN: Final = ("node-role.kubernetes.io", "node-restriction.kubernetes.io")
 """Domains of labels below these that people give."""
 _KINDS: Final = 3
@@ -121,7 +125,7 @@ def _label(situation: Situation) -> Iterator[Lever[Any]]:
 def _is_given(label: str, levels: Collection[str]) -> bool:
     """Tell whether people choose which nodes have a label; what a node is, and where it stands, is not chosen."""
     domain = label.rpartition("/")[0]
-    given = not domain.endswith(_OF_KUBERNETES) or domain.endswith(_GIVEN)
+    given = not domain.endswith(_OF_MACHINES) or domain.endswith(_GIVEN)
     return given and label not in levels
 
 
