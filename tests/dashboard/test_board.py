@@ -122,6 +122,18 @@ def test_only_what_differs_is_told_and_what_went_is_named() -> None:
     assert (delta.gone_nodes, delta.gone_gangs) == (("n1",), (GANG,))
 
 
+def test_a_gang_says_that_a_node_of_it_is_gone_and_no_longer_when_it_is_back() -> None:
+    """Its pods do not change with that: the server takes them away later, or never."""
+    board = a_board()
+    see(board, POD, a_pod("one", node="n1"))
+    told = []
+    for gone in (False, True, False):
+        see(board, NODE, a_node(1), gone=gone)
+        told += [row.reason for row in board.delta().gangs]
+
+    assert told == ["", "the node n1 does not exist: nothing runs its pods until it is back", ""]
+
+
 def test_without_gpus_a_cell_is_an_eighth_of_the_cpu() -> None:
     """Whoever asks for any CPU has at least a part of a cell."""
     board = Board(A_RUNTIME)

@@ -55,6 +55,8 @@ class Board:
         self._layout_stale = self._queues_stale = True
         self._stale_nodes: dict[str, None] = {}
         self._stale_gangs: dict[GangKey, None] = {}
+        self._moved_nodes: set[str] = set()
+        """Nodes that came, went or have other labels: gangs on them say so."""
         self._node_rows: dict[str, NodeRow] = {}
         self._gang_rows: dict[GangKey, GangRow] = {}
         self.queue_rows: tuple[QueueRow, ...] = ()
@@ -93,6 +95,8 @@ class Board:
         self._stale_nodes[name] = None
         self._queues_stale = True
         labels = old.metadata.labels if old is not None and there else {}
+        if old is None or not there or labels != node.metadata.labels:
+            self._moved_nodes.add(name)
         if labels.keys() != node.metadata.labels.keys() or (gpus_on(node) > 0) != (self.unit == "GPU"):
             self._layout_stale = True
 
@@ -225,6 +229,9 @@ class Board:
 
     def _changed_gangs(self, now: datetime) -> tuple[list[GangRow], list[GangKey]]:
         stale, self._stale_gangs = self._stale_gangs, {}
+        if self._moved_nodes:
+            moved, self._moved_nodes = self._moved_nodes, set()
+            stale |= {key: None for key, row in self._gang_rows.items() if not moved.isdisjoint(row.nodes)}
         labels = {name: node.metadata.labels for name, node in self._nodes.items()}
         changed, gone = [], []
         for key in stale:

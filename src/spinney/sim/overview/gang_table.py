@@ -170,7 +170,7 @@ def gang_line(
     said: GangWord,
     workload: podgang.SourceWorkload | None,
 ) -> GangLine:
-    """Return one gang; ``surroundings`` are the labels of nodes by name, and the levels of the topology."""
+    """Return one gang; ``places`` are the labels of nodes by name, and the levels of the topology."""
     records = [record for _, record in members.pods.values()]
     placed = [record for record in records if record.status in ACTIVE_ALLOCATED]
     nodes = tuple(sorted({record.node for record in placed}))
