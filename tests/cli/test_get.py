@@ -12,8 +12,11 @@ from click.testing import CliRunner
 
 from spinney.api.core import EVENT, POD
 from spinney.api.grove import POD_CLIQUE_SET
+from spinney.api.kai import QUEUE
 from spinney.api.struct import JSON
 from spinney.cli import main
+from spinney.cli.clusters.connecting import Connection
+from spinney.cli.clusters.following import following
 from spinney.kube.client import Client
 from spinney.sim import Cluster
 from spinney.sim.snapshots.files import write_snapshot
@@ -282,3 +285,18 @@ def test_a_watched_row_is_printed_again_when_it_changes(served: ServedCluster) -
     assert process.wait(timeout=60) == 130
     process.stdout.close()
     assert rows[0].split()[0] == "NAME"
+
+
+def test_an_object_that_cannot_be_read_ends_no_watch(served: ServedCluster) -> None:
+    """KAI's API takes any text for a duration: with one such queue -w, top and drain showed nothing and did not end."""
+    odd = {"metadata": {"name": "odd"}, "spec": {"reclaimMinRuntime": "abc"}}
+
+    async def follow(client: Client) -> int:
+        await client.create(QUEUE, odd)
+        try:
+            async with following(Connection(client, "a cluster", "default")) as cluster:
+                return len(cluster.snapshot().nodes)
+        finally:
+            await client.delete(QUEUE, "odd")
+
+    assert served.call(follow) > 0

@@ -23,6 +23,7 @@ from spinney.scheduler.intake.sources import OPTIONAL_KINDS
 from spinney.sim.overview.gang_table import GangLine, GangTable
 from spinney.sim.overview.history import UNGROUPED
 from spinney.sim.snapshots.snapshot import FORBIDDEN, KINDS, ClusterSnapshot, Unseen
+from spinney.sim.whatif.loading import take_in
 
 if TYPE_CHECKING:
     from spinney.cli.clusters.connecting import Connection
@@ -95,7 +96,7 @@ class Followed:
         if isinstance(change.new, Pod):  # of any scheduler: it may be in a gang
             self.inventory.scheduler_names |= {change.new.spec.scheduler_name}
         if change.new is not None:
-            self.inventory.apply(change.new)
+            take_in(self.inventory, change.new)
         elif change.old is not None:
             self.inventory.delete(change.old)
         self.changed.set()
