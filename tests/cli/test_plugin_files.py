@@ -114,14 +114,19 @@ def test_wrong_arguments_are_told_with_the_file_that_they_were_given_with(tmp_pa
     assert "argument most: found 'some', expected a whole number" in answer.output
 
 
-def test_two_files_with_plugins_of_one_name_are_both_named(tmp_path: Path, snapshot: Path) -> None:
+@pytest.mark.parametrize("names", [("first", "second"), ("one/mine", "two/mine")])
+def test_two_files_with_plugins_of_one_name_are_both_named(
+    names: tuple[str, str], tmp_path: Path, snapshot: Path
+) -> None:
     """The one to be changed may be either."""
-    for name in ("first", "second"):
-        (tmp_path / f"{name}.py").write_text(POLICIES)
-    answer = spinney("simulate", snapshot, "--plugin", tmp_path)
+    files = [tmp_path / f"{name}.py" for name in names]
+    for file in files:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(POLICIES)
+    answer = spinney("simulate", snapshot, "--plugin", files[0], "--plugin", files[1])
 
     assert answer.exit_code == 1
-    assert f"second.py: KeepFree of {tmp_path}/first.py and KeepFree are both named 'keep-free'" in answer.output
+    assert f"{names[1]}.py: KeepFree of {files[0]} and KeepFree are both named 'keep-free'" in answer.output
 
 
 def test_a_scheduler_is_checked_with_the_plugin(policies: Path) -> None:

@@ -15,6 +15,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
@@ -167,8 +168,8 @@ class _Uncached(SourceFileLoader):
 
 
 def _module(path: Path) -> ModuleType:
-    """Run a file as a module."""
-    name = f"policy_{path.stem}"
+    """Run a file as a module; files in two directories may be called alike."""
+    name = f"policy_{path.stem}_{crc32(str(path.resolve()).encode()):08x}"
     spec = importlib.util.spec_from_file_location(name, path, loader=_Uncached(name, str(path)))
     if spec is None or spec.loader is None:
         raise InvalidPolicy(f"{path}: is no Python file; expected a .py file with a class that extends Plugin")
