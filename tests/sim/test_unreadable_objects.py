@@ -8,6 +8,8 @@ from structlog.testing import capture_logs
 from spinney.api.core import Pod
 from spinney.api.struct import JSON, convert
 from spinney.runtime import Runtime
+from spinney.sim.advice.advice import Advisor
+from spinney.sim.advice.subjects import find
 from spinney.sim.snapshots.files import read_snapshot
 from spinney.sim.whatif.simulation import Simulation
 from tests.sim.replay.recordings import a_node, a_pod, a_queue, taken
@@ -39,3 +41,17 @@ def test_a_node_takes_no_pod_beside_one_that_cannot_be_read(tmp_path: Path) -> N
     pods = convert(Pod, odd), convert(Pod, a_pod("p", minute=0))
     found = placed_and_left_out(tmp_path, a_node("a"), a_node("b"), more=pods)
     assert found == ({"p": "b"}, ["pods default/odd"])
+
+
+def test_it_is_told_once_however_much_is_tried(tmp_path: Path) -> None:
+    """'why' tries changes on copies of the cluster, and each copy has the object."""
+    runtime = Runtime.system()
+    odd = a_queue("odd", reclaimMinRuntime="abc")
+    full = [a_pod("runs", "a", gpus=8, queue="sound"), a_pod("waits", minute=0, gpus=8, queue="sound")]
+    snapshot = read_snapshot(taken(tmp_path, 0, a_node("a"), odd, a_queue("sound"), *full))
+    with capture_logs() as logs:
+        answer = Advisor(snapshot, runtime=runtime).answer(find(snapshot, "waits", "default"))
+    runtime.executor.close()
+
+    assert answer.tried
+    assert [each["log_level"] for each in logs if "cannot be read" in each["event"]].count("warning") == 1

@@ -104,7 +104,7 @@ def get(
     snapshot, here = snapshot_of(choice, also=read_refusals) if kind == "gangs" else snapshot_of(choice)
     snapshot = replace(snapshot, objects={**snapshot.objects, EVENT: tuple(events)}, unseen=(*snapshot.unseen, *unseen))
     asked = GetQuery(kind, name, None if all_namespaces else here, wide, singles)
-    gangs = gang_lines(snapshot, singles=singles)
+    gangs = gang_lines(snapshot, singles=singles) if kind != "nodes" else []
     table = asked.listed(snapshot, gangs, lambda: inventory_of(snapshot))
     if name is not None and not table.rows:
         raise click.ClickException(_missing(asked, snapshot, gangs))

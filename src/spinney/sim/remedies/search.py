@@ -165,7 +165,7 @@ def nodes_to_add(
 
 
 def _situation(trial: RemedyTrial, explanation: Explanation | None, node_groups: Sequence[AddableNodes]) -> Situation:
-    simulation = Simulation(trial.snapshot, trial.config, runtime=trial.runtime, registry=trial.registry)
+    simulation = Simulation(trial.snapshot, trial.config, runtime=trial.runtime, registry=trial.registry, tells=False)
     return Situation(
         simulation=simulation, key=trial.gang, explanation=explanation, node_groups=node_groups, snapshot=trial.snapshot
     )

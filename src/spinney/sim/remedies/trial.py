@@ -91,7 +91,7 @@ class RemedyTrial:
         config = self.config  # nobody reads what is said of a trial
         if config is not None:
             config = msgspec.structs.replace(config, explain=False, verbosity=0)
-        return Simulation(snapshot, config, runtime=self.runtime, registry=self.registry)
+        return Simulation(snapshot, config, runtime=self.runtime, registry=self.registry, tells=False)
 
     def _settled(self, changed: ClusterSnapshot, restarted: Iterable[GangKey]) -> Fate:
         """Return what becomes of the gang once the schedulers have nothing more to decide."""

@@ -147,18 +147,20 @@ def _amounts(by_name: Mapping[str, int]) -> Amounts:
     return Amounts(*(each if each < 0 else each * unit for each, unit in zip(found, _UNITS, strict=True)))
 
 
-def inventory_of(snapshot: ClusterSnapshot, scheduler_names: Collection[str] = SESSION_NAMES) -> Inventory:
+def inventory_of(
+    snapshot: ClusterSnapshot, scheduler_names: Collection[str] = SESSION_NAMES, *, tells: bool = True
+) -> Inventory:
     """Return an inventory that holds the cluster; pods that KAI's binder is at work on count as being bound."""
     inventory, kueue = Inventory(scheduler_names), KueueQueues.of(snapshot)
     for queue in kueue.queues:
         inventory.put_queue(queue)
     for node in snapshot.nodes:
-        take_in(inventory, node)
+        take_in(inventory, node, tells=tells)
     for resource, kind in OPTIONAL_KINDS.items():
         for found in snapshot.of(resource, kind):
-            take_in(inventory, kueue.labelled(found))
+            take_in(inventory, kueue.labelled(found), tells=tells)
     for pod in snapshot.pods:
-        take_in(inventory, kueue.labelled(pod))
+        take_in(inventory, kueue.labelled(pod), tells=tells)
     for request in snapshot.of(BIND_REQUEST, BindRequest):
         key = PodKey(request.metadata.namespace or "", request.spec.pod_name)
         record = inventory.cluster.pod(key)
@@ -167,14 +169,18 @@ def inventory_of(snapshot: ClusterSnapshot, scheduler_names: Collection[str] = S
     return inventory
 
 
-def take_in(inventory: Inventory, found: Any) -> None:
-    """Take an object in; one that cannot be read is told, and then absent, as for the schedulers of a cluster."""
+def take_in(inventory: Inventory, found: Any, *, tells: bool = True) -> None:
+    """Take an object in; one that cannot be read is told, and then absent, as for the schedulers of a cluster.
+
+    ``tells`` is false where it was told already: of a copy of a cluster that is tried again and again.
+    """
     try:
         inventory.apply(found)
     except Exception as error:  # noqa: BLE001 - told, and of this object alone
         resource, name = resource_of(found), found.metadata.name
         namespace = found.metadata.namespace or ""
-        log.warning(
+        say = log.warning if tells else log.debug
+        say(
             "object left out, which cannot be read",
             object=f"{resource} {namespace}/{name}".replace(" /", " "),
             error=f"{type(error).__name__}: {error}",

@@ -63,7 +63,8 @@ def matching_profile(snapshot: ClusterSnapshot) -> SchedulerConfig:
 class Simulation:
     """A cluster being scheduled. Mutable: each cycle changes its inventory.
 
-    Without a configuration the session scheduler has the one that :func:`matching_profile` finds.
+    Without a configuration the session scheduler has the one that :func:`matching_profile` finds. ``tells`` is whether
+    objects that cannot be read are told.
     """
 
     def __init__(
@@ -73,15 +74,16 @@ class Simulation:
         *,
         runtime: Runtime,
         registry: PluginRegistry | None = None,
+        tells: bool = True,
     ) -> None:
         config = config or matching_profile(snapshot)
         names = tuple(dict.fromkeys((*config.scheduler_names, *SESSION_NAMES)))
         self.runtime = runtime
-        self._base = snapshot
+        self._base, self._tells = snapshot, tells
         self._objects = {
             resource: {identity(each): each for each in found} for resource, found in snapshot.objects.items()
         }
-        self.inventory, self._kueue = inventory_of(snapshot, names), KueueQueues.of(snapshot)
+        self.inventory, self._kueue = inventory_of(snapshot, names, tells=tells), KueueQueues.of(snapshot)
         self.scheduler = Scheduler(
             msgspec.structs.replace(config, scheduler_names=names), self.inventory, runtime=runtime, registry=registry
         )
@@ -99,7 +101,7 @@ class Simulation:
             resource = resource_of(found)
             self._objects.setdefault(resource, {})[identity(found)] = found
             if resource in _INVENTORIED:
-                take_in(self.inventory, self._kueue.labelled(found))
+                take_in(self.inventory, self._kueue.labelled(found), tells=self._tells)
 
     def remove(self, objects: Iterable[Any]) -> None:
         """Take objects out as if they had been deleted."""
