@@ -167,8 +167,11 @@ class ClusterState:
             self._replace(old, None)
         self._open_again(key)
 
-    def leave_unread(self, key: PodKey, node: str) -> None:
-        """Note a pod on a node that cannot be read: what it takes is not known, so its node takes no other pod."""
+    def leave_unread(self, key: PodKey, pod: Pod) -> None:
+        """Note a pod that cannot be read: what it takes of its node is not known, so the node takes no other pod."""
+        node = pod.spec.node_name
+        if not node or pod.terminal:
+            return
         self._unread[key] = node
         row = self.table.find(node)
         found = self.table.nodes[row] if row is not None else None

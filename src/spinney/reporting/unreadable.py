@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from spinney.api.core import POD, Pod
+from spinney.api.core import POD
 from spinney.api.resource import Resource
 from spinney.cluster.state import ClusterState
 from spinney.kube.cache import Change
@@ -51,17 +51,13 @@ class UnreadableObjects(msgspec.Struct, frozen=True):
                     return
                 self._tell(resource, change.key, change.new, error)
                 if resource is POD:
-                    self._count(change.key, change.new)
+                    if self.cluster is not None:
+                        self.cluster.leave_unread(change.key, change.new)
                 else:
                     with suppress(Exception):  # it may not have got as far as being there
                         take_in(Change(change.key, change.old or change.new, None, change.resource_version))
 
         return guarded
-
-    def _count(self, key: Key, pod: Pod) -> None:
-        """Have the node of a pod that was not read take no other, for as long as the pod is there."""
-        if self.cluster is not None and pod.spec.node_name and not pod.terminal:
-            self.cluster.leave_unread(key, pod.spec.node_name)
 
     def _tell(self, resource: Resource, key: Key, found: Any, error: Exception) -> None:
         said = f"the scheduler cannot read this object, and ignores it: {type(error).__name__}: {error}"

@@ -241,10 +241,10 @@ def word_about(gang: PodGang) -> GangWord:
     refused = held if backend is not None and backend.status == "False" else ""
     unmade = held if refused or is_false(gang.status.conditions, INITIALIZED) else ""
     if condition is None or condition.status != "False":
-        return GangWord("", refused, held, unmade)
+        return GangWord(derived=refused, held=held, unmade=unmade)
     if condition.reason == MINIMUM_NOT_PLACED:
-        return GangWord("", refused or condition.message, held, unmade)
-    return GangWord(condition.message, "", held, unmade)
+        return GangWord(derived=refused or condition.message, held=held, unmade=unmade)
+    return GangWord(condition.message, held=held, unmade=unmade)
 
 
 def levels_of(topologies: Iterable[TopologyLevels], labels: Collection[str]) -> list[tuple[str, str]]:

@@ -186,8 +186,7 @@ def take_in(inventory: Inventory, found: Any, *, tells: bool = True) -> None:
             error=f"{type(error).__name__}: {error}",
         )
         if resource is POD:
-            if found.spec.node_name and not found.terminal:
-                inventory.cluster.leave_unread(PodKey(namespace, name), found.spec.node_name)
+            inventory.cluster.leave_unread(PodKey(namespace, name), found)
         else:
             with suppress(Exception):  # it may not have got as far as being there
                 inventory.delete(found)
