@@ -73,3 +73,8 @@ async def test_waiting_ends_with_the_feed() -> None:
     feed.end()
 
     assert await feed.more("epoch-1", within=0)
+
+
+def test_an_id_that_no_feed_gave_has_its_viewer_read_everything() -> None:
+    """Python reads no numbers of 5000 digits, and the question was answered as a fault."""
+    assert [missed(a_feed(5), f"epoch-{odd}") for odd in ("9" * 5000, "two", "")] == [None, None, None]

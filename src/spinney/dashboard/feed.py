@@ -9,6 +9,8 @@ import asyncio
 from collections import deque
 from typing import Final
 
+from spinney.runtime.queries import whole_number_in
+
 KEPT: Final = 1024
 KEPT_BYTES: Final = 16 * 1024 * 1024
 
@@ -51,10 +53,11 @@ class Feed:
 
     def since(self, last: str) -> tuple[list[bytes], str] | None:
         """Return the events after the one with id ``last`` and the id of the newest; ``None`` if some are forgotten."""
-        epoch, _, revision = last.rpartition("-")
-        if epoch != self._epoch or not (revision.isascii() and revision.isdecimal()):
+        epoch, _, text = last.rpartition("-")
+        revision = whole_number_in(text)
+        if epoch != self._epoch or revision is None:
             return None
-        missed = self._revision - int(revision)
+        missed = self._revision - revision
         if not 0 <= missed <= len(self._events):
             return None
         found = [self._events[place] for place in range(len(self._events) - missed, len(self._events))]

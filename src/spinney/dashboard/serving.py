@@ -28,6 +28,7 @@ from spinney.dashboard.view import View
 from spinney.dashboard.viewers import Viewers
 from spinney.gangs.tree import GangKey
 from spinney.kube.errors import KubeError
+from spinney.runtime.queries import whole_number_in
 from spinney.runtime.serving import listen, stop_serving
 
 log = structlog.get_logger()
@@ -37,7 +38,6 @@ _SLOW_SECONDS: Final = 30.0
 """After which a viewer that does not read is cut off; it comes back with the last event it saw."""
 _LARGEST_BODY: Final = 1024 * 1024
 _COMPRESS_FROM: Final = 4096
-_MOST_DIGITS: Final = 18
 _SECURITY: Final = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -238,7 +238,7 @@ class Dashboard:
         return web.Response(text=text, content_type="text/plain", headers={"cache-control": "no-store"})
 
     async def _queue_history(self, request: web.Request) -> web.Response:
-        hours, queue = _whole_number(request.query.get("hours", "")), request.query.get("queue")
+        hours, queue = whole_number_in(request.query.get("hours", "")) or 0, request.query.get("queue")
         async with self._looking(request) as view:
             known = {row.line.name for row in view.board.queue_rows if queue in (None, row.line.name)}
             remembered = view.board.history.samples(queue)
@@ -253,7 +253,7 @@ class Dashboard:
 
     async def _cycles(self, request: web.Request) -> web.Response:
         visitor = self._access.visitor(request.headers)
-        number = _whole_number(request.query.get("after", ""))
+        number = whole_number_in(request.query.get("after", "")) or 0
         async with self._viewers.looking(visitor) as view:
             namespaces = view.scope.namespaces
         asked = (cycles_of(each, after=number, token=visitor.token, namespaces=namespaces) for each in self._schedulers)
@@ -270,11 +270,6 @@ class Dashboard:
             except msgspec.DecodeError as error:
                 raise NotAllowed(400, f"the body is not a question: {error}") from error
             return _json(encode(await self._adviser.what_if(view, question.manifests, question.namespace)))
-
-
-def _whole_number(text: str) -> int:
-    """Return the number that a text is, 0 for what is none; of thousands of digits Python reads none."""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS else 0
 
 
 def _key(request: web.Request) -> GangKey:

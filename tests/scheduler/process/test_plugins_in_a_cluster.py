@@ -175,3 +175,13 @@ async def test_explanations_are_served_in_full() -> None:
         assert "requests 2 GPUs" in refused["message"]
         assert refused["explanation"]
         assert json.loads((await get(f"{address}/explanations?name=other"))[1]) == []
+
+
+async def test_cycles_are_served_whatever_number_is_asked_for() -> None:
+    """Python reads no numbers of 5000 digits; such a one counts as what is no number."""
+    async with a_cluster_with() as (client, address), asyncio.timeout(60):
+        await a_node(client, "n1", 1)
+        await a_pod(client, "p")
+        await placed(client, "p")
+        status, text = await get(f"{address}/cycles?after={'9' * 5000}")
+        assert (status, bool(json.loads(text))) == (200, True)

@@ -16,6 +16,7 @@ from spinney.explain.reasons import Explanation
 from spinney.extensions.answers import fault_of, instance_of
 from spinney.runtime import Executor
 from spinney.runtime.faults import raised
+from spinney.runtime.queries import whole_number_in
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.framework.extension_points import Hook, HttpHandler
 from spinney.scheduler.framework.results import Unschedulable
@@ -58,8 +59,7 @@ class SchedulerEndpoint:
         if path == EXPLANATIONS:
             return self._explanations(query)
         if path == CYCLES:
-            after = query.get("after", "0")
-            return encode(self._cycles.after(int(after) if after.isdecimal() else 0)) + b"\n"
+            return encode(self._cycles.after(whole_number_in(query.get("after", "")) or 0)) + b"\n"
         hook = self._scheduler.http_handlers.get(path)
         return await self._executor.run(_asked, hook, query) if hook is not None else None
 
