@@ -1,4 +1,4 @@
-"""Recordings written by hand: say which objects a cluster had at which minute."""
+"""Recordings written by hand: say which objects a cluster had at which minute, and replay them."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -6,8 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from spinney.api.struct import JSON
+from spinney.scheduler.config import SchedulerConfig
+from spinney.sim.replay import History, Trace
+from spinney.sim.replay.checking import problems_of
+from spinney.sim.replay.reading import Wanted, read_trace
 from spinney.sim.snapshots.files import completed, write_snapshot
 from spinney.sim.snapshots.snapshot import BY_NAME, ClusterSnapshot, Unseen, projected
+from tests.sim.replay.building import replayed
 
 BEGIN = datetime(2026, 5, 4, 8, tzinfo=UTC)
 RACK = "example.com/rack"
@@ -110,3 +115,16 @@ def racks() -> JSON:
         "metadata": {"name": "cluster"},
         "spec": {"levels": [{"nodeLabel": RACK, "alias": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]},
     }
+
+
+def replay_of(directory: Path, config: SchedulerConfig | None = None, **options: float) -> tuple[Trace, History]:
+    """Replay a recording, of which nothing may break a rule."""
+    trace = read_trace(directory, Wanted())
+    history = replayed(trace, config, **options)
+    assert problems_of(trace, history) == []
+    return trace, history
+
+
+def nodes_by_job(trace: Trace, history: History) -> dict[str, tuple[str, ...]]:
+    """Return where jobs started last."""
+    return {trace.jobs[each.job].name: each.nodes for each in history.events if each.what == "started"}

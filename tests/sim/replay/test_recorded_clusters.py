@@ -6,29 +6,27 @@ import pytest
 
 from spinney.api.struct import JSON
 from spinney.scheduler.config import SchedulerConfig
-from spinney.sim.replay import History, Trace
+from spinney.sim.replay import History
 from spinney.sim.replay.checking import problems_of
 from spinney.sim.replay.history import JobHappening
 from spinney.sim.replay.reading import Wanted, read_trace
 from spinney.sim.snapshots.snapshot import FORBIDDEN, Unseen
 from tests.sim.replay.building import replayed, told
-from tests.sim.replay.recordings import RACK, a_class, a_group, a_node, a_pod, a_queue, racks, taken
+from tests.sim.replay.recordings import (
+    RACK,
+    a_class,
+    a_group,
+    a_node,
+    a_pod,
+    a_queue,
+    nodes_by_job,
+    racks,
+    replay_of,
+    taken,
+)
 
 TAINT = {"key": "example.com/reserved", "value": "yes", "effect": "NoSchedule"}
 TOLERATES = [{"key": "example.com/reserved", "operator": "Exists"}]
-
-
-def replay_of(directory: Path, config: SchedulerConfig | None = None, **options: float) -> tuple[Trace, History]:
-    """Replay a recording, of which nothing may break a rule."""
-    trace = read_trace(directory, Wanted())
-    history = replayed(trace, config, **options)
-    assert problems_of(trace, history) == []
-    return trace, history
-
-
-def nodes_by_job(trace: Trace, history: History) -> dict[str, tuple[str, ...]]:
-    """Return where jobs started last."""
-    return {trace.jobs[each.job].name: each.nodes for each in history.events if each.what == "started"}
 
 
 def test_a_tainted_node_gets_only_pods_that_tolerate_it(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The gangs of a recording, each a job from when it was first seen until it was gone or finished.
 
-A gang is a job of as many pods as were there at once, each as it was. It was submitted when its first pod was created,
+A gang is a job of as many pods as were there at once, each as it was. It was submitted when its first pod arrived: when
+it was created, or when its last scheduling gate opened, before which it is not there for any scheduler. It
 started when its last pod had a node, and ended at the first snapshot that no longer has its pods, or has them finished
 or all made anew: what comes then is another job. What runs in the last snapshot never ends; what was gone before it
 started is withdrawn at that moment. Only what changed from one snapshot to the next is looked at.
@@ -46,6 +47,8 @@ class _Seen(NamedTuple):
 
     record: PodRecord
     pod_set: str
+    arrived: datetime | None
+    """When a scheduler could place it: its creation, or when its last gate opened."""
 
     @property
     def node(self) -> str:
@@ -73,7 +76,7 @@ class _Life:
     """Its pods when most of them were there at once."""
     known: set[str] = field(default_factory=set)
     """All pods it ever had, by identity."""
-    created: datetime | None = None
+    arrived: datetime | None = None
     started: datetime | None = None
     ended: datetime | None = None
     from_the_beginning: bool = False
@@ -86,14 +89,21 @@ class _Life:
         if len(staying) > len(self.most):
             self.most, self.from_the_beginning = staying, first and have_nodes
         self.known |= {each.identity for each in staying}
-        created = (each.record.created for each in staying)
-        self.created = min(filter(None, (self.created, *created)), default=moment)
+        arrived = (each.arrived for each in staying)
+        self.arrived = min(filter(None, (self.arrived, *arrived)), default=moment)
         if self.started is None and have_nodes:
             self.started = max((each.record.pod.status.start_time or moment for each in staying), default=moment)
 
     def is_followed_by(self, alive: Sequence[_Seen]) -> bool:
         """Tell whether pods that are there now are of a later life."""
         return self.known.isdisjoint(each.identity for each in _staying(alive))
+
+
+def _opened(pod: Pod, moment: datetime) -> datetime:
+    """Return when the last gate of a pod opened that has none for the first time: by then, and before it had a node."""
+    scheduled = pod.condition("PodScheduled")
+    bound = scheduled.last_transition_time if scheduled is not None and scheduled.status == "True" else None
+    return min(filter(None, (bound, pod.status.start_time)), default=moment)
 
 
 def _staying(alive: Sequence[_Seen]) -> Sequence[_Seen]:
@@ -113,6 +123,8 @@ class RecordedGangs:
         """Pods that have not finished, by gang and name."""
         self._gang_of: dict[str, GangKey] = {}
         """The same the other way round."""
+        self._gated: dict[str, str] = {}
+        """Pods that have scheduling gates: their identity, by name."""
         self._lives: dict[GangKey, _Life] = {}
         self._over: list[RecordedJob] = []
 
@@ -128,21 +140,30 @@ class RecordedGangs:
             found = each.new if each.new is not None else each.old
             self._definitions.put(type(found), key_of(found), each.new)
         for each in pods:
-            touched |= dict.fromkeys(self._move(_name(each), each.new))
+            touched |= dict.fromkeys(self._move(_name(each), each.new, moment))
         for key in touched:
             self._follow(key, moment, gpu_memory)
 
-    def _move(self, name: str, pod: Pod | None) -> Iterator[GangKey]:
+    def _move(self, name: str, pod: Pod | None, moment: datetime) -> Iterator[GangKey]:
         """Put a pod where it belongs now, and yield the gangs this is about."""
-        before = self._gang_of.pop(name, None)
+        before, gated = self._gang_of.pop(name, None), self._gated.pop(name, None)
+        gone: _Seen | None = None
         if before is not None:
             gone = self._alive[before].pop(name)
             yield before
         if pod is None or pod.status.phase in _DONE:
             return
-        seen = self._seen(pod)
+        if pod.gated:
+            self._gated[name] = _identity(pod)
+            return
+        arrived = pod.metadata.creation_timestamp
+        if gated == _identity(pod):
+            arrived = _opened(pod, moment)
+        elif gone is not None and gone.identity == _identity(pod):
+            arrived = gone.arrived
+        seen = self._seen(pod, arrived)
         key = self._key_of(seen.record)
-        if before is not None and key != before and gone.identity == seen.identity:
+        if before is not None and gone is not None and key != before and gone.identity == seen.identity:
             self._disown(before, gone)
         self._gang_of[name] = key
         self._alive.setdefault(key, {})[name] = seen
@@ -183,11 +204,11 @@ class RecordedGangs:
 
     # -- gangs -------------------------------------------------------------------------------------------------------
 
-    def _seen(self, pod: Pod) -> _Seen:
+    def _seen(self, pod: Pod, arrived: datetime | None) -> _Seen:
         record = record_of(pod, self._classes)
         key, pod_set = membership(record)
         home = self._definitions.home(key)
-        return _Seen(record, pod_set if home == key else key.name)
+        return _Seen(record, pod_set if home == key else key.name, arrived)
 
     def _key_of(self, record: PodRecord) -> GangKey:
         return self._definitions.home(membership(record)[0])
@@ -215,7 +236,7 @@ class RecordedGangs:
             ends = (life.ended - begin).total_seconds()
         job = Job(
             name=f"{gang.namespace}-{gang.name}".replace("/", "-"),
-            submitted=max(((life.created or begin) - begin).total_seconds(), 0.0),
+            submitted=max(((life.arrived or begin) - begin).total_seconds(), 0.0),
             ask=_most([each.ask for each in pods]),
             pods=len(pods),
             duration=duration,
