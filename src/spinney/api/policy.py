@@ -40,3 +40,16 @@ class PodDisruptionBudget(Object, of=POD_DISRUPTION_BUDGET, frozen=True, kw_only
 
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
+
+def desired_healthy(min_available: int | str | None, max_unavailable: int | str | None, expected: int) -> int:
+    """Return how many of ``expected`` pods have to stay healthy; percentages are rounded up."""
+    if min_available is not None:
+        return _scaled(min_available, expected)
+    return max(0, expected - _scaled(max_unavailable if max_unavailable is not None else 1, expected))
+
+
+def _scaled(value: int | str, of: int) -> int:
+    if isinstance(value, str) and value.endswith("%"):
+        return -(-int(value[:-1]) * of // 100)
+    return int(value)

@@ -3,8 +3,9 @@
 Every job that starts is put on its machines, everything that ends is taken off, and at each start everything must fit:
 CPU, memory, pods and further resources within the machine, shares within each GPU, whole GPUs shared with nobody, only
 accepted models and pools, all pods of a job or none, one rack where one was asked for, nobody before submission, nobody
-on a machine that is gone or closed, and nobody where a recorded cluster's rules do not allow it
-(:mod:`~spinney.sim.replay.recorded_rules`). What runs when a trace begins is where it is.
+on a machine that is gone or closed, nobody where a recorded cluster's rules do not allow it
+(:mod:`~spinney.sim.replay.recorded_rules`), and nobody evicted against its disruption budgets
+(:mod:`~spinney.sim.replay.budget_rules`). What runs when a trace begins is where it is.
 """
 
 from collections import Counter
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from spinney.sim.replay.budget_rules import BudgetRules
 from spinney.sim.replay.fragmentation import FreeSpace
 from spinney.sim.replay.history import History, JobHappening
 from spinney.sim.replay.recorded_rules import CORDONED, RecordedRules, tolerates
@@ -46,9 +48,10 @@ def _violations(trace: Trace, events: Sequence[JobHappening]) -> Iterator[str]:
     loads: dict[str, _Load] = {name: _Load() for name in machines}
     held: dict[int, JobHappening] = {}
     started: set[int] = set()
-    rules = RecordedRules(trace.changes)
+    rules, budgets = RecordedRules(trace.changes), BudgetRules(trace)
     for event in events:
         job = trace.jobs[event.job]
+        yield from (f"{event.at:g} s: job {job.name}: {problem}" for problem in budgets.problems(event))
         if event.what == "started":
             where = f"{event.at:g} s: job {job.name}"
             if event.job in held:

@@ -16,6 +16,7 @@ import msgspec
 
 from spinney.api.core import Node
 from spinney.api.labels import HOSTNAME
+from spinney.api.policy import PodDisruptionBudget
 from spinney.cluster.pods import PodKey
 from spinney.kube.keys import key_of
 from spinney.scheduler.config import PluginOption, SchedulerConfig
@@ -27,6 +28,7 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.topology.levels import TopologyLevels
 from spinney.sim.engine import EPOCH, Cycled, Engine
+from spinney.sim.replay.budgets import PlayedBudgets
 from spinney.sim.replay.devices import DeviceBook
 from spinney.sim.replay.history import History, JobHappening, What
 from spinney.sim.replay.limits import ApplicationBook, MostPerNode
@@ -116,6 +118,7 @@ class PartReplay:
             config = msgspec.structs.replace(config, plugins=(*config.plugins, PluginOption(MostPerNode.name)))
         self.inventory = Inventory.for_config(config)
         self.scheduler = Scheduler(config, self.inventory, runtime=self._engine.runtime, registry=registry)
+        self._budgets = PlayedBudgets(self.inventory)
         self._devices = DeviceBook(trace.machines)
         self._nodes = {machine.name: node_of(machine) for machine in trace.machines}
         """As they would be if they were there and open."""
@@ -268,6 +271,10 @@ class PartReplay:
                 self.inventory.put_queue(queue)
             case QueueInfo() as queue, True:
                 self.inventory.remove_queue(queue.name)
+            case PodDisruptionBudget() as budget, False:
+                self._budgets.put(budget)
+            case PodDisruptionBudget() as budget, True:
+                self._budgets.remove(budget)
             case found, False:
                 self.inventory.apply(found)
             case found, True:
@@ -286,6 +293,7 @@ class PartReplay:
         """Run a cycle and carry out what it decides, if a job waits."""
         if not self._waiting:
             return Cycled(again=False)
+        self._budgets.settle()
         began = self._stopwatch()
         result = self.scheduler.run_cycle(release=True)
         self.history.cycle_seconds.append(self._stopwatch() - began)

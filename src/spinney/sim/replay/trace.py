@@ -9,6 +9,7 @@ from typing import Final
 
 from spinney.api.core import Namespace, Node, Pod
 from spinney.api.kai import Topology
+from spinney.api.policy import PodDisruptionBudget
 from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.gangs.tree import Gang
 from spinney.scheduler.fairshare.queues import QueueInfo
@@ -91,7 +92,7 @@ class ClusterChange:
     """An object beside jobs that came or changed at a moment, or went."""
 
     at: float
-    found: Node | QueueInfo | Topology | ClusterTopologyBinding | Namespace
+    found: Node | QueueInfo | Topology | ClusterTopologyBinding | Namespace | PodDisruptionBudget
     gone: bool = False
 
 

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from spinney.api.field_error import FieldError
+from spinney.api.policy import desired_healthy
 from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert
 from spinney.api.time import parse_timestamp, timestamp
@@ -134,18 +135,5 @@ def _counted(context: Context, budget: JSON) -> Allowance:
             continue
         expected += 1
         healthy += not record.deleting and record.key.name not in disrupted and is_ready(pod)
-    desired = _desired(spec, expected)
+    desired = desired_healthy(spec.get("minAvailable"), spec.get("maxUnavailable"), expected)
     return Allowance(max(0, healthy - desired), healthy, desired)
-
-
-def _desired(spec: JSON, expected: int) -> int:
-    if "minAvailable" in spec:
-        return _scaled(spec["minAvailable"], expected)
-    return max(0, expected - _scaled(spec.get("maxUnavailable", 1), expected))
-
-
-def _scaled(value: object, of: int) -> int:
-    """Return a count, or a percentage of ``of`` rounded up."""
-    if isinstance(value, str) and value.endswith("%"):
-        return -(-int(value[:-1]) * of // 100)
-    return int(str(value))

@@ -17,6 +17,8 @@ from typing import Final
 from spinney.api.core import NAMESPACE, NODE, POD
 from spinney.api.kai import QUEUE, TOPOLOGY, Queue
 from spinney.api.kueue import CLUSTER_QUEUE, COHORT, LOCAL_QUEUE
+from spinney.api.meta import ObjectMeta
+from spinney.api.policy import POD_DISRUPTION_BUDGET, PodDisruptionBudget, PodDisruptionBudgetStatus, desired_healthy
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.gangs.definitions import GangDefinitions
 from spinney.gangs.sources.context import DEFAULT_QUEUE
@@ -41,7 +43,7 @@ OTHERS_QUEUE: Final = "other-schedulers"
 _QUEUES: Final = frozenset({QUEUE, CLUSTER_QUEUE, COHORT, LOCAL_QUEUE})
 _TOPOLOGIES: Final = frozenset({TOPOLOGY, CLUSTER_TOPOLOGY_BINDING})
 _DEFINITIONS: Final = frozenset(resource for resource, kind in KINDS.items() if kind in GangDefinitions.KINDS)
-_REPLAYED: Final = (*_DEFINITIONS, *_QUEUES, *_TOPOLOGIES, NAMESPACE)
+_REPLAYED: Final = (*_DEFINITIONS, *_QUEUES, *_TOPOLOGIES, NAMESPACE, POD_DISRUPTION_BUDGET)
 
 
 def is_recorded(path: Path) -> bool:
@@ -121,6 +123,8 @@ class _Recording:
                 found["queues"].append(each)
             elif each.resource in _TOPOLOGIES or each.resource == NAMESPACE:
                 self._note(at, each)
+            elif each.resource == POD_DISRUPTION_BUDGET:
+                self._see_budget(at, each)
         self._nodes.see(at, found["nodes"])
         if found["queues"]:
             self._see_queues(at, found["queues"], KueueQueues.of(snapshot))
@@ -135,6 +139,33 @@ class _Recording:
         self._changes.append(ClusterChange(at, each.new if each.new is not None else each.old, each.new is None))
         if each.resource in _TOPOLOGIES and each.new is not None:
             self._topologies.append(topology_of(each.new))
+
+    def _see_budget(self, at: float, each: Differing) -> None:
+        """Take in what a budget asks for; what it allows follows from the pods of the replay."""
+        old, new = self._budget(each.old), self._budget(each.new)
+        if new is not None and new != old:
+            self._changes.append(ClusterChange(self._came(at, each), new))
+        elif new is None and old is not None:
+            self._changes.append(ClusterChange(at, old, gone=True))
+
+    def _budget(self, found: PodDisruptionBudget | None) -> PodDisruptionBudget | None:
+        """Return a budget without how it stands, if there is one that can be read: for schedulers there is no other."""
+        if found is None:
+            return None
+        try:
+            desired_healthy(found.spec.min_available, found.spec.max_unavailable, 1)
+        except ValueError as error:
+            self._unread[f"PodDisruptionBudget {found.metadata.namespace}/{found.metadata.name}: {error}"] = None
+            return None
+        metadata = ObjectMeta(name=found.metadata.name, namespace=found.metadata.namespace)
+        return PodDisruptionBudget(metadata=metadata, spec=found.spec, status=PodDisruptionBudgetStatus())
+
+    def _came(self, at: float, each: Differing) -> float:
+        """Return when an object of a snapshot came or changed: a new one when it was created."""
+        created: datetime | None = each.new.metadata.creation_timestamp
+        if each.old is not None or created is None:
+            return at
+        return min(max((created - self._begin).total_seconds(), 0.0), at)
 
     def _see_queues(self, at: float, queues: Iterable[Differing], kueue: KueueQueues) -> None:
         for each in queues:
