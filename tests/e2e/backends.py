@@ -31,6 +31,7 @@ class Backend:
     volcano_queues: bool = False  # wants Volcano's queue to be open
     served_by: Server = "session scheduler"
     event: str = "Unschedulable"  # the reason of the event on a pod that was not placed
+    answers: tuple[str, ...] = ("Unschedulable",)  # reasons why a pod is not scheduled that was looked at
     minimums_first: bool = True  # every gang gets its minimum before any gets more
 
     def __str__(self) -> str:
@@ -77,7 +78,12 @@ ONE_OF_EACH = BACKENDS if EVERY_SCENARIO else (KAI, COSCHEDULING)
 """Backends for what the operator does and a scheduler answers: one that each of our schedulers serves."""
 
 REAL_KAI = replace(KAI, served_by=peers.KAI)
-REAL_VOLCANO = replace(VOLCANO, served_by=peers.VOLCANO, volcano_queues=False)
+REAL_VOLCANO = replace(
+    VOLCANO,
+    served_by=peers.VOLCANO,
+    volcano_queues=False,
+    answers=("Unschedulable", "Schedulable"),  # the latter of a pod that fits and waits for the rest of its gang
+)
 REAL_COSCHEDULING = replace(COSCHEDULING, served_by=peers.COSCHEDULING, config="{scheduleTimeoutSeconds: 10}")
 REAL = (REAL_KAI, REAL_VOLCANO, REAL_COSCHEDULING)
 """Backends with the scheduler that each was made for (``make peers``), which nobody here wrote."""

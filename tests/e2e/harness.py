@@ -146,15 +146,13 @@ class Stage:
             return
         self._give_up(f"did not stay for {seconds} s")
 
-    async def settle(self) -> None:
-        """Wait until nothing changes any more; gangs must then be whole or not placed at all."""
-        quiet = 5.0 if self.cluster.embedded else 1.0
+    async def settle(self, *, within: float = FOUR_MINUTES) -> None:
+        """Wait until nothing moves any more; gangs must then be whole or not placed at all."""
         try:
-            while True:
-                async with asyncio.timeout(quiet):
-                    await self.chronicle.change()
-        except TimeoutError:
-            self.settled.append(self.chronicle.revision)
+            await self.chronicle.rest(5.0 if self.cluster.embedded else 1.0, within=within)
+        except TimeoutError as error:
+            self._give_up(str(error))
+        self.settled.append(self.chronicle.revision)
 
     async def until_seen(
         self, resource: Resource, name: str, condition: Callable[[JSON], bool], *, within: float = FOUR_MINUTES
@@ -193,7 +191,7 @@ class Stage:
         await self.until_bound(0, of=count)
 
     async def until_unschedulable(self, count: int) -> None:
-        """Wait until so many pods are pending, each with an Unschedulable condition or held by its gate.
+        """Wait until so many pods are pending, each with an answer of its scheduler or held by its gate.
 
         A pod that a scheduler has looked at has an event that says so, too.
         """
@@ -205,7 +203,7 @@ class Stage:
             return False
         if pod.gated:
             return condition.reason == "SchedulingGated"
-        return condition.reason == "Unschedulable" and self.backend.event in self.events_of(pod)
+        return condition.reason in self.backend.answers and self.backend.event in self.events_of(pod)
 
     def events_of(self, pod: Pod) -> list[str]:
         """Return the reasons of the events about a pod."""
@@ -378,7 +376,7 @@ class Stages:
                 if not keep:
                     await stage.remove(*chronicle.all(PodCliqueSet))
                     await stage.remove_topologies()
-                await chronicle.complete()
+                await chronicle.complete(within=FOUR_MINUTES)
                 for follower in followers:
                     follower.cancel()
         except BaseExceptionGroup as group:
