@@ -19,10 +19,10 @@ def test_a_limit_refuses_with_its_figures() -> None:
     drawn = books_of(a_queue("a", quota=1, limit=4), total=8, allocated={"a": 3})
     refusal = over_capacity(drawn, "a", gpus(1.5), preemptible=True)
     assert refusal is not None
-    assert (refusal.reason, refusal.queue, refusal.resource) == (CapacityReason.OVER_LIMIT, "a", "nvidia.com/gpu")
+    report = refusal.report
+    assert (refusal.reason, report.queue, report.resource) == (CapacityReason.OVER_LIMIT, "a", "nvidia.com/gpu")
+    assert (report.bound, report.used, report.requested) == (4, 3, 2)
     assert refusal.message == "queue a: nvidia.com/gpu limit is 4, in use 3, requested 1500m"
-    assert refusal.details.queue_allocated["nvidia.com/gpu"] == "3"
-    assert refusal.details.pod_group_requested_non_preemptible["nvidia.com/gpu"] == "0"
 
 
 def test_an_ancestor_refuses_too() -> None:
@@ -32,7 +32,7 @@ def test_an_ancestor_refuses_too() -> None:
     )
     refusal = over_capacity(drawn, "a", gpus(2), preemptible=True)
     assert refusal is not None
-    assert refusal.queue == "top"
+    assert refusal.report.queue == "top"
 
 
 def test_non_preemptible_jobs_stay_within_quota() -> None:

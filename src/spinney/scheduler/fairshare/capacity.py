@@ -1,17 +1,15 @@
 """What a queue allows: whether a job may be placed as far as its queue is concerned.
 
 Two rules, each checked at the job's queue and at every ancestor: no queue ever exceeds its *limit*, and what is held
-by jobs that cannot be preempted never exceeds the *quota*, because nobody could take it back. A refusal carries the
-figures as data, for the condition on the job and for ``explain``.
+by jobs that cannot be preempted never exceeds the *quota*, because nobody could take it back.
 """
 
 from enum import StrEnum
 
 import msgspec
 
-from spinney.api.kai import QueueDetails
 from spinney.explain.reasons import QueueReport
-from spinney.scheduler.fairshare.amounts import NAMES, UNITS, ZERO, Amounts
+from spinney.scheduler.fairshare.amounts import NAMES, UNITS, Amounts
 from spinney.scheduler.fairshare.books import QueueBook, QueueBooks
 
 
@@ -23,13 +21,10 @@ class CapacityReason(StrEnum):
 
 
 class OverCapacity(msgspec.Struct, frozen=True, kw_only=True):
-    """A refusal: which rule, at which queue, in which resource, and the figures it was decided on."""
+    """A refusal: which rule, in words, and the queue, the resource and the figures it was decided on."""
 
     reason: CapacityReason
-    queue: str
-    resource: str  # as Kubernetes calls it
     message: str
-    details: QueueDetails
     report: QueueReport
 
 
@@ -38,7 +33,7 @@ def over_capacity(books: QueueBooks, queue: str, request: Amounts, *, preemptibl
     for position in books.tree.path(queue):
         book = books.pages[position]
         if not (book.allocated + request).within(book.queue.limit):
-            return _refusal(CapacityReason.OVER_LIMIT, book, request, preemptible=preemptible)
+            return _refusal(CapacityReason.OVER_LIMIT, book, request)
     return None if preemptible else non_preemptible_over_quota(books, queue, request)
 
 
@@ -47,11 +42,11 @@ def non_preemptible_over_quota(books: QueueBooks, queue: str, request: Amounts) 
     for position in books.tree.path(queue):
         book = books.pages[position]
         if not (book.allocated_non_preemptible + request).within(book.queue.quota):
-            return _refusal(CapacityReason.NON_PREEMPTIBLE_OVER_QUOTA, book, request, preemptible=False)
+            return _refusal(CapacityReason.NON_PREEMPTIBLE_OVER_QUOTA, book, request)
     return None
 
 
-def _refusal(reason: CapacityReason, book: QueueBook, request: Amounts, *, preemptible: bool) -> OverCapacity:
+def _refusal(reason: CapacityReason, book: QueueBook, request: Amounts) -> OverCapacity:
     over = reason is CapacityReason.OVER_LIMIT
     bound = book.queue.limit if over else book.queue.quota
     used = book.allocated if over else book.allocated_non_preemptible
@@ -60,21 +55,9 @@ def _refusal(reason: CapacityReason, book: QueueBook, request: Amounts, *, preem
     what = "limit" if over else "quota, which bounds what cannot be preempted,"
     return OverCapacity(
         reason=reason,
-        queue=book.queue.name,
-        resource=resource,
         message=(
             f"queue {book.queue.name}: {resource} {what} is {bound.describe()[resource]}, "
             f"in use {used.describe()[resource]}, requested {request.describe()[resource]}"
-        ),
-        details=QueueDetails(
-            name=book.queue.name,
-            queue_requested=book.requested.quantities(),
-            queue_deserved=book.queue.quota.quantities(),
-            queue_allocated=book.allocated.quantities(),
-            queue_allocated_non_preemptible=book.allocated_non_preemptible.quantities(),
-            queue_resource_limits=book.queue.limit.quantities(),
-            pod_group_requested=request.quantities(),
-            pod_group_requested_non_preemptible=(ZERO if preemptible else request).quantities(),
         ),
         # Reports count whole devices: what is used or asked for of a device counts as the device.
         report=QueueReport(

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from spinney.scheduler.fairshare.amounts import GPU, RESOURCES, ZERO, Amounts
+from spinney.scheduler.fairshare.amounts import ZERO, Amounts
 from spinney.scheduler.fairshare.books import QueueBook, QueueBooks
 from spinney.scheduler.fairshare.shares import allocatable_share
 
@@ -37,12 +37,11 @@ class Victims(msgspec.Struct, frozen=True, kw_only=True):
     chunks: tuple[Amounts, ...]
 
 
-class Injustice(msgspec.Struct, frozen=True, kw_only=True):
+class Injustice(NamedTuple):
     """Why a scenario is refused, and at which queue."""
 
     reason: str
     queue: str
-    message: str
 
 
 def can_reclaim(books: QueueBooks, reclaimer: Reclaimer) -> bool:
@@ -87,11 +86,7 @@ def judge(
         for chunk in taken.chunks:
             left = remaining.get(position, giving.allocated)
             if left.within(claim) and (not in_quota or left.within(giving.queue.quota)):
-                return Injustice(
-                    reason="VictimWithinShare",
-                    queue=giving.queue.name,
-                    message=_within_share(giving, left, claim, taking, reclaimer.request, in_quota=in_quota),
-                )
+                return Injustice("VictimWithinShare", giving.queue.name)
             freed = freed + chunk
             for ancestor in books.tree.path(taken.queue):
                 remaining[ancestor] = remaining.get(ancestor, books.pages[ancestor].allocated) - chunk
@@ -113,18 +108,12 @@ def _judge_levels(
             if sibling == position or sibling not in remaining:
                 continue
             gives = _Standing(books.pages[sibling], remaining[sibling])
-            unjust = _less_saturated(gives, _Standing(book, after), involved, multiplier)
-            if unjust is not None:
-                return unjust
+            if _is_less_saturated(gives, _Standing(book, after), involved, multiplier):
+                return Injustice("SiblingLessSaturated", gives.book.queue.name)
         if not reclaimer.preemptible:
             held = book.allocated_non_preemptible + reclaimer.request
             if not held.within(book.queue.quota):
-                return Injustice(
-                    reason="NonPreemptibleOverQuota",
-                    queue=book.queue.name,
-                    message=f"queue {book.queue.name}: what cannot be preempted would be {held.describe()}, "
-                    f"above the quota {book.queue.quota.describe()}",
-                )
+                return Injustice("NonPreemptibleOverQuota", book.queue.name)
     return None
 
 
@@ -135,11 +124,8 @@ class _Standing(NamedTuple):
     holds: Amounts
 
 
-def _less_saturated(
-    gives: _Standing, takes: _Standing, involved: Sequence[bool], multiplier: float
-) -> Injustice | None:
+def _is_less_saturated(gives: _Standing, takes: _Standing, involved: Sequence[bool], multiplier: float) -> bool:
     figures = zip(
-        RESOURCES,
         involved,
         takes.holds.astuple(),
         takes.book.fair_share.astuple(),
@@ -147,20 +133,13 @@ def _less_saturated(
         gives.book.fair_share.astuple(),
         strict=True,
     )
-    for resource, counts, held, own_share, kept, share in figures:
+    for counts, held, own_share, kept, share in figures:
         if not counts or share == 0:
             continue
         saturation = _saturation(held, own_share)
         if saturation > 1 and saturation * multiplier >= _saturation(kept, share):
-            unit = GPU if resource == "gpu" else 1
-            taker, giver = takes.book.queue.name, gives.book.queue.name
-            return Injustice(
-                reason="SiblingLessSaturated",
-                queue=giver,
-                message=f"queue {taker} would hold {held / unit:g} of {resource} with a fair share of "
-                f"{own_share / unit:g}, and queue {giver}, which gives, only {kept / unit:g} of {share / unit:g}",
-            )
-    return None
+            return True
+    return False
 
 
 def _saturation(allocated: int, fair_share: int) -> float:
@@ -175,13 +154,3 @@ def _parting(books: QueueBooks, reclaimer: str, victim: str) -> tuple[QueueBook,
     index = books.tree.index
     taking, giving = books.tree.divergence(index[reclaimer], index[victim])
     return books.pages[taking], books.pages[giving]
-
-
-def _within_share(
-    giving: QueueBook, left: Amounts, claim: Amounts, taking: QueueBook, request: Amounts, *, in_quota: bool
-) -> str:
-    text = f"queue {giving.queue.name} is left {left.describe()} and may claim {claim.describe()}"
-    if in_quota:
-        return f"{text}; its quota is {giving.queue.quota.describe()}"
-    wants = (taking.allocated + request).describe()
-    return f"{text}; queue {taking.queue.name} would go beyond its own quota with {wants}"
