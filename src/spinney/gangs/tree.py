@@ -70,6 +70,10 @@ class PodSet:
         """Return the leaves below, which is this one."""
         yield self
 
+    def parts(self) -> Iterator["Member"]:
+        """Return what the tree consists of from here down, which is this one."""
+        yield self
+
 
 class GroupSet(msgspec.Struct, frozen=True, dict=True):
     """Members of which at least ``min_groups`` must be satisfied; ``None`` means all."""
@@ -100,10 +104,21 @@ class GroupSet(msgspec.Struct, frozen=True, dict=True):
         required = self.topology is not None and bool(self.topology.required)
         return required or any(member.bound_to_domains for member in self.members)
 
+    @cached_property
+    def divided(self) -> bool:
+        """Tell whether a part of it has a topology constraint of its own."""
+        return any(part.topology is not None for member in self.members for part in member.parts())
+
     def pod_sets(self) -> Iterator[PodSet]:
         """Return the leaves below, in order."""
         for member in self.members:
             yield from member.pod_sets()
+
+    def parts(self) -> Iterator["Member"]:
+        """Return what the tree consists of from here down, each before what is below it."""
+        yield self
+        for member in self.members:
+            yield from member.parts()
 
 
 Member = PodSet | GroupSet

@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PodStatus
-from spinney.gangs.tree import GangKey, GroupSet, Member
+from spinney.gangs.tree import GangKey
 from spinney.scheduler.actions.entry import pending_jobs
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
@@ -52,17 +52,10 @@ def _refused_in_part(session: Session) -> set[GangKey]:
 
 def _is_stranded(job: PodGroupInfo) -> bool:
     """Tell whether a gang that must share a domain has pods on nodes, too few of them, and none on their way."""
-    if not _requires_domain(job.root) or job.has_pipelined or job.gang_satisfied:
+    if not job.root.bound_to_domains or job.has_pipelined or job.gang_satisfied:
         return False
     placed = [task for task in job.tasks if task.status in ACTIVE_ALLOCATED]
     return bool(placed) and not any(map(is_just_bound, placed))
-
-
-def _requires_domain(member: Member) -> bool:
-    """Tell whether pods of a gang, or of a part of one, must lie in one domain; else there is none to leave."""
-    if member.topology is not None and member.topology.required:
-        return True
-    return isinstance(member, GroupSet) and any(map(_requires_domain, member.members))
 
 
 def _followers(session: Session) -> dict[GangKey, list[PodGroupInfo]]:

@@ -185,7 +185,7 @@ class Diagnosis:
 
     def required_level(self, job: PodGroupInfo) -> UnmetLevel | None:
         """Return the outermost required level that no domain can meet, if that is what is in the way."""
-        for member, tasks in self._constrained(job.root):
+        for member, tasks in self._concerned(job.root):
             found = self._session.topologies.required(member.topology)
             if found is None:
                 continue
@@ -295,16 +295,12 @@ class Diagnosis:
         )
         return _Ask(len(tasks), tuple(demands))
 
-    def _constrained(self, member: Member) -> Iterator[tuple[Member, list[PodInfo]]]:
+    def _concerned(self, root: GroupSet) -> Iterator[tuple[Member, list[PodInfo]]]:
         """Yield the parts of the tree that have tasks to place, from the root down."""
-        inside = {pod_set.name for pod_set in member.pod_sets()}
-        tasks = [task for task in self._tasks if task.pod_set.name in inside]
-        if not tasks:
-            return
-        yield member, tasks
-        if isinstance(member, GroupSet):
-            for child in member.members:
-                yield from self._constrained(child)
+        for part in root.parts():
+            inside = {pod_set.name for pod_set in part.pod_sets()}
+            if tasks := [task for task in self._tasks if task.pod_set.name in inside]:
+                yield part, tasks
 
     # -- single pods -------------------------------------------------------------------------------------------------
 
@@ -365,15 +361,12 @@ def domains_kept_in(session: Session, job: PodGroupInfo) -> tuple[tuple[int, ...
     if job.plain is not None and job.gang.anchor is None:
         return ()
     kept: list[tuple[int, ...]] = []
-    members: list[Member] = [job.root]
-    for member in members:
-        found = session.topologies.required(member.topology)
+    for part in job.root.parts():
+        found = session.topologies.required(part.topology)
         if found is not None:
             topology, depth = found
             level = session.snapshot.domain_trees.tree(topology, session.nodes.table).levels[depth]
-            kept.append(tuple(np.unique(level.of_row[rows_to_stay_with(session, job, member)]).tolist()))
-        if isinstance(member, GroupSet):
-            members += member.members
+            kept.append(tuple(np.unique(level.of_row[rows_to_stay_with(session, job, part)]).tolist()))
     return tuple(kept)
 
 

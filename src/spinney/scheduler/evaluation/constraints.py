@@ -13,7 +13,6 @@ from spinney.api.core import Pod
 from spinney.cluster.classes import PodConstraints
 from spinney.cluster.filters.framework import NODE_FILTERS, FilterFramework
 from spinney.cluster.table import Mask
-from spinney.gangs.tree import GroupSet, Member
 from spinney.scheduler.fairshare.amounts import NO_BOUND
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.nodes import NodeSet
@@ -68,7 +67,8 @@ def _node_rules(session: Session, job: PodGroupInfo) -> str:
 
 
 def _topology(session: Session, job: PodGroupInfo) -> str:
-    return next((f"topology level {level} is required" for level in _required(job.root)), "")
+    constraints = (part.topology for part in job.root.parts() if part.topology is not None)
+    return next((f"topology level {each.required} is required" for each in constraints if each.required), "")
 
 
 def _device_claims(session: Session, job: PodGroupInfo) -> str:
@@ -106,10 +106,3 @@ def _rules(constraints: PodConstraints) -> Iterable[str]:
 def _requires(affinity: Affinity) -> bool:
     kinds = (affinity.node_affinity, affinity.pod_affinity, affinity.pod_anti_affinity)
     return any(each.required_during_scheduling_ignored_during_execution for each in kinds if each is not None)
-
-
-def _required(member: Member) -> Iterable[str]:
-    if member.topology is not None and member.topology.required:
-        yield member.topology.required
-    for each in member.members if isinstance(member, GroupSet) else ():
-        yield from _required(each)

@@ -248,8 +248,7 @@ def _is_worth_a_search(session: Session, job: PodGroupInfo, tasks: Sequence[PodI
     """Tell whether another order could help at all: pods are unlike, or several parts compete, and the sum fits."""
     requests = by_request(tasks)
     parts = {task.pod_set.name for task in tasks}
-    constrained = any(member.topology is not None for member in _below(job.root))
-    if len(requests) == 1 and not (len(parts) > 1 and constrained):
+    if len(requests) == 1 and not (len(parts) > 1 and job.root.divided):
         return False
     table = session.nodes.table
     wanted = np.zeros(table.idle.shape[1], dtype=np.int64)
@@ -257,13 +256,6 @@ def _is_worth_a_search(session: Session, job: PodGroupInfo, tasks: Sequence[PodI
         wanted += len(alike) * request.vector(len(wanted))
     free = table.idle[nodes.rows].sum(axis=0) + table.releasing[nodes.rows].sum(axis=0)
     return bool((wanted <= free).all())
-
-
-def _below(group: GroupSet) -> Iterator[Member]:
-    for member in group.members:
-        yield member
-        if isinstance(member, GroupSet):
-            yield from _below(member)
 
 
 def _tasks_of(member: Member, by_set: dict[str, list[PodInfo]]) -> list[PodInfo]:

@@ -14,7 +14,7 @@ from spinney.reporting.controller import AnyStatusController
 from spinney.reporting.verdicts import GangStanding, GangVerdict, verdict
 from spinney.scheduler.framework.results import Unschedulable
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.topology.scoring import is_constrained, placement_score
+from spinney.scheduler.topology.scoring import placement_score
 
 
 class Verdicts:
@@ -61,7 +61,8 @@ class Verdicts:
 
     def score(self, members: GangMembers) -> float:
         """Return how well a gang lies, by the levels of its topology that it was to share."""
-        if not is_constrained(members.gang.root):
+        root = members.gang.root
+        if root.topology is None and not root.divided:
             return 1.0  # most gangs are not, and their nodes need not be looked up
         table = self._inventory.cluster.table
         nodes: dict[str, list[Mapping[str, str]]] = {}
@@ -69,7 +70,7 @@ class Verdicts:
             row = table.find(record.node) if record.status in PLACED else None
             if row is not None:
                 nodes.setdefault(pod_set, []).append(table.labels.of_row(row))
-        return placement_score(members.gang.root, lambda pod_set: nodes.get(pod_set, ()), self._inventory.topologies)
+        return placement_score(root, lambda pod_set: nodes.get(pod_set, ()), self._inventory.topologies)
 
     def _pod_changed(self, change: PodChange) -> None:
         old, new = change

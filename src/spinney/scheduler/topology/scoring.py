@@ -8,7 +8,7 @@ weighted by pods; without constraints it is 1.
 
 from collections.abc import Callable, Mapping, Sequence
 
-from spinney.gangs.tree import GroupSet, Member, TopologyConstraintInfo
+from spinney.gangs.tree import GroupSet, TopologyConstraintInfo
 from spinney.scheduler.topology.levels import TopologyLevels
 from spinney.scheduler.topology.resolving import Topologies
 
@@ -18,27 +18,14 @@ Labels = Mapping[str, str]
 def placement_score(root: GroupSet, nodes_of: Callable[[str], Sequence[Labels]], topologies: Topologies) -> float:
     """Return the score of a placed gang; ``nodes_of`` gives the labels of the nodes of a pod set's placed pods."""
     scores: list[tuple[float, int]] = []
-
-    def visit(member: Member) -> None:
-        if member.topology is not None:
-            nodes = [labels for pod_set in member.pod_sets() for labels in nodes_of(pod_set.name)]
-            topology = topologies.resolve(member.topology)
+    for part in root.parts():
+        if part.topology is not None:
+            nodes = [labels for pod_set in part.pod_sets() for labels in nodes_of(pod_set.name)]
+            topology = topologies.resolve(part.topology)
             if nodes and topology is not None:
-                scores.append((_score(member.topology, topology, nodes), len(nodes)))
-        if isinstance(member, GroupSet):
-            for below in member.members:
-                visit(below)
-
-    visit(root)
+                scores.append((_score(part.topology, topology, nodes), len(nodes)))
     pods = sum(count for _, count in scores)
     return round(sum(score * count for score, count in scores) / pods, 4) if pods else 1.0
-
-
-def is_constrained(member: Member) -> bool:
-    """Tell whether a constraint holds for a part of a gang."""
-    if member.topology is not None:
-        return True
-    return isinstance(member, GroupSet) and any(map(is_constrained, member.members))
 
 
 def _score(constraint: TopologyConstraintInfo, topology: TopologyLevels, nodes: Sequence[Labels]) -> float:

@@ -17,7 +17,7 @@ from spinney.cluster.fitting import pods_per_node
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.resources import Vector
 from spinney.gangs.book import GangMembers
-from spinney.gangs.tree import GangKey, GroupSet, Member, TopologyConstraintInfo
+from spinney.gangs.tree import GangKey, TopologyConstraintInfo
 from spinney.scheduler.framework.extension_points import Predicate
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
@@ -164,7 +164,7 @@ class Company:
     def _wanted(self, members: GangMembers) -> tuple[Domains, RequestClass, GangSize] | None:
         """Return what a gang asks for that goes as a whole to one domain of the level that it requires."""
         constraint = members.gang.root.topology
-        if constraint is None or constraint.preferred or _divides(members.gang.root):
+        if constraint is None or constraint.preferred or members.gang.root.divided:
             return None
         where = self._locate(constraint)
         request = _only_request(members) if where is not None else None
@@ -181,15 +181,6 @@ def first_task(job: PodGroupInfo) -> PodInfo:
 
 def _one_of(job: PodGroupInfo, request: RequestClass) -> PodInfo:
     return next(task for task in job.tasks_to_allocate() if task.request is request)
-
-
-def _divides(group: GroupSet) -> bool:
-    """Tell whether a part of the gang has a topology constraint of its own."""
-    return any(_constrains(member) for member in group.members)
-
-
-def _constrains(member: Member) -> bool:
-    return member.topology is not None or (isinstance(member, GroupSet) and _divides(member))
 
 
 def _records(members: GangMembers) -> Iterable[PodRecord]:

@@ -59,7 +59,7 @@ class TopologyPlugin(Plugin):
         self._steps: dict[str, LevelScores | None] = {}
         """By group; ``None`` while a set is tried in which all nodes score the same."""
         self._parents: dict[str, str] = {}
-        session.add_victim_invariant_pre_predicate_fn(lambda task: self._missing(task.job.root))
+        session.add_victim_invariant_pre_predicate_fn(self._missing)
         session.add_subset_nodes_fn(self._subset, applies_to=lambda group: group.topology is not None)
         session.add_node_order_columns(
             self._score,
@@ -136,12 +136,12 @@ class TopologyPlugin(Plugin):
             label = above
         return self._steps[label]
 
-    def _missing(self, group: Member) -> str | None:
+    def _missing(self, task: PodInfo) -> str | None:
         """Return which topology that a job, or a part of it, requires does not exist: nobody who leaves makes it."""
-        constraint = group.topology
-        if constraint is not None and self._session.topologies.resolve(constraint) is None:
-            return _not_there(group, constraint)
-        return next(filter(None, map(self._missing, group.members)), None) if isinstance(group, GroupSet) else None
+        for part in task.job.root.parts():
+            if part.topology is not None and self._session.topologies.resolve(part.topology) is None:
+                return _not_there(part, part.topology)
+        return None
 
     def _find(self, constraint: TopologyConstraintInfo) -> Domains | None:
         """Return the domains of the topology a constraint means, if it exists."""
@@ -172,12 +172,9 @@ def _label(group: Member) -> str:
 
 
 def _parents(group: GroupSet) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for member in group.members:
-        found[_label(member)] = _label(group)
-        if isinstance(member, GroupSet):
-            found.update(_parents(member))
-    return found
+    """Return the label of the group around each part of a tree."""
+    groups = (part for part in group.parts() if isinstance(part, GroupSet))
+    return {_label(member): _label(each) for each in groups for member in each.members}
 
 
 def _not_there(group: Member, constraint: TopologyConstraintInfo) -> str:
