@@ -145,15 +145,7 @@ def _place(
         groups: tuple[str, ...] = ()
         now = has_room
         if task.request.share is not None:
-            choice = choose_devices(
-                session.nodes,
-                task,
-                node,
-                session.hooks.gpu_order,
-                timings=session.timings,
-                failures=session.failures,
-                new_group=session.new_gpu_group,
-            )
+            choice = choose_devices(session, task, node)
             if choice is None:
                 continue
             groups, now = choice.groups, now and choice.now

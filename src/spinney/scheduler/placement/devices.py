@@ -5,16 +5,13 @@ ties go to devices already shared, then by group id. A choice that depends on so
 pipelined.
 """
 
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from spinney.cluster.resources import GPU
 from spinney.runtime.faults import raised
-from spinney.scheduler.framework.extension_points import GpuOrderFn, Hook
-from spinney.scheduler.framework.failures import Failures
-from spinney.scheduler.framework.nodes import NodeInfo, Nodes
+from spinney.scheduler.evaluation.node_answers import GPU_SCORE
+from spinney.scheduler.framework.nodes import NodeInfo
+from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
-from spinney.scheduler.framework.timing import Timings
 from spinney.scheduler.framework.validation import finite
 
 WHOLE_DEVICE: Final = "-2"
@@ -34,16 +31,7 @@ class _Candidate(NamedTuple):
     now: bool
 
 
-def choose_devices(
-    nodes: Nodes,
-    task: PodInfo,
-    node: NodeInfo,
-    orders: list[Hook[GpuOrderFn]],
-    *,
-    timings: Timings,
-    failures: Failures,
-    new_group: Callable[[], str],
-) -> DeviceChoice | None:
+def choose_devices(session: Session, task: PodInfo, node: NodeInfo) -> DeviceChoice | None:
     """Return the devices of ``node`` for ``task``, or ``None`` if there are too few."""
     share = task.request.share
     assert share is not None, "only tasks that share a device choose one"
@@ -54,12 +42,12 @@ def choose_devices(
         if use.active + use.pipelined == 0:
             only_releasing += 1
         if use.free_later >= parts:
-            score = _score(task, node, group, orders, timings=timings, failures=failures)
+            score = _score(session, task, node, group)
             if score is not None:
                 found.append(_Candidate((-score, False, group), group, use.exists and use.free >= parts))
-    idle = int(nodes.table.idle[node.row, GPU])
-    whole = idle + int(nodes.table.releasing[node.row, GPU]) - only_releasing
-    score = _score(task, node, WHOLE_DEVICE, orders, timings=timings, failures=failures)
+    idle = node.idle_gpus
+    whole = idle + node.releasing_gpus - only_releasing
+    score = _score(session, task, node, WHOLE_DEVICE)
     if score is not None:
         found += [
             _Candidate((-score, True, f"{number:09d}"), WHOLE_DEVICE, number < idle)
@@ -68,20 +56,19 @@ def choose_devices(
     if len(found) < share.devices:
         return None
     chosen = sorted(found)[: share.devices]
-    groups = tuple(new_group() if each.group == WHOLE_DEVICE else each.group for each in chosen)
+    groups = tuple(session.new_gpu_group() if each.group == WHOLE_DEVICE else each.group for each in chosen)
     return DeviceChoice(groups, all(each.now for each in chosen))
 
 
-def _score(
-    task: PodInfo, node: NodeInfo, group: str, orders: list[Hook[GpuOrderFn]], *, timings: Timings, failures: Failures
-) -> float | None:
+def _score(session: Session, task: PodInfo, node: NodeInfo, group: str) -> float | None:
     """Return the sum of what plugins say; ``None`` drops the device because one of them failed."""
     total = 0.0
-    for hook in orders:
+    for hook in session.hooks.gpu_order:
         try:
-            with timings.measure(hook.plugin, "gpu_order"):
+            with session.timings.measure(hook.plugin, GPU_SCORE):
                 total += finite(hook.fn(task, node, group))
         except raised() as error:  # a device without a score is dropped
-            failures.add("plugin failed to score a device, which is dropped", hook.plugin, "gpu_order", hook.fn, error)
+            event = "plugin failed to score a device, which is dropped"
+            session.failures.add(event, hook.plugin, GPU_SCORE, hook.fn, error)
             return None
     return total

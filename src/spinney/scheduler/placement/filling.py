@@ -257,15 +257,7 @@ def _place_best(
         groups: tuple[str, ...] = ()
         fits_now = bool(now[position])
         if task.request.share is not None:
-            choice = choose_devices(
-                session.nodes,
-                task,
-                node,
-                session.hooks.gpu_order,
-                timings=session.timings,
-                failures=session.failures,
-                new_group=session.new_gpu_group,
-            )
+            choice = choose_devices(session, task, node)
             if choice is None:
                 continue
             groups, devices_now = choice

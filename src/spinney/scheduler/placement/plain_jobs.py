@@ -165,15 +165,7 @@ class PlainJobs:
             return False
         groups: tuple[str, ...] = ()
         if pods.request.share is not None:
-            choice = choose_devices(
-                session.nodes,
-                pods.first_task(job),
-                session.nodes.info(row),
-                session.hooks.gpu_order,
-                timings=session.timings,
-                failures=session.failures,
-                new_group=session.new_gpu_group,
-            )
+            choice = choose_devices(session, pods.first_task(job), session.nodes.info(row))
             if choice is None or not choice.now:
                 return False
             groups = choice.groups
