@@ -77,7 +77,7 @@ ARGUMENTS: Final = (
         "proportion",
         "kValue",
         "1",
-        "How strongly recent use counts against a queue when the surplus is divided; 0 is not at all.",
+        "Taken from configurations of KAI, and without effect: how queues used the cluster before does not count.",
     ),
     Argument(
         "proportion",

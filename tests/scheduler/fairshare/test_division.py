@@ -80,21 +80,6 @@ def test_children_divide_what_their_parent_has() -> None:
     assert gpu_shares(divided) == {"d1": 2, "d2": 6, "d1-a": 1, "d1-b": 1, "d2-a": 6}
 
 
-def test_recent_usage_shrinks_the_part_of_the_surplus() -> None:
-    """A queue that used more than its weight lately gets less of the surplus, and its quota all the same."""
-    divided = books_of(a_queue("a", quota=1), a_queue("b"), total=9, requested={"a": 9, "b": 9})
-    divided.set_fair_shares(k=1.0, usage={"a": (0.0, 0.0, 0.5)})
-    shares = gpu_shares(divided)
-    assert shares == {"a": pytest.approx(4), "b": pytest.approx(5)}
-
-
-def test_usage_without_strength_changes_nothing() -> None:
-    """With k = 0 recent usage has no influence."""
-    divided = books_of(a_queue("a"), a_queue("b"), total=8, requested={"a": 9, "b": 9})
-    divided.set_fair_shares(k=0.0, usage={"a": (0.0, 0.0, 0.5)})
-    assert gpu_shares(divided) == {"a": 4, "b": 4}
-
-
 def test_negative_weight_counts_as_one() -> None:
     """An unlimited department with weight -1 takes part in the surplus like one of weight 1."""
     divided = books_of(a_queue("a", weight=-1), a_queue("b", weight=1), total=8, requested={"a": 8, "b": 8})

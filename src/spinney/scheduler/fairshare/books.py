@@ -14,7 +14,7 @@ from spinney.cluster.statuses import CHARGED, PodStatus
 from spinney.gangs.book import GangMembers
 from spinney.gangs.holdings import HoldingKind, Holdings
 from spinney.scheduler.fairshare.amounts import NO_BOUND, ZERO, Amounts
-from spinney.scheduler.fairshare.division import Division, divide
+from spinney.scheduler.fairshare.division import divide
 from spinney.scheduler.fairshare.queues import QueueInfo, QueueTree
 
 
@@ -120,17 +120,13 @@ class QueueBooks:
                 if amounts and charged:
                     self.charge(queue, amounts, preemptible=members.gang.preemptible)
 
-    def set_fair_shares(self, *, k: float = 1.0, usage: Mapping[str, tuple[float, float, float]] | None = None) -> None:
-        """Divide the cluster among the queues by what they request now.
-
-        ``usage`` is what each queue used of the cluster lately, per resource, as a part of 1; ``k`` says how strongly
-        it is held against the queue when surplus is handed out.
-        """
-        division = Division(self.tree, [page.requested for page in self.pages], self.total, k=k, usage=usage or {})
-        pages = self.pages
+    def set_fair_shares(self) -> None:
+        """Divide the cluster among the queues by what they request now."""
+        tree, pages, total = self.tree, self.pages, self.total
+        requested = [page.requested for page in pages]
 
         def settle() -> None:
-            for page, share in zip(pages, divide(division), strict=True):
+            for page, share in zip(pages, divide(tree, requested, total), strict=True):
                 page.fair_share = share
 
         for page in pages:

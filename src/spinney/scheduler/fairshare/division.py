@@ -5,8 +5,8 @@ Each parent divides what it has among its children; the top-level queues divide 
 1. *Quota.* Every queue is given what it requests, up to its quota and limit. Quotas that promise more than there is
    are not scaled down; then nothing is left for step 2.
 2. *Surplus*, one priority band after the other, highest first. In a round the queues of the band that still want
-   something part the surplus by weight (corrected by recent usage). Who wants less takes just that, and the rest goes
-   into another round; everyone else takes whole units and remembers the fraction that was cut off.
+   something part the surplus by weight. Who wants less takes just that, and the rest goes into another round;
+   everyone else takes whole units and remembers the fraction that was cut off.
 3. *Leftovers* of that rounding go out a unit at a time: higher bands first, then the largest fraction cut off, then
    the older queue. This is the one step that may give a queue more than it wants, by less than a unit.
 
@@ -15,7 +15,7 @@ All sibling groups of one depth are divided at the same time as arrays ``[queue,
 depth, band and round, however many queues there are.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -35,35 +35,24 @@ _PULL = 1000  # weights count to a thousandth; whole numbers keep the division e
 _HEAVIEST = 10_000.0
 
 
-class Division(msgspec.Struct, frozen=True):
-    """What a division depends on: the tree, the requests of its queues, the total, and recent usage."""
-
-    tree: QueueTree
-    requested: Sequence[Amounts]
-    total: Amounts
-    k: float
-    usage: Mapping[str, tuple[float, float, float]]
-
-
-def divide(division: Division) -> list[Amounts]:
-    """Return the fair share of each queue, in the tree's order."""
-    queues = division.tree.queues
+def divide(tree: QueueTree, requested: Sequence[Amounts], total: Amounts) -> list[Amounts]:
+    """Return the fair share of each queue of ``total``, by what queues request, both in the tree's order."""
+    queues = tree.queues
     if not queues:
         return []
     shares = np.zeros((len(queues), 3), dtype=np.int64)
     limit = _bounds([queue.limit for queue in queues])
-    requestable = np.minimum(_array(division.requested), limit)
+    requestable = np.minimum(_array(requested), limit)
     quota = _bounds([queue.quota for queue in queues])
     # A negative weight (KAI's tables give unlimited departments one) counts as 1.
     weight = np.array([queue.weight for queue in queues], dtype=np.float64)
     weight[weight < 0] = 1.0
-    usage = np.array([division.usage.get(queue.name, (0.0, 0.0, 0.0)) for queue in queues], dtype=np.float64)
     band = np.array([queue.priority for queue in queues], dtype=np.int64)
     age = np.argsort(np.array(sorted(range(len(queues)), key=lambda position: queues[position].age_key)))
-    parent = np.array(division.tree.parent, dtype=np.int64)
+    parent = np.array(tree.parent, dtype=np.int64)
 
-    rows = np.array(division.tree.roots, dtype=np.int64)
-    amounts = _array([division.total])
+    rows = np.array(tree.roots, dtype=np.int64)
+    amounts = _array([total])
     while rows.size:
         parents, group = np.unique(parent[rows], return_inverse=True)
         if parents[0] >= 0:
@@ -74,10 +63,8 @@ def divide(division: Division) -> list[Amounts]:
             quota=quota[rows],
             requestable=requestable[rows],
             weight=weight[rows],
-            usage=usage[rows],
             band=band[rows],
             age=age[rows],
-            k=division.k,
         )
         shares[rows] = siblings.divide()
         rows = np.flatnonzero(np.isin(parent, rows))
@@ -95,10 +82,8 @@ class _Siblings(msgspec.Struct, frozen=True):
     quota: Ints
     requestable: Ints
     weight: Floats
-    usage: Floats
     band: Ints
     age: npt.NDArray[np.intp]
-    k: float
 
     def divide(self) -> Ints:
         """Return the share of each queue, [queue, resource]."""
@@ -137,19 +122,14 @@ class _Siblings(msgspec.Struct, frozen=True):
             active = active & (self._per_group(wants_less.astype(np.int64)) > 0) & (left > 0)
 
     def _pulls(self, takes_part: Mask) -> Ints:
-        """Return how strongly each queue pulls at the surplus of its group: its weight, corrected by recent usage."""
+        """Return how strongly each queue pulls at the surplus of its group: by its weight."""
         weight = np.where(takes_part, self.weight, 0.0)
         heaviest = np.zeros(self.amounts.shape, dtype=np.float64)
         np.maximum.at(heaviest, self.group, weight)
         # Beyond this weights keep their proportions, but lose the digits that 64 bits cannot carry.
         weight *= (_HEAVIEST / np.maximum(heaviest, _HEAVIEST))[self.group]
-        if not self.usage.any():
-            return _whole(weight * _PULL)
-        total = np.zeros(self.amounts.shape, dtype=np.float64)
-        np.add.at(total, self.group, weight)
-        part = weight / np.where(total > 0, total, 1.0)[self.group]
-        corrected = np.maximum(0.0, part + self.k * (part - self.usage))
-        return _whole(np.where(takes_part, corrected, 0.0) * _PULL * _PULL)
+        pulls: Ints = np.rint(weight * _PULL).astype(np.int64)
+        return pulls
 
     def _divide_leftovers(self, shares: Ints, left: Ints, cut_off: Floats) -> None:
         """Step 3; writes ``shares`` in place."""
@@ -190,11 +170,6 @@ def _parts(amount: Ints, pull: Ints, total: Ints) -> tuple[Ints, Floats]:
     whole, rest = np.divmod(amount, divisor)
     more, remainder = np.divmod(rest * pull, divisor)
     return whole * pull + more, remainder / divisor
-
-
-def _whole(values: Floats) -> Ints:
-    whole: Ints = np.rint(values).astype(np.int64)
-    return whole
 
 
 def _array(amounts: Sequence[Amounts]) -> Ints:

@@ -5,8 +5,8 @@ shares. From then on every virtual placement and eviction moves the books, so th
 checks and the rules of reclaim always speak about the session as it stands. A search for victims is judged by the books
 as they were before its simulation began.
 
-Arguments: ``kValue`` (how strongly recent usage counts, default 1), ``reclaimerSaturationMultiplier`` (at least 1,
-default 1).
+Arguments: ``reclaimerSaturationMultiplier`` (at least 1, default 1); ``kValue``, which KAI's configurations have, is
+taken and changes nothing, as usage over time does not count.
 """
 
 from collections import Counter
@@ -46,7 +46,7 @@ from spinney.scheduler.framework.tasks import PodInfo
 
 
 class UsageWeights(msgspec.Struct, frozen=True, rename="camel"):
-    """How strongly recent usage counts, and how far below a giver's the use of a reclaiming queue has to be."""
+    """How far below a giver's the use of a reclaiming queue has to be, and what KAI weighs usage over time by."""
 
     # What KAI's code reads, and what its documentation says.
     key_aliases: ClassVar[Mapping[str, str]] = {
@@ -55,6 +55,7 @@ class UsageWeights(msgspec.Struct, frozen=True, rename="camel"):
     }
 
     k_value: Annotated[float, msgspec.Meta(ge=0)] = 1.0
+    """Without effect."""
     reclaimer_saturation_multiplier: Annotated[float, msgspec.Meta(ge=1)] = 1.0
 
 
@@ -80,7 +81,7 @@ class ProportionPlugin(Plugin):
         self.books = QueueBooks(session.queues, cluster_total(session.nodes.table, session.snapshot.foreign))
         self._before_search = self.books
         self._write_up(session.snapshot.gangs)
-        self.books.set_fair_shares(k=self._weights.k_value)
+        self.books.set_fair_shares()
         session.add_queue_order_fn(lambda left, right: compare_standings(self._standing(left), self._standing(right)))
         session.add_is_job_over_capacity_fn(self._job_over_capacity)
         session.add_is_non_preemptible_job_over_queue_quota_fn(self._non_preemptible_over_quota)
