@@ -39,12 +39,10 @@ _FIRST_DELAY, _LONGEST_DELAY = 0.1, 5.0
 class Binder:
     """Writes placements to the API server."""
 
-    def __init__(
-        self, client: Client, events: EventRecorder, *, parallel: int = PARALLEL, pre_bind: Sequence[Preparation] = ()
-    ) -> None:
+    def __init__(self, client: Client, events: EventRecorder, *, pre_bind: Sequence[Preparation] = ()) -> None:
         self._client = client
         self._events = events
-        self._slots = asyncio.Semaphore(parallel)
+        self._slots = asyncio.Semaphore(PARALLEL)
         self._pre_bind = pre_bind
 
     async def bind(self, gang: GangPlacement) -> GangOutcome:
@@ -69,7 +67,7 @@ class Binder:
             log.warning("gang bound in part", gang=gang.gang, bound=len(bound), failed=len(failed))
             lost = {failure.placement.pod for failure in failed}
             await self._release([(step, each) for step, each in needs if each.pod in lost])
-        return GangOutcome(gang=gang.gang, bound=bound, failed=failed)
+        return GangOutcome(bound, failed)
 
     def interrupt(self) -> None:
         """Give up waiting for what pods need before they are bound: the process stops."""
@@ -103,7 +101,7 @@ class Binder:
         first, reason = next(iter(refusals.items()))
         others = PreBindRefused(f"not bound, because {first} of the same gang was not: {reason}")
         failed = tuple(BindFailure(each, refusals.get(each.pod, others)) for each in gang.placements)
-        return GangOutcome(gang=gang.gang, bound=(), failed=failed)
+        return GangOutcome((), failed)
 
     def _report(self, placement: Placement, error: KubeError) -> None:
         log.warning("bind refused", pod=str(placement.pod), node=placement.node, error=str(error))

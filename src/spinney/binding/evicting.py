@@ -7,7 +7,7 @@ still be spent by another eviction; such an eviction is tried again for a while 
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable
 from typing import Final
 
 import msgspec
@@ -67,13 +67,13 @@ class Evictor:
         """Evict every victim, or none if one may not be; return those that were. Never raises for an API refusal."""
         victims = disruption.victims
         if disruption.beneficiary is not None and len(victims) > 1:
-            answers = await self._each(self._try(victim) for victim in victims)
+            answers = await asyncio.gather(*map(self._try, victims))
             refused = [(victim, error) for victim, error in zip(victims, answers, strict=True) if error is not None]
             if refused:
                 victim, error = refused[0]
                 self._say_refused(disruption, f"no pod was evicted, because {victim.pod} may not be: {error}")
                 return ()
-        answers = await self._each(self._evict(victim, disruption.reason) for victim in victims)
+        answers = await asyncio.gather(*(self._evict(victim, disruption.reason) for victim in victims))
         gone = tuple(victim for victim, error in zip(victims, answers, strict=True) if error is None)
         lost = [(victim, error) for victim, error in zip(victims, answers, strict=True) if error is not None]
         if lost:
@@ -84,9 +84,6 @@ class Evictor:
             message = f"Evicted {counted(len(gone), 'pod')}{MADE_ROOM}{shown}"
             self._events.event(disruption.beneficiary, "Normal", EVENT_REASON, message)
         return gone
-
-    async def _each(self, work: Iterable[Awaitable[KubeError | None]]) -> Sequence[KubeError | None]:
-        return await asyncio.gather(*work)
 
     async def _try(self, victim: Victim) -> KubeError | None:
         try:

@@ -191,11 +191,11 @@ def _budget(error: TooManyRequests) -> str:
 
 def _ready(members: GangMembers, avoiding: frozenset[str]) -> dict[str, int]:
     """Return how many pods of each set are ready, and stay, on other nodes."""
-    counted: dict[str, int] = {}
+    found: dict[str, int] = {}
     for pod_set, record in members.pods.values():
         if record.node not in avoiding and record.pod.is_true("Ready") and not record.pod.metadata.deleting:
-            counted[pod_set] = counted.get(pod_set, 0) + 1
-    return counted
+            found[pod_set] = found.get(pod_set, 0) + 1
+    return found
 
 
 def _short(members: GangMembers, avoiding: frozenset[str]) -> Iterable[str]:

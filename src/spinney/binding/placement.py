@@ -51,14 +51,8 @@ class BindFailure(msgspec.Struct, frozen=True):
 class GangOutcome(msgspec.Struct, frozen=True):
     """What became of a gang's placements; every placement is in exactly one of the two."""
 
-    gang: str
     bound: tuple[Placement, ...]
     failed: tuple[BindFailure, ...]
-
-    @property
-    def complete(self) -> bool:
-        """Tell whether every pod was bound."""
-        return not self.failed
 
 
 def pod_reference(pod: Key, uid: str) -> ObjectReference:

@@ -16,4 +16,4 @@ class DefaultBinder(Bind):
         key = key_of(pod)
         placement = Placement(key, pod.metadata.uid or "", node)
         outcome = await self._services.binder.bind(GangPlacement(str(key), (placement,)))
-        return SUCCESS if outcome.complete else Status.error(outcome.failed[0].error)
+        return Status.error(outcome.failed[0].error) if outcome.failed else SUCCESS
