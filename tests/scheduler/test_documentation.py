@@ -9,7 +9,6 @@ import pytest
 
 from spinney import scheduler
 from spinney.scheduler import BatchEvent, EventHandler, Plugin, PluginRegistry, Scenario, Session
-from spinney.scheduler.framework.hooks import Hooks
 from tests.scheduler.building import a_node, a_scheduler, an_inventory, placements, put_job
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "plugins.md"
@@ -65,13 +64,6 @@ def test_every_extension_point_is_documented() -> None:
     assert missing == []
 
 
-def test_a_session_offers_what_its_hooks_take() -> None:
-    """Each ``add_...`` of the hooks is one of the session, and says the same about itself."""
-    names = [name for name in dir(Hooks) if name.startswith("add_")]
-    assert names == [name for name in dir(Session) if name.startswith("add_")]
-    assert all(getattr(Session, name).__doc__ == getattr(Hooks, name).__doc__ for name in names)
-
-
 def test_the_metric_that_is_shown_counts_session_after_session() -> None:
     """A metric is registered once, and every session's plugin finds it."""
     names: dict[str, Any] = {}
@@ -100,7 +92,7 @@ def our_types(hint: Any) -> Iterator[type]:
 def test_what_functions_are_given_and_answer_is_importable_where_authors_import_from() -> None:
     """A plugin with types is written with imports from `spinney.scheduler` alone."""
     names = {"Session": Session}
-    asked = [get_type_hints(getattr(Hooks, name), localns=names) for name in dir(Hooks) if name.startswith("add_")]
+    asked = [get_type_hints(getattr(Session, name), localns=names) for name in dir(Session) if name.startswith("add_")]
     asked += [get_type_hints(each) for each in (EventHandler, BatchEvent, Scenario)]
     needed = {each.__name__ for hints in asked for each in our_types(list(hints.values()))}
 

@@ -21,7 +21,7 @@ from spinney.scheduler import (
     PodInfo,
     Session,
 )
-from spinney.scheduler.framework.hooks import OWN_PATHS
+from spinney.scheduler.framework.registration import OWN_PATHS
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.process.endpoint import CYCLES, EXPLANATIONS
 from tests.scheduler.building import a_node, a_scheduler, an_inventory, put_job

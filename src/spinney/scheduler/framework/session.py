@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from functools import cached_property, wraps
-from typing import TYPE_CHECKING, ClassVar, Concatenate, Final, ParamSpec, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import msgspec
 import structlog
@@ -35,6 +35,7 @@ from spinney.scheduler.framework.moves import Moves
 from spinney.scheduler.framework.nodes import NodeInfo, Nodes
 from spinney.scheduler.framework.plain_jobs import Places
 from spinney.scheduler.framework.plugin import Constraint, Plugin, PluginRegistry, a_plugin
+from spinney.scheduler.framework.registration import Registration
 from spinney.scheduler.framework.results import PLUGIN_ERROR, Binding, Eviction, FitError, Pipeline
 from spinney.scheduler.framework.setbacks import Setbacks
 from spinney.scheduler.framework.snapshot import Snapshot
@@ -48,21 +49,10 @@ if TYPE_CHECKING:
     from spinney.scheduler.evaluation.questions import Questions
 
 log = structlog.get_logger()
-P = ParamSpec("P")
 
 OPEN: Final = "on_session_open"
 CLOSE: Final = "on_session_close"
 _GIVEN: Final = frozenset({PodStatus.ALLOCATED})
-
-
-def _registers(method: "Callable[Concatenate[Hooks, P], None]") -> "Callable[Concatenate[Session, P], None]":
-    """Return a method of a session that registers with its hooks."""
-
-    @wraps(method)
-    def register(session: "Session", /, *args: P.args, **kwargs: P.kwargs) -> None:
-        method(session.hooks, *args, **kwargs)
-
-    return register
 
 
 class WaitingJobs(Protocol):
@@ -82,13 +72,11 @@ class SessionAbandoned(Stopping):
     """Nobody waits for what a session decides: its process stops."""
 
 
-class Session:
+class Session(Registration):
     """One scheduling cycle. Mutable; plugins register with it, actions decide in it."""
 
     fixed_names: ClassVar[frozenset[str]] = frozenset({"config", "is_inference_preemptible", "now", "uid"})
     """What a function may read of a session while it counts as depending on its arguments alone."""
-    hooks: Hooks
-    """What plugins have registered."""
     action = ""
     """The action that runs now."""
     abandoned = False
@@ -160,46 +148,6 @@ class Session:
         self._jobs: dict[GangKey, PodGroupInfo] = {}
         self.ask = ask(self)
         """What actions ask plugins through."""
-
-    # -- what plugins register ---------------------------------------------------------------------------------------
-
-    add_job_order_fn = _registers(Hooks.add_job_order_fn)
-    add_job_order_key = _registers(Hooks.add_job_order_key)
-    add_task_order_fn = _registers(Hooks.add_task_order_fn)
-    add_task_order_key = _registers(Hooks.add_task_order_key)
-    add_sub_group_order_fn = _registers(Hooks.add_sub_group_order_fn)
-    add_queue_order_fn = _registers(Hooks.add_queue_order_fn)
-    add_pre_predicate_fn = _registers(Hooks.add_pre_predicate_fn)
-    add_predicate_fn = _registers(Hooks.add_predicate_fn)
-    add_predicate_columns = _registers(Hooks.add_predicate_columns)
-    add_victim_invariant_pre_predicate_fn = _registers(Hooks.add_victim_invariant_pre_predicate_fn)
-    add_subset_nodes_fn = _registers(Hooks.add_subset_nodes_fn)
-    add_node_pre_order_fn = _registers(Hooks.add_node_pre_order_fn)
-    add_node_order_fn = _registers(Hooks.add_node_order_fn)
-    add_node_order_columns = _registers(Hooks.add_node_order_columns)
-    add_gpu_order_fn = _registers(Hooks.add_gpu_order_fn)
-    add_pre_job_allocation_fn = _registers(Hooks.add_pre_job_allocation_fn)
-    add_job_refused_fn = _registers(Hooks.add_job_refused_fn)
-    add_job_distinction_fn = _registers(Hooks.add_job_distinction_fn)
-    add_is_non_preemptible_job_over_queue_quota_fn = _registers(Hooks.add_is_non_preemptible_job_over_queue_quota_fn)
-    add_is_job_over_capacity_fn = _registers(Hooks.add_is_job_over_capacity_fn)
-    add_is_task_allocation_on_node_over_capacity_fn = _registers(Hooks.add_is_task_allocation_on_node_over_capacity_fn)
-    add_get_queue_allocated_resources_fn = _registers(Hooks.add_get_queue_allocated_resources_fn)
-    add_get_queue_deserved_resources_fn = _registers(Hooks.add_get_queue_deserved_resources_fn)
-    add_get_queue_fair_share_fn = _registers(Hooks.add_get_queue_fair_share_fn)
-    add_event_handler = _registers(Hooks.add_event_handler)
-    add_can_reclaim_resources_fn = _registers(Hooks.add_can_reclaim_resources_fn)
-    add_reclaim_victim_filter_fn = _registers(Hooks.add_reclaim_victim_filter_fn)
-    add_preempt_victim_filter_fn = _registers(Hooks.add_preempt_victim_filter_fn)
-    add_gives_way_fn = _registers(Hooks.add_gives_way_fn)
-    add_reclaim_scenario_validator_fn = _registers(Hooks.add_reclaim_scenario_validator_fn)
-    add_reclaimable_fn = _registers(Hooks.add_reclaimable_fn)
-    add_reclaim_bound_fn = _registers(Hooks.add_reclaim_bound_fn)
-    add_preempt_scenario_validator_fn = _registers(Hooks.add_preempt_scenario_validator_fn)
-    add_on_job_solution_start_fn = _registers(Hooks.add_on_job_solution_start_fn)
-    add_scenario_generator = _registers(Hooks.add_scenario_generator)
-    add_bind_request_mutate_fn = _registers(Hooks.add_bind_request_mutate_fn)
-    add_http_handler = _registers(Hooks.add_http_handler)
 
     # -- life --------------------------------------------------------------------------------------------------------
 
