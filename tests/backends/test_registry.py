@@ -223,7 +223,7 @@ async def test_a_backend_that_cannot_be_made_names_its_profile() -> None:
         (Broken, ".*run its installer"),
         (Leaving, "SystemExit: 3"),
         (Unending, "init has not ended within 120 s"),
-        (Cancelled, "CancelledError, though nobody cancelled init"),
+        (Cancelled, "CancelledError, though nobody cancelled it"),
         (Incapable, "InvalidAnswer: returned None, expected Capabilities"),
         (Vague, r"InvalidAnswer: returned Capabilities whose queues is 'some' \(str\), expected True or False"),
     ],

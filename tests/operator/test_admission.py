@@ -276,7 +276,7 @@ async def test_the_nvlink_group_of_a_set_stays() -> None:
     [
         ("slow", 504, "no answer within 7 s"),
         ("broken", 500, "LookupError: no map of the racks"),
-        ("cancelled", 500, "CancelledError, though nobody cancelled the call"),
+        ("cancelled", 500, "CancelledError, though nobody cancelled it"),
         ("silent", 500, "InvalidAnswer: returned None, expected a list of Degradation from validate_pod_clique_set"),
         ("text", 500, r"InvalidAnswer: returned 'no' \(str\), expected a list of Degradation"),
         ("texts", 500, r"InvalidAnswer: returned 'no' \(str\) as element 0, expected a list of Degradation"),

@@ -160,7 +160,7 @@ async def test_a_backend_that_cancels_itself_has_failed(method: str) -> None:
         kind = BACKEND_READY if method == "sync_pod_gang" else CAPABILITIES_MET
         condition = find_condition(pcs.status.conditions, kind)
         assert condition is not None
-        assert condition.message.endswith("clumsy: CancelledError, though nobody cancelled the call")
+        assert condition.message.endswith("clumsy: CancelledError, though nobody cancelled it")
 
     await beside_a_good_one(method, awaited(raising(asyncio.CancelledError())), look)
 

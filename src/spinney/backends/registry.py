@@ -12,7 +12,6 @@ from spinney.backends.interface import BackendContext, Capabilities, SchedulerBa
 from spinney.backends.profiles import Profile, Profiles
 from spinney.extensions.answers import InvalidAnswer, instance_of, shown
 from spinney.runtime.faults import raised_later, told
-from spinney.runtime.tasks import is_being_cancelled
 
 log = structlog.get_logger()
 
@@ -98,10 +97,6 @@ async def _initialized(catalogue: Catalogue, context: BackendContext, profile: P
         _capabilities(backend.capabilities)
         if isinstance(backend, TopologyAware):
             _resource(backend.topology_resource)
-    except asyncio.CancelledError as error:
-        if is_being_cancelled():
-            raise
-        raise InitializationFailed(f"{about}: CancelledError, though nobody cancelled init") from error
     except raised_later() as error:
         if limit.expired():
             text = f"init has not ended within {INIT_SECONDS:.0f} s; see whether its scheduler is healthy"

@@ -46,7 +46,8 @@ def _comes_from_outside(error: BaseException | None) -> bool:
 def told(error: BaseException) -> str:
     """Return an error of others as a message tells it: its type and what it says, if that can be had."""
     kind, text = type(error).__name__, text_of(error)
-    return f"{kind}: {text}" if text else kind
+    said = f"{kind}: {text}" if text else kind
+    return f"{said}, though nobody cancelled it" if isinstance(error, asyncio.CancelledError) else said
 
 
 def text_of(error: BaseException) -> str:

@@ -53,7 +53,6 @@ from spinney.operator.desired.layout import Layout, scheduler_name
 from spinney.operator.owned.taken_names import taken_names
 from spinney.runtime import Executor
 from spinney.runtime.faults import raised_later, told
-from spinney.runtime.tasks import is_being_cancelled
 
 log = structlog.get_logger()
 
@@ -235,10 +234,6 @@ async def _judged(backend: SchedulerBackend, pcs: PodCliqueSet, old: PodCliqueSe
             return await verdict(backend, pcs, old)
     except Rejected:
         raise
-    except asyncio.CancelledError as error:
-        if is_being_cancelled():
-            raise
-        raise BackendFailed(f"{about}: CancelledError, though nobody cancelled the call", INTERNAL) from error
     except raised_later() as error:
         if limit.expired():
             text = f"no answer within {BACKEND_SECONDS:.0f} s; try again, and see whether its scheduler is healthy"

@@ -15,7 +15,7 @@ from typing import Final
 
 from spinney.kube.keys import Key
 from spinney.runtime.faults import raised_later, told
-from spinney.runtime.tasks import end, is_being_cancelled
+from spinney.runtime.tasks import end
 
 MOMENT_SECONDS: Final = 1.0
 TIMEOUT_SECONDS: Final = 30.0
@@ -93,10 +93,6 @@ class BackendCalls:
             try:
                 async with asyncio.timeout(TIMEOUT_SECONDS) as limit:
                     await call()
-            except asyncio.CancelledError:
-                if is_being_cancelled():
-                    raise
-                return CallOutcome(f"{backend}: CancelledError, though nobody cancelled the call")
             except raised_later() as error:  # a backend may raise anything; it is shown on the gang and retried
                 if limit.expired():
                     return CallOutcome(f"{backend}: no answer within {TIMEOUT_SECONDS:.0f} s")

@@ -11,7 +11,6 @@ from spinney.backends.lending import lent
 from spinney.extensions.answers import InvalidAnswer, fault_of, instance_of, shown
 from spinney.operator.controllers.backend_calls import TIMEOUT_SECONDS
 from spinney.runtime.faults import raised, raised_later
-from spinney.runtime.tasks import is_being_cancelled
 
 _a_text: Final[Callable[[Any], str]] = instance_of(str, "the name of a topology")
 _a_state: Final[Callable[[Any], TopologyState]] = instance_of(TopologyState, "a TopologyState")
@@ -42,10 +41,6 @@ async def topology_state(backend: TopologyAware, binding: ClusterTopologyBinding
         async with limit:
             own = lent(binding)
             return _checked(await (backend.sync_topology(own) if named is None else backend.check_topology(own, named)))
-    except asyncio.CancelledError as error:
-        if is_being_cancelled():
-            raise
-        raise TopologyFault(f"{method} {fault_of(error)}, though nobody cancelled it") from error
     except raised_later() as error:
         if limit.expired():
             raise TopologyFault(f"{method} has not answered within {TIMEOUT_SECONDS:.0f} s") from error
