@@ -1,6 +1,7 @@
 """Quantities: exact arithmetic, and the very text Kubernetes writes."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -56,7 +57,7 @@ def test_reads_and_writes_as_kubernetes() -> None:
 )
 def test_writes_the_canonical_form(text: str, canonical: str) -> None:
     """A quantity is written with the largest suffix of its family that keeps it whole."""
-    assert str(Quantity.parse(text).canonical()) == canonical
+    assert str(replace(Quantity.parse(text), spelling=None)) == canonical
 
 
 @pytest.mark.parametrize("text", ["", ".", "-", "+", "abc", "1 ", "1K", "1mi", "1e", "1.2.3", "0x1", "1_0", "1e1001"])

@@ -9,11 +9,5 @@ class Key(NamedTuple):
     namespace: str
     name: str
 
-    @classmethod
-    def parse(cls, text: str) -> "Key":
-        """Read back what ``str(key)`` wrote."""
-        namespace, _, name = text.rpartition("/")
-        return cls(namespace, name)
-
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name

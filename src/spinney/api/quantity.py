@@ -12,7 +12,7 @@ cluster into integers through a cache.
 """
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from typing import Final
@@ -102,10 +102,6 @@ class Quantity:
     def value(self) -> int:
         """Return the amount in whole units, rounded away from zero."""
         return _whole(self.nano, _NANO)
-
-    def canonical(self) -> "Quantity":
-        """Return the same amount without a remembered spelling."""
-        return replace(self, spelling=None)
 
     def __str__(self) -> str:
         if self.spelling is not None:

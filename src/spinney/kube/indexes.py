@@ -32,7 +32,3 @@ class Index(Generic[T]):
     def keys(self, value: Hashable) -> list[Key]:
         """Return the keys of the objects that have ``value``, in key order."""
         return sorted(self._keys.get(value, ()))
-
-    def values(self) -> Iterable[Hashable]:
-        """Return every value that at least one object has."""
-        return self._keys.keys()
