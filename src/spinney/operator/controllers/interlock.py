@@ -38,7 +38,7 @@ class GangInterlock:
 
     def __init__(self, shown: Callable[[Member], Member | None], exists: Callable[[Member], Awaitable[bool]]) -> None:
         self._shown = shown
-        self._exists = exists
+        self.exists = exists
         self._ready: dict[Key, str] = {}
         self._subscribers: list[Callable[[Key], None]] = []
         self._closed: set[str] = set()
@@ -151,7 +151,7 @@ class GangInterlock:
         if deletion is None or deletion.under_way:
             return
         requests = deletion.requests
-        if await self._exists(member) and deletion.requests == requests:
+        if await self.exists(member) and deletion.requests == requests:
             self._deleted.pop(_uid(member), None)
 
     def _ended(self, member: Member) -> None:

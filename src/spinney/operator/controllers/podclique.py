@@ -237,7 +237,8 @@ class PodCliqueController:
             or scene.backend is None
         ):
             return
-        if not self._has_lost_pods(scene) or await self._is_there(scene.clique):
+        # That its pods go may be seen before it is seen that the PodClique went, too.
+        if not self._has_lost_pods(scene) or await self._interlock.exists(scene.clique):
             there = {pod.metadata.name for pod in scene.pods}
             # A name the gang still refers to is not used again: the reference is to the pod that had it.
             taken = there | gates.referenced(scene.clique, scene.gang)
@@ -246,15 +247,6 @@ class PodCliqueController:
 
     def _has_lost_pods(self, scene: CliqueObservation) -> bool:
         return self._names.has_lost(scene.clique) or scene.counted.active < scene.counted.pods
-
-    async def _is_there(self, clique: PodClique) -> bool:
-        """Ask whether a PodClique still exists: that its pods go may be seen before it is seen that it went, too."""
-        metadata = clique.metadata
-        try:
-            found = await self._client.get(POD_CLIQUE, metadata.name, metadata.namespace, type=PodClique)
-        except NotFound:
-            return False
-        return found.metadata.uid == metadata.uid and not found.metadata.deleting
 
     async def _create(
         self,

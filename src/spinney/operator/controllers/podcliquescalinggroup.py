@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from spinney.api import labels as marks
-from spinney.api.durations import parse_duration
 from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SCALING_GROUP, PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.meta import owner_reference
 from spinney.api.time import to_seconds
@@ -82,13 +81,7 @@ class PodCliqueScalingGroupController:
         if scene is None:
             return None
         update = self._update(scene)
-        delay = scene.layout.pcs.spec.template.termination_delay
-        verdict = termination.of_scaling_group(
-            group,
-            scene.members,
-            termination.DEFAULT_DELAY if delay is None else parse_duration(delay),
-            self._clock.now(),
-        )
+        verdict = termination.of_scaling_group(group, scene.members, scene.layout.pcs, self._clock.now())
         if verdict.recycle:
             text = f"replicas {', '.join(map(str, verdict.recycle))} lost their minimum for too long"
             about = reference(POD_CLIQUE_SCALING_GROUP, group)

@@ -7,14 +7,12 @@ here.
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 
 import msgspec
 import structlog
 
 from spinney.api import labels as marks
-from spinney.api.durations import parse_duration
 from spinney.api.grove import (
     POD_CLIQUE,
     POD_CLIQUE_SCALING_GROUP,
@@ -161,7 +159,7 @@ class PodCliqueSetController:
             return None
         for text in self._kept.pop(key, ()):
             self._events.event(reference(POD_CLIQUE_SET, pcs), "Warning", "ReplicasKept", text)
-        verdict = termination.of_set(scene.layout, scene.observed, _delay(pcs), self._clock.now())
+        verdict = termination.of_set(scene.layout, scene.observed, self._clock.now())
         for i in verdict.recycle:
             await self._recycle(scene, i)
         # The status announces a new template and whose turn it is before any PodClique changes.
@@ -424,8 +422,3 @@ class PodCliqueSetController:
 def _shape(found: PodClique | PodCliqueScalingGroup) -> object:
     metadata = found.metadata
     return metadata.uid, metadata.generation, metadata.deleting, metadata.labels.get(marks.POD_TEMPLATE_HASH)
-
-
-def _delay(pcs: PodCliqueSet) -> timedelta:
-    delay = pcs.spec.template.termination_delay
-    return termination.DEFAULT_DELAY if delay is None else parse_duration(delay)

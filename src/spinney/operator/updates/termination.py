@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from spinney.api.conditions import find_condition
-from spinney.api.grove import PodClique, PodCliqueScalingGroup
+from spinney.api.durations import parse_duration
+from spinney.api.grove import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.meta import Condition
 from spinney.api.time import parse_timestamp
 from spinney.backends import additions
@@ -32,9 +33,10 @@ class Recycling:
 
 
 def of_scaling_group(
-    group: PodCliqueScalingGroup, cliques: Iterable[PodClique], delay: timedelta, now: datetime
+    group: PodCliqueScalingGroup, cliques: Iterable[PodClique], pcs: PodCliqueSet, now: datetime
 ) -> Recycling:
-    """Return which replicas of a scaling group are recycled; none where that would undercut its minimum."""
+    """Return which replicas of a scaling group of a set are recycled; none where that would undercut its minimum."""
+    delay = _delay(pcs)
     progress = group.status.update_progress
     if progress is not None and progress.update_ended_at is None:
         return Recycling()
@@ -48,8 +50,9 @@ def of_scaling_group(
     return _recycling(remaining)
 
 
-def of_set(layout: Layout, observed: ObservedSet, delay: timedelta, now: datetime) -> Recycling:
+def of_set(layout: Layout, observed: ObservedSet, now: datetime) -> Recycling:
     """Return which replicas of a set are recycled."""
+    delay = _delay(layout.pcs)
     remaining: dict[int, timedelta] = {}
     members, recycled = observed.members, _recycled(observed)
     groups: dict[int, list[PodCliqueScalingGroup]] = {}
@@ -106,6 +109,11 @@ def _breach_of_group(
 def _breach(conditions: tuple[Condition, ...]) -> Condition | None:
     condition = find_condition(conditions, MIN_AVAILABLE_BREACHED)
     return condition if condition is not None and condition.status == "True" else None
+
+
+def _delay(pcs: PodCliqueSet) -> timedelta:
+    delay = pcs.spec.template.termination_delay
+    return DEFAULT_DELAY if delay is None else parse_duration(delay)
 
 
 def _left(breach: Condition | None, delay: timedelta, now: datetime) -> timedelta | None:
