@@ -23,9 +23,8 @@ from spinney.gangs.sources.context import (
 )
 from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.grouping.owners import Owner
-from spinney.grouping.rules import Rule
+from spinney.grouping.rules import Rule, text_at
 from spinney.grouping.shapes import PREFERRED_LEVEL, REQUIRED_LEVEL
-from spinney.grouping.terms import look_up, parse_path
 from spinney.grouping.world import World
 
 MIN_MEMBER: Final = "kai.scheduler/min-member"
@@ -191,11 +190,7 @@ def _named_classes(chain: Sequence[Owner], pod: Pod, rule: Rule, world: World) -
     """Yield the priority classes that are named, the most explicit first, each with who names it."""
     for text in rule.priority_from:
         for owner in chain:
-            if text.startswith("label "):
-                found = owner.metadata.labels.get(text.removeprefix("label "))
-            else:
-                found = next((str(each) for each in look_up(owner.content, parse_path(text).steps)), None)
-            if found:
+            if found := text_at(text, owner.content, owner.metadata.labels):
                 yield found, f"{text} of {owner}"
     for owner in chain:
         if name := owner.metadata.labels.get(PRIORITY_CLASS_LABEL):

@@ -13,9 +13,9 @@ from spinney.grouping import attributes, floors
 from spinney.grouping.attributes import Conventions, GangAttributes
 from spinney.grouping.floors import RuledPod
 from spinney.grouping.owners import Owner, inheriting, pod_as_owner
-from spinney.grouping.rules import DEFAULT_RULE, POD_KIND, Rule, RuleSet, term
+from spinney.grouping.rules import DEFAULT_RULE, POD_KIND, Rule, RuleSet, term, text_at
 from spinney.grouping.shapes import Shape
-from spinney.grouping.terms import RuleRefused, TermInput, look_up, parse_path
+from spinney.grouping.terms import RuleRefused, TermInput
 from spinney.grouping.world import World
 
 
@@ -120,7 +120,7 @@ def _counts(rule: Rule, owner: Owner, pod: Pod, world: World) -> Owner:
     if rule.counts is None:
         return owner
     for text in rule.counts.name:
-        name = _name_at(text, owner, pod)
+        name = text_at(text, owner.content, pod.metadata.labels)
         if name:
             found = world.find(rule.counts.kind, owner.metadata.namespace or pod.metadata.namespace or "", name)
             if found is None:
@@ -129,12 +129,6 @@ def _counts(rule: Rule, owner: Owner, pod: Pod, world: World) -> Owner:
             return inheriting(found, (owner,))
     places = ", ".join(rule.counts.name)
     raise RuleRefused(f"{owner} does not name its {rule.counts.kind.rpartition('/')[2]} yet; looked at {places}")
-
-
-def _name_at(text: str, owner: Owner, pod: Pod) -> str | None:
-    if text.startswith("label "):
-        return pod.metadata.labels.get(text.removeprefix("label "))
-    return next((str(each) for each in look_up(owner.content, parse_path(text).steps)), None)
 
 
 def _group_owner(rule: Rule, owner: Owner, counts: Owner, pod: Pod, subject: RuledPod) -> Owner:

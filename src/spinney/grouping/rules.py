@@ -343,6 +343,13 @@ def text_value(text: str, scope: terms.TermInput, *, index: int = 0) -> str | No
     return None
 
 
+def text_at(text: str, content: Mapping[str, Any], labels: Mapping[str, str]) -> str | None:
+    """Return what is at a path in ``content``, or for ``label KEY`` what that label says; ``None``: not there."""
+    if text.startswith("label "):
+        return labels.get(text.removeprefix("label "))
+    return next((str(each) for each in terms.look_up(content, terms.parse_path(text).steps)), None)
+
+
 def guessed_plural(kind: str) -> str:
     """Return the plural that Kubernetes guesses for a kind."""
     lower = kind.lower()

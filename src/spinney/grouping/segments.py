@@ -14,9 +14,10 @@ from spinney.api import labels as marks
 from spinney.api.core import Pod
 from spinney.gangs.tree import TopologyConstraintInfo
 from spinney.grouping.attributes import SEGMENT_PREFERRED_LEVEL, SEGMENT_REQUIRED_LEVEL, SEGMENT_SIZE
+from spinney.grouping.roles import holds
 from spinney.grouping.rules import Segments, term
 from spinney.grouping.shapes import MOST_PARTS, REMEMBERED, RoleInstance, SubGroupShape, pod_number
-from spinney.grouping.terms import RuleRefused, TermInput, parse_path, whole_number
+from spinney.grouping.terms import RuleRefused, TermInput, whole_number
 
 
 def segmented(
@@ -42,9 +43,7 @@ def segmented(
         groups = cutting.of_role(roles)
         place = None if index is None else index // size
         return groups, cutting.named(place) if place is not None else own.name if own is not None else None
-    apart = bool(segments.apart) and all(
-        value in map(str, parse_path(path).found(scope)) for path, value in segments.apart.items()
-    )
+    apart = bool(segments.apart) and holds(segments.apart, scope)
     groups = cutting.with_leader(leader, apart=apart)
     if own is leader:
         return groups, leader.name
