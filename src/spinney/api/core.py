@@ -238,6 +238,11 @@ class Pod(ProjectedObject, of=POD, frozen=True, kw_only=True):
         """Tell whether a scheduling gate holds the pod back."""
         return bool(self.spec.scheduling_gates)
 
+    @property
+    def priority(self) -> int:
+        """Return the pod's priority; a pod without one counts as 0."""
+        return self.spec.priority or 0
+
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of type ``kind``, if present."""
         return find_condition(self.status.conditions, kind)

@@ -22,7 +22,6 @@ from spinney.cluster.statuses import PodStatus
 from spinney.coscheduling.cycle.metrics import CoschedulingMetrics
 from spinney.coscheduling.cycle.queue import SchedulingQueue
 from spinney.coscheduling.feasibility.ranking import NodeRanking
-from spinney.coscheduling.feasibility.victims import priority_of
 from spinney.coscheduling.framework import (
     ClusterEvent,
     Code,
@@ -151,7 +150,7 @@ class Coscheduler:
     def displace(self, beneficiary: PodRecord, node: str) -> None:
         """Try pods again that were promised a node and have a lower priority than its ``beneficiary``."""
         for nomination in self.services.nominations.on_node(node):
-            if nomination.priority < priority_of(beneficiary):
+            if nomination.record.pod.priority < beneficiary.pod.priority:
                 self.services.nominate(nomination.record, "")
                 self.queue.activate((nomination.record.key,))
 

@@ -17,10 +17,6 @@ class Nomination:
     record: PodRecord
     node: str
 
-    @property
-    def priority(self) -> int:
-        return self.record.pod.spec.priority or 0
-
 
 class Nominations:
     """Nominated nodes by pod. Mutable; ``version`` grows with every change."""
@@ -56,8 +52,8 @@ class Nominations:
         """Return the nominations that a pod must leave room for: of others, with at least its priority."""
         if not self._of:
             return []
-        priority, own = record.pod.spec.priority or 0, record.key
-        return [each for key, each in self._of.items() if key != own and each.priority >= priority]
+        priority, own = record.pod.priority, record.key
+        return [each for key, each in self._of.items() if key != own and each.record.pod.priority >= priority]
 
     def all(self) -> list[PodRecord]:
         """Return the pods that were promised a node."""

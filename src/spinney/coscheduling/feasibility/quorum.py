@@ -23,7 +23,7 @@ from spinney.cluster.table import Mask, Matrix
 from spinney.coscheduling.feasibility.ranking import NodeRanking
 from spinney.coscheduling.feasibility.room import demands, fitting
 from spinney.coscheduling.feasibility.trial import TrialState
-from spinney.coscheduling.feasibility.victims import VictimSearch, priority_of
+from spinney.coscheduling.feasibility.victims import VictimSearch
 from spinney.coscheduling.framework import CycleState, Services
 from spinney.coscheduling.groups.domains import confined, domain, values_in, values_on
 from spinney.coscheduling.groups.group import Group
@@ -156,7 +156,7 @@ class QuorumSearch:
                 found = ranking.feasible(state, record, trial.view, within)
                 sacrifice = None
                 if not found.feasible and self._victims:
-                    sacrifice = search.cheapest(state, record, priority_of(record), found, within)
+                    sacrifice = search.cheapest(state, record, record.pod.priority, found, within)
             if found.feasible:
                 row = ranking.preferred(record, trial.view, found.mask)
             elif sacrifice is None:
@@ -209,7 +209,7 @@ class QuorumSearch:
             self._gain = np.zeros_like(idle)
             for row in on_node.rows():
                 for each in on_node.of_row(row).values():
-                    if each.key in self._holders or (self._victims and priority_of(each) < self._group.priority):
+                    if each.key in self._holders or (self._victims and each.pod.priority < self._group.priority):
                         amounts = each.request.requests
                         self._gain[row, : len(amounts)] += amounts
         return self._gain

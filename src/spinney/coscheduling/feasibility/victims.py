@@ -116,11 +116,11 @@ class Sacrifice:
         """Return what nodes are compared by; the smallest is chosen."""
         if not self.victims:
             return (0, -_PRIORITY_SPAN, 0, 0, 0.0, self.node)
-        top = priority_of(self.victims[0])
+        top = self.victims[0].pod.priority
         return (
             self.violations,
             top,
-            sum(priority_of(victim) + _PRIORITY_SPAN for victim in self.victims),
+            sum(victim.pod.priority + _PRIORITY_SPAN for victim in self.victims),
             len(self.victims),
             -self.unsaved_since.timestamp() if self.unsaved_since is not NOT_STARTED else float("-inf"),
             self.node,
@@ -163,7 +163,7 @@ class VictimSearch:
         return min(sacrifices, key=Sacrifice.cost, default=None)
 
     def _on(self, place: "_TrialNode", row: int, priority: int, *, newcomer: PodRecord) -> Sacrifice | None:
-        lower = [each for each in self._trial.pods_on(row).values() if priority_of(each) < priority]
+        lower = [each for each in self._trial.pods_on(row).values() if each.pod.priority < priority]
         own = self._groups.of(newcomer.key)  # a group is not served by the loss of its own members
         lower = sorted(
             (each for each in lower if own is None or self._groups.of(each.key) is not own), key=self._importance
@@ -174,7 +174,7 @@ class VictimSearch:
             if victims is None:
                 return None
             whole = self._with_groups(victims)
-            spared = {id(self._groups.of(each.key)) for each in whole.values() if priority_of(each) >= priority}
+            spared = {id(self._groups.of(each.key)) for each in whole.values() if each.pod.priority >= priority}
             if not spared:
                 return self._sacrifice(place, row, victims, whole)
             # A group that cannot go whole, for some of it is more important, gives nothing.
@@ -222,7 +222,7 @@ class VictimSearch:
                     place.restore(each)
             whole = {key: each for key, each in whole.items() if key not in given_back}
         taken = sorted(whole.values(), key=self._importance)
-        top = [self._work.since(each) for each in taken if priority_of(each) == priority_of(taken[0])]
+        top = [self._work.since(each) for each in taken if each.pod.priority == taken[0].pod.priority]
         violations = sum(self._budgets.violated_by(taken))
         return Sacrifice(row, name, tuple(taken), violations, min(top, default=NOT_STARTED))
 
@@ -253,7 +253,7 @@ class VictimSearch:
 
     def _importance(self, record: PodRecord) -> tuple[int, datetime, str]:
         """Sort pods, the most important first: higher priority, then more work to lose, then by name."""
-        return -priority_of(record), self._work.since(record), str(record.key)
+        return -record.pod.priority, self._work.since(record), str(record.key)
 
     def _is_there(self, record: PodRecord) -> bool:
         row = self._trial.view.table.find(record.node) if record.node else None
@@ -309,11 +309,6 @@ class _Rules:
 
     def fits(self) -> bool:
         return self._ranking.fits_on(self._state, self._record, self._trial.view, self._index)
-
-
-def priority_of(record: PodRecord) -> int:
-    """Return a pod's priority; a pod without one counts as 0."""
-    return record.pod.spec.priority or 0
 
 
 def _refused_only_for_room(found: FilterResult) -> Mask:

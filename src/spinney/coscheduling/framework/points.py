@@ -49,7 +49,7 @@ class QueuedPod:
     @property
     def priority(self) -> int:
         """Return the pod's priority; a pod without one counts as 0."""
-        return self.pod.spec.priority or 0
+        return self.pod.priority
 
 
 class StateKey(Generic[T]):

@@ -315,7 +315,7 @@ class Group:
         self.gated -= record.status is PodStatus.GATED
         if record.status is PodStatus.PENDING:
             self._last_priority = self.priority
-            priority = record.pod.spec.priority or 0
+            priority = record.pod.priority
             self._priorities[priority] -= 1
             if not self._priorities[priority]:
                 del self._priorities[priority]
@@ -329,14 +329,14 @@ class Group:
         self.bound += record.status in PLACED
         self.gated += record.status is PodStatus.GATED
         if record.status is PodStatus.PENDING:
-            self._priorities[record.pod.spec.priority or 0] += 1
+            self._priorities[record.pod.priority] += 1
 
     def _forget_counts(self) -> None:
         self._assigned_by_part = self._available_by_part = self._pending = self._others = None
 
 
 def _turn(record: PodRecord) -> tuple[int, float, Key]:
-    return -(record.pod.spec.priority or 0), seconds(record.created), record.key
+    return -record.pod.priority, seconds(record.created), record.key
 
 
 def seconds(moment: datetime | None) -> float:

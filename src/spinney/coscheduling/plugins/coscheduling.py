@@ -146,10 +146,9 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         triable = self._triable(group)
         if not triable.ok:
             return triable
-        if group.terms.priority is not None and group.terms.priority != (pod.spec.priority or 0):
+        if group.terms.priority is not None and group.terms.priority != pod.priority:
             return Status.unresolvable(
-                f"the pod's priority is {pod.spec.priority or 0} and its pod group's {group.terms.priority}; "
-                "they must be equal",
+                f"the pod's priority is {pod.priority} and its pod group's {group.terms.priority}; they must be equal",
                 waits=INADMISSIBLE,
             )
         if group.is_surplus(key_of(pod)):
@@ -217,7 +216,7 @@ class Coscheduling(QueueSort, PreEnqueue, PreFilter, Filter, PostFilter, Reserve
         if not fits.any() or (fits & spared).any():
             state.write(_SPARED, spared)
             return SUCCESS  # PreFilter 3: the closest one still fits, on the nodes that remain
-        if (pod.spec.priority or 0) > top.priority:
+        if pod.priority > top.priority:
             self.reject(top, f"pod {key_of(pod)} of higher priority takes what pod group {top.name} needs", again=True)
             return SUCCESS
         reason = f"pod group {top.name} is closer to its completion and needs what is left"

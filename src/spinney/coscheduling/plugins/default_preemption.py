@@ -9,7 +9,7 @@ from typing import Final
 from spinney.api.core import Pod
 from spinney.cluster.filters import FilterResult
 from spinney.coscheduling.feasibility.trial import TrialState
-from spinney.coscheduling.feasibility.victims import VictimSearch, priority_of
+from spinney.coscheduling.feasibility.victims import VictimSearch
 from spinney.coscheduling.framework import CycleState, PostFilter, PostFilterResult, StateKey, Status
 from spinney.coscheduling.plugins.in_flight import awaits_victims, why_kept
 from spinney.gangs.declarations import NEVER
@@ -40,7 +40,7 @@ class DefaultPreemption(PostFilter):
         trial = TrialState(services.cluster, services.claims, services.nominations.binding_on(record))
         search = VictimSearch(self._handle.ranking, trial, services)
         with trial.asked(state):
-            sacrifice = search.cheapest(state, record, priority_of(record), found)
+            sacrifice = search.cheapest(state, record, record.pod.priority, found)
         if sacrifice is None:
             return _none(_counted(found, len(services.cluster.table)))
         services.preempt(sacrifice.victims, record, sacrifice.node)

@@ -17,7 +17,6 @@ from typing import Any, Final
 from spinney.api.core import Pod
 from spinney.cluster.pods import PodRecord
 from spinney.coscheduling.feasibility.quorum import GroupPlan, MemberStates, QuorumSearch, waiting_members
-from spinney.coscheduling.feasibility.victims import priority_of
 from spinney.coscheduling.framework import SUCCESS, CycleState, Handle, PostFilter, PostFilterResult, StateKey, Status
 from spinney.coscheduling.groups.group import Group
 from spinney.coscheduling.plugins.in_flight import preempting
@@ -72,7 +71,7 @@ class GroupPreemption(PostFilter):
         asked = cluster.table.usage.position, priority
         if self._below is None or self._below[0] != asked:
             records = (each for row in cluster.on_node.rows() for each in cluster.on_node.of_row(row).values())
-            self._below = asked, any(priority_of(each) < priority for each in records)
+            self._below = asked, any(each.pod.priority < priority for each in records)
         return self._below[1]
 
     def _plan(

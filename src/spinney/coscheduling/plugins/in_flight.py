@@ -6,7 +6,6 @@ from datetime import datetime
 from spinney.api.time import timestamp
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import PodStatus
-from spinney.coscheduling.feasibility.victims import priority_of
 from spinney.coscheduling.framework.handle import Services
 from spinney.coscheduling.groups.group import Group
 
@@ -41,7 +40,7 @@ def _below(services: Services, record: PodRecord) -> Iterator[PodRecord]:
     row = services.cluster.table.find(node) if node else None
     if row is None:
         return iter(())
-    return (each for each in services.cluster.on_node.of_row(row).values() if priority_of(each) < priority_of(record))
+    return (each for each in services.cluster.on_node.of_row(row).values() if each.pod.priority < record.pod.priority)
 
 
 def preempting(services: Services, group: Group) -> bool:
