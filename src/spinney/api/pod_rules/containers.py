@@ -34,7 +34,7 @@ def container_faults(spec: JSON, path: str, *, template: bool) -> Iterator[Field
         host_ports: set[str] = set()
         for index, container in enumerate(objects(spec.get(field))):
             where = f"{path}.{field}[{index}]"
-            yield from _name(container, where, seen)
+            yield from own_name_faults(f"{where}.name", container.get("name"), seen)
             yield from _image(container, where, template=template)
             if resources := container.get("resources"):
                 yield from resource_faults(resources, f"{where}.resources")
@@ -52,14 +52,14 @@ def container_faults(spec: JSON, path: str, *, template: bool) -> Iterator[Field
                 yield not_supported(f"{where}.imagePullPolicy", policy, _PULL_POLICIES)
 
 
-def _name(container: JSON, path: str, seen: set[str]) -> Iterator[FieldError]:
-    name = container.get("name")
+def own_name_faults(path: str, name: str | None, seen: set[str]) -> Iterator[FieldError]:
+    """Yield what is wrong with the name at ``path`` of a part of a pod; those before it have the names ``seen``."""
     if not name:
-        yield required(f"{path}.name")
+        yield required(path)
     elif faults := _name_faults(name):
-        yield from (invalid(f"{path}.name", name, fault) for fault in faults)
+        yield from (invalid(path, name, fault) for fault in faults)
     elif name in seen:
-        yield duplicate(f"{path}.name", name)
+        yield duplicate(path, name)
     else:
         seen.add(name)
 
