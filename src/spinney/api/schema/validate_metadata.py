@@ -1,13 +1,17 @@
 """Rules that hold for names, labels and annotations of every object."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final
 
 from spinney.api.field_error import FieldError, FieldPath, duplicate, invalid, required, too_long
 from spinney.api.meta import ObjectMeta
-from spinney.api.names import dns_label_faults, dns_subdomain_faults, label_value_faults, qualified_name_faults
-
-MAX_ANNOTATIONS_BYTES: Final = 256 * 1024
+from spinney.api.names import (
+    MAX_ANNOTATIONS,
+    bytes_of_annotations,
+    dns_label_faults,
+    dns_subdomain_faults,
+    label_value_faults,
+    qualified_name_faults,
+)
 
 
 def validate_metadata(metadata: ObjectMeta) -> Iterator[FieldError]:
@@ -43,9 +47,9 @@ def validate_labels(labels: Mapping[str, str], path: FieldPath) -> Iterator[Fiel
 def validate_annotations(annotations: Mapping[str, str], path: FieldPath) -> Iterator[FieldError]:
     """Check annotation keys, and the size of all annotations together."""
     yield from (invalid(path, key, fault) for key in annotations for fault in qualified_name_faults(key.lower()))
-    size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
-    if size > MAX_ANNOTATIONS_BYTES:
-        yield too_long(path, f"may not be more than {MAX_ANNOTATIONS_BYTES} bytes, has {size}")
+    size = bytes_of_annotations(annotations)
+    if size > MAX_ANNOTATIONS:
+        yield too_long(path, f"may not be more than {MAX_ANNOTATIONS} bytes, has {size}")
 
 
 def validate_own_name(name: str, taken: set[str], path: FieldPath, needed: str) -> Iterator[FieldError]:

@@ -60,8 +60,14 @@ def validate_shape(placed: Sequence[PlacedConstraint], *, creating: bool) -> Ite
         elif domain is not None and pack is not None and pack.required is not None:
             yield invalid(path.child("packDomain"), domain, "must not be set together with pack.required")
         for where, name in _domains(each):
-            if len(name) > _MAX_DOMAIN or _DOMAIN.fullmatch(name) is None:
-                yield invalid(where, name, f"must match {DOMAIN_PATTERN} and have 1 to {_MAX_DOMAIN} characters")
+            yield from domain_faults(name, where)
+
+
+def domain_faults(name: str, path: FieldPath) -> list[FieldError]:
+    """Check the name of a topology domain."""
+    if len(name) <= _MAX_DOMAIN and _DOMAIN.fullmatch(name):
+        return []
+    return [invalid(path, name, f"must match {DOMAIN_PATTERN} and have 1 to {_MAX_DOMAIN} characters")]
 
 
 def validate_domains(

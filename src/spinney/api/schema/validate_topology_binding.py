@@ -4,18 +4,15 @@ Grove names a fault of ``spec.schedulerTopologyBindings`` by what the field was 
 path, or programs that match it, find it in the message; the path is where the fault is.
 """
 
-import re
 from collections.abc import Collection, Iterator
 from typing import Final
 
 from spinney.api.field_error import FieldError, FieldPath, duplicate, invalid, required
 from spinney.api.names import qualified_name_faults
 from spinney.api.schema.validate_metadata import validate_metadata
+from spinney.api.schema.validate_topology import domain_faults
 from spinney.api.topology_binding import ClusterTopologyBinding
-from spinney.api.topology_constraint import DOMAIN_PATTERN
 
-_DOMAIN: Final = re.compile(DOMAIN_PATTERN)
-_MAX_DOMAIN: Final = 63
 _FORMER_PATH: Final = "spec.schedulerTopologyReferences"
 
 
@@ -38,9 +35,8 @@ def _levels(binding: ClusterTopologyBinding, path: FieldPath) -> Iterator[FieldE
     keys: set[str] = set()
     for i, level in enumerate(binding.spec.levels):
         here = path.index(i)
-        if len(level.domain) > _MAX_DOMAIN or _DOMAIN.fullmatch(level.domain) is None:
-            fault = f"must match {DOMAIN_PATTERN} and have 1 to {_MAX_DOMAIN} characters"
-            yield invalid(here.child("domain"), level.domain, fault)
+        if misnamed := domain_faults(level.domain, here.child("domain")):
+            yield from misnamed
         elif level.domain in domains:
             yield duplicate(here.child("domain"), level.domain)
         faults = qualified_name_faults(level.key)
