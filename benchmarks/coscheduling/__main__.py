@@ -16,24 +16,18 @@ bound ("at least 3.10x"); how far it has come is said on standard error.
 import argparse
 import asyncio
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks.coscheduling.waiting import idleness_table, measure_waiting
 from benchmarks.load import cluster
-from benchmarks.load.contenders import COSCHEDULER, OUR_USER, STOCK, Contender, compile_ours
-from benchmarks.load.measuring import LIMIT, Bench, Figures, Load, compared, measure, of_median_rate, rested, table
-from spinney.kube.client import Client
-from spinney.kube.config import load_kubeconfig
-from spinney.runtime import Runtime
-from spinney.testing.controlplane import ControlPlane
+from benchmarks.load.bench import a_bench
+from benchmarks.load.contenders import COSCHEDULER, STOCK, Contender, compile_ours
+from benchmarks.load.measuring import LIMIT, Load, compared, measure_all, table
 
 PLAIN_TARGET, GANGS_TARGET = 1.3, 3.0
 WAITING = "waiting"
-_CLEARING = 600.0
 
 
 def plain(count: int) -> Load:
@@ -65,34 +59,10 @@ def loads(scale: float) -> dict[str, tuple[int, Load]]:
     }
 
 
-@asynccontextmanager
-async def a_bench(nodes: int, options: argparse.Namespace) -> AsyncIterator[Bench]:
-    """A control plane with nodes, at rest; its logs are kept if that was asked for."""
-    runtime = Runtime.system()
-    async with ControlPlane(controller_manager=False) as plane:
-        # Taking thousands of pods away again is one request, and a slow one.
-        client = Client(load_kubeconfig(plane.kubeconfig, runtime=runtime), runtime, timeout=_CLEARING)
-        try:
-            await cluster.prepare(client, nodes=nodes, administrators=(OUR_USER,))
-            yield await rested(Bench(plane, client, plane.kubeconfig_for(OUR_USER), at_rest=0.0))
-            if options.logs is not None:
-                for log in plane.directory.glob("*.log"):
-                    (options.logs / log.name).write_bytes(log.read_bytes())
-        finally:
-            await client.close()
-            runtime.executor.close()
-
-
 async def compare(nodes: int, load: Load, options: argparse.Namespace, console: Console) -> None:
     """Run both contenders on one load, on a control plane of their own, and print what was measured."""
-    contenders = chosen(options)
-    async with a_bench(nodes, options) as bench:
-        runs: dict[str, list[Figures]] = {}
-        for _ in range(options.repeat):
-            for contender in contenders:
-                figures = await measure(bench, contender, load, limit=options.limit)
-                runs.setdefault(contender.name, []).append(figures)
-    shown = {name: of_median_rate(found) for name, found in runs.items()}
+    async with a_bench(nodes, logs=options.logs) as bench:
+        shown = await measure_all(bench, chosen(options), load, repeat=options.repeat, limit=options.limit)
     console.print(f"{nodes} nodes")
     console.print(table(load, shown, STOCK.name))
     if len(shown) == len((STOCK, COSCHEDULER)):
@@ -102,7 +72,7 @@ async def compare(nodes: int, load: Load, options: argparse.Namespace, console: 
 async def compare_waiting(options: argparse.Namespace, console: Console) -> None:
     """Print what both contenders use while gangs wait, and while there are none."""
     count = max(1, round(1000 * options.scale))
-    async with a_bench(max(1, round(100 * options.scale)), options) as bench:
+    async with a_bench(max(1, round(100 * options.scale)), logs=options.logs) as bench:
         found = [
             await measure_waiting(bench, contender, gangs, 3, limit=options.limit)
             for contender in chosen(options)

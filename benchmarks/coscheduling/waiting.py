@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from rich.table import Table
 
 from benchmarks.load import cluster
+from benchmarks.load.bench import Bench
 from benchmarks.load.contenders import Contender
-from benchmarks.load.measuring import Bench, progress
+from benchmarks.load.measuring import progress
 from benchmarks.load.processes import cpu_seconds
 from spinney.api.core import EVENT, POD
 from spinney.api.resource import Resource
 from spinney.api.workload_v1beta1 import POD_GROUP
 from spinney.kube.client import Client
 
-GPUS_OF_NOBODY = "64"
+_GPUS_OF_NOBODY = 64
 _STILL = 15.0
 """Seconds without a write about pods or groups: then everything has been said."""
 _WATCHED = 30.0
@@ -40,7 +41,7 @@ class Idleness:
 async def measure_waiting(bench: Bench, contender: Contender, gangs: int, size: int, *, limit: float) -> Idleness:
     """Create gangs that fit nowhere, let the contender say so, and read what it uses from then on."""
     progress(f"{gangs} gangs that wait: {contender.name}")
-    await create_hopeless(bench.client, gangs, size, contender.scheduler)
+    await cluster.create_gangs(bench.client, gangs, size=size, scheduler=contender.scheduler, gpus=_GPUS_OF_NOBODY)
     with contender.running(bench.plane, bench.kubeconfig) as (pid,):
         at_rest = await _still(bench.client, limit)
         progress(f"{gangs} gangs that wait: {contender.name} {'rests' if at_rest else 'still writes'}")
@@ -49,16 +50,6 @@ async def measure_waiting(bench: Bench, contender: Contender, gangs: int, size: 
         used = (cpu_seconds(pid) - before) / (time.monotonic() - since)
     await cluster.clear(bench.client)
     return Idleness(contender.name, gangs, 1000 * used, at_rest)
-
-
-async def create_hopeless(client: Client, count: int, size: int, scheduler: str) -> None:
-    """Create gangs of pods that ask for more GPUs than any node has."""
-    names = [f"hopeless-{number:05d}" for number in range(count)]
-    groups = [cluster.a_group(name, size) for name in names]
-    await cluster.for_each(groups, lambda group: client.create(POD_GROUP, group))
-    limits = {"limits": {cluster.GPU: GPUS_OF_NOBODY}}
-    pods = [cluster.a_pod(f"{name}-{n:03d}", scheduler, limits, gang=name) for name in names for n in range(size)]
-    await cluster.for_each(pods, lambda pod: client.create(POD, pod))
 
 
 async def _still(client: Client, limit: float) -> bool:

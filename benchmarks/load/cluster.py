@@ -22,23 +22,20 @@ NODE_CAPACITY = {"cpu": "64", "memory": "512Gi", "pods": "110", GPU: "8"}
 _IN_FLIGHT = 64
 
 
-async def prepare(
-    client: Client, *, nodes: int, administrators: Iterable[str], node: Callable[[int], JSON] | None = None
-) -> None:
-    """Make the namespace, its service account, the nodes, and administrators of the named users."""
-    made = node or a_node
+async def prepare(client: Client, *, nodes: int, administrator: str, node: Callable[[int], JSON]) -> None:
+    """Make the namespace, its service account, the nodes, and an administrator of the named user."""
     await client.create(NAMESPACE, {"metadata": {"name": NAMESPACE_NAME}})
     await client.create(SERVICE_ACCOUNT, {"metadata": {"name": "default", "namespace": NAMESPACE_NAME}})
-    for user in administrators:
-        await client.create(
-            CLUSTER_ROLE_BINDING,
-            {
-                "metadata": {"name": f"bench-{user}"},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-                "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
-            },
-        )
-    await for_each(range(nodes), lambda number: client.create(NODE, made(number)))
+    group = CLUSTER_ROLE_BINDING.group
+    await client.create(
+        CLUSTER_ROLE_BINDING,
+        {
+            "metadata": {"name": f"bench-{administrator}"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"apiGroup": group, "kind": "User", "name": administrator}],
+        },
+    )
+    await for_each(range(nodes), lambda number: client.create(NODE, node(number)))
 
 
 def a_node(number: int) -> JSON:
@@ -60,12 +57,12 @@ async def create_pods(client: Client, count: int, *, scheduler: str) -> None:
     await for_each(pods, lambda pod: client.create(POD, pod))
 
 
-async def create_gangs(client: Client, count: int, *, size: int, scheduler: str) -> None:
-    """Create native gangs of one-GPU pods: first all groups, then all pods."""
+async def create_gangs(client: Client, count: int, *, size: int, scheduler: str, gpus: int = 1) -> None:
+    """Create native gangs of pods of so many GPUs: first all groups, then all pods."""
     names = [f"gang-{n:05d}" for n in range(count)]
     groups = [a_group(name, size) for name in names]
     await for_each(groups, lambda group: client.create(POD_GROUP, group))
-    resources = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {GPU: "1"}}
+    resources = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {GPU: str(gpus)}}
     pods = [a_pod(f"{name}-{n:03d}", scheduler, resources, gang=name) for name in names for n in range(size)]
     await for_each(pods, lambda pod: client.create(POD, pod))
 

@@ -7,28 +7,24 @@ error as it happens.
 """
 
 import asyncio
-import json
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from rich.table import Table
 
 from benchmarks.load import cluster
+from benchmarks.load.bench import Bench
 from benchmarks.load.contenders import BARE_SILENT, Contender
 from benchmarks.load.processes import cpu_seconds, peak_memory
 from spinney.kube.client import Client
-from spinney.testing.controlplane import ControlPlane
 
 LIMIT = 900.0
 """Seconds after which a contender is stopped."""
 _DRAINED = 3.0  # seconds without a further event
-_REST = 5.0  # seconds over which API server and etcd are watched at rest
 _POLL = 0.25
 
 
@@ -96,42 +92,20 @@ class Load:
     clear: Callable[[Client], Awaitable[None]] = cluster.clear
 
 
-@dataclass(frozen=True)
-class Bench:
-    """A control plane with nodes, and what is known about it."""
-
-    plane: ControlPlane
-    client: Client
-    kubeconfig: Path
-    at_rest: float  # processor seconds per second
-
-    def server_cpu(self) -> float:
-        """Return the processor time that API server and etcd have used."""
-        return sum(cpu_seconds(process.pid) for process in self.plane._processes)
-
-
 async def measure(bench: Bench, contender: Contender, load: Load, *, limit: float = LIMIT) -> Figures:
     """Create the load, start the contender, and watch until everything is bound and said, or the limit is reached."""
-    plane, client = bench.plane, bench.client
+    client = bench.client
     progress(f"{load.name}: creating {load.pods} pods")
     await load.create(client, contender.scheduler)
-    command = [sys.executable, "-m", "benchmarks.load.bindings", str(plane.kubeconfig), str(load.pods)]
-    watcher = subprocess.Popen(  # noqa: ASYNC220 - nothing else runs here
-        [*command, "--limit", str(limit), "--name", f"{load.name}: {contender.name}"], stdout=subprocess.PIPE, text=True
-    )
-    assert watcher.stdout is not None
-    assert watcher.stdout.readline() == "ready\n"
+    watch = bench.watching(load.pods, limit=limit, name=f"{load.name}: {contender.name}")
     start, server_cpu = time.monotonic(), bench.server_cpu()
-    with contender.running(plane, bench.kubeconfig) as pids:
-        said = await asyncio.to_thread(watcher.stdout.read)
+    with contender.running(bench.plane, bench.kubeconfig) as pids:
+        seen = await watch()
         ended = time.monotonic() - start
-        seen: dict[str, tuple[float, str]] = json.loads(said.splitlines()[-1])
-        watcher.wait()
         expected = 0 if contender is BARE_SILENT else len(seen)
         events, last_event = await drained(client, expected) if expected else (0, start)
         cpu, memory = sum(map(cpu_seconds, pids)), sum(map(peak_memory, pids))
-        server_cpu = bench.server_cpu() - server_cpu - (cpu if contender.in_plane else 0.0)
-        server_cpu -= bench.at_rest * (time.monotonic() - start)
+        server_cpu = bench.served_since(server_cpu, time.monotonic() - start) - (cpu if contender.in_plane else 0.0)
     places = {pod: node for pod, (_, node) in seen.items()}
     faults = () if load.check is None else tuple(await load.check(client, places))
     progress(f"{load.name}: clearing")
@@ -149,13 +123,6 @@ async def measure(bench: Bench, contender: Contender, load: Load, *, limit: floa
     )
 
 
-async def rested(bench: Bench) -> Bench:
-    """Return the bench with what its servers use at rest."""
-    before = bench.server_cpu()
-    await asyncio.sleep(_REST)
-    return replace(bench, at_rest=(bench.server_cpu() - before) / _REST)
-
-
 async def drained(client: Client, expected: int) -> tuple[int, float]:
     """Wait until there are as many events as expected, or no more come; return how many and when the last was seen."""
     count, since = 0, time.monotonic()
@@ -165,6 +132,17 @@ async def drained(client: Client, expected: int) -> tuple[int, float]:
             count, since = found, time.monotonic()
         await asyncio.sleep(_POLL)
     return count, since
+
+
+async def measure_all(
+    bench: Bench, contenders: Sequence[Contender], load: Load, *, repeat: int, limit: float
+) -> dict[str, Figures]:
+    """Measure contenders in turns, and return the run of median rate of each by name."""
+    runs: dict[str, list[Figures]] = {each.name: [] for each in contenders}
+    for _ in range(repeat):
+        for contender in contenders:
+            runs[contender.name].append(await measure(bench, contender, load, limit=limit))
+    return {name: of_median_rate(found) for name, found in runs.items()}
 
 
 def of_median_rate(runs: list[Figures]) -> Figures:

@@ -26,16 +26,12 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.load import cluster
-from benchmarks.load.contenders import OUR_USER, compile_ours
-from benchmarks.load.measuring import Bench, Figures, Load, measure, of_median_rate, progress, rested
+from benchmarks.load.bench import Bench, a_bench
+from benchmarks.load.contenders import compile_ours
+from benchmarks.load.measuring import Figures, Load, measure, of_median_rate, progress
 from benchmarks.peers import asking, checking, hall, operators
 from benchmarks.peers.families import FAMILIES, Family, Gang
 from spinney.cli.terminal.logs import log_to_stderr
-from spinney.kube.client import Client
-from spinney.kube.config import load_kubeconfig
-from spinney.runtime import Runtime
-from spinney.testing.controlplane import ControlPlane
 from spinney.testing.peers import GROVE, Peer, PeerMissing, built
 
 SCALE_TEST, RECLAIM, VERDICT = "scale-test", "reclaim", "verdict"
@@ -158,23 +154,16 @@ def table(rows: Sequence[Row]) -> Table:
 async def run(options: argparse.Namespace) -> bool:
     """Measure what was asked for and print the table; returns whether everything was right."""
     compile_ours()
-    comparison, runtime = Comparison(options), Runtime.system()
+    comparison = Comparison(options)
     try:
         for family in FAMILIES:
             if not comparison.is_built(family.peer) or not set(options.rows) - {SCALE_TEST}:
                 continue
-            async with ControlPlane(controller_manager=False) as plane:
-                # Deleting thousands of pods at once takes its time.
-                client = Client(load_kubeconfig(plane.kubeconfig, runtime=runtime), runtime, timeout=600.0)
-                await cluster.prepare(client, nodes=comparison.nodes, administrators=(OUR_USER,), node=hall.a_node)
-                await family.prepare(client)
-                bench = await rested(Bench(plane, client, plane.kubeconfig_for(OUR_USER), at_rest=0.0))
+            async with a_bench(comparison.nodes, node=hall.a_node, furnish=family.prepare) as bench:
                 await comparison.family(bench, family)
-                await client.close()
         if SCALE_TEST in options.rows and comparison.is_built(GROVE):
             await comparison.operators()
     finally:
-        runtime.executor.close()
         console = Console(width=None if sys.stdout.isatty() else 180)
         console.print(f"{comparison.nodes} nodes of {hall.GPUS} GPUs")
         console.print(table(comparison.rows))

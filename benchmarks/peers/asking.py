@@ -11,8 +11,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from benchmarks.load import cluster
+from benchmarks.load.bench import Bench
 from benchmarks.load.contenders import Contender
-from benchmarks.load.measuring import Bench, Figures, progress
+from benchmarks.load.measuring import Figures, progress
 from benchmarks.load.processes import cpu_seconds, peak_memory
 from benchmarks.peers.families import GANG, KAI_PROMISED, Family, Gang
 from benchmarks.peers.hall import GPUS
@@ -83,7 +84,7 @@ async def _answer(bench: Bench, contender: Contender, family: Family, asking: As
         times = await _answered(client, ASKING, asking.size, asking.answered, limit=limit)
         passed = time.monotonic() - start
         cpu, memory = sum(map(cpu_seconds, pids)) - cpu, sum(map(peak_memory, pids))
-        served = bench.server_cpu() - served - bench.at_rest * passed
+        served = bench.served_since(served, passed)
     return Figures.at(
         [moment - start for moment in times],
         pods=asking.size,

@@ -21,7 +21,6 @@ Exact (HiGHS, ``pip install 'spinney[plan]'``): each gang that has room beside t
 
 import argparse
 import asyncio
-import signal
 import sys
 import time
 from collections import Counter
@@ -33,7 +32,8 @@ from typing import Final
 import yaml
 
 from benchmarks.load import cluster
-from benchmarks.load.contenders import OUR_USER, Contender, compile_ours
+from benchmarks.load.bench import Bench, a_bench
+from benchmarks.load.contenders import Contender, compile_ours
 from benchmarks.load.measuring import progress
 from benchmarks.peers import checking, hall
 from benchmarks.peers.asking import LAST, watched_by
@@ -46,9 +46,6 @@ from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.cli.terminal.logs import log_to_stderr
 from spinney.kube.cache import Change
-from spinney.kube.client import Client
-from spinney.kube.config import load_kubeconfig
-from spinney.runtime import Runtime
 from spinney.testing.controlplane import ControlPlane
 from spinney.testing.peers import KAI, VOLCANO, Peer
 from spinney.testing.peers.peer import Ground, Program
@@ -137,11 +134,10 @@ class Onlooker:
 class Experiment:
     """An API server with the hosts of some racks, and the gangs that are offered to whom."""
 
-    def __init__(self, plane: ControlPlane, client: Client, sizes: Sequence[int], options: argparse.Namespace) -> None:
-        self._plane = plane
-        self._client = client
+    def __init__(self, bench: Bench, sizes: Sequence[int], options: argparse.Namespace) -> None:
+        self._bench = bench
+        self._client = bench.client
         self._options = options
-        self._kubeconfig = plane.kubeconfig_for(OUR_USER)
         self.gangs = [a_gang(number, size) for number, size in enumerate(sizes)]
 
     async def offer(self, family: Family, contender: Contender, way: str) -> Found:
@@ -161,7 +157,7 @@ class Experiment:
         self, family: Family, contender: Contender, onlooker: Onlooker
     ) -> tuple[int, list[Gang], float]:
         silent, refused, start = 0, [], time.monotonic()
-        with contender.running(self._plane, self._kubeconfig):
+        with contender.running(self._bench.plane, self._bench.kubeconfig):
             for gang in self.gangs:
                 await family.create(self._client, [gang])
                 silent += not await onlooker.answered([gang], limit=self._options.limit)
@@ -179,7 +175,7 @@ class Experiment:
             await asyncio.sleep(1.0)
         await cluster.for_each(family.pods(self.gangs), lambda pod: self._client.create(POD, pod))
         start = time.monotonic()
-        with contender.running(self._plane, self._kubeconfig):
+        with contender.running(self._bench.plane, self._bench.kubeconfig):
             await onlooker.answered(self.gangs, limit=self._options.limit)
             await onlooker.quiet(self._options.quiet)
         silent = sum(not onlooker.is_placed(gang) and not onlooker.is_refused(gang) for gang in self.gangs)
@@ -296,26 +292,20 @@ async def run(options: argparse.Namespace) -> bool:
 async def _run(
     options: argparse.Namespace, racks: Racks, sizes: Sequence[int], found: dict[tuple[str, str], list[Found]]
 ) -> None:
-    runtime = Runtime.system()
-    async with ControlPlane(controller_manager=False) as plane:
-        client = Client(load_kubeconfig(plane.kubeconfig, runtime=runtime), runtime, timeout=600.0)
-        hosts = sum(racks.values())
-        await cluster.prepare(client, nodes=hosts, administrators=(OUR_USER,), node=host_of(racks))
-        chosen = contenders(plane, options.peers)
+    async with a_bench(sum(racks.values()), node=host_of(racks)) as bench:
+        client, chosen = bench.client, contenders(bench.plane, options.peers)
         for family in {family.peer.name: family for family, _ in chosen}.values():
             await family.prepare(client)
             if family.peer is KAI:
                 await client.apply(kai.QUEUE, all_promised(KAI_PARENT_QUEUE))
             if family.peer.name == VOLCANO.name:
                 await cluster.for_each(hyper_nodes(racks), lambda each: client.create(HYPER_NODE, each))
-        experiment = Experiment(plane, client, sizes, options)
+        experiment = Experiment(bench, sizes, options)
         for way in options.ways:
             for family, contender in chosen:
                 result = await experiment.offer(family, contender, way)
                 progress(f"{contender.name}: {sorted(Counter(result.sizes).items())}, {result.faults or 'right'}")
                 found.setdefault((way, contender.name), []).append(result)
-        await client.close()
-    runtime.executor.close()
 
 
 def main() -> None:
@@ -333,7 +323,6 @@ def main() -> None:
     parser.add_argument("--quiet", type=float, default=10.0, help="seconds without a bind after which a run is over")
     parser.add_argument("--no-exact", dest="exact", action="store_false", help="without the exact solver")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # so that the control plane is stopped
     log_to_stderr()
     sys.exit(0 if asyncio.run(run(options)) else 1)
 

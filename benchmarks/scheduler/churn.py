@@ -11,9 +11,6 @@ the waits say nothing. A server that is overrun lets requests time out; these ar
 
 import argparse
 import asyncio
-import json
-import signal
-import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -22,15 +19,13 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.load import cluster
-from benchmarks.load.contenders import OUR_USER, OURS, STOCK, Contender, compile_ours
-from benchmarks.load.measuring import Bench, progress, rested
+from benchmarks.load.bench import Bench, a_bench
+from benchmarks.load.contenders import OURS, STOCK, Contender, compile_ours
+from benchmarks.load.measuring import progress
 from benchmarks.load.processes import cpu_seconds, peak_memory
 from spinney.api.core import POD
 from spinney.kube.client import Client
-from spinney.kube.config import load_kubeconfig
 from spinney.kube.errors import NotFound, ServerTimeout
-from spinney.runtime import Runtime
-from spinney.testing.controlplane import ControlPlane
 
 RESOURCES = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {cluster.GPU: "1"}}
 GOAL = 0.2
@@ -97,21 +92,13 @@ async def measure(bench: Bench, contender: Contender, options: argparse.Namespac
     with contender.running(bench.plane, bench.kubeconfig) as pids:
         await _until_up(bench.client, contender)
         limit = options.seconds + options.lifetime + _LAST
-        command = [sys.executable, "-m", "benchmarks.load.bindings", str(bench.plane.kubeconfig), str(count)]
-        watcher = subprocess.Popen(  # noqa: ASYNC220 - nothing else runs here
-            [*command, "--limit", str(limit), "--name", contender.name], stdout=subprocess.PIPE, text=True
-        )
-        assert watcher.stdout is not None
-        assert watcher.stdout.readline() == "ready\n"
+        watch = bench.watching(count, limit=limit, name=contender.name)
         cpu, served, start = sum(map(cpu_seconds, pids)), bench.server_cpu(), time.monotonic()
         arrivals = Arrivals(bench.client, contender.scheduler, rate=options.rate, lifetime=options.lifetime)
         await arrivals.run(count)
-        said = await asyncio.to_thread(watcher.stdout.read)
-        bound: dict[str, tuple[float, str]] = json.loads(said.splitlines()[-1])
-        watcher.wait()
+        bound = await watch()
         cpu, memory = sum(map(cpu_seconds, pids)) - cpu, sum(map(peak_memory, pids))
-        served = bench.server_cpu() - served - (cpu if contender.in_plane else 0.0)
-        served -= bench.at_rest * (time.monotonic() - start)
+        served = bench.served_since(served, time.monotonic() - start) - (cpu if contender.in_plane else 0.0)
     await cluster.clear(bench.client)
     waits = sorted(moment - arrivals.sent[name] for name, (moment, _) in bound.items() if name in arrivals.sent)
     return Waits(count, tuple(waits), arrivals.late, arrivals.unanswered, cpu, served, memory)
@@ -130,18 +117,8 @@ async def _until_up(client: Client, contender: Contender) -> None:
 def table(found: dict[str, Waits]) -> Table:
     """Show what each contender made of it."""
     shown = Table(title_justify="left")
-    for column in (
-        "",
-        "bound",
-        "p50",
-        "p99",
-        "longest",
-        "sent late",
-        "timed out",
-        "CPU-ms/pod",
-        "server's",
-        "peak MiB",
-    ):
+    waits = ("p50", "p99", "longest")
+    for column in ("", "bound", *waits, "sent late", "timed out", "CPU-ms/pod", "server's", "peak MiB"):
         shown.add_column(column, justify="right" if column else "left")
     for name, run in found.items():
         times = [f"{1000 * run.at(part):.0f} ms" if run.waits else "" for part in (0.5, 0.99, 1.0)]
@@ -156,17 +133,9 @@ def table(found: dict[str, Waits]) -> Table:
 async def run(options: argparse.Namespace) -> None:
     """Measure and print."""
     compile_ours()
-    runtime = Runtime.system()
-    async with ControlPlane(controller_manager=False) as plane:
-        client = Client(load_kubeconfig(plane.kubeconfig, runtime=runtime), runtime, timeout=600.0)
-        try:
-            await cluster.prepare(client, nodes=options.nodes, administrators=(OUR_USER,))
-            bench = await rested(Bench(plane, client, plane.kubeconfig_for(OUR_USER), at_rest=0.0))
-            contenders = [each for each in (STOCK, OURS) if not options.only or each.name in options.only]
-            found = {each.name: await measure(bench, each, options) for each in contenders}
-        finally:
-            await client.close()
-            runtime.executor.close()
+    contenders = [each for each in (STOCK, OURS) if not options.only or each.name in options.only]
+    async with a_bench(options.nodes) as bench:
+        found = {each.name: await measure(bench, each, options) for each in contenders}
     console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(f"{options.nodes} nodes, {options.rate:.0f} pods/s, each for {options.lifetime:.0f} s")
     console.print(table(found))
@@ -182,7 +151,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=600.0, help="how long pods keep coming")
     parser.add_argument("--lifetime", type=float, default=20.0, help="seconds after which a pod is deleted")
     parser.add_argument("--only", action="append", help="measure only this contender; may be repeated")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # so that the control plane is stopped
     asyncio.run(run(parser.parse_args()))
 
 

@@ -19,19 +19,15 @@ rate at which they would be fully used.
 
 import argparse
 import asyncio
-import signal
 import sys
 from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks.load import cluster
-from benchmarks.load.contenders import BARE, BARE_SILENT, OUR_USER, OURS, STOCK, compile_ours
-from benchmarks.load.measuring import LIMIT, Bench, Figures, Load, compared, measure, of_median_rate, rested, table
-from spinney.kube.client import Client
-from spinney.kube.config import load_kubeconfig
-from spinney.runtime import Runtime
-from spinney.testing.controlplane import ControlPlane
+from benchmarks.load.bench import a_bench
+from benchmarks.load.contenders import BARE, BARE_SILENT, OURS, STOCK, compile_ours
+from benchmarks.load.measuring import LIMIT, Load, compared, measure_all, table
 
 GANG_SIZE = 8
 
@@ -49,34 +45,17 @@ async def run(options: argparse.Namespace) -> None:
         ),
     }
     contenders = [each for each in (STOCK, OURS, BARE, BARE_SILENT) if not options.only or each.name in options.only]
-    runtime = Runtime.system()
     console = Console(width=None if sys.stdout.isatty() else 140)
-    async with ControlPlane(controller_manager=False) as plane:
-        # Deleting thousands of pods at once takes its time.
-        client = Client(load_kubeconfig(plane.kubeconfig, runtime=runtime), runtime, timeout=600.0)
-        try:
-            await cluster.prepare(client, nodes=options.nodes, administrators=(OUR_USER,))
-            bench = await rested(Bench(plane, client, plane.kubeconfig_for(OUR_USER), at_rest=0.0))
-            for load in (loads[name] for name in options.loads.split(",")):
-                runs: dict[str, list[Figures]] = {}
-                for _ in range(options.repeat):
-                    for contender in contenders:
-                        figures = await measure(bench, contender, load, limit=options.limit)
-                        runs.setdefault(contender.name, []).append(figures)
-                shown = {name: of_median_rate(found) for name, found in runs.items()}
-                console.print(table(load, shown, STOCK.name))
-                if STOCK.name in shown and OURS.name in shown:
-                    ours, stock = shown[OURS.name], shown[STOCK.name]
-                    console.print(
-                        f"{compared(ours, stock, STOCK.name)} to the last bind (target {load.target}x), "
-                        f"{ours.told / stock.told:.2f}x to the last event\n"
-                    )
-            if options.logs is not None:
-                for log in plane.directory.glob("*.log"):
-                    (options.logs / log.name).write_bytes(log.read_bytes())
-        finally:
-            await client.close()
-            runtime.executor.close()
+    async with a_bench(options.nodes, logs=options.logs) as bench:
+        for load in (loads[name] for name in options.loads.split(",")):
+            shown = await measure_all(bench, contenders, load, repeat=options.repeat, limit=options.limit)
+            console.print(table(load, shown, STOCK.name))
+            if STOCK.name in shown and OURS.name in shown:
+                ours, stock = shown[OURS.name], shown[STOCK.name]
+                console.print(
+                    f"{compared(ours, stock, STOCK.name)} to the last bind (target {load.target}x), "
+                    f"{ours.told / stock.told:.2f}x to the last event\n"
+                )
 
 
 def main() -> None:
@@ -90,7 +69,6 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="measure only this contender; may be repeated")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds after which a contender is stopped")
     parser.add_argument("--logs", type=Path, help="copy the logs of all programs to this directory")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # so that the control plane is stopped
     asyncio.run(run(parser.parse_args()))
 
 

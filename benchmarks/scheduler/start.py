@@ -10,7 +10,6 @@ shortest: a busy machine lengthens the clock's by far more than the processor's.
 
 import argparse
 import asyncio
-import signal
 import statistics
 import sys
 import time
@@ -21,15 +20,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.load import cluster
-from benchmarks.load.contenders import BARE, COSCHEDULER, OUR_USER, OURS, STOCK, Contender, compile_ours
-from benchmarks.load.measuring import Bench, progress, rested
+from benchmarks.load.bench import Bench, a_bench
+from benchmarks.load.contenders import BARE, COSCHEDULER, OURS, STOCK, Contender, compile_ours
+from benchmarks.load.measuring import progress
 from benchmarks.load.processes import cpu_seconds
 from spinney.api.core import POD
 from spinney.cli.terminal.logs import log_to_stderr
-from spinney.kube.client import Client
-from spinney.kube.config import load_kubeconfig
-from spinney.runtime import Runtime
-from spinney.testing.controlplane import ControlPlane
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,7 @@ async def measure(bench: Bench, contender: Contender, pods: int) -> Start:
             if event.object["spec"].get("nodeName"):
                 break
         passed, cpu = time.monotonic() - began, sum(map(cpu_seconds, pids))
-        served = bench.server_cpu() - served - (cpu if contender.in_plane else 0.0) - bench.at_rest * passed
+        served = bench.served_since(served, passed) - (cpu if contender.in_plane else 0.0)
     return Start(passed, cpu, served)
 
 
@@ -76,20 +72,12 @@ def _median_and_shortest(seconds: Sequence[float]) -> str:
 async def run(options: argparse.Namespace) -> None:
     """Measure and print."""
     compile_ours()
-    runtime = Runtime.system()
     found: dict[str, list[Start]] = {}
-    async with ControlPlane(controller_manager=False) as plane:
-        client = Client(load_kubeconfig(plane.kubeconfig, runtime=runtime), runtime, timeout=600.0)
-        try:
-            await cluster.prepare(client, nodes=options.nodes, administrators=(OUR_USER,))
-            bench = await rested(Bench(plane, client, plane.kubeconfig_for(OUR_USER), at_rest=0.0))
-            for turn in range(options.repeat):
-                for contender in (STOCK, OURS, COSCHEDULER, BARE):
-                    progress(f"{contender.name}: start {turn + 1} of {options.repeat}")
-                    found.setdefault(contender.name, []).append(await measure(bench, contender, options.pods))
-        finally:
-            await client.close()
-            runtime.executor.close()
+    async with a_bench(options.nodes) as bench:
+        for turn in range(options.repeat):
+            for contender in (STOCK, OURS, COSCHEDULER, BARE):
+                progress(f"{contender.name}: start {turn + 1} of {options.repeat}")
+                found.setdefault(contender.name, []).append(await measure(bench, contender, options.pods))
     Console(width=None if sys.stdout.isatty() else 100).print(table(found))
 
 
@@ -99,7 +87,6 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=200)
     parser.add_argument("--pods", type=int, default=400)
     parser.add_argument("--repeat", type=int, default=5, help="starts of each contender")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # so that the control plane is stopped
     log_to_stderr()
     asyncio.run(run(parser.parse_args()))
 
