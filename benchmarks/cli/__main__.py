@@ -7,25 +7,19 @@ the bare interpreter takes 20 ms: a ratio of 7.5. What commands import before th
 """
 
 import argparse
-import os
 import resource
-import signal
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 
-from benchmarks.bytecode import compile_ahead
+from benchmarks.cli.embedded import BODIES, SPINNEY, compile_ours, embedded
+from benchmarks.load.processes import cpu_seconds
 from spinney.cli import COMMANDS
 
 TARGET = 7.5
 READY_TARGET = 2.0
-SPINNEY = [sys.executable, "-c", "from spinney.cli import main; main(prog_name='spinney')"]
 _BARE = [sys.executable, "-c", "pass"]
-_BODIES = ("why", "queues", "simulate", "up")
-"""Commands that compute: what they import is most of what a user waits for."""
 
 
 def main() -> int:
@@ -40,8 +34,8 @@ def main() -> int:
     taken: dict[str, list[float]] = {command: [] for command in commands}
     for _ in range(options.turns):
         for command in commands:
-            bare.append(cpu_seconds(_BARE))
-            taken[command].append(cpu_seconds([*SPINNEY, *filter(None, [command]), "--help"]))
+            bare.append(seconds_of(_BARE))
+            taken[command].append(seconds_of([*SPINNEY, *filter(None, [command]), "--help"]))
     floor = statistics.median(bare)
     print(f"{'python -c pass':24} {floor * 1000:7.1f} ms CPU")
     worst = 0.0
@@ -50,10 +44,10 @@ def main() -> int:
         worst = max(worst, median / floor)
         print(f"{f'spinney {command} --help':24} {median * 1000:7.1f} ms CPU  {median / floor:5.1f} x")
     print(f"help: at most {worst:.1f} x the bare interpreter (target {TARGET:g})")
-    imports: dict[str, list[float]] = {body: [] for body in _BODIES}
+    imports: dict[str, list[float]] = {body: [] for body in BODIES}
     for _ in range(options.turns):
-        for body in _BODIES:
-            imports[body].append(cpu_seconds([sys.executable, "-c", f"import spinney.cli.bodies.{body}"]))
+        for body in BODIES:
+            imports[body].append(seconds_of([sys.executable, "-c", f"import spinney.cli.bodies.{body}"]))
     for body, seconds in imports.items():
         median = statistics.median(seconds)
         print(f"{f'imports of {body}':24} {median * 1000:7.1f} ms CPU  {median / floor:5.1f} x")
@@ -64,12 +58,7 @@ def main() -> int:
     return int(worst > TARGET)
 
 
-def compile_ours() -> None:
-    """Have everything compiled that the measured commands import."""
-    compile_ahead(*(f"spinney.cli.bodies.{body}" for body in (*_BODIES, "apply")))
-
-
-def cpu_seconds(command: list[str]) -> float:
+def seconds_of(command: list[str]) -> float:
     """Run a command and return the CPU time it took, of user and system."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
@@ -79,21 +68,9 @@ def cpu_seconds(command: list[str]) -> float:
 
 def until_ready(shape: str) -> tuple[float, float]:
     """Start an embedded cluster, and return how long it took to be ready, in time and CPU time."""
-    with tempfile.TemporaryDirectory() as directory:
-        kubeconfig = str(Path(directory) / "kubeconfig")
-        began = time.perf_counter()
-        process = subprocess.Popen(
-            [*SPINNEY, "up", "--nodes", shape, "--kubeconfig", kubeconfig], stdout=subprocess.PIPE, text=True
-        )
-        assert process.stdout is not None
-        for line in process.stdout:
-            if "is up at" in line:
-                break
-        wall = time.perf_counter() - began
-        ticks = sum(map(int, Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
-        process.send_signal(signal.SIGINT)
-        process.communicate()
-    return wall, ticks / os.sysconf("SC_CLK_TCK")
+    began = time.perf_counter()
+    with embedded(shape) as (process, _):
+        return time.perf_counter() - began, cpu_seconds(process.pid)
 
 
 if __name__ == "__main__":

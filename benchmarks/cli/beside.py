@@ -8,18 +8,15 @@ The target is 3 s.
 """
 
 import argparse
-import json
 import os
-import signal
 import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.cli.__main__ import SPINNEY, compile_ours
-from benchmarks.cli.stopping import cpu_seconds
+from benchmarks.cli.embedded import SPINNEY, a_set, apply, compile_ours, embedded
+from benchmarks.load.processes import cpu_seconds
 
 TARGET = 3.0
 
@@ -48,32 +45,16 @@ def main() -> int:
     options = parser.parse_args()
     compile_ours()
     worst = 0.0
-    with tempfile.TemporaryDirectory() as directory:
-        kubeconfig, manifest = Path(directory) / "kubeconfig", Path(directory) / "set.json"
-        manifest.write_text(json.dumps(one_gang(options.pods)))
-        up = [*SPINNEY, "up", "--nodes", f"{options.nodes}x8", "--kubeconfig", str(kubeconfig)]
-        cluster = subprocess.Popen(up, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        assert cluster.stdout is not None
-        try:
-            for line in cluster.stdout:
-                if "is up at" in line:
-                    break
-            subprocess.run(
-                [*SPINNEY, "apply", "-f", str(manifest), "--kubeconfig", str(kubeconfig)],
-                check=True,
-                stdout=subprocess.DEVNULL,
+    with embedded(f"{options.nodes}x8") as (cluster, kubeconfig):
+        apply(a_set(1, options.pods // 1000, 1000), kubeconfig)
+        print(f"{'first line':>10} {'whole':>7} {'CPU':>6} {'cluster':>7}  s; the answer begins")
+        for _ in range(options.questions):
+            asked = ask(kubeconfig, cluster.pid, best=options.best)
+            worst = max(worst, asked.whole)
+            print(
+                f"{asked.first:10.2f} {asked.whole:7.2f} {asked.cpu:6.2f} {asked.cluster:7.2f}  {asked.told}",
+                flush=True,
             )
-            print(f"{'first line':>10} {'whole':>7} {'CPU':>6} {'cluster':>7}  s; the answer begins")
-            for _ in range(options.questions):
-                asked = ask(kubeconfig, cluster.pid, best=options.best)
-                worst = max(worst, asked.whole)
-                print(
-                    f"{asked.first:10.2f} {asked.whole:7.2f} {asked.cpu:6.2f} {asked.cluster:7.2f}  {asked.told}",
-                    flush=True,
-                )
-        finally:
-            cluster.send_signal(signal.SIGINT)
-            cluster.communicate()
     print(f"answered after at most {worst:.2f} s (target {TARGET:g} s)")
     return int(worst > TARGET)
 
@@ -99,24 +80,6 @@ def ask(kubeconfig: Path, cluster: int, *, best: int) -> Asked:
     )
     process.wait()
     return asked
-
-
-def one_gang(pods: int) -> dict[str, object]:
-    """Return a PodCliqueSet of one gang of so many pods of one GPU."""
-    container = {"name": "main", "image": "none", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
-    cliques = [
-        {
-            "name": f"w{number}",
-            "spec": {"roleName": f"w{number}", "replicas": 1000, "podSpec": {"containers": [container]}},
-        }
-        for number in range(pods // 1000)
-    ]
-    return {
-        "apiVersion": "grove.io/v1alpha1",
-        "kind": "PodCliqueSet",
-        "metadata": {"name": "large", "namespace": "default"},
-        "spec": {"replicas": 1, "template": {"cliques": cliques}},
-    }
 
 
 if __name__ == "__main__":

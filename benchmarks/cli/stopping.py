@@ -8,19 +8,15 @@ while gangs are placed and bound.
 """
 
 import argparse
-import json
-import os
 import resource
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
-from benchmarks.cli.__main__ import SPINNEY, compile_ours
+from benchmarks.cli.embedded import a_set, apply, compile_ours, embedded
+from benchmarks.load.processes import cpu_seconds
+from spinney.api.struct import JSON
 
 RUNNING_TARGET, TARGET = 60.0, 2.0
 
@@ -36,10 +32,10 @@ def main() -> int:
     )
     options = parser.parse_args()
     compile_ours()
-    workload = a_set(options.pods, options.size)
+    workload = a_set(options.pods // options.size, 1, options.size)
     if options.after:
         return int(max(stopped_after(seconds, options.nodes, workload) for seconds in options.after) > TARGET)
-    with embedded(options.nodes) as (process, kubeconfig):
+    with embedded(f"{options.nodes}x16") as (process, kubeconfig):
         began, before = time.perf_counter(), cpu_seconds(process.pid)
         apply(workload, kubeconfig, "--wait", "--timeout", "30m")
         ran, cpu = time.perf_counter() - began, cpu_seconds(process.pid) - before
@@ -48,40 +44,13 @@ def main() -> int:
     return int(taken > TARGET or ran > RUNNING_TARGET)
 
 
-def stopped_after(seconds: float, nodes: int, workload: dict[str, object]) -> float:
+def stopped_after(seconds: float, nodes: int, workload: JSON) -> float:
     """Return how long a cluster takes to stop that has had a set for so many seconds."""
-    with embedded(nodes) as (process, kubeconfig):
+    with embedded(f"{nodes}x16") as (process, kubeconfig):
         apply(workload, kubeconfig)
         time.sleep(seconds)
         print(f"{seconds:g} s after apply:", end=" ", flush=True)
         return stopped(process)
-
-
-@contextmanager
-def embedded(nodes: int) -> Iterator[tuple[subprocess.Popen[str], Path]]:
-    """Start an embedded cluster and hand it out with its kubeconfig once it serves; whoever uses it stops it."""
-    with tempfile.TemporaryDirectory() as directory:
-        kubeconfig = Path(directory) / "kubeconfig"
-        up = [*SPINNEY, "up", "--nodes", f"{nodes}x16", "--kubeconfig", str(kubeconfig)]
-        process = subprocess.Popen(up, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        for line in process.stdout:
-            if "is up at" in line:
-                break
-        yield process, kubeconfig
-
-
-def apply(workload: dict[str, object], kubeconfig: Path, *options: str) -> None:
-    """Apply a manifest with ``spinney apply``."""
-    command = [*SPINNEY, "apply", "-f", "-", *options, "--kubeconfig", str(kubeconfig)]
-    subprocess.run(
-        command,
-        input=json.dumps(workload),
-        check=True,
-        text=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
 
 
 def stopped(process: subprocess.Popen[str]) -> float:
@@ -95,28 +64,10 @@ def stopped(process: subprocess.Popen[str]) -> float:
     return taken
 
 
-def a_set(pods: int, size: int = 1000) -> dict[str, object]:
-    """Return a PodCliqueSet of so many pods of one GPU, in gangs of this size."""
-    container = {"name": "main", "image": "none", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
-    clique = {"name": "w", "spec": {"roleName": "w", "replicas": size, "podSpec": {"containers": [container]}}}
-    return {
-        "apiVersion": "grove.io/v1alpha1",
-        "kind": "PodCliqueSet",
-        "metadata": {"name": "large", "namespace": "default"},
-        "spec": {"replicas": pods // size, "template": {"cliques": [clique]}},
-    }
-
-
 def children_seconds() -> float:
     """Return the CPU time of all processes that this one started and that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
-
-
-def cpu_seconds(pid: int) -> float:
-    """Return the CPU time a process has used so far."""
-    ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ and share a view; with ``--own-tokens`` each brings a token of their own, and th
 import argparse
 import asyncio
 import json
-import os
 import sys
 import tempfile
 from collections import Counter
@@ -18,6 +17,8 @@ from typing import Final
 
 import aiohttp
 
+from benchmarks.cli.embedded import SPINNEY
+from benchmarks.load.processes import cpu_seconds
 from spinney.api.core import SERVICE_ACCOUNT
 from spinney.api.grove import POD_CLIQUE_SET
 from spinney.api.rbac import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
@@ -28,7 +29,6 @@ from spinney.kube.errors import NotFound
 from spinney.runtime import Runtime
 from spinney.runtime.tasks import end
 
-_SPINNEY: Final = [sys.executable, "-c", "from spinney.cli import main; main(prog_name='spinney')"]
 TARGET: Final = 0.20
 _STANDING: Final = 50
 """Gangs of 16 pods that run before anything is measured."""
@@ -36,18 +36,12 @@ _STANDING: Final = 50
 
 async def started(*arguments: str, says: bytes) -> tuple[asyncio.subprocess.Process, bytes]:
     """Start a command and return when it has said something, with the line it said it in."""
-    process = await asyncio.create_subprocess_exec(*_SPINNEY, *arguments, stdout=asyncio.subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(*SPINNEY, *arguments, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
     while line := await process.stdout.readline():
         if says in line:
             return process, line
     raise RuntimeError(f"spinney {arguments[0]} ended before it said {says!r}")
-
-
-def processor_seconds(pid: int) -> float:
-    """Return the processor time a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def tokens(client: Client, number: int) -> list[str]:
@@ -143,10 +137,10 @@ async def main(viewers: int, nodes: int, seconds: float, every: float, *, own_to
 
 
 async def _spent(pid: int, seconds: float) -> float:
-    before = processor_seconds(pid)
+    before = cpu_seconds(pid)
     began = asyncio.get_running_loop().time()
     await asyncio.sleep(seconds)
-    return (processor_seconds(pid) - before) / (asyncio.get_running_loop().time() - began)
+    return (cpu_seconds(pid) - before) / (asyncio.get_running_loop().time() - began)
 
 
 if __name__ == "__main__":
