@@ -1,4 +1,4 @@
-"""Pods and nodes as a production API server sends them, about 6.5 KB of JSON each."""
+"""Pods and nodes as a production API server sends them, about 6 KB of JSON each."""
 
 import json
 import random

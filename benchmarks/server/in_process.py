@@ -12,21 +12,13 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from benchmarks.server.load import a_pod
 from spinney.kube.transport import Request
 from spinney.runtime import Runtime
 from spinney.server import ApiServer
 from spinney.sim.embedded.transport import InProcessTransport
 
 _PODS = "/api/v1/namespaces/default/pods"
-
-
-def _pod(index: int) -> bytes:
-    resources = {"requests": {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
-    env = [{"name": f"RANK_{number}", "value": str(index)} for number in range(8)]
-    container = {"name": "main", "image": "registry.example/train:1", "resources": resources, "env": env}
-    labels = {"app": "train", "gang": f"g{index // 8}", "grove.io/podclique": "workers"}
-    pod = {"metadata": {"name": f"pod-{index}", "labels": labels}, "spec": {"containers": [container]}}
-    return json.dumps(pod).encode()
 
 
 class Benchmark:
@@ -45,7 +37,7 @@ class Benchmark:
 
     async def create(self) -> None:
         for index in range(self.count):
-            await self.expect(201, "POST", _PODS, _pod(index))
+            await self.expect(201, "POST", _PODS, a_pod(index))
 
     async def bind(self) -> None:
         for index in range(self.count):
