@@ -201,6 +201,7 @@ def test_a_suspended_job_is_answered_as_the_gang_it_would_be(busy: ServedCluster
     assert "of 9 pods" in queued.output.partition("9 pods: 9 pending")[2]
     assert "until it is resumed" in json.loads(held.stdout)["answer"]["sentences"][0]
     assert "job/kueues has no pods" in busy.spinney("why", "job/kueues").output
+    assert "9 pods: 9 pending" in busy.spinney("why", "queued").output
 
 
 def test_a_queue_says_how_many_suspended_workloads_wait_in_it(served: ServedCluster) -> None:

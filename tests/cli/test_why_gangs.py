@@ -3,10 +3,13 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from spinney.api.grove import POD_CLIQUE
-from spinney.api.labels import GROUPED
+from spinney.api.labels import ABOVE, GROUPED, TOP_OWNER
 from spinney.api.struct import JSON
+from spinney.cli import main
+from tests.cli.workloads import as_yaml
 from tests.cli.written import NODE, a_gang, a_member, a_pod, why
 
 
@@ -145,7 +148,8 @@ def test_a_workload_of_a_users_own_kind_without_a_gang_is_answered_by_a_pod(tmp_
     )
 
 
-def test_a_workload_of_several_gangs_is_answered_for_all_of_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize("subject", ["lws/model", "leaderworkersets/model", "model"])
+def test_a_workload_of_several_gangs_is_answered_for_all_of_them(subject: str, tmp_path: Path) -> None:
     """Each replica of a LeaderWorkerSet is a gang: all are told, the worst state is that of the whole."""
     said = {"kai.scheduler/top-owner-metadata": "name: model\nkind: LeaderWorkerSet\n"}
     objects = [NODE]
@@ -153,11 +157,43 @@ def test_a_workload_of_several_gangs_is_answered_for_all_of_them(tmp_path: Path)
         objects.append(a_gang(name, labels={GROUPED: "owner"}, annotations=said))
         objects.append(a_member(f"{name}-leader", name, nodeSelector=selector))
 
-    output = why(tmp_path, "lws/model", *objects)
+    for each in objects[2::2]:
+        owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "model", "uid": "u", "controller": True}
+        each["metadata"]["ownerReferences"] = [owner]
+
+    output = why(tmp_path, subject, *objects)
 
     assert "leaderworkerset default/model: pending" in output
     assert "2 gangs: 1 pending and 1 placeable" in output
     assert "podgang default/model-1: pending" in output
+
+
+@pytest.mark.parametrize("subject", ["nightly", "run-1"])
+def test_a_workload_is_found_by_its_name_alone(subject: str, tmp_path: Path) -> None:
+    """So is what owns it, as a CronJob; a name that two of them have has to be said with its kind."""
+    said = {TOP_OWNER: "name: run-1\nkind: Job\n", ABOVE: "CronJob/nightly"}
+    gang = a_gang("g", labels={GROUPED: "owner"}, annotations=said)
+
+    assert "podgang default/g: placeable" in why(tmp_path, subject, NODE, gang, a_member("p", "g"))
+
+    other = a_gang("h", labels={GROUPED: "owner"}, annotations={TOP_OWNER: f"name: {subject}\nkind: JobSet\n"})
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_yaml(NODE, gang, a_member("p", "g"), other))
+    answer = CliRunner().invoke(main, ["why", subject, "--from", str(file)])
+    assert f"'{subject}' could be {'cronjob' if subject == 'nightly' else 'job'}/{subject} in" in answer.output
+
+
+def test_a_workload_whose_pods_do_not_name_it_is_answered_with_those_that_may_be_parts(tmp_path: Path) -> None:
+    """Pods of another scheduler are in no gang, and those of a JobSet name their Job: it was said to have none."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "js-workers-0", "uid": "u", "controller": True}
+    pod = a_pod("js-workers-0-0-x")
+    pod["metadata"]["ownerReferences"] = [owner]
+    file = tmp_path / "cluster.yaml"
+    file.write_text(as_yaml(NODE, pod))
+
+    answer = CliRunner().invoke(main, ["why", "jobset/js", "--from", str(file)])
+
+    assert "no pod says that it is of jobset/js; ask about what may be a part of it: job/js-workers-0" in answer.output
 
 
 def test_a_scaling_group_is_answered_for_the_gangs_it_has_parts_in(tmp_path: Path) -> None:

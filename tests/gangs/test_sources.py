@@ -278,5 +278,5 @@ def test_what_owns_a_workload_may_be_written_wrongly() -> None:
     annotations = {TOP_OWNER: "kind: Job\nname: run-1", ABOVE: "odd / CronJob/nightly"}
     made = PodGang(metadata=ObjectMeta(name="g", namespace="team", labels=labels, annotations=annotations))
 
-    assert podgang.is_made_for(made, "cronjob", "nightly")
-    assert not podgang.is_made_for(made, "cronjob", "odd")
+    assert podgang.made_for(made, "cronjob", "nightly")
+    assert not podgang.made_for(made, "cronjob", "odd")

@@ -153,9 +153,9 @@ def test_a_gang_is_found_by_what_owns_its_workload(
     found = grouped(a_pod(labels=labels), *owners, find=lambda kind, namespace, name: by_name[name]).gang
     made = podgangs.pod_gang(found, "spinney-scheduler", {})
     top = owners[-1].metadata.name
-    assert [source.is_made_for(made, word, top) for word in called] == [True] * len(called)
-    assert not source.is_made_for(made, called[0], "other")
-    assert not source.is_made_for(made, "job", top)
+    assert [source.made_for(made, word, top) is not None for word in called] == [True] * len(called)
+    assert not source.made_for(made, called[0], "other")
+    assert not source.made_for(made, "job", top)
 
 
 def test_what_has_finished_and_is_gone_is_known_to_the_next_grouper() -> None:

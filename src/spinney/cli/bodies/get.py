@@ -22,7 +22,7 @@ from spinney.cli.screens.content import node_state
 from spinney.cli.terminal.output import columns, echo, print_data, room_for, shortened
 from spinney.cluster.resources import GPU_NAME
 from spinney.explain.amounts import first_few
-from spinney.gangs.sources.podgang import SourceWorkload, is_made_for
+from spinney.gangs.sources.podgang import SourceWorkload, made_for
 from spinney.kube.errors import Forbidden
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.sim.advice.subjects import written_out
@@ -152,7 +152,7 @@ def _is_of(line: GangLine, wanted: str | None, made: Mapping[tuple[str, str], Po
     kind = written_out(kind)
     own = SourceWorkload(*line.workload.split("/", 1))
     gang = made.get((line.namespace, line.name))
-    return own.is_called(kind or own.kind, name) or (gang is not None and is_made_for(gang, kind, name))
+    return own.is_called(kind, name) or (gang is not None and made_for(gang, kind, name) is not None)
 
 
 def _missing(asked: GetQuery, snapshot: ClusterSnapshot, gangs: Sequence[GangLine]) -> str:

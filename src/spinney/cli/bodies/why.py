@@ -85,6 +85,7 @@ def why(
 
     snapshot, here = snapshot_of(choice, also=read_more)
     exist = set(map(key_of, snapshot.pods))
+    suspended = [] if _names_something(snapshot, subject, here) else suspended
     snapshot = replace(_with_gangs_of(suspended, snapshot), unseen=(*snapshot.unseen, *unseen))
     settings, registry = with_policies(settings or matching_profile(snapshot), policies)
     if verbose:
@@ -110,9 +111,11 @@ def why(
             refused=refused,
             suspended=waiting.by_queue,
         )
-        served = advisor.simulation.inventory.scheduler_names
-        waits = tuple(each.sentence(served, Runtime.system().clock.now()) for each in suspended)
         found = find(snapshot, subject, here, queues=advisor.queue_names)
+        served = advisor.simulation.inventory.scheduler_names
+        waits = tuple(
+            each.sentence(served, Runtime.system().clock.now()) for each in suspended if found.word != "queue"
+        )
         if found.word == "queue":
             snapshot = replace(snapshot, unseen=(*snapshot.unseen, *waiting.unseen))
         answer = _introduced(advisor.reasons(found), waits)
@@ -136,6 +139,19 @@ def why(
     print_unseen(snapshot)
     if faults:
         raise click.ClickException(str(faults))
+
+
+def _names_something(snapshot: ClusterSnapshot, subject: str, namespace: str | None) -> bool:
+    """Tell whether a name without a kind means something that is not suspended."""
+    if "/" in subject:
+        return False
+    try:
+        find(snapshot, subject, namespace)
+    except AmbiguousSubject:
+        return True
+    except (NoSuchSubject, UnknownSubject):
+        return False
+    return True
 
 
 def _with_gangs_of(suspended: Sequence[SuspendedSubject], snapshot: ClusterSnapshot) -> ClusterSnapshot:

@@ -57,8 +57,8 @@ class SourceWorkload(NamedTuple):
         return f"{self.kind}/{self.name}"
 
     def is_called(self, kind: str, name: str) -> bool:
-        """Tell whether a word means this one: its kind in any case, singular or plural."""
-        words = {self.kind.lower(), f"{self.kind.lower()}s"}
+        """Tell whether a word means this one: its kind in any case, singular or plural; no word means any kind."""
+        words = {"", self.kind.lower(), f"{self.kind.lower()}s"}
         return self.name == name and kind.lower().split(".")[0] in words
 
 
@@ -71,12 +71,13 @@ def workload(pod_gang: PodGang) -> SourceWorkload | None:
     return SourceWorkload(said["kind"], said["name"]) if {"kind", "name"} <= said.keys() else None
 
 
-def is_made_for(pod_gang: PodGang, kind: str, name: str) -> bool:
-    """Tell whether the grouper made a PodGang for a workload, or for one that it owns, such as a Job of a CronJob."""
+def made_for(pod_gang: PodGang, kind: str, name: str) -> SourceWorkload | None:
+    """Return the workload called so that the grouper made a PodGang for, or what owns that, such as a CronJob."""
     own = workload(pod_gang)
     told = pod_gang.metadata.annotations.get(ABOVE, "").split()
     above = (SourceWorkload(*each.split("/", 1)) for each in told if "/" in each)
-    return own is not None and any(each.is_called(kind, name) for each in (own, *above))
+    called = (each for each in (own, *above) if each is not None and each.is_called(kind, name))
+    return next(called, None) if own is not None else None
 
 
 def gang(pod_gang: PodGang, context: SourceContext) -> Gang:

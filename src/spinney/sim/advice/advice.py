@@ -278,7 +278,7 @@ class Advisor:
         gangs = [
             gang
             for (namespace, _), gang in sorted(self._pod_gangs.items())
-            if namespace == subject.namespace and podgang.is_made_for(gang, subject.word, subject.name)
+            if namespace == subject.namespace and podgang.made_for(gang, subject.word, subject.name)
         ]
         return self._about_gangs(str(subject).split()[0], subject.namespace, gangs)
 

@@ -11,6 +11,7 @@ from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
 from spinney.api.labels import SCALING_GROUP
 from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
+from spinney.explain.amounts import first_few
 
 if TYPE_CHECKING:  # shells that complete a name read no snapshot, and do not wait for what one takes
     from spinney.api.core import Pod
@@ -143,8 +144,10 @@ def find(
         known |= dict.fromkeys(AdviceSubject("queue", "", queue) for queue in queues)
     named = [each for each in known if each.name == name]
     here = [each for each in named if namespace is None or each.namespace in ("", namespace)]
-    if not here and not word and (pod := _pod_of(snapshot, "", name, namespace)) is not None:
-        return pod
+    if not here and not word:
+        workload = _made_for(snapshot, "", name, namespace) or _pod_of(snapshot, "", name, namespace)
+        if workload is not None:
+            return workload
     if not here:
         raise NoSuchSubject(_not_found(snapshot, text, words, known, namespace=namespace, elsewhere=named))
     # A backend names the PodGroup it makes after its PodGang: the gang is what people mean.
@@ -159,7 +162,11 @@ def _has_no_pods(snapshot: "ClusterSnapshot", text: str, kind: str, name: str, n
     """Return why nothing can be told of a workload that has no pods here: where else it is, or what it may wait for."""
     if said := _said_by_kueue(snapshot, kind, name, namespace):
         return f"{text} has no pods yet: Kueue has not admitted it: {said}"
-    known = [each for each in _with_pods(snapshot) if each.word == kind.lower().split(".")[0].removesuffix("s")]
+    every = _with_pods(snapshot)
+    below = [f"{each.word}/{each.name}" for each in every if _may_be_of(each, name, namespace)]
+    if below:  # what its pods are made from need not say so itself, as a Job of a JobSet
+        return f"no pod says that it is of {text}; ask about what may be a part of it: {first_few(below)}"
+    known = [each for each in every if each.word == kind.lower().split(".")[0].removesuffix("s")]
     if elsewhere := [each for each in known if each.name == name]:
         where = ", ".join(str(each).partition(" ")[2] for each in elsewhere)
         return f"{text} has no pods in namespace {namespace}, but {where}: pass -n {elsewhere[0].namespace}"
@@ -169,6 +176,11 @@ def _has_no_pods(snapshot: "ClusterSnapshot", text: str, kind: str, name: str, n
         f"{text} has no pods: it does not exist{meant}, asks for none, or is suspended, or its controller does not "
         "run; 'kubectl describe' shows what it waits for, and 'spinney simulate -f' whether its gang would start"
     )
+
+
+def _may_be_of(found: AdviceSubject, name: str, namespace: str | None) -> bool:
+    """Tell whether something is called as controllers call what they make for a workload."""
+    return found.name.startswith(f"{name}-") and namespace in (None, found.namespace)
 
 
 def _with_pods(snapshot: "ClusterSnapshot") -> list[AdviceSubject]:
@@ -201,23 +213,23 @@ def _said_by_kueue(snapshot: "ClusterSnapshot", kind: str, name: str, namespace:
 def _made_for(snapshot: "ClusterSnapshot", kind: str, name: str, namespace: str | None) -> AdviceSubject | None:
     """Return the gang that was made for a workload of a user's kind, such as ``job/train``; ``None`` if none was.
 
-    Where several were made for it, as for each replica of a LeaderWorkerSet, it is asked about itself.
+    Where several were made for it, as for each replica of a LeaderWorkerSet, it is asked about itself. Without a kind
+    any workload of that name is meant.
     """
     from spinney.api.podgang import PodGang  # noqa: PLC0415 - shells that complete a name do not wait for it
-    from spinney.gangs.sources.podgang import is_made_for  # noqa: PLC0415
+    from spinney.gangs.sources.podgang import made_for  # noqa: PLC0415
 
-    found = [
-        AdviceSubject("podgang", gang.metadata.namespace or "", gang.metadata.name)
-        for gang in snapshot.of(POD_GANG, PodGang)
-        if is_made_for(gang, kind, name)
-    ]
-    here = [each for each in found if namespace in (None, each.namespace)]
-    if len(here) <= 1:
-        return here[0] if here else None
-    wholes = [AdviceSubject(kind.lower(), each, name) for each in sorted({gang.namespace for gang in here})]
-    if len(wholes) > 1:
-        raise AmbiguousSubject(f"{kind}/{name}", wholes)
-    return wholes[0]
+    gangs: dict[AdviceSubject, list[AdviceSubject]] = {}
+    for gang in snapshot.of(POD_GANG, PodGang):
+        here, made = gang.metadata.namespace or "", made_for(gang, kind, name)
+        if made is not None and namespace in (None, here):
+            whole = AdviceSubject(made.kind.lower(), here, name)
+            gangs.setdefault(whole, []).append(AdviceSubject("podgang", here, gang.metadata.name))
+    if len(gangs) > 1:
+        raise AmbiguousSubject(f"{kind}/{name}" if kind else name, sorted(gangs))
+    for whole, parts in gangs.items():
+        return parts[0] if len(parts) == 1 else whole
+    return None
 
 
 def _pod_of(snapshot: "ClusterSnapshot", word: str, name: str, namespace: str | None) -> AdviceSubject | None:

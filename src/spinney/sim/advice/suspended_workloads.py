@@ -14,6 +14,7 @@ from spinney.kube.discovery import find_kind
 from spinney.kube.errors import Forbidden, NotFound
 from spinney.queueing.suspended import GROUPS
 from spinney.queueing.virtual_gang import virtual_gang
+from spinney.runtime.tasks import together
 from spinney.sim.snapshots.expanding import ExpansionContext, expand
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 
@@ -50,20 +51,35 @@ class SuspendedSubject:
 
 
 async def suspended_workload(client: Client, text: str, namespace: str | None) -> SuspendedSubject | None:
-    """Return what ``KIND/NAME`` names, if it is suspended, not Kueue's, and may be read; ``None`` otherwise."""
-    word, _, name = text.rpartition("/")
-    kind = {each.lower(): each for each in GROUPS}.get(word.lower().split(".")[0].removesuffix("s"))
+    """Return what ``KIND/NAME`` or ``NAME`` names, if it is one that is suspended, not Kueue's, and may be read."""
+    word, slash, name = text.rpartition("/")
+    called = {each.lower(): each for each in GROUPS}.get(word.lower().split(".")[0].removesuffix("s"))
+    kinds = [called] if called is not None else [] if slash else list(GROUPS)
+    listed = await together(*(_suspended(client, kind, name, namespace) for kind in kinds))
+    found = [each for some in listed for each in some]
+    found = [
+        each for each in found if not each["metadata"].get("ownerReferences")
+    ] or found  # a TrainJob, not its JobSet
     try:
-        resource = await find_kind(client, GROUPS[kind], kind) if kind is not None else None
-        if resource is None or kind is None:
-            return None
-        found = (await client.list(resource, namespace, field_selector=f"metadata.name={name}")).items
-        if len(found) != 1 or not (found[0].get("spec") or {}).get("suspend") or KUEUE_QUEUE in _labels(found[0]):
-            return None
-        manifest = {**found[0], "apiVersion": resource.api_version, "kind": kind}
-        return SuspendedSubject(manifest, await _runtimes(client, manifest))
+        return SuspendedSubject(found[0], await _runtimes(client, found[0])) if len(found) == 1 else None
     except (Forbidden, NotFound):
         return None  # the answer is then that of a workload without pods
+
+
+async def _suspended(client: Client, kind: str, name: str, namespace: str | None) -> list[JSON]:
+    """Return the suspended workloads of a kind and name that may be read and are not Kueue's."""
+    try:
+        resource = await find_kind(client, GROUPS[kind], kind)
+        if resource is None:
+            return []
+        listed = (await client.list(resource, namespace, field_selector=f"metadata.name={name}")).items
+    except (Forbidden, NotFound):
+        return []
+    return [
+        {**each, "apiVersion": resource.api_version, "kind": kind}
+        for each in listed
+        if (each.get("spec") or {}).get("suspend") and KUEUE_QUEUE not in _labels(each)
+    ]
 
 
 async def _runtimes(client: Client, manifest: JSON) -> tuple[JSON, ...]:
