@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from spinney.api import kai, labels
-from spinney.api.core import EVENT
+from spinney.api.core import EVENT, POD
 from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
+from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
 from spinney.kube.manager import Manager
@@ -19,11 +20,15 @@ from spinney.scheduler.config import SuspendedWorkloads
 from spinney.scheduler.intake.inventory import Inventory
 from tests.conftest import Cluster
 from tests.grouping.test_controller import install
-from tests.grouping.world import JOB, World, a_world, reference
+from tests.grouping.world import JOB, World, a_pod, a_world, reference
 
 embedded = pytest.mark.parametrize("cluster_name", ["embedded"], indirect=True)
 
 JOB_SET = Resource("jobset.x-k8s.io", "v1alpha2", "JobSet", "jobsets")
+TRAIN_JOB = Resource("trainer.kubeflow.org", "v1alpha1", "TrainJob", "trainjobs")
+RUNTIME = Resource(
+    "trainer.kubeflow.org", "v1alpha1", "ClusterTrainingRuntime", "clustertrainingruntimes", namespaced=False
+)
 BRIEFLY = {"suspended_workloads": SuspendedWorkloads(kinds=("Job",), hold_seconds=30)}
 JOBS = {"suspended_workloads": SuspendedWorkloads(kinds=("Job",))}
 
@@ -133,6 +138,26 @@ async def test_nodes_are_kept_until_the_gang_of_the_pods_is_known(cluster: Clust
 
 
 @embedded
+async def test_kept_nodes_go_to_a_gang_of_higher_priority(cluster: Cluster) -> None:
+    """A resumed Job whose pods have not come is suspended again for it, and resumed when the nodes are free."""
+    long = {"suspended_workloads": SuspendedWorkloads(kinds=("Job",), hold_seconds=600)}
+    async with a_world(cluster, scheduler=long) as world:
+        await world.client.create(PRIORITY_CLASS, {"metadata": {"name": "urgent"}, "value": 1000})
+        await suspended_job(world, "slow", 4)
+        await world.settle(2)
+        assert await jobs(world) == {"slow": False}
+        pod = a_pod("urgent")
+        await world.client.create(POD, {**pod, "spec": {**pod["spec"], "priorityClassName": "urgent"}}, world.namespace)
+        await world.settle(20)
+        assert world.placed() == ["urgent"]
+        assert await jobs(world) == {"slow": True}
+        assert "it waits in its queue again" in (await said(world, "slow"))["SuspendedAgain"]
+        await world.client.delete(POD, "urgent", world.namespace)
+        await world.settle(90)
+        assert await jobs(world) == {"slow": False}
+
+
+@embedded
 async def test_what_is_not_asked_for_stays_as_it_is(cluster: Cluster) -> None:
     """Jobs without the label, and jobs that Kueue admits, are nobody's business here."""
     async with a_world(cluster, workloads=True, scheduler=JOBS) as world:
@@ -193,6 +218,34 @@ async def test_a_workload_whose_pods_cannot_be_read_says_so_and_keeps_nobody_fro
         found = (await world.client.list(JOB_SET, world.namespace)).items
         assert {each["metadata"]["name"]: each["spec"]["suspend"] for each in found} == {"odd": True, "sound": False}
         assert "could not read its pods: InvalidQuantity: 'much'" in (await said(world, "odd"))["NotQueueable"]
+
+
+@embedded
+async def test_a_train_job_follows_the_runtime_that_it_names(cluster: Cluster) -> None:
+    """It is told that there is none, waits while what the runtime describes has no room, and is resumed when it has."""
+    kinds = {"suspended_workloads": SuspendedWorkloads(kinds=("TrainJob",))}
+    async with a_world(cluster, scheduler=kinds) as world:
+        for kind in (TRAIN_JOB, RUNTIME):
+            await install(world, kind)
+        metadata = {"name": "train", "labels": {"spinney.dev/admission": "queue"}}
+        spec = {"suspend": True, "runtimeRef": {"name": "torch"}}
+        await world.client.create(TRAIN_JOB, {"metadata": metadata, "spec": spec}, world.namespace)
+        await world.settle(90)
+        assert "torch" in (await said(world, "train"))["NotQueueable"]
+        container = {"name": "node", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
+        pods = {"spec": {"schedulerName": "spinney-scheduler", "containers": [container]}}
+        job = {
+            "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+            "spec": {"template": pods},
+        }
+        template = {"spec": {"replicatedJobs": [{"name": "node", "template": job}]}}
+        runtime = {"metadata": {"name": "torch"}, "spec": {"mlPolicy": {"numNodes": 5}, "template": template}}
+        await world.client.create(RUNTIME, runtime)
+        await world.settle(20)
+        assert "of 5 pods" in (await said(world, "train"))["WaitingInQueue"]
+        await world.client.patch(RUNTIME, "torch", {"spec": {"mlPolicy": {"numNodes": 4}}})
+        await world.settle(20)
+        assert "of 4 pods" in (await said(world, "train")).get("Admitted", "")
 
 
 @embedded

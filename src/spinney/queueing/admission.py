@@ -148,9 +148,14 @@ class SuspendedAdmission(VirtualGangs):
         else:
             metadata = {"name": change.key.name, "namespace": change.key.namespace}
             self._runtimes[kind, change.key] = {"kind": kind, "metadata": metadata, "spec": change.new.spec}
+        if change.old is not None and change.new is not None and change.old.spec == change.new.spec:
+            return
         for key, (_, workload) in self._found.items():
             if key.kind == "TrainJob":  # one that was refused may be described now
                 self._let_wait(key, workload)
+                queued = self._queued.get(key)
+                if queued is not None and not queued.resumed:
+                    self._drop(queued)
         self._refresh_soon()
 
     def _workload_changed(self, resource: Resource, change: Change[SuspendedWorkload]) -> None:
