@@ -65,6 +65,40 @@ async def test_an_event_says_what_kubectl_shows(scene: Scene) -> None:
 
 
 @given_a_recorder
+async def test_an_event_about_an_object_of_any_kind_is_found_by_what_kubectl_asks_for(scene: Scene) -> None:
+    """``kubectl describe`` looks for events by the uid, kind and version of API of the object."""
+    scene.recorder.event(reference(THING, a_thing()), "Normal", "Seen", "hello")
+    await scene.recorder.flush()
+    (event,) = await events(scene.client)
+    about = event["involvedObject"]
+    assert (about["apiVersion"], about["kind"], about["uid"]) == (THING.api_version, THING.kind, a_thing().metadata.uid)
+    assert (about["name"], about.get("namespace")) == (a_thing().metadata.name, a_thing().metadata.namespace)
+
+
+@given_a_recorder
+async def test_what_becomes_of_events_is_counted(scene: Scene) -> None:
+    """Those that were sent, those said again before they were, and those that the server did not take."""
+    metrics = KubeMetrics()
+    recorder = EventRecorder(scene.client, "spinney", metrics=metrics)
+
+    def counted() -> dict[str, float]:
+        outcomes = ("sent", "merged", "dropped", "failed")
+        found = {
+            each: metrics.registry.get_sample_value("spinney_events_total", {"outcome": each}) for each in outcomes
+        }
+        return {outcome: value for outcome, value in found.items() if value}
+
+    for _ in range(2):
+        recorder.event(ABOUT, "Normal", "Scheduled", "on n1")
+    await recorder.flush()
+    assert counted() == {"sent": 1, "merged": 1}
+    scene.server.down = True
+    recorder.event(ABOUT, "Normal", "Scheduled", "on n2")
+    await recorder.flush()
+    assert counted() == {"sent": 1, "merged": 1, "failed": 1}
+
+
+@given_a_recorder
 async def test_the_same_event_again_raises_its_count(scene: Scene) -> None:
     """A repeated event updates count and last time of the one that is there."""
     for version in ("5", "6", "7"):

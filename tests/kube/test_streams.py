@@ -12,6 +12,7 @@ from spinney.kube.tls import ClientCertificate
 from spinney.kube.transport import Request
 from spinney.kube.wire.streams import HELD_BACK
 from tests.kube.tinyserver import break_off, serving
+from tests.weighing import held_by
 
 WATCH = Request("GET", "/watch")
 
@@ -36,6 +37,20 @@ async def test_a_watch_that_was_ended_leaves_its_connection_to_nobody() -> None:
             pass
         await transport.request(Request("GET", "/list"))
         assert server.connections == 2
+        await transport.close()
+
+
+async def test_watches_that_ended_leave_nothing() -> None:
+    """A process that watches for months, each watch for minutes, holds what it held after the first."""
+    async with serving() as server:
+        transport = HttpTransport(Endpoint(server.url))
+        held = []
+        for _ in range(3):
+            async with transport.stream(WATCH) as stream:
+                await stream.body()
+            await transport.request(Request("GET", "/list"))  # by now the connection of the watch is closed
+            held.append(held_by(transport))
+        assert held[1] == held[2]
         await transport.close()
 
 

@@ -37,6 +37,15 @@ def test_lines_that_came_whole_are_passed_on_as_they_are() -> None:
     assert run_virtual(read(b"ze", WholeLines.of(sent))) == [b"zeone", b"two"]
 
 
+def test_empty_lines_keep_a_watch_alive_and_say_nothing() -> None:
+    """Proxies send them, so that a quiet connection is not taken for a dead one."""
+
+    async def read(*chunks: bytes) -> list[bytes]:
+        return [line async for batch in lines(_chunks(chunks)) for line in batch]
+
+    assert run_virtual(read(b"\n", b"one\n\r\n", b"\ntwo\n")) == [b"one", b"two"]
+
+
 @given(
     documents=st.lists(st.binary(min_size=1).map(lambda raw: raw.replace(b"\n", b"x").strip() or b"x"), max_size=8),
     cuts=st.lists(st.integers(0, 200), max_size=8),

@@ -124,10 +124,9 @@ class EventRecorder:
     async def when_calm(self, seconds: float) -> None:
         """Wait until there are no urgent writes, or until there have been some for so many seconds."""
         left = self._urgency.since + seconds - self._runtime.clock.monotonic()
-        if self._urgency.writes and left > 0:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(left):
-                    await self._urgency.calm.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(left):
+                await self._urgency.calm.wait()
 
     def event(self, about: ObjectReference, type: EventType, reason: str, message: str) -> None:  # noqa: A002
         """Record that ``reason`` happened to ``about``; returns at once, and the event is sent in the background."""
