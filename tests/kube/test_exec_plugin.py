@@ -12,6 +12,7 @@ import pytest
 import yaml
 from aiohttp import web
 
+from spinney.kube import exec_plugin
 from spinney.kube.config import load_kubeconfig
 from spinney.kube.errors import ConfigurationError
 from spinney.kube.http import HttpTransport
@@ -205,6 +206,31 @@ async def test_an_answer_that_cannot_be_used(
     plugin.prints(status, version)
     transport = plugin.connect("http://127.0.0.1:1")
     with pytest.raises(ConfigurationError, match=message):
+        await transport.request(Request("GET", "/"))
+
+
+@pytest.mark.parametrize(
+    ("printed", "message"),
+    [
+        ("Logged in!", "did not print an ExecCredential"),
+        ('{"status": {"token": "\\377"}}', "did not print an ExecCredential: .*utf-8"),
+        (f'{{"apiVersion": "{V1}", "kind": "ExecCredential"}}', "printed an ExecCredential without status"),
+    ],
+)
+async def test_what_is_no_answer(plugin: Plugin, printed: str, message: str) -> None:
+    """Text for people, bytes that are no text and a question instead of its answer are told apart."""
+    plugin.path.write_text(f"#!/bin/sh\nprintf '{printed}'\n")
+    transport = plugin.connect("http://127.0.0.1:1")
+    with pytest.raises(ConfigurationError, match=message):
+        await transport.request(Request("GET", "/"))
+
+
+async def test_a_plugin_that_hangs_is_ended(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that waits for somebody to log in in a browser, where nobody is."""
+    monkeypatch.setattr(exec_plugin, "PLUGIN_SECONDS", 0.1)
+    plugin.path.write_text("#!/bin/sh\nexec sleep 600\n")
+    transport = plugin.connect("http://127.0.0.1:1")
+    with pytest.raises(ConfigurationError, match="did not answer within"):
         await transport.request(Request("GET", "/"))
 
 

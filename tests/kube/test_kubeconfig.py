@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from spinney.kube.config import in_cluster, load_kubeconfig, select_context
+from spinney.kube.credentials import TokenFile
 from spinney.kube.errors import ConfigurationError
 from spinney.kube.http import HttpTransport
 from spinney.kube.transport import Request
@@ -141,6 +142,42 @@ async def test_impersonation(tmp_path: Path, runtime: Runtime) -> None:
         user = {"token": "t", "as": "jane", "as-groups": ["dev", "ops"]}
         path = a_kubeconfig(tmp_path / "config", cluster={"server": server.url}, user=user)
         assert (await who(load_kubeconfig(path, runtime=runtime)))["impersonate"] == ["jane", ["dev", "ops"]]
+
+
+@pytest.mark.parametrize("user", ["jane@bücher.example", "жанна", "ジェーン"])
+async def test_a_name_of_any_language_is_impersonated(tmp_path: Path, runtime: Runtime, user: str) -> None:
+    """It is sent as UTF-8, as kubectl sends it."""
+    async with serving() as server:
+        path = a_kubeconfig(tmp_path / "config", cluster={"server": server.url}, user={"token": "t", "as": user})
+        assert (await who(load_kubeconfig(path, runtime=runtime)))["impersonate"] == [user, []]
+
+
+async def test_a_token_file_that_is_being_replaced_is_read_later(tmp_path: Path, runtime: Runtime) -> None:
+    """The token before it is good for a while: what is missing, empty or no text for a moment stops nothing."""
+    path = tmp_path / "token"
+    tokens = TokenFile(path, runtime)
+    for broken, message in ((None, "token file .* cannot be read: No such file"), (b"", "is empty"), (b"\xff", "no")):
+        if broken is not None:
+            path.write_bytes(broken)
+        with pytest.raises(ConfigurationError, match=message):
+            await tokens.credential()
+    path.write_text("one\n")
+    first = await tokens.credential()
+    for broken in (b"\xff", b"", None):
+        path.unlink() if broken is None else path.write_bytes(broken)
+        assert not tokens.reject(first)
+        assert await tokens.credential() == first
+    path.write_text("two\n")
+    assert tokens.reject(first)
+    assert dict((await tokens.credential()).headers) == {"authorization": "Bearer two"}
+
+
+async def test_a_token_of_two_lines_is_refused(tmp_path: Path, runtime: Runtime) -> None:
+    """No header can carry it; the error says where to look."""
+    (tmp_path / "token").write_text("one\ntwo\n")
+    path = a_kubeconfig(tmp_path / "config", cluster={"server": "https://x"}, user={"tokenFile": "token"})
+    with pytest.raises(ConfigurationError, match="line break in what is sent as authorization; write its token"):
+        await who(load_kubeconfig(path, runtime=runtime))
 
 
 async def test_proxies(tmp_path: Path, runtime: Runtime) -> None:

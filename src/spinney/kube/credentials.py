@@ -31,6 +31,14 @@ class Credential:
     headers: tuple[Header, ...] = field(default=(), repr=False)
     certificate: ClientCertificate | None = None
 
+    def __post_init__(self) -> None:
+        for name, value in self.headers:
+            if "\n" in value or "\r" in value:
+                raise ConfigurationError(
+                    f"the credential has a line break in what is sent as {name}; write its token, or whom it "
+                    "impersonates, on one line"
+                )
+
     def carrying(self, *headers: Header) -> "Credential":
         """Return this credential with more headers."""
         return Credential(self.headers + headers, self.certificate)
@@ -90,10 +98,11 @@ class TokenFile:
     def _read(self, before: Credential | None) -> Credential:
         try:
             token = self._path.read_text(encoding="utf-8").strip()
-        except OSError as problem:
+        except (OSError, UnicodeDecodeError) as problem:
             if before is not None:
                 return before  # a rotation in progress: the old token is good for a while
-            raise ConfigurationError(f"token file {self._path} cannot be read: {problem.strerror}") from problem
+            said = problem.strerror if isinstance(problem, OSError) else "it is not a text file"
+            raise ConfigurationError(f"token file {self._path} cannot be read: {said}") from problem
         if not token:
             if before is not None:
                 return before

@@ -132,7 +132,7 @@ class ExecPlugin:
 def _status(config: ExecConfig, answer: bytes) -> _Status:
     try:
         credential = msgspec.json.decode(answer, type=_ExecCredential)
-    except msgspec.DecodeError as problem:
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise _unusable(config, f"did not print an ExecCredential: {problem}") from problem
     if credential.kind != "ExecCredential" or credential.api_version != config.api_version:
         printed = f"{credential.api_version} {credential.kind}"

@@ -145,8 +145,8 @@ class Connections:
         head = f"{request.method} {target} HTTP/1.1\r\nhost: {self._authority}\r\n"
         head += _lines((*headers, *request.headers.items()))
         if body is None:
-            return head.encode("latin-1") + b"\r\n"
-        return f"{head}content-length: {len(body)}\r\n\r\n".encode("latin-1") + body
+            return head.encode() + b"\r\n"
+        return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
 
 
 class _Connection(asyncio.Protocol):
