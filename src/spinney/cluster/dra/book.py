@@ -219,17 +219,12 @@ class ClaimBook:
 
     def _state(self, found: ResourceClaim) -> ClaimState:
         metadata = found.metadata
-        allocation = found.status.allocation
-        results = allocation.devices.results if allocation is not None else ()
-        devices = tuple(
-            GivenDevice(each.request, each.driver, each.pool, each.device, admin=bool(each.admin_access))
-            for each in results
-        )
+        devices = devices_of(found)
         return ClaimState(
             key=key_of(found),
             ask=ask_of(found.spec),
             queue=metadata.labels.get(QUEUE_LABEL, ""),
-            node=self._node(allocation, devices),
+            node=self._node(found.status.allocation, devices),
             devices=devices,
             consumers=frozenset(consumer.uid for consumer in found.status.reserved_for),
             made_for_pod=any(owner.kind == "Pod" for owner in metadata.owner_references),
@@ -244,6 +239,15 @@ class ClaimBook:
                     if field.key == "metadata.name" and field.values:
                         return field.values[0]
         return self.catalogue.node_of(devices[0].published) if devices else ""
+
+
+def devices_of(found: ResourceClaim) -> tuple[GivenDevice, ...]:
+    """Return the devices that a claim was given."""
+    allocation = found.status.allocation
+    return tuple(
+        GivenDevice(each.request, each.driver, each.pool, each.device, admin=bool(each.admin_access))
+        for each in (allocation.devices.results if allocation is not None else ())
+    )
 
 
 def claims_of(pod: Pod) -> list[ClaimKey]:

@@ -4,7 +4,8 @@ Every job that starts is put on its machines, everything that ends is taken off,
 CPU, memory, pods and further resources within the machine, shares within each GPU, whole GPUs shared with nobody, only
 accepted models and pools, all pods of a job or none, one rack where one was asked for, nobody before submission, nobody
 on a machine that is gone or closed, nobody where a recorded cluster's rules do not allow it
-(:mod:`~spinney.sim.replay.recorded_rules`), and nobody evicted against its disruption budgets
+(:mod:`~spinney.sim.replay.recorded_rules`), devices of claims with one claim each
+(:mod:`~spinney.sim.replay.claim_rules`), and nobody evicted against its disruption budgets
 (:mod:`~spinney.sim.replay.budget_rules`). What runs when a trace begins is where it is.
 """
 
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spinney.sim.replay.budget_rules import BudgetRules
+from spinney.sim.replay.claim_rules import ClaimRules
 from spinney.sim.replay.fragmentation import FreeSpace
 from spinney.sim.replay.history import History, JobHappening
 from spinney.sim.replay.recorded_rules import CORDONED, RecordedRules, tolerates
@@ -48,7 +50,7 @@ def _violations(trace: Trace, events: Sequence[JobHappening]) -> Iterator[str]:
     loads: dict[str, _Load] = {name: _Load() for name in machines}
     held: dict[int, JobHappening] = {}
     started: set[int] = set()
-    rules, budgets = RecordedRules(trace.changes), BudgetRules(trace)
+    rules, budgets, claims = RecordedRules(trace.changes), BudgetRules(trace), ClaimRules(trace.changes)
     for event in events:
         job = trace.jobs[event.job]
         yield from (f"{event.at:g} s: job {job.name}: {problem}" for problem in budgets.problems(event))
@@ -63,13 +65,16 @@ def _violations(trace: Trace, events: Sequence[JobHappening]) -> Iterator[str]:
             yield from (f"{where}: {problem}" for problem in _apart(job, event, machines))
             gone = {each.machine for each in trace.outages if each.covers(event.at)}
             yield from (f"{where}: {node} is gone then" for node in event.nodes if node in gone)
-            if event.job in started or not _ran_there(job, event):
+            there_before = event.job not in started and _ran_there(job, event)
+            if not there_before:
                 closed = {each.machine for each in trace.closures if each.covers(event.at)}
                 pods = enumerate(event.nodes)
                 kept_out = [node for place, node in pods if node in closed and not _goes_anywhere(job, place)]
                 yield from (f"{where}: {node} takes no pods then" for node in kept_out)
                 rules.move_to(event.at)
                 yield from (f"{where}: {problem}" for problem in rules.problems(job, event.nodes))
+            claimed = claims.started(job, event, there_before=there_before)
+            yield from (f"{where}: {problem}" for problem in claimed)
             started.add(event.job)
             for node, ask, devices in zip(event.nodes, job.asks, event.devices, strict=False):
                 if node not in machines:
@@ -80,6 +85,7 @@ def _violations(trace: Trace, events: Sequence[JobHappening]) -> Iterator[str]:
             held[event.job] = event
         elif event.what in {"ended", "evicted", "failed"} and event.job in held:
             before = held.pop(event.job)
+            claims.left(job, before)
             for node, ask, devices in zip(before.nodes, job.asks, before.devices, strict=False):
                 if node in loads:
                     _put(loads[node], job, ask, devices, -1)

@@ -1,7 +1,11 @@
 """What happened in a replay, as events in the order they happened; every figure is computed from it and the trace."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
+
+from spinney.cluster.dra.allocating import GivenDevice
+from spinney.kube.keys import Key
 
 What = Literal["submitted", "started", "ended", "evicted", "failed", "forgotten"]
 
@@ -16,6 +20,8 @@ class JobHappening(NamedTuple):
     nodes: tuple[str, ...] = ()
     devices: tuple[tuple[int, ...], ...] = ()
     """The GPUs of its node that each pod holds."""
+    claims: tuple[Mapping[Key, tuple[GivenDevice, ...]], ...] = ()
+    """The devices that each pod has through claims; empty where no pod has any."""
 
 
 @dataclass

@@ -9,7 +9,16 @@ from typing import Final
 import msgspec
 
 from spinney.api.affinity import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from spinney.api.core import Container, Node, NodeStatus, Pod, PodSpec, PodStatus, ResourceRequirements
+from spinney.api.core import (
+    Container,
+    Node,
+    NodeStatus,
+    Pod,
+    PodResourceClaim,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+)
 from spinney.api.labels import EXPECTED_DURATION, GPU_FRACTION, HOSTNAME, KAI_POD_GROUP, KAI_QUEUE, KAI_SUB_GROUP
 from spinney.api.meta import Metadata
 from spinney.cluster.classes import DEVICES_ANNOTATION
@@ -95,7 +104,12 @@ def _as_recorded(job: Job, number: int, recorded: RecordedPod, moment: datetime,
         annotations={**pod.metadata.annotations, KAI_POD_GROUP: job.name, **_stated(job)},
         creation_timestamp=moment,
     )
-    return msgspec.structs.replace(pod, metadata=metadata)
+    if not recorded.claims:
+        return msgspec.structs.replace(pod, metadata=metadata)
+    claims = tuple(PodResourceClaim(name=name, resource_claim_name=name) for name in recorded.claims)
+    return msgspec.structs.replace(
+        pod, metadata=metadata, spec=msgspec.structs.replace(pod.spec, resource_claims=claims)
+    )
 
 
 def gang_of(job: Job, moment: datetime, attempt: int) -> Gang | None:

@@ -6,7 +6,7 @@ closed takes no new pods. The same trace, configuration and seed give the same h
 the configuration.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -17,8 +17,9 @@ import msgspec
 from spinney.api.core import Node
 from spinney.api.labels import HOSTNAME
 from spinney.api.policy import PodDisruptionBudget
+from spinney.cluster.dra.allocating import GivenDevice
 from spinney.cluster.pods import PodKey
-from spinney.kube.keys import key_of
+from spinney.kube.keys import Key, key_of
 from spinney.scheduler.config import PluginOption, SchedulerConfig
 from spinney.scheduler.cycle.scheduler import Scheduler
 from spinney.scheduler.fairshare.queues import QueueInfo
@@ -29,6 +30,7 @@ from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.topology.levels import TopologyLevels
 from spinney.sim.engine import EPOCH, Cycled, Engine
 from spinney.sim.replay.budgets import PlayedBudgets
+from spinney.sim.replay.claims import CLAIMS, PlayedClaims
 from spinney.sim.replay.devices import DeviceBook
 from spinney.sim.replay.history import History, JobHappening, What
 from spinney.sim.replay.limits import ApplicationBook, MostPerNode
@@ -73,6 +75,7 @@ class _Place(NamedTuple):
     node: str
     groups: tuple[str, ...]
     devices: tuple[int, ...]
+    claims: Mapping[Key, tuple[GivenDevice, ...]]
 
 
 @dataclass(slots=True)
@@ -119,6 +122,7 @@ class PartReplay:
         self.inventory = Inventory.for_config(config)
         self.scheduler = Scheduler(config, self.inventory, runtime=self._engine.runtime, registry=registry)
         self._budgets = PlayedBudgets(self.inventory)
+        self._claims = PlayedClaims(self.inventory)
         self._devices = DeviceBook(trace.machines)
         self._nodes = {machine.name: node_of(machine) for machine in trace.machines}
         """As they would be if they were there and open."""
@@ -169,15 +173,17 @@ class PartReplay:
     def _submit(self, number: int) -> bool:
         self._submitted += 1
         self.history.events.append(JobHappening(self._engine.now, "submitted", number))
-        self._enter(number, _State())
         job = self.trace.jobs[number]
+        self._claims.enter(job)
+        self._enter(number, _State())
         if job.ends is not None:
             ends = max(job.ends, self._engine.now)
             self._engine.at(ends, partial(self._end_as_given, number), (_END_AS_GIVEN, number))
         if job.recorded is not None and job.recorded.runs_from_the_beginning:
             for place, each in enumerate(job.recorded.pods):
-                key = pod_key(job, place)
-                self._bind(Binding(key, "", each.node, gang_key(job), each.gpu_groups))
+                key, holding = pod_key(job, place), self.trace.holding
+                held = {claim: holding[claim] for claim in job.recorded.claims_of(place) if claim in holding}
+                self._bind(Binding(key, "", each.node, gang_key(job), each.gpu_groups, claims=held))
         return True
 
     def _enter(self, number: int, state: _State) -> None:
@@ -202,6 +208,7 @@ class PartReplay:
             return False
         self._note("ended" if state.running else "forgotten", number, state)
         self._leave(number, state)
+        self._claims.leave(self.trace.jobs[number])
         return state.running and bool(self._waiting)
 
     def _end_as_given(self, number: int) -> bool:
@@ -275,6 +282,8 @@ class PartReplay:
                 self._budgets.put(budget)
             case PodDisruptionBudget() as budget, True:
                 self._budgets.remove(budget)
+            case found, _ if isinstance(found, CLAIMS):
+                self._claims.change(change)
             case found, False:
                 self.inventory.apply(found)
             case found, True:
@@ -315,10 +324,11 @@ class PartReplay:
         record = self.inventory.cluster.pod(bind.pod)
         assert record is not None, "only known pods are bound"
         self.inventory.apply(running_as_bound(record.pod, bind, self._engine.runtime.clock.now()))
+        self._claims.bind(bind, record.uid)
         ask = job.ask if job.recorded is None else job.recorded.pods[place].ask
         devices = self._devices.take(bind.node, ask, bind.gpu_groups)
         self._applications.put(job.application, bind.node)
-        state.places[bind.pod] = _Place(bind.node, bind.gpu_groups, devices)
+        state.places[bind.pod] = _Place(bind.node, bind.gpu_groups, devices, bind.claims)
         if len(state.places) == job.pods:
             state.running = True
             del self._waiting[number]
@@ -331,4 +341,5 @@ class PartReplay:
         keys = [pod_key(job, index) for index in range(job.pods)]
         places = [state.places[key] for key in keys if key in state.places]
         nodes, devices = tuple(each.node for each in places), tuple(each.devices for each in places)
-        self.history.events.append(JobHappening(self._engine.now, what, number, nodes, devices))
+        claims = tuple(each.claims for each in places) if any(each.claims for each in places) else ()
+        self.history.events.append(JobHappening(self._engine.now, what, number, nodes, devices, claims))

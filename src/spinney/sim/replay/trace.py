@@ -10,8 +10,11 @@ from typing import Final
 from spinney.api.core import Namespace, Node, Pod
 from spinney.api.kai import Topology
 from spinney.api.policy import PodDisruptionBudget
+from spinney.api.resource_claims import DeviceClass, ResourceClaim, ResourceSlice
 from spinney.api.topology_binding import ClusterTopologyBinding
+from spinney.cluster.dra.allocating import GivenDevice
 from spinney.gangs.tree import Gang
+from spinney.kube.keys import Key
 from spinney.scheduler.fairshare.queues import QueueInfo
 
 WHOLE: Final = 1000
@@ -70,6 +73,8 @@ class RecordedPod:
     """Where it runs when the trace begins; empty: nowhere yet."""
     gpu_groups: tuple[str, ...] = ()
     """The devices that it shares there."""
+    claims: tuple[str, ...] = ()
+    """The device claims it uses, in its namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,10 @@ class RecordedGang:
     pods: tuple[RecordedPod, ...]
     anchor: str = ""
     """The job whose pods decide the domain of a required constraint both have."""
+
+    def claims_of(self, place: int) -> tuple[Key, ...]:
+        """Return the device claims that a pod uses."""
+        return tuple(Key(self.gang.namespace, name) for name in self.pods[place].claims)
 
     @property
     def runs_from_the_beginning(self) -> bool:
@@ -92,7 +101,17 @@ class ClusterChange:
     """An object beside jobs that came or changed at a moment, or went."""
 
     at: float
-    found: Node | QueueInfo | Topology | ClusterTopologyBinding | Namespace | PodDisruptionBudget
+    found: (
+        Node
+        | QueueInfo
+        | Topology
+        | ClusterTopologyBinding
+        | Namespace
+        | PodDisruptionBudget
+        | ResourceClaim
+        | ResourceSlice
+        | DeviceClass
+    )
     gone: bool = False
 
 
@@ -185,7 +204,9 @@ class Trace:
     closures: tuple[Outage, ...] = ()
     """When machines take no new pods; those on them run on."""
     changes: tuple[ClusterChange, ...] = ()
-    """Nodes, queues and topologies as they were, oldest first; a machine of which nothing is here is as it says."""
+    """Objects beside jobs as they were, oldest first; a machine of which nothing is here is as it says."""
+    holding: Mapping[Key, tuple[GivenDevice, ...]] = field(default_factory=dict)
+    """The devices that claims have when the trace begins."""
 
     @property
     def gpus(self) -> int:

@@ -23,11 +23,13 @@ from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING
 from spinney.gangs.definitions import GangDefinitions
 from spinney.gangs.sources.context import DEFAULT_QUEUE
 from spinney.gangs.tree import GangKey
+from spinney.kube.keys import Key
 from spinney.scheduler.fairshare.amounts import NO_BOUND
 from spinney.scheduler.fairshare.queues import QueueInfo
 from spinney.scheduler.fairshare.sources import queue_of
 from spinney.scheduler.topology.levels import TopologyLevels, topology_of
 from spinney.sim.overview.gang_table import levels_of
+from spinney.sim.replay.formats.recorded_claims import CLAIMED, RecordedClaims
 from spinney.sim.replay.formats.recorded_gangs import RecordedGangs, RecordedJob
 from spinney.sim.replay.formats.recorded_nodes import RecordedNodes
 from spinney.sim.replay.formats.recorded_places import in_place
@@ -43,7 +45,7 @@ OTHERS_QUEUE: Final = "other-schedulers"
 _QUEUES: Final = frozenset({QUEUE, CLUSTER_QUEUE, COHORT, LOCAL_QUEUE})
 _TOPOLOGIES: Final = frozenset({TOPOLOGY, CLUSTER_TOPOLOGY_BINDING})
 _DEFINITIONS: Final = frozenset(resource for resource, kind in KINDS.items() if kind in GangDefinitions.KINDS)
-_REPLAYED: Final = (*_DEFINITIONS, *_QUEUES, *_TOPOLOGIES, NAMESPACE, POD_DISRUPTION_BUDGET)
+_REPLAYED: Final = (*_DEFINITIONS, *_QUEUES, *_TOPOLOGIES, NAMESPACE, POD_DISRUPTION_BUDGET, *CLAIMED)
 
 
 def is_recorded(path: Path) -> bool:
@@ -96,7 +98,8 @@ class _Recording:
         self.newest = self._begin = begin
         self._before = ClusterSnapshot()
         self._nodes = RecordedNodes()
-        self._gangs = RecordedGangs(begin)
+        self._claims = RecordedClaims(self._came)
+        self._gangs = RecordedGangs(begin, self._claims)
         self._kueue = KueueQueues()
         self._changes: list[ClusterChange] = []
         self._topologies: list[TopologyLevels] = []
@@ -111,7 +114,7 @@ class _Recording:
         kept = {resource: self._before.objects[resource] for resource in refused if resource in self._before.objects}
         snapshot = replace(snapshot, objects={**snapshot.objects, **kept})
         at = (moment - self._begin).total_seconds()
-        found: dict[str, list[Differing]] = {"nodes": [], "pods": [], "definitions": [], "queues": []}
+        found: dict[str, list[Differing]] = {"nodes": [], "pods": [], "definitions": [], "queues": [], "claims": []}
         for each in differing(self._before, snapshot):
             if each.resource == NODE:
                 found["nodes"].append(each)
@@ -123,11 +126,14 @@ class _Recording:
                 found["queues"].append(each)
             elif each.resource in _TOPOLOGIES or each.resource == NAMESPACE:
                 self._note(at, each)
+            elif each.resource in CLAIMED:
+                found["claims"].append(each)
             elif each.resource == POD_DISRUPTION_BUDGET:
                 self._see_budget(at, each)
         self._nodes.see(at, found["nodes"])
         if found["queues"]:
             self._see_queues(at, found["queues"], KueueQueues.of(snapshot))
+        self._claims.see(at, found["claims"])
         memory = self._nodes.least_gpu_memory
         self._gangs.see(moment, map(self._labelled, found["definitions"]), map(self._labelled, found["pods"]), memory)
         self._before, self.newest = snapshot, moment
@@ -204,6 +210,7 @@ class _Recording:
             if apart != found:
                 changes.append(ClusterChange(0.0, QueueInfo(name=OTHERS_QUEUE, quota=NO_BOUND)))
             found = apart
+        changes += self._claims.changes(_queues_of_others(found))
         found.sort(key=lambda each: (each.job.submitted, each.job.name))
         notes = [f"left out, so what changed by then is seen in the snapshot after it: {fault}" for fault in faults]
         notes += [f"left out, as by the schedulers of a cluster: {fault}" for fault in self._unread]
@@ -219,6 +226,7 @@ class _Recording:
             changes=tuple(sorted(changes, key=lambda change: change.at)),
             levels=tuple(key for _, key in reversed(levels_of(self._topologies, labels))),
             notes=tuple(notes),
+            holding=self._claims.holding,
         )
 
 
@@ -229,6 +237,17 @@ def _apart(each: RecordedJob, queues: set[str]) -> RecordedJob:
         return each
     alone = replace(gang.gang, queue=OTHERS_QUEUE, preemptible=False, preempts=False)
     return each._replace(job=replace(job, queue=OTHERS_QUEUE, recorded=replace(gang, gang=alone)))
+
+
+def _queues_of_others(found: Iterable[RecordedJob]) -> dict[Key, str]:
+    """Return the queues of claims that pods of other schedulers use, which go by no queue."""
+    return {
+        claim: each.job.queue
+        for each in found
+        if each.scheduler not in SESSION_NAMES
+        for place in range(each.job.pods)
+        for claim in each.gang.claims_of(place)
+    }
 
 
 def _told_apart(found: Iterable[RecordedJob]) -> Iterator[RecordedJob]:

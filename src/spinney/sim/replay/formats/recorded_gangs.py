@@ -13,7 +13,9 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from spinney.api.core import Pod
+from spinney.api.resource_claims import RESOURCE_CLAIM
 from spinney.cluster.classes import RequestClasses
+from spinney.cluster.dra.book import claims_of
 from spinney.cluster.pods import PodRecord, record_of
 from spinney.cluster.resources import ResourceAxis
 from spinney.gangs.definitions import GangDefinitions
@@ -21,6 +23,7 @@ from spinney.gangs.membership import membership
 from spinney.gangs.sources import bare
 from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet
 from spinney.kube.keys import key_of
+from spinney.sim.replay.formats.recorded_claims import RecordedClaims
 from spinney.sim.replay.formats.recorded_pods import PodTemplates, stated_by
 from spinney.sim.replay.trace import WHOLE, Ask, Job, RecordedGang, RecordedPod
 from spinney.sim.snapshots.snapshot import Differing
@@ -53,6 +56,11 @@ class _Seen(NamedTuple):
     @property
     def node(self) -> str:
         return self.record.pod.spec.node_name
+
+    @property
+    def lacks_claims(self) -> bool:
+        """Tell whether claims that are made for it from templates are not there yet."""
+        return len(claims_of(self.record.pod)) < len(self.record.pod.spec.resource_claims)
 
     @property
     def identity(self) -> str:
@@ -88,6 +96,9 @@ class _Life:
         have_nodes = all(each.node for each in staying)
         if len(staying) > len(self.most):
             self.most, self.from_the_beginning = staying, first and have_nodes
+        elif any(each.lacks_claims for each in self.most):
+            now = {each.identity: each for each in staying}
+            self.most = [now.get(each.identity, each) for each in self.most]
         self.known |= {each.identity for each in staying}
         arrived = (each.arrived for each in staying)
         self.arrived = min(filter(None, (self.arrived, *arrived)), default=moment)
@@ -114,8 +125,9 @@ def _staying(alive: Sequence[_Seen]) -> Sequence[_Seen]:
 class RecordedGangs:
     """The gangs that snapshots have shown so far. Mutable."""
 
-    def __init__(self, begin: datetime) -> None:
+    def __init__(self, begin: datetime, claims: RecordedClaims) -> None:
         self._begin = begin
+        self._claims = claims
         self._definitions = GangDefinitions()
         self._classes = RequestClasses(ResourceAxis())
         self._templates = PodTemplates()
@@ -251,7 +263,20 @@ class RecordedGangs:
     def _pod(self, life: _Life, seen: _Seen, gpu_memory: int | None) -> RecordedPod:
         pod, ask = self._templates.of(seen.record, gpu_memory)
         node = seen.node if life.from_the_beginning else ""
-        return RecordedPod(pod, ask, life.gang.pod_set_of(seen.pod_set), node, seen.record.gpu_groups if node else ())
+        # A pod that had a node had its claims, too; of one that never came that far they may be what it waited for.
+        claims = (
+            key.name
+            for key in claims_of(seen.record.pod)
+            if life.started is None or self._claims.has_seen(RESOURCE_CLAIM, key)
+        )
+        return RecordedPod(
+            pod,
+            ask,
+            life.gang.pod_set_of(seen.pod_set),
+            node,
+            seen.record.gpu_groups if node else (),
+            tuple(claims),
+        )
 
 
 def _name(each: Differing) -> str:
