@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from spinney.api.coordination import LEASE
 from spinney.api.keys import Key
-from spinney.kube.cache import Change, WatchCache
+from spinney.kube.cache import Change, WatchCache, kept_up
 from spinney.kube.client import Client
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.transport import Response
@@ -256,3 +256,25 @@ async def test_an_outage_is_told_once_and_so_is_its_end(scene: Scene) -> None:
             ("watch interrupted", "GET /apis/test.spinney.dev/v1/things: the server is down"),
         ]
         assert [line["event"] for line in told].count("watch goes on") == 1
+
+
+@on_virtual_time
+async def test_a_subscriber_that_raises_ends_who_waits() -> None:
+    """Whoever waits for a cache to be read, or to change, gets its error instead of waiting for ever."""
+
+    def odd(change: Change[Thing]) -> None:
+        if change.new is not None and change.new.value == 3:
+            raise LookupError("three")
+
+    async def change(scene: Scene, *later: int) -> None:
+        async with kept_up(scene.cache):
+            for value in later:
+                scene.server.put("a", value)
+            await asyncio.Event().wait()
+
+    for first, *later in ((3,), (1, 3)):
+        scene = Scene()
+        scene.cache.subscribe(odd)
+        scene.server.put("a", first)
+        with pytest.raises(LookupError, match="three"):
+            await change(scene, *later)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from spinney.runtime.tasks import BackgroundTasks, together
+from spinney.runtime.tasks import BackgroundTasks, in_background, together
 from tests.virtual_time import on_virtual_time
 
 
@@ -58,3 +58,35 @@ async def test_what_is_begun_while_others_end_is_waited_for() -> None:
     await background.finish()
 
     assert ended == ["first", "last"]
+
+
+@on_virtual_time
+async def test_a_block_ends_with_what_fails_beside_it() -> None:
+    """What waits for the work of a task that failed does not wait for ever: it gets the error, as it was raised."""
+    cause = OSError("no disk")
+
+    async def broken() -> None:
+        await asyncio.sleep(1)
+        raise LookupError("refused") from cause
+
+    with pytest.raises(LookupError, match="refused") as raised:
+        async with in_background(broken(), asyncio.Event().wait()):
+            await asyncio.Event().wait()
+
+    assert raised.value.__cause__ is cause
+
+
+@on_virtual_time
+async def test_what_a_block_raises_comes_out_of_it_as_it_is() -> None:
+    """Tasks beside a block do not change its errors, and have ended then."""
+    beside: list[asyncio.Task[object]] = []
+
+    async def refused() -> None:
+        async with in_background(asyncio.Event().wait()) as tasks:
+            beside.extend(tasks)
+            raise LookupError("refused")
+
+    with pytest.raises(LookupError, match="refused"):
+        await refused()
+
+    assert all(task.cancelled() for task in beside)

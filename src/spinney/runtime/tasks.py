@@ -60,9 +60,15 @@ class BackgroundTasks:
 
 @asynccontextmanager
 async def in_background(*work: Coroutine[Any, Any, Any]) -> AsyncIterator[list[asyncio.Task[Any]]]:
-    """Run coroutines for the time of the block, which is given their tasks."""
-    tasks = [asyncio.create_task(each) for each in work]
+    """Run coroutines for the time of the block, which is given their tasks; the error of one ends the block, too.
+
+    A block that went on would wait for ever for what that one was to bring about.
+    """
     try:
-        yield tasks
-    finally:
-        await end(*tasks)
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in work]
+            yield tasks
+            for task in tasks:
+                task.cancel()
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from failed.exceptions[0].__cause__
