@@ -122,7 +122,7 @@ def naive_place_run(
 ) -> int:
     """Place one task after the other, each on the best node that takes it."""
     for done, task in enumerate(tasks):
-        if session.ask.pre_predicate(task) is not None:
+        if session.ask.pre_predicates.refusal(task) is not None:
             return done
         session.ask.prepare_scoring(task, nodes)
         judge: Any = session.ask.node_rules

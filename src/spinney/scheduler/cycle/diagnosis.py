@@ -178,7 +178,7 @@ class Diagnosis:
 
     def beyond_nodes(self, task: PodInfo) -> bool:
         """Tell whether a task is refused for another reason than asking for more than any node has."""
-        if self._session.ask.pre_predicate(task) is None:
+        if self._session.ask.pre_predicates.refusal(task) is None:
             return False
         largest: Vector = self._table.allocatable[self._names.ordered].max(axis=0, initial=0)
         return bool((task.request.vector(len(largest)) <= largest).all()) and not task.request.unoffered

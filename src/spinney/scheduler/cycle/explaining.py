@@ -145,7 +145,7 @@ def _explain(
     reports = diagnosis.pod_reports
     absent = any(report.pre_filter is not None for report in reports)
     # What refuses a pod before any node is looked at: a claim, a rule of a plugin.
-    ruled_out = not absent and any(map(session.ask.pre_predicate, diagnosis.one_of_each))
+    ruled_out = not absent and any(map(session.ask.pre_predicates.refusal, diagnosis.one_of_each))
     if ruled_out:
         placed, others = 0, _others(session, errors, diagnosis.one_of_each)
     if ruled_out or (others and placed >= needed):
@@ -188,4 +188,4 @@ def _explain(
 def _others(session: Session, errors: Sequence[FitError], ruled_out: Sequence[PodInfo]) -> tuple[str, ...]:
     """Return what is in the way beside places, and what refuses pods before any node is looked at."""
     found = [error.message for error in errors if error.reason not in _ABOUT_PLACES]
-    return tuple(dict.fromkeys((*found, *filter(None, map(session.ask.pre_predicate, ruled_out)))))
+    return tuple(dict.fromkeys((*found, *filter(None, map(session.ask.pre_predicates.refusal, ruled_out)))))

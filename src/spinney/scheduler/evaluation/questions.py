@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import cached_property, cmp_to_key, partial
 from itertools import count
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import structlog
 
@@ -19,7 +19,7 @@ from spinney.scheduler.evaluation.kept_ranking import KeptRanking
 from spinney.scheduler.evaluation.node_rules import NodeRules
 from spinney.scheduler.evaluation.ordering import Ordering, sort_by, three_way
 from spinney.scheduler.evaluation.pre_predicates import PrePredicates
-from spinney.scheduler.fairshare import Amounts, QueueInfo
+from spinney.scheduler.fairshare import Amounts
 from spinney.scheduler.fairshare.bounds import Lot, least_of
 from spinney.scheduler.framework import validation
 from spinney.scheduler.framework.events import (
@@ -92,10 +92,6 @@ class Questions:
     def pre_predicates(self) -> PrePredicates:
         """Return what asks what keeps tasks off all nodes; plugins must have registered by then."""
         return PrePredicates(self._nodes, self.hooks, self.timings, self.failures, lambda: self.moment)
-
-    def pre_predicate(self, task: PodInfo) -> str | None:
-        """Return why ``task`` cannot be placed whatever the node, or ``None``."""
-        return self.pre_predicates.refusal(task)
 
     # -- order -------------------------------------------------------------------------------------------------------
 
@@ -185,7 +181,7 @@ class Questions:
             found = self._asked(hook, "queue_order", validation.sign, 0, left, right)
             if found:
                 return found
-        return three_way(_queue_age(left.queue), _queue_age(right.queue))
+        return three_way(left.queue.age_key, right.queue.age_key)
 
     def order_members(self, job: PodGroupInfo, group: GroupSet) -> Sequence[Member]:
         """Return the members of a group set: plugins, then name."""
@@ -378,10 +374,11 @@ class Questions:
         """Tell handlers that ``tasks``, all of one job, or of plain jobs that are alike, were virtually placed."""
         self.moment += 1
         if isinstance(tasks, TaskRun):
-            self._announce_run(tasks)
+            run = BatchEvent(tasks.jobs[0], tasks, tasks.pods.request, len(tasks))
+            self._announce(self.hooks.events, "allocate", run)
             return
         held = self._held_back
-        self._announce_to(self.hooks.events if held is None else self._told_at_once, tasks)
+        self._announce(self.hooks.events if held is None else self._told_at_once, "allocate", _together(tasks))
         if held is not None:
             held += tasks
             if len(held) >= self._ahead:
@@ -405,24 +402,8 @@ class Questions:
         if held:
             self.moment += 1
             self._held_back = []
-            self._announce_to(self._told_later, held)
+            self._announce(self._told_later, "allocate", _together(held))
             self._ahead = self._least_ahead(held[0].request)
-
-    def _announce_to(self, hooks: Sequence[Hook[EventHandler]], tasks: Sequence[PodInfo]) -> None:
-        for hook in hooks:
-            self._announce(hook.plugin, "allocate", hook.fn.allocate, hook.fn.allocate_many, tasks)
-
-    def _announce_run(self, run: TaskRun) -> None:
-        """Tell handlers, all of which can be told of many at once, that the pods of plain jobs were placed."""
-        event = BatchEvent(run.jobs[0], run, run.pods.request, len(run))
-        for hook in self.hooks.events:
-            many = hook.fn.allocate_many
-            if many is not None:
-                try:
-                    with self.timings.measure(hook.plugin, "allocate"):
-                        many(event)
-                except raised() as error:  # a handler that fails changes nothing
-                    self._handler_failed(hook.plugin, "allocate", many, error)
 
     def most_ahead(self, request: RequestClass) -> int:
         """Return how many pods with a request may be placed, job after job, before a handler has to be called."""
@@ -452,35 +433,30 @@ class Questions:
         """Tell handlers that ``tasks``, all of one job, were virtually taken off their nodes."""
         self._announce_held_back()
         self.moment += 1
-        for hook in self.hooks.events:
-            self._announce(hook.plugin, "deallocate", hook.fn.deallocate, hook.fn.deallocate_many, tasks)
+        self._announce(self.hooks.events, "deallocate", _together(tasks))
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def _announce(
-        self,
-        plugin: str,
-        what: str,
-        single: Callable[[Event], None] | None,
-        many: Callable[[BatchEvent], None] | None,
-        tasks: Sequence[PodInfo],
+        self, hooks: Sequence[Hook[EventHandler]], what: Literal["allocate", "deallocate"], event: BatchEvent
     ) -> None:
-        asked = many if many is not None else single
-        if asked is None:
-            return
-        with self.timings.measure(plugin, what):
+        for hook in hooks:
+            handler = hook.fn
+            many, single = handler.allocate_many, handler.allocate
+            if what == "deallocate":
+                many, single = handler.deallocate_many, handler.deallocate
             try:
                 if many is not None:
-                    many(BatchEvent(tasks[0].job, tuple(tasks), tasks[0].request, len(tasks)))
-                    return
-                assert single is not None, "one of the two forms is there"
-                for task in tasks:
-                    single(Event(task))
+                    with self.timings.measure(hook.plugin, what):
+                        many(event)
+                elif single is not None:
+                    with self.timings.measure(hook.plugin, what):
+                        for task in event.tasks:
+                            single(Event(task))
             except raised() as error:  # a handler that fails changes nothing
-                self._handler_failed(plugin, what, asked, error)
-
-    def _handler_failed(self, plugin: str, what: str, handler: Callable[..., None], error: BaseException) -> None:
-        self.failures.add("plugin event handler failed; the operation stands", plugin, what, handler, error)
+                said, told = "plugin event handler failed; the operation stands", many if many is not None else single
+                assert told is not None, "it has failed"
+                self.failures.add(said, hook.plugin, what, told, error)
 
     def _scenario_refusal(self, hooks: Sequence[Hook[Any]], what: str, scenario: Scenario) -> str | None:
         for hook in hooks:
@@ -534,6 +510,11 @@ class Questions:
         return self.failures.add(event, hook.plugin, what, hook.fn, error, **fields)
 
 
+def _together(tasks: Sequence[PodInfo]) -> BatchEvent:
+    """Return what became of identical tasks of one job."""
+    return BatchEvent(tasks[0].job, tuple(tasks), tasks[0].request, len(tasks))
+
+
 def _job_age(job: PodGroupInfo) -> tuple[datetime, str]:
     return (job.created or _EPOCH, job.uid)
 
@@ -549,7 +530,3 @@ def _ages(tasks: Sequence[PodInfo]) -> list[datetime]:
 
 def _uids(tasks: Sequence[PodInfo]) -> list[str]:
     return list(map(_UID, tasks))
-
-
-def _queue_age(queue: QueueInfo) -> tuple[float, str, str]:
-    return queue.age_key

@@ -42,7 +42,7 @@ def place_run(
     """Place ``tasks``, all of one pod set and request class, in order; return how many found a node."""
     together = not pipeline_only and _may_go_together(session, tasks)
     done = 0
-    while done < len(tasks) and session.ask.pre_predicate(tasks[done]) is None:
+    while done < len(tasks) and session.ask.pre_predicates.refusal(tasks[done]) is None:
         if together:
             placed, refused = _place_alike(session, statement, tasks, done, nodes)
         else:

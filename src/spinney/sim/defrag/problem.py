@@ -109,7 +109,7 @@ def room_for(session: Session, job: PodGroupInfo) -> Problem:
     refused: dict[str, None] = {}
 
     def usable(task: PodInfo) -> Mask:
-        blocked = session.ask.pre_predicate(task)
+        blocked = session.ask.pre_predicates.refusal(task)
         if blocked is not None:
             raise NoPlan(f"no room would help {job.key}: {blocked}")
         mask = session.ask.node_rules.suits(task).copy()
