@@ -300,7 +300,7 @@ def _without_memory() -> Iterator[None]:
         stack.enter_context(patch.object(searching, "VictimOrder", NaiveVictimOrder))
         stack.enter_context(patch.object(searching, "VictimPool", NaivePool))
         stack.enter_context(patch.object(searching, "Bystanders", AllBystanders))
-        stack.enter_context(patch.object(searching, "_one_of_each", lambda tasks: tasks))
+        stack.enter_context(patch.object(searching, "one_of_each", lambda tasks: tasks))
         stack.enter_context(patch.object(simulating, "_kind", lambda job: None))
         yield
 

@@ -346,7 +346,7 @@ class Diagnosis:
         names = self._room.names(self._table.axis.names(first.request.unoffered))
         room = Room(self._room.free, self._room.vector(first.request), names)
         return pod_report(
-            full_name(first),
+            str(first.key),
             self._names,
             result.refusals,
             pre_filter=result.pre_filter,
@@ -392,8 +392,3 @@ def _usable(alive: Mask, result: FilterResult) -> Mask:
         if refusal.filter != RESOURCES_FILTER:
             usable &= ~refusal.nodes
     return usable
-
-
-def full_name(of: PodGroupInfo | PodInfo) -> str:
-    """Return namespace and name."""
-    return f"{of.namespace}/{of.name}"

@@ -14,13 +14,13 @@ from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.explain.reasons import Explanation, FilterReport, PodReport
 from spinney.gangs.sources import bare, podgang
 from spinney.reporting.pods import SCHEDULER_ERROR
-from spinney.scheduler.cycle.diagnosis import Diagnosis, PluginQuote, domains_kept_in, full_name, quoted
+from spinney.scheduler.cycle.diagnosis import Diagnosis, PluginQuote, domains_kept_in, quoted
 from spinney.scheduler.cycle.needs import needs_of
 from spinney.scheduler.fairshare.capacity import OverCapacity
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.results import POD_SCHEDULING_ERRORS, TOPOLOGY_CONSTRAINT, FitError
 from spinney.scheduler.framework.session import Session
-from spinney.scheduler.framework.tasks import NUMBER, PodInfo, by_request
+from spinney.scheduler.framework.tasks import NUMBER, PodInfo, one_of_each
 
 _ABOUT_PLACES: Final = frozenset({POD_SCHEDULING_ERRORS, TOPOLOGY_CONSTRAINT, "OverLimit", "NonPreemptibleOverQuota"})
 """Reasons that the explanation says better than their own text."""
@@ -50,7 +50,7 @@ class Explainer:
             firsts = [plain.first_task(job)]
         else:
             asked = tuple(map(NUMBER, job.tasks_to_allocate()))
-            firsts = [alike[0] for alike in by_request(job.tasks_to_allocate()).values()]
+            firsts = one_of_each(job.tasks_to_allocate())
         wanted = (
             job.queue,
             job.root,
@@ -68,15 +68,13 @@ class Explainer:
             return known[0]
         found, quotes = known
         others = (_others(self._session, errors, firsts) or found.others) if found.others else ()
-        pods = [
-            msgspec.structs.replace(pod, pod=full_name(task)) for pod, task in zip(found.pods, firsts, strict=False)
-        ]
+        pods = [msgspec.structs.replace(pod, pod=str(task.key)) for pod, task in zip(found.pods, firsts, strict=False)]
         for quote in quotes if pods else ():
             text = quoted(self._session, quote.plugin, firsts[quote.kind], quote.node)
             pods[quote.kind] = _rephrased(pods[quote.kind], quote.text, text)
         victims = tuple(self._session.victim_reports.get(job.key, ())) if _is_about_nodes(found.pods) else ()
         return msgspec.structs.replace(
-            found, subject=full_name(job), begun=_has_begun(job), pods=tuple(pods), others=others, victims=victims
+            found, subject=str(job.key), begun=_has_begun(job), pods=tuple(pods), others=others, victims=victims
         )
 
     def _told_apart(self, firsts: Sequence[PodInfo]) -> tuple[Hashable, ...]:
@@ -117,7 +115,7 @@ def _rephrased(report: PodReport, before: str, after: str) -> PodReport:
 def _of_failure(job: PodGroupInfo, errors: Sequence[FitError]) -> Explanation:
     """Return that something failed, without looking at the job itself, which may fail once more."""
     return Explanation(
-        subject=full_name(job),
+        subject=str(job.key),
         kind=_KINDS.get(job.key.source, "PodGroup"),
         needed=max(job.members.pending, 1),
         others=tuple(dict.fromkeys(error.message for error in errors)),
@@ -135,7 +133,7 @@ def _explain(
     if queue is not None or not tasks:
         needed = max(len(tasks), 1)
         begun = _has_begun(job)
-        found = Explanation(subject=full_name(job), kind=kind, needed=needed, begun=begun, queue=queue, others=others)
+        found = Explanation(subject=str(job.key), kind=kind, needed=needed, begun=begun, queue=queue, others=others)
         return found, ()
     diagnosis = Diagnosis(session, tasks)
     level = diagnosis.required_level(job)
@@ -161,7 +159,7 @@ def _explain(
             placed, others, reports = needed - exclusion.beyond, (str(exclusion),), ()
     kept_in = level.kept_in if level is not None and _is_about_nodes(reports) else ""
     found = Explanation(
-        subject=full_name(job),
+        subject=str(job.key),
         kind=kind,
         placed=placed,
         needed=needed,

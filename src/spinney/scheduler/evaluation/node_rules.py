@@ -306,25 +306,16 @@ class NodeRules:
     # -- caches ------------------------------------------------------------------------------------------------------
 
     def _sorted(self, task: PodInfo) -> TaskRules:
-        sets: tuple[tuple[list[Predicate], list[Score]], ...] = (([], []), ([], []), ([], []))
+        sets: tuple[tuple[list[Any], list[Any]], ...] = (([], []), ([], []), ([], []))
         asked: tuple[list[AskedRule], list[AskedRule]] = ([], [])
-        signature: list[int] = []
-        for number, predicate in enumerate(self._hooks.predicates):
-            if predicate.applies(task):
-                signature.append(number)
-                scope = _scope(predicate)
-                if scope == _IN_TURN:
-                    asked[0].append(AskedRule(predicate, self._learned[id(predicate)]))
-                else:
-                    sets[scope][0].append(predicate)
-        for number, score in enumerate(self._hooks.scores, start=len(self._hooks.predicates)):
-            if score.applies(task):
-                signature.append(number)
-                scope = _scope(score)
-                if scope == _IN_TURN:
-                    asked[1].append(AskedRule(score, self._learned[id(score)]))
-                else:
-                    sets[scope][1].append(score)
+        signature = [number for number, rule in enumerate(self._rules) if rule.applies(task)]
+        for number in signature:
+            rule, is_score = self._rules[number], number >= len(self._hooks.predicates)
+            scope = _scope(rule)
+            if scope == _IN_TURN:
+                asked[is_score].append(AskedRule(rule, self._learned[id(rule)]))
+            else:
+                sets[scope][is_score].append(rule)
         few = all(rule.few is not None for rules in sets[1] for rule in rules)
         return TaskRules(sets[0], sets[1], sets[2], asked, tuple(signature), few)
 

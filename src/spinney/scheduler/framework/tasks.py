@@ -116,3 +116,8 @@ def by_request(tasks: Sequence[PodInfo]) -> dict[RequestClass, list[PodInfo]]:
     for task in tasks:
         found[task.request].append(task)
     return found
+
+
+def one_of_each(tasks: Sequence[PodInfo]) -> list[PodInfo]:
+    """Return the first of the tasks that make each request."""
+    return [alike[0] for alike in by_request(tasks).values()]

@@ -10,8 +10,7 @@ taken and changes nothing, as usage over time does not count.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -153,11 +152,8 @@ class ProportionPlugin(Plugin):
         row = self._session.nodes.table.find(node) if node else None
         return self._sizes.smallest if row is None else int(self._session.nodes.table.gpu_memory[row])
 
-    def _ask(self, tasks: Iterable[PodInfo], memory: int) -> Amounts:
-        """Return what tasks that have no node yet ask for, on devices of that much memory."""
-        return self._cost(Counter(map(attrgetter("request"), tasks)), memory)
-
     def _cost(self, asked: Mapping[RequestClass, int], memory: int) -> Amounts:
+        """Return what pods that have no node yet ask for, on devices of that much memory."""
         return total_of(self._charge(request, memory).times(count) for request, count in asked.items())
 
     def _next_request(self, job: PodGroupInfo) -> Amounts:
@@ -188,7 +184,7 @@ class ProportionPlugin(Plugin):
         return standing
 
     def _held(self, job: PodGroupInfo) -> Amounts:
-        return total_of(self._session.charges.of(task) for task in job.tasks if task.status in ACTIVE_ALLOCATED)
+        return self._session.charges.of_all([task for task in job.tasks if task.status in ACTIVE_ALLOCATED])
 
     def _job_over_capacity(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
         if self._is_unbounded(job):
@@ -199,7 +195,7 @@ class ProportionPlugin(Plugin):
     def _non_preemptible_over_quota(self, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> CapacityVerdict:
         if self._is_preemptible(job):
             return UNBOUNDED
-        request = self._ask(tasks, self._sizes.largest)
+        request = self._cost(job.requests_of(tasks), self._sizes.largest)
         return _verdict(non_preemptible_over_quota(self.books, job.queue, request))
 
     def _task_over_capacity(self, task: PodInfo, job: PodGroupInfo, node: NodeInfo) -> CapacityVerdict:
@@ -224,7 +220,7 @@ class ProportionPlugin(Plugin):
         job = scenario.preemptor
         reclaimer = Reclaimer(
             queue=job.queue,
-            request=self._ask(scenario.pending, self._sizes.smallest),
+            request=self._cost(job.requests_of(scenario.pending), self._sizes.smallest),
             preemptible=self._is_preemptible(job),
         )
         by_queue: dict[str, list[Amounts]] = {}
@@ -239,11 +235,9 @@ class ProportionPlugin(Plugin):
 
     def _chunks(self, victim: PodGroupInfo, tasks: Sequence[PodInfo]) -> list[Amounts]:
         """Divide what a job loses: each task beyond a pod set's minimum by itself, the rest of the gang as one."""
-        lost: dict[str, int] = {}
-        for task in tasks:
-            lost[task.pod_set.name] = lost.get(task.pod_set.name, 0) + 1
+        lost = Counter(task.pod_set.name for task in tasks)
         spare = {
-            pod_set.name: victim.active(pod_set) + lost.get(pod_set.name, 0) - pod_set.min_member
+            pod_set.name: victim.active(pod_set) + lost[pod_set.name] - pod_set.min_member
             for pod_set in victim.gang.pod_sets.values()
         }
         chunks: list[Amounts] = []

@@ -35,7 +35,7 @@ from spinney.scheduler.fairshare.runtimes import is_delay_over
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.results import PREEMPTION_DELAY, FitError
 from spinney.scheduler.framework.session import Session
-from spinney.scheduler.framework.tasks import NOWHERE, PodInfo, by_request
+from spinney.scheduler.framework.tasks import NOWHERE, PodInfo, by_request, one_of_each
 from spinney.scheduler.placement.failed_jobs import FailedSearches
 from spinney.scheduler.victims.moving import NO_OTHER_PLACE, all_have_units
 from spinney.scheduler.victims.order import Step, Steps, VictimOrder
@@ -135,7 +135,7 @@ class Search:
         self._rejected.clear()
         self._messages.clear()
         tasks = list(job.tasks_to_allocate())
-        asked = _one_of_each(tasks) if all(hook.alike for hook in session.hooks.invariants) else tasks
+        asked = one_of_each(tasks) if all(hook.alike for hook in session.hooks.invariants) else tasks
         blocker = next(filter(None, map(session.ask.victim_invariant_blocker, asked)), None)
         if blocker is not None:
             self._reject(blocker)
@@ -412,10 +412,6 @@ def _may_disturb(session: Session, job: PodGroupInfo) -> bool:
     if not session.config.honour_preemption_policy:
         return True
     return gang.preempts and NEVER not in map(_PREEMPTION_POLICY, job.tasks_to_allocate())
-
-
-def _one_of_each(tasks: Sequence[PodInfo]) -> Iterable[PodInfo]:
-    return [alike[0] for alike in by_request(tasks).values()]
 
 
 def _sizes(whole: int) -> Iterable[int]:
