@@ -11,7 +11,7 @@ import pytest
 from spinney.api import core
 from spinney.api.meta import Metadata
 from spinney.api.struct import JSON
-from spinney.extensions.arguments import InvalidArguments
+from spinney.extensions.arguments import InvalidArguments, read_arguments
 from spinney.gangs.sources.kai import SOURCE
 from spinney.gangs.tree import GangKey
 from spinney.runtime import InlineExecutor, Runtime
@@ -23,7 +23,7 @@ from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.plugin import PluginRegistry
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.intake.inventory import Inventory
-from spinney.scheduler.plugins.proportion import ProportionPlugin
+from spinney.scheduler.plugins.proportion import ProportionPlugin, UsageWeights
 from spinney.sim.cases.format import Case
 from spinney.sim.cases.objects import NOW, gang_of
 from spinney.sim.cases.scheduling import inventory_of
@@ -198,4 +198,4 @@ def test_bad_arguments_are_named(arguments: dict[str, str]) -> None:
     """An argument that makes no sense is refused, naming it and what is expected."""
     (key,) = arguments
     with pytest.raises(InvalidArguments, match=f"argument {key}: found .*, expected a number of at least"):
-        ProportionPlugin(arguments)
+        read_arguments(UsageWeights, arguments)

@@ -7,8 +7,6 @@ the label of the queue that pays for it.
 Argument ``maxConsumersPerClaim``: how many pods may share one claim, as many as Kubernetes allows by default.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated
 
 import msgspec
@@ -38,13 +36,10 @@ class DynamicResources(Plugin):
     honours = frozenset({Constraint.DEVICE_CLAIMS})
     treats_alike = True
 
-    def __init__(self, arguments: Mapping[str, str] = MappingProxyType({})) -> None:
-        super().__init__(arguments)
-        self._most_consumers = read_arguments(ClaimLimits, arguments).max_consumers_per_claim
-
     def on_session_open(self, session: Session) -> None:
         """Register the filters and the handler that keeps claims; nothing where there are no claims."""
         self._session = session
+        self._most_consumers = read_arguments(ClaimLimits, self.arguments).max_consumers_per_claim
         session.add_victim_invariant_pre_predicate_fn(self._lacks_claim)
         if not session.claims.claims:
             session.add_pre_predicate_fn(self._may_use_claims, applies_to=_uses_claims)

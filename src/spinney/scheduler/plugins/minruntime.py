@@ -7,7 +7,6 @@ Arguments: ``defaultPreemptMinRuntime`` and ``defaultReclaimMinRuntime`` (durati
 says otherwise; ``reclaimResolveMethod`` is ``lca`` (default) or ``queue``.
 """
 
-from collections.abc import Mapping
 from datetime import timedelta
 
 import msgspec
@@ -35,16 +34,14 @@ class MinRuntimePlugin(Plugin):
     arguments_type = Protection
     treats_alike = True
 
-    def __init__(self, arguments: Mapping[str, str]) -> None:
-        self._chosen = read_arguments(Protection, arguments)
-
     def on_session_open(self, session: Session) -> None:
         self._now, self._wake_at = session.now, session.wake_at
+        chosen = read_arguments(Protection, self.arguments)
         self._runtimes = MinRuntimes(
             tree=session.queues,
-            preempt=self._chosen.default_preempt_min_runtime,
-            reclaim=self._chosen.default_reclaim_min_runtime,
-            method=self._chosen.reclaim_resolve_method,
+            preempt=chosen.default_preempt_min_runtime,
+            reclaim=chosen.default_reclaim_min_runtime,
+            method=chosen.reclaim_resolve_method,
         )
         session.add_reclaim_victim_filter_fn(
             lambda job, victim: self._may_be_touched(victim, self._for_reclaim(job, victim))

@@ -5,8 +5,7 @@ once everything terminating is gone. Packing scores a node by how little of the 
 that placing a pod on one node leaves the scores of the others as they are.
 """
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -40,14 +39,11 @@ class NodePlacement(Plugin):
     arguments_type = Strategies
     treats_alike = True
 
-    def __init__(self, arguments: Mapping[str, str] = MappingProxyType({})) -> None:
-        super().__init__(arguments)
-        self._chosen = read_arguments(Strategies, arguments)
-
     def on_session_open(self, session: Session) -> None:
         """Register one score for pods that need GPUs and one for those that do not."""
-        self._register(session, GPU, self._chosen.gpu, wants_gpu=True)
-        self._register(session, CPU, self._chosen.cpu, wants_gpu=False)
+        chosen = read_arguments(Strategies, self.arguments)
+        self._register(session, GPU, chosen.gpu, wants_gpu=True)
+        self._register(session, CPU, chosen.cpu, wants_gpu=False)
 
     def _register(self, session: Session, column: int, strategy: Strategy, *, wants_gpu: bool) -> None:
         table = session.nodes.table

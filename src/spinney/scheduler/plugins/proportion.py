@@ -66,15 +66,13 @@ class ProportionPlugin(Plugin):
     honours = frozenset({Constraint.QUEUE_LIMITS})
     treats_alike = True
 
-    def __init__(self, arguments: Mapping[str, str]) -> None:
-        self._weights = read_arguments(UsageWeights, arguments)
+    def on_session_open(self, session: Session) -> None:
+        self._session = session
+        self._saturation = read_arguments(UsageWeights, self.arguments).reclaimer_saturation_multiplier
         self._batches: dict[tuple[int, int], Amounts] = {}
         """What so many pods of a request class cost, where that is the same everywhere."""
         self._requests: dict[PodGroupInfo, tuple[Mapping[RequestClass, int], Amounts]] = {}
         self._standings: dict[QueueBook, tuple[Amounts, Amounts, QueueStanding]] = {}
-
-    def on_session_open(self, session: Session) -> None:
-        self._session = session
         self._consolidating = session.config.allow_consolidating_reclaim
         self._sizes = session.charges.sizes
         self.books = QueueBooks(session.queues, cluster_total(session.nodes.table, session.snapshot.foreign))
@@ -228,9 +226,7 @@ class ProportionPlugin(Plugin):
             lost = [task for task in tasks if not (self._consolidating and task.status in ACTIVE_ALLOCATED)]
             by_queue.setdefault(victim.queue, []).extend(self._chunks(victim, lost))
         victims = [Victims(queue=queue, chunks=tuple(chunks)) for queue, chunks in by_queue.items() if chunks]
-        unjust = judge(
-            self._before_search, reclaimer, victims, saturation_multiplier=self._weights.reclaimer_saturation_multiplier
-        )
+        unjust = judge(self._before_search, reclaimer, victims, saturation_multiplier=self._saturation)
         return True if unjust is None else f"{unjust.reason}: queue {unjust.queue}"
 
     def _chunks(self, victim: PodGroupInfo, tasks: Sequence[PodInfo]) -> list[Amounts]:

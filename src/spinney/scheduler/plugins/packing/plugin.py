@@ -12,10 +12,9 @@ the other packs better than going by the last thousandth. Pods without GPUs on n
 first.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from operator import gt, mul, sub
-from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -77,15 +76,12 @@ class Packing(Plugin):
     arguments_type = Learning
     treats_alike = True
 
-    def __init__(self, arguments: Mapping[str, str] = MappingProxyType({})) -> None:
-        super().__init__(arguments)
-        self._waiting_too = read_arguments(Learning, arguments).learn_from_waiting
-
     def on_session_open(self, session: Session) -> None:
         """Register the scores."""
         self._session = session
         self._nodes = session.nodes
         self._table = session.nodes.table
+        self._waiting_too = read_arguments(Learning, self.arguments).learn_from_waiting
         self._counts = asked_of(session.snapshot.gangs.holdings.values(), waiting_too=self._waiting_too)
         self._placed = asked_of(session.snapshot.gangs.holdings.values()).total()
         self._memory = session.charges.sizes.smallest
