@@ -78,6 +78,11 @@ class PodCliqueSpec(Struct, frozen=True, kw_only=True):
     starts_after: tuple[str, ...] = ()
     auto_scaling_config: AutoScalingConfig | None = None
 
+    @property
+    def minimum(self) -> int:
+        """Return how many pods the clique cannot do without: all its replicas where nothing is said."""
+        return (self.replicas or 1) if self.min_available is None else self.min_available
+
 
 class PodCliqueTemplateSpec(Struct, frozen=True, kw_only=True):
     """A clique as written in a PodCliqueSet."""
@@ -90,7 +95,25 @@ class PodCliqueTemplateSpec(Struct, frozen=True, kw_only=True):
     spec: PodCliqueSpec
 
 
-class PodCliqueScalingGroupConfig(Struct, frozen=True, kw_only=True):
+class _Copies:
+    """What the numbers of a scaling group mean: 1 where nothing is said."""
+
+    __slots__ = ()
+    replicas: int | None
+    min_available: int | None
+
+    @property
+    def copies(self) -> int:
+        """Return how many replicas the scaling group is to have."""
+        return 1 if self.replicas is None else self.replicas
+
+    @property
+    def minimum(self) -> int:
+        """Return how many replicas of the scaling group its base gang cannot do without."""
+        return 1 if self.min_available is None else self.min_available
+
+
+class PodCliqueScalingGroupConfig(_Copies, Struct, frozen=True, kw_only=True):
     """Cliques that are scaled together, as written in a PodCliqueSet."""
 
     name: str
@@ -145,7 +168,7 @@ class PodClique(Object, of=POD_CLIQUE, frozen=True, kw_only=True):
     status: PodCliqueStatus = PodCliqueStatus()
 
 
-class PodCliqueScalingGroupSpec(Struct, frozen=True, kw_only=True):
+class PodCliqueScalingGroupSpec(_Copies, Struct, frozen=True, kw_only=True):
     """How many copies of a set of cliques."""
 
     replicas: Annotated[Int32, schema({"default": 1})] | None = None

@@ -72,8 +72,7 @@ def between_gangs(pcs: PodCliqueSet) -> list[Degradation]:
 def goes_beyond_minimum(clique: PodCliqueTemplateSpec) -> bool:
     """Tell whether a clique has, or can be scaled to, more pods than its minimum."""
     spec = clique.spec
-    replicas = spec.replicas or 1
-    return spec.auto_scaling_config is not None or (spec.min_available or replicas) < replicas
+    return spec.auto_scaling_config is not None or spec.minimum < (spec.replicas or 1)
 
 
 def priority_of(pcs: PodCliqueSet, clique: PodCliqueTemplateSpec) -> tuple[str, str]:

@@ -116,7 +116,7 @@ def a_gang(pcs: PodCliqueSet, *, name: str = NAME_OF_GANG) -> PodGang:
     homes = {clique: group for group in template.pod_clique_scaling_groups for clique in group.clique_names}
     groups: list[PodGroup] = []
     for clique in template.cliques:
-        minimum = clique.spec.min_available or clique.spec.replicas or 1
+        minimum = clique.spec.minimum
         home = homes.get(clique.name)
         stems = [name] if home is None else [f"{name}-{home.name}-{j}" for j in range(home.min_available or 1)]
         groups += [PodGroup(name=f"{stem}-{clique.name}", min_replicas=minimum) for stem in stems]

@@ -70,19 +70,18 @@ def default_pod_clique_spec(spec: PodCliqueSpec) -> PodCliqueSpec:
     return replace(
         spec,
         replicas=replicas,
-        min_available=replicas if spec.min_available is None else spec.min_available,
+        min_available=spec.minimum,
         auto_scaling_config=_auto_scaling(spec.auto_scaling_config, replicas),
         pod_spec=_pod_spec(spec.pod_spec),
     )
 
 
 def _scaling_group(group: PodCliqueScalingGroupConfig) -> PodCliqueScalingGroupConfig:
-    replicas = 1 if group.replicas is None else group.replicas
     return replace(
         group,
-        replicas=replicas,
-        min_available=1 if group.min_available is None else group.min_available,
-        scale_config=_auto_scaling(group.scale_config, replicas),
+        replicas=group.copies,
+        min_available=group.minimum,
+        scale_config=_auto_scaling(group.scale_config, group.copies),
     )
 
 

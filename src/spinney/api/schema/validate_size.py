@@ -56,7 +56,7 @@ def size_of(spec: PodCliqueSetSpec) -> Size:
     for group in template.pod_clique_scaling_groups:
         copies = copies_of_group(group)
         pods += copies * sum(pods_of.get(name, 0) for name in group.clique_names)
-        gangs += max(0, copies - _minimum(group))
+        gangs += max(0, copies - group.minimum)
     return Size(pods=replicas * pods, gangs=replicas * gangs)
 
 
@@ -77,11 +77,7 @@ def pods_of_clique(clique: PodCliqueTemplateSpec) -> int:
 
 def copies_of_group(group: PodCliqueScalingGroupConfig) -> int:
     """Return how many replicas a scaling group starts with; never fewer than the base gang holds."""
-    return max(0, 1 if group.replicas is None else group.replicas, _minimum(group))
-
-
-def _minimum(group: PodCliqueScalingGroupConfig) -> int:
-    return 1 if group.min_available is None else group.min_available
+    return max(0, group.copies, group.minimum)
 
 
 def _largest(spec: PodCliqueSetSpec) -> tuple[FieldPath, int]:

@@ -17,9 +17,9 @@ from spinney.kube.cache import Change
 from spinney.kube.keys import Key, key_of
 from spinney.operator.caches import BY_SCALING_GROUP, BY_SET, Caches
 from spinney.operator.desired import names
-from spinney.operator.desired.layout import CliquePlace, Layout, min_available
+from spinney.operator.desired.layout import CliquePlace, Layout
 from spinney.operator.status.last_errors import ReconcileFault
-from spinney.operator.status.podcliquescalinggroup import by_replica, replicas_of
+from spinney.operator.status.podcliquescalinggroup import by_replica
 
 
 class TooLarge(ReconcileFault):
@@ -58,7 +58,7 @@ class Growth:
 
     def copies(self, group: PodCliqueScalingGroup, layout: Layout, config: str) -> int:
         """Return how many replicas of a scaling group there may be."""
-        asked = replicas_of(group)
+        asked = group.spec.copies
         template = copies_of_group(layout.group_configs[config])
         if asked <= template or self._size(layout).fits(self._limits):
             return asked
@@ -97,7 +97,7 @@ class Growth:
             found = groups.get(name, _Sum())
             copies = found.replicas + max(0, replicas - found.count) * copies_of_group(config)
             pods += copies * sum(pods_of_clique(layout.templates[clique]) for clique in config.clique_names)
-            gangs += max(0, copies - replicas * min_available(config))
+            gangs += max(0, copies - replicas * config.minimum)
         return Size(pods=pods, gangs=gangs)
 
     def _saw_clique(self, change: Change[PodClique]) -> None:
@@ -110,7 +110,7 @@ class Growth:
         for group, sign in ((change.old, -1), (change.new, 1)):
             if group is not None:
                 part = names.config_name(group.metadata.name, group.metadata.labels)
-                self._groups[_set_of(group)][part].add(replicas_of(group), sign)
+                self._groups[_set_of(group)][part].add(group.spec.copies, sign)
 
     def _forget(self, change: Change[PodCliqueSet]) -> None:
         if change.new is None:

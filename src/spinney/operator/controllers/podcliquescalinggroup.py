@@ -22,7 +22,7 @@ from spinney.operator.desired.hashes import TemplateHashes
 from spinney.operator.desired.layout import Layout
 from spinney.operator.owned.taken_names import create_own
 from spinney.operator.status.last_errors import TRIED_AGAIN_SECONDS, ErrorReports, only_tells
-from spinney.operator.status.podcliquescalinggroup import by_replica, group_status, replicas_of
+from spinney.operator.status.podcliquescalinggroup import by_replica, group_status
 from spinney.operator.status.podcliqueset import replica_index
 from spinney.operator.status.writing import write_status
 from spinney.operator.updates import termination
@@ -90,7 +90,7 @@ class PodCliqueScalingGroupController:
         await self._delete(scene, update.delete, verdict.recycle)
         granted = self._growth.copies(group, scene.layout, scene.config)
         await self._sync(scene, granted)
-        self._growth.check_granted(replicas_of(group), granted, scene.layout)
+        self._growth.check_granted(group.spec.copies, granted, scene.layout)
         return None if verdict.wait is None else Requeue(after=verdict.wait.total_seconds())
 
     # -- deciding ------------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ class PodCliqueScalingGroupController:
             clique
             for j, members in sorted(by_replica(scene.members).items(), reverse=True)
             for clique in members
-            if j in recycled or j >= replicas_of(scene.group) or clique.metadata.name in names_replaced
+            if j in recycled or j >= scene.group.spec.copies or clique.metadata.name in names_replaced
         ]
         await write_each(doomed, self._take)
 

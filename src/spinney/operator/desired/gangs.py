@@ -26,7 +26,7 @@ from spinney.api.podgang import (
 from spinney.api.topology_constraint import TopologyConstraint
 from spinney.backends import additions
 from spinney.operator.desired import hashes, labels, names
-from spinney.operator.desired.layout import CliquePlace, GroupPlace, Layout, min_available
+from spinney.operator.desired.layout import CliquePlace, GroupPlace, Layout
 from spinney.operator.desired.topologies import SetTopology, Untranslatable
 from spinney.operator.headcounts import Headcount
 
@@ -82,8 +82,8 @@ def scaled_gangs(layout: Layout, i: int, group: str, live_replicas: Mapping[str,
     """Yield the gangs of the replicas of one scaling group beyond its minimum."""
     config = layout.group_configs[group]
     name = names.scaling_group(layout.name, i, group)
-    for j in range(min_available(config), _copies(config, name, live_replicas)):
-        yield GangPlan(layout, names.scaled_gang(name, j, min_available(config)), i, GroupPlace(config, name, j))
+    for j in range(config.minimum, _copies(config, name, live_replicas)):
+        yield GangPlan(layout, names.scaled_gang(name, j, config.minimum), i, GroupPlace(config, name, j))
 
 
 def plan_of(layout: Layout, i: int, gang: str, live_replicas: Mapping[str, int]) -> GangPlan | None:
@@ -95,14 +95,14 @@ def plan_of(layout: Layout, i: int, gang: str, live_replicas: Mapping[str, int])
         name = names.scaling_group(layout.name, i, group)
         if name != stem or not _INDEX.fullmatch(index):
             continue
-        j = int(index) + min_available(config)
+        j = int(index) + config.minimum
         if j < _copies(config, name, live_replicas):
             return GangPlan(layout, gang, i, GroupPlace(config, name, j))
     return None
 
 
 def _copies(config: PodCliqueScalingGroupConfig, name: str, live_replicas: Mapping[str, int]) -> int:
-    return live_replicas.get(name, 1 if config.replicas is None else config.replicas)
+    return live_replicas.get(name, config.copies)
 
 
 def content(plan: GangPlan, layout: Layout, topology: SetTopology, pods: Mapping[str, Headcount]) -> GangContent:

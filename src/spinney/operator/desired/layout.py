@@ -49,19 +49,19 @@ class CliquePlace:
         """Return the gang that holds the PodClique's pods."""
         if self.group is None:
             return names.base_gang(self.pcs, self.replica)
-        group, minimum = self.group, min_available(self.group.config)
+        group, minimum = self.group, self.group.config.minimum
         return names.member_gang(self.pcs, self.replica, group.scaling_group, group.replica, minimum)
 
     @property
     def base_gang(self) -> str | None:
         """Return the gang that must be scheduled first; ``None`` inside that gang itself."""
         base = names.base_gang(self.pcs, self.replica)
-        return None if self.group is None or self.group.replica < min_available(self.group.config) else base
+        return None if self.group is None or self.group.replica < self.group.config.minimum else base
 
     @property
     def minimum(self) -> int:
         """Return how many pods of the clique its gang cannot do without."""
-        return min_available_of(self.template)
+        return self.template.spec.minimum
 
 
 class Layout:
@@ -125,7 +125,7 @@ class Layout:
         return self.standalone(i) + [
             place
             for name, config in self.group_configs.items()
-            for j in range(min_available(config))
+            for j in range(config.minimum)
             for place in self.members(i, name, j)
         ]
 
@@ -152,14 +152,3 @@ def scheduler_name(pcs: PodCliqueSet) -> str | None:
     """Return the scheduler a set names; admission has seen to it that all its cliques agree."""
     named = (clique.spec.pod_spec.get("schedulerName") for clique in pcs.spec.template.cliques)
     return next((name for name in named if name), None)
-
-
-def min_available(config: PodCliqueScalingGroupConfig) -> int:
-    """Return the minimum of a scaling group; 1 where nothing is said."""
-    return 1 if config.min_available is None else config.min_available
-
-
-def min_available_of(template: PodCliqueTemplateSpec) -> int:
-    """Return the minimum of a clique; all its replicas where nothing is said."""
-    spec = template.spec
-    return (spec.replicas or 1) if spec.min_available is None else spec.min_available

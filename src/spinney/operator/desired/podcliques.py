@@ -18,7 +18,7 @@ from spinney.api.meta import ObjectMeta, OwnerReference, owner_reference
 from spinney.api.struct import JSON, to_json
 from spinney.operator.desired import environment, labels, mnnvl, names, startup
 from spinney.operator.desired.corrections import of_fields, of_texts
-from spinney.operator.desired.layout import CliquePlace, Layout, min_available
+from spinney.operator.desired.layout import CliquePlace, Layout
 
 
 def desired_clique(layout: Layout, place: CliquePlace, template_hash: str, owner: OwnerReference) -> PodClique:
@@ -84,8 +84,8 @@ def desired_scaling_group(layout: Layout, i: int, group: str) -> PodCliqueScalin
             owner_references=(owner_reference(POD_CLIQUE_SET, layout.pcs.metadata),),
         ),
         spec=PodCliqueScalingGroupSpec(
-            replicas=1 if config.replicas is None else config.replicas,
-            min_available=min_available(config),
+            replicas=config.copies,
+            min_available=config.minimum,
             clique_names=config.clique_names,
         ),
     )

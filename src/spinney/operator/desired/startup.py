@@ -6,7 +6,7 @@ container. So a PodClique of a scaled gang waits for its siblings of the same sc
 
 from spinney.api.grove import EXPLICIT, IN_ORDER
 from spinney.operator.desired import names
-from spinney.operator.desired.layout import CliquePlace, Layout, min_available, min_available_of
+from spinney.operator.desired.layout import CliquePlace, Layout
 
 
 def starts_after(layout: Layout, place: CliquePlace) -> list[str]:
@@ -22,7 +22,7 @@ def starts_after(layout: Layout, place: CliquePlace) -> list[str]:
 def required_ready(layout: Layout, place: CliquePlace) -> list[tuple[str, int]]:
     """Return what :func:`starts_after` names together with how many pods of each must be ready."""
     minimums = {
-        name: min_available_of(layout.templates[parent])
+        name: layout.templates[parent].spec.minimum
         for parent in _parents(layout, place.template.name)
         for name in [*_in_base_gang(layout, place.replica, parent), *_beside(place, parent)]
     }
@@ -45,7 +45,7 @@ def _in_base_gang(layout: Layout, i: int, clique: str) -> list[str]:
     if group is None:
         return [names.standalone_clique(layout.name, i, clique)]
     scaling_group = names.scaling_group(layout.name, i, group)
-    return [names.member_clique(scaling_group, j, clique) for j in range(min_available(layout.group_configs[group]))]
+    return [names.member_clique(scaling_group, j, clique) for j in range(layout.group_configs[group].minimum)]
 
 
 def _beside(place: CliquePlace, clique: str) -> list[str]:

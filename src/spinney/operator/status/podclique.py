@@ -83,13 +83,8 @@ def _is_well(condition: Condition) -> bool:
     return condition.status == ("False" if condition.type == MIN_AVAILABLE_BREACHED else "True")
 
 
-def minimum(clique: PodClique) -> int:
-    """Return how many pods a PodClique cannot do without."""
-    return clique.spec.min_available if clique.spec.min_available is not None else (clique.spec.replicas or 1)
-
-
 def _conditions(clique: PodClique, pods: Headcount, updating: bool) -> list[Condition]:
-    least, scheduled = minimum(clique), pods.scheduled
+    least, scheduled = clique.spec.minimum, pods.scheduled
     healthy = scheduled - pods.unhealthy
     placed = f"{scheduled} of at least {least} pods are scheduled"
     serving = f"{healthy} of at least {least} pods are ready or starting"

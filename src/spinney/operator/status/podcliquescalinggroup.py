@@ -16,7 +16,6 @@ from spinney.operator.desired.names import template_name
 from spinney.operator.status.podclique import (
     MIN_AVAILABLE_BREACHED,
     POD_CLIQUE_SCHEDULED,
-    minimum,
     set_since,
     was_well_before,
 )
@@ -37,7 +36,7 @@ def group_status(
 
     Until the update is ``settled`` the hash on record remains.
     """
-    replicas = replicas_of(group)
+    replicas = group.spec.copies
     members = list(cliques)
     whole = complete_replicas(group, members)
     scheduled = [j for j, members in whole.items() if all(is_clique_scheduled(each) for each in members)]
@@ -68,16 +67,6 @@ def group_status(
     return msgspec.structs.replace(status, conditions=conditions)
 
 
-def replicas_of(group: PodCliqueScalingGroup) -> int:
-    """Return how many replicas a scaling group is to have."""
-    return 1 if group.spec.replicas is None else group.spec.replicas
-
-
-def minimum_of(group: PodCliqueScalingGroup) -> int:
-    """Return how many replicas of a scaling group its base gang cannot do without."""
-    return 1 if group.spec.min_available is None else group.spec.min_available
-
-
 def by_replica(cliques: Iterable[PodClique]) -> dict[int, list[PodClique]]:
     """Return the PodCliques of a scaling group that are not being deleted, by replica index."""
     found: dict[int, list[PodClique]] = {}
@@ -89,7 +78,7 @@ def by_replica(cliques: Iterable[PodClique]) -> dict[int, list[PodClique]]:
 
 def complete_replicas(group: PodCliqueScalingGroup, cliques: Iterable[PodClique]) -> dict[int, list[PodClique]]:
     """Return the replicas that are wanted and have all their PodCliques."""
-    size, replicas = len(group.spec.clique_names), replicas_of(group)
+    size, replicas = len(group.spec.clique_names), group.spec.copies
     return {j: members for j, members in by_replica(cliques).items() if j < replicas and len(members) == size}
 
 
@@ -100,7 +89,7 @@ def is_clique_scheduled(clique: PodClique) -> bool:
 
 def is_clique_available(clique: PodClique) -> bool:
     """Tell whether a PodClique has its minimum ready."""
-    return clique.status.ready_replicas >= minimum(clique)
+    return clique.status.ready_replicas >= clique.spec.minimum
 
 
 def is_clique_updated(clique: PodClique, hashes: TemplateHashes) -> bool:
@@ -111,7 +100,7 @@ def is_clique_updated(clique: PodClique, hashes: TemplateHashes) -> bool:
         and clique.status.current_pod_template_hash == expected
         and clique.status.current_pod_clique_set_generation_hash == hashes.generation
         and is_clique_available(clique)
-        and clique.status.updated_replicas >= minimum(clique)
+        and clique.status.updated_replicas >= clique.spec.minimum
     )
 
 
@@ -137,7 +126,7 @@ def _breach(group: PodCliqueScalingGroup, whole: Mapping[int, Sequence[PodClique
         text = "the scaling group is being updated"
         return Condition(type=MIN_AVAILABLE_BREACHED, status="Unknown", reason="UpdateInProgress", message=text)
     well = [j for j, members in whole.items() if not any(_is_unwell(each) for each in members)]
-    least = minimum_of(group)
+    least = group.spec.minimum
     text = f"{len(well)} of at least {least} replicas have the minimum of each PodClique"
     if len(well) < least:
         reason = "InsufficientAvailablePodCliqueScalingGroupReplicas"

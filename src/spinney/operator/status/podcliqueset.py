@@ -17,7 +17,7 @@ from spinney.operator.desired import labels, names, topologies
 from spinney.operator.desired.hashes import TemplateHashes
 from spinney.operator.desired.layout import Layout
 from spinney.operator.desired.topologies import SetTopology
-from spinney.operator.status.podcliquescalinggroup import is_clique_available, is_clique_updated, minimum_of
+from spinney.operator.status.podcliquescalinggroup import is_clique_available, is_clique_updated
 
 TOPOLOGY_LEVELS_UNAVAILABLE = "TopologyLevelsUnavailable"
 CAPABILITIES_MET = "SchedulerCapabilitiesMet"
@@ -42,7 +42,7 @@ def is_replica_available(layout: Layout, observed: ObservedSet, i: int) -> bool:
         return False
     groups = [observed.groups.get(names.scaling_group(layout.name, i, group)) for group in layout.group_configs]
     return all(
-        each is not None and not each.metadata.deleting and each.status.available_replicas >= minimum_of(each)
+        each is not None and not each.metadata.deleting and each.status.available_replicas >= each.spec.minimum
         for each in groups
     )
 

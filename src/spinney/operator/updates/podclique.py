@@ -19,7 +19,6 @@ from spinney.api.core import Pod
 from spinney.api.grove import PodClique
 from spinney.api.grove_status import PodCliqueUpdateProgress, PodsSelectedToUpdate
 from spinney.operator.pod_states import DISTANT_PAST, PodState, is_active, is_ready, state
-from spinney.operator.status.podclique import minimum
 
 
 @dataclass(frozen=True)
@@ -83,10 +82,10 @@ def _step(clique: PodClique, active: Sequence[Pod], progress: PodCliqueUpdatePro
         selection = PodsSelectedToUpdate(completed=(*selection.completed, selection.current))
         progress = msgspec.structs.replace(progress, ready_pods_selected_to_update=selection)
     if not old:
-        if ready_new < min(minimum(clique), replicas):
+        if ready_new < min(clique.spec.minimum, replicas):
             return CliqueUpdate(progress, settled=False)
         return CliqueUpdate(msgspec.structs.replace(progress, update_ended_at=now))
-    if serving and ready >= min(replicas, minimum(clique) + 1):
+    if serving and ready >= min(replicas, clique.spec.minimum + 1):
         taken = serving[0]
         selection = msgspec.structs.replace(selection, current=taken.metadata.name)
         progress = msgspec.structs.replace(progress, ready_pods_selected_to_update=selection)

@@ -23,8 +23,6 @@ from spinney.operator.status.podcliquescalinggroup import (
     is_clique_available,
     is_clique_scheduled,
     is_clique_updated,
-    minimum_of,
-    replicas_of,
 )
 
 
@@ -88,7 +86,7 @@ def _step(
     hashes: TemplateHashes,
     now: datetime,
 ) -> _Step:
-    wanted = {j: each for j, each in by_replica(members).items() if j < replicas_of(group)}
+    wanted = {j: each for j, each in by_replica(members).items() if j < group.spec.copies}
     whole = complete_replicas(group, members)
     old = {j: each for j, each in wanted.items() if not _follows(each, hashes)}
     serving = [j for j in old if j in whole and _serves(whole[j])]
@@ -99,16 +97,16 @@ def _step(
         current = selection.current
         if current in old:
             return _Step(progress, tuple(sorted({*idle, current})), settled=False)
-        if current < replicas_of(group) and not _is_updated(whole.get(current), hashes):
+        if current < group.spec.copies and not _is_updated(whole.get(current), hashes):
             return _Step(progress, idle, settled=False)
         selection = ReplicasSelectedToUpdate(current=current, completed=(*selection.completed, current))
         progress = msgspec.structs.replace(progress, ready_replica_indices_selected_to_update=selection)
     if not old:
-        if not all(_is_updated(whole.get(j), hashes) for j in range(replicas_of(group))):
+        if not all(_is_updated(whole.get(j), hashes) for j in range(group.spec.copies)):
             return _Step(progress, settled=False)
         return _Step(msgspec.structs.replace(progress, update_ended_at=now))
     available = sum(_serves(each) for each in whole.values())
-    if serving and available >= min(replicas_of(group), minimum_of(group) + 1):
+    if serving and available >= min(group.spec.copies, group.spec.minimum + 1):
         completed = selection.completed if selection is not None else ()
         # A replica that turned old again while the update ran (a further change) is not "completed" any more.
         kept = tuple(j for j in completed if j != serving[0])
@@ -124,10 +122,10 @@ def _counted(
     members: Iterable[PodClique],
     hashes: TemplateHashes,
 ) -> PodCliqueScalingGroupUpdateProgress:
-    wanted = [each for j, each in by_replica(members).items() if j < replicas_of(group)]
+    wanted = [each for j, each in by_replica(members).items() if j < group.spec.copies]
     return msgspec.structs.replace(
         progress,
-        total_pod_cliques_count=replicas_of(group) * len(group.spec.clique_names),
+        total_pod_cliques_count=group.spec.copies * len(group.spec.clique_names),
         updated_pod_cliques_count=sum(is_clique_updated(clique, hashes) for each in wanted for clique in each),
     )
 

@@ -18,7 +18,7 @@ from spinney.backends import additions
 from spinney.operator.desired.layout import Layout
 from spinney.operator.pod_states import DISTANT_PAST
 from spinney.operator.status.podclique import MIN_AVAILABLE_BREACHED, POD_CLIQUE_SCHEDULED, was_well_before
-from spinney.operator.status.podcliquescalinggroup import by_replica, is_being_recycled, minimum_of, replicas_of
+from spinney.operator.status.podcliquescalinggroup import by_replica, is_being_recycled
 from spinney.operator.status.podcliqueset import ObservedSet, replica_index
 
 DEFAULT_DELAY = timedelta(hours=4)
@@ -45,7 +45,7 @@ def of_scaling_group(
         for j, members in by_replica(cliques).items()
         if (left := _soonest(_left(_breach_of(each), delay, now) for each in members)) is not None
     }
-    if replicas_of(group) - len(remaining) < minimum_of(group):
+    if group.spec.copies - len(remaining) < group.spec.minimum:
         return Recycling()
     return _recycling(remaining)
 
