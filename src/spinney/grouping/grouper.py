@@ -1,13 +1,11 @@
 """The grouper: caches, backends and controllers, composed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 
 import structlog
 
 from spinney.api.core import CONFIG_MAP, NAMESPACE, POD, Pod
-from spinney.api.grove import PodCliqueSet
 from spinney.api.meta import ObjectMeta
 from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.scheduling import PRIORITY_CLASS, PriorityClass
@@ -15,7 +13,7 @@ from spinney.api.struct import Struct
 from spinney.api.topology_binding import CLUSTER_TOPOLOGY_BINDING, ClusterTopologyBinding
 from spinney.backends.builtin import every_backend
 from spinney.backends.interface import BackendContext, SchedulerBackend
-from spinney.backends.lending import lent
+from spinney.backends.lending import LentGangs
 from spinney.backends.profiles import ALWAYS_ENABLED
 from spinney.backends.registry import Registry
 from spinney.grouping.admission import PodAdmission
@@ -48,25 +46,6 @@ log = structlog.get_logger()
 class _ConfigMap(Struct, frozen=True, kw_only=True):
     metadata: ObjectMeta = ObjectMeta()
     data: Mapping[str, str] = {}
-
-
-@dataclass(frozen=True)
-class _Lookup:
-    """What backends may look up; a workload's gang has no PodCliqueSet."""
-
-    gangs: WatchCache[PodGang]
-    bindings: WatchCache[ClusterTopologyBinding]
-
-    def pod_gang(self, namespace: str, name: str) -> PodGang | None:
-        found = self.gangs.get(Key(namespace, name))
-        return None if found is None else lent(found)
-
-    def pod_clique_set(self, gang: PodGang) -> PodCliqueSet | None:
-        return None
-
-    def topology_binding(self, name: str) -> ClusterTopologyBinding | None:
-        found = self.bindings.get(Key("", name))
-        return None if found is None else lent(found)
 
 
 class Grouper:
@@ -106,8 +85,8 @@ class Grouper:
 
     async def prepare(self) -> None:
         """Initialise the backends and compose the controllers; a backend that cannot be initialised raises."""
-        lookup = _Lookup(self._gangs, self._bindings)
-        context = BackendContext(self._client, self._events, self._client.runtime.clock, lookup)
+        lookups = LentGangs(self._gangs, self._bindings)
+        context = BackendContext(self._client, self._events, self._client.runtime.clock, lookups)
         await self.registry.initialize(self._catalogue, context, self._configuration.profiles.without_native_gangs())
         self.controllers = self._compose(_by_scheduler_name(self.registry, self._configuration))
 
