@@ -149,53 +149,69 @@ def make_profile(
     chosen: ProfileConfiguration, defaults: Sequence[str], registry: FrameworkRegistry, handle: Handle
 ) -> Profile:
     """Make the plugins of a profile and put them in order; raises :class:`InvalidConfiguration`."""
-    arguments = {each.name: each.args for each in chosen.plugin_config}
-    everywhere = chosen.plugins.get(MULTI_POINT, PluginSet())
-    made: dict[str, FrameworkPlugin] = {}
-
-    def plugin(name: str) -> FrameworkPlugin:
-        if name not in made:
-            try:
-                made[name] = registry.builder(name)(handle, arguments.get(name, {}))
-            except (UnknownPlugin, ValueError) as error:
-                raise InvalidConfiguration(f"profile {chosen.scheduler_name}: plugin {name}: {error}") from error
-            except raised() as error:
-                raise InvalidConfiguration(
-                    f"profile {chosen.scheduler_name}: plugin {name} cannot be built: {told(error)}; "
-                    "it is called with the handle and its arguments: __init__(self, handle, arguments)"
-                ) from error
-            if faults := list(faults_of(made[name])):
-                raise InvalidConfiguration(
-                    f"profile {chosen.scheduler_name}: plugin {name} is badly written: {'; '.join(faults)}"
-                )
-        return made[name]
-
-    lists: dict[str, tuple[FrameworkPlugin, ...]] = {}
-    weights = {each.name: each.weight for each in everywhere.enabled if each.weight is not None}
-    for point in POINTS:
-        here = chosen.plugins.get(point, PluginSet())
-        gone = {each.name for each in (*here.disabled, *everywhere.disabled)}
-        names = [each.name for each in here.enabled]
-        names += [name for name in defaults if name not in gone and ALL not in gone]
-        names += [each.name for each in everywhere.enabled if each.name not in {each.name for each in here.disabled}]
-        candidates = [plugin(name) for name in dict.fromkeys(names)]
-        for each in here.enabled:
-            if not serves(plugin(each.name), point):
-                raise InvalidConfiguration(
-                    f"profile {chosen.scheduler_name}: plugins.{point}.enabled: {each.name} does nothing at {point}"
-                )
-        lists[point] = tuple(each for each in candidates if serves(each, point))
-        if point == "score":
-            weights |= {each.name: each.weight for each in here.enabled if each.weight is not None}
-    unused = sorted(set(arguments) - set(made))
-    if unused:
-        raise InvalidConfiguration(
-            f"profile {chosen.scheduler_name}: pluginConfig names {unused[0]}, which is not enabled"
-        )
+    plugins = _Plugins(chosen, registry, handle)
+    lists = {point: plugins.at(point, defaults) for point in POINTS}
+    if unused := plugins.unused():
+        raise plugins.refused(f"pluginConfig names {unused[0]}, which is not enabled")
     missing = [name for name, point in KEEPERS.items() if name not in {each.name for each in lists[point]}]
     if missing:
         lists["preFilter"] = (Unkept(handle, missing), *lists["preFilter"])
+    weighed = (*plugins.chosen_at(MULTI_POINT).enabled, *plugins.chosen_at("score").enabled)
+    weights = {each.name: each.weight for each in weighed if each.weight is not None}
     return Profile(chosen.scheduler_name, lists, weights)
+
+
+class _Plugins:
+    """The plugins of one profile, each made once. Mutable."""
+
+    def __init__(self, chosen: ProfileConfiguration, registry: FrameworkRegistry, handle: Handle) -> None:
+        self._chosen = chosen
+        self._registry = registry
+        self._handle = handle
+        self._arguments = {each.name: each.args for each in chosen.plugin_config}
+        self._made: dict[str, FrameworkPlugin] = {}
+
+    def chosen_at(self, point: str) -> PluginSet:
+        """Return what the profile enables and disables at a point."""
+        return self._chosen.plugins.get(point, PluginSet())
+
+    def at(self, point: str, defaults: Sequence[str]) -> tuple[FrameworkPlugin, ...]:
+        """Return the plugins that serve a point, in their order: those named for it, the defaults, then the others."""
+        here, everywhere = self.chosen_at(point), self.chosen_at(MULTI_POINT)
+        not_here = {each.name for each in here.disabled}
+        gone = not_here | {each.name for each in everywhere.disabled}
+        names = [each.name for each in here.enabled]
+        names += [name for name in defaults if name not in gone and ALL not in gone]
+        names += [each.name for each in everywhere.enabled if each.name not in not_here]
+        candidates = [self._plugin(name) for name in dict.fromkeys(names)]
+        for each in here.enabled:
+            if not serves(self._plugin(each.name), point):
+                raise self.refused(f"plugins.{point}.enabled: {each.name} does nothing at {point}")
+        return tuple(each for each in candidates if serves(each, point))
+
+    def unused(self) -> list[str]:
+        """Return the plugins that have arguments and stand at no point."""
+        return sorted(set(self._arguments) - set(self._made))
+
+    def refused(self, why: str) -> InvalidConfiguration:
+        """Return the error that names the profile."""
+        return InvalidConfiguration(f"profile {self._chosen.scheduler_name}: {why}")
+
+    def _plugin(self, name: str) -> FrameworkPlugin:
+        if name not in self._made:
+            try:
+                made = self._registry.builder(name)(self._handle, self._arguments.get(name, {}))
+            except (UnknownPlugin, ValueError) as error:
+                raise self.refused(f"plugin {name}: {error}") from error
+            except raised() as error:
+                raise self.refused(
+                    f"plugin {name} cannot be built: {told(error)}; "
+                    "it is called with the handle and its arguments: __init__(self, handle, arguments)"
+                ) from error
+            if faults := list(faults_of(made)):
+                raise self.refused(f"plugin {name} is badly written: {'; '.join(faults)}")
+            self._made[name] = made
+        return self._made[name]
 
 
 def _check_names(found: Mapping[str, object], known: Sequence[str], what: str) -> None:
