@@ -13,8 +13,8 @@ import subprocess
 import sys
 import time
 
-from benchmarks.cli.embedded import BODIES, SPINNEY, compile_ours, embedded
-from benchmarks.load.processes import cpu_seconds
+from benchmarks.cli.embedded import BODIES, compile_ours, embedded
+from benchmarks.load.processes import SPINNEY, cpu_seconds
 from spinney.cli import COMMANDS
 
 TARGET = 7.5

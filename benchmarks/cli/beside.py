@@ -15,8 +15,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.cli.embedded import SPINNEY, a_set, apply, compile_ours, embedded
-from benchmarks.load.processes import cpu_seconds
+from benchmarks.cli.embedded import a_set, apply, compile_ours, embedded
+from benchmarks.load.processes import SPINNEY, cpu_seconds
 
 TARGET = 3.0
 

@@ -3,16 +3,15 @@
 import json
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.bytecode import compile_ahead
+from benchmarks.load.processes import SPINNEY
 from spinney.api.struct import JSON
 
-SPINNEY = [sys.executable, "-c", "from spinney.cli import main; main(prog_name='spinney')"]
 BODIES = ("why", "queues", "simulate", "up")
 """Commands that compute: what they import is most of what a user waits for."""
 

@@ -17,8 +17,7 @@ from typing import Final
 
 import aiohttp
 
-from benchmarks.cli.embedded import SPINNEY
-from benchmarks.load.processes import cpu_seconds
+from benchmarks.load.processes import SPINNEY, cpu_seconds
 from spinney.api.core import SERVICE_ACCOUNT
 from spinney.api.grove import POD_CLIQUE_SET
 from spinney.api.rbac import CLUSTER_ROLE, CLUSTER_ROLE_BINDING

@@ -15,7 +15,7 @@ third the longest time for one. Each row is measured in a process of its own.
 
 import argparse
 import json
-import resource
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -27,9 +27,8 @@ from rich.table import Table
 
 from benchmarks.hostile.coscheduler import COSCHEDULER, decided
 from benchmarks.hostile.objects import SCENARIOS, an_ordinary_gang, nodes
+from benchmarks.load.processes import peak_memory
 from spinney.scheduler import Inventory, Scheduler, SchedulerConfig
-
-MEBIBYTE = 1 << 10  # getrusage counts in KiB
 
 
 def measured(scenario: str, scale: float, count: int) -> dict[str, object]:
@@ -39,7 +38,7 @@ def measured(scenario: str, scale: float, count: int) -> dict[str, object]:
     objects: Callable[[float], Iterator[object]] = SCENARIOS[scenario]
     for each in nodes(count, scenario):
         inventory.apply(each)  # type: ignore[arg-type]
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory(os.getpid())
     started = process_time()
     for each in objects(scale):
         inventory.apply(each)  # type: ignore[arg-type]
@@ -53,13 +52,13 @@ def measured(scenario: str, scale: float, count: int) -> dict[str, object]:
     started = process_time()
     scheduler.run_cycle()
     again = process_time() - started
-    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    held = peak_memory(os.getpid()) - before
     reasons = sorted({refused.errors[0].reason for refused in first.unschedulable})
     return {
         "taken_in": taken_in,
         "first": cycle,
         "again": again,
-        "mebibytes": held // MEBIBYTE,
+        "mebibytes": round(held),
         "bound": len(first.binds),
         "refused": len(first.unschedulable),
         "reasons": reasons[:3],
@@ -70,10 +69,10 @@ def measured(scenario: str, scale: float, count: int) -> dict[str, object]:
 def coscheduled(scenario: str, scale: float, count: int) -> dict[str, object]:
     """Return the figures of one scenario for the coscheduler, in this process."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory(os.getpid())
     found = decided(scenario, scale, count)
-    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    return {**found, "again": found["longest"], "mebibytes": held // MEBIBYTE}
+    held = peak_memory(os.getpid()) - before
+    return {**found, "again": found["longest"], "mebibytes": round(held)}
 
 
 def main() -> None:

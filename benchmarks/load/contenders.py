@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.bytecode import compile_ahead
+from benchmarks.load.processes import SPINNEY
 from spinney.testing.controlplane import ControlPlane
 
 OUR_USER = "spinney-scheduler"
@@ -31,7 +32,7 @@ class Contender:
         """Run it for the time of the block, which is given its process ids."""
         if self.in_plane:
             with plane.scheduler({"clientConnection": {"qps": 5000, "burst": 5000}}):
-                yield (plane._processes[-1].pid,)
+                yield (plane.pids[-1],)
             return
         with (plane.directory / f"{self.name}.log").open("ab") as log:
             process = subprocess.Popen([*self.command, str(kubeconfig)], stdout=log, stderr=log)
@@ -42,10 +43,9 @@ class Contender:
             process.wait()
 
 
-_SPINNEY = "from spinney.cli import main; main()"
 STOCK = Contender("kube-scheduler", "default-scheduler")
-OURS = Contender("spinney", "spinney-scheduler", (sys.executable, "-c", _SPINNEY, "scheduler", "--kubeconfig"))
-COSCHEDULER = Contender("coscheduler", "coscheduling", (sys.executable, "-c", _SPINNEY, "coscheduler", "--kubeconfig"))
+OURS = Contender("spinney", "spinney-scheduler", (*SPINNEY, "scheduler", "--kubeconfig"))
+COSCHEDULER = Contender("coscheduler", "coscheduling", (*SPINNEY, "coscheduler", "--kubeconfig"))
 BARE = Contender("bare client", "nobody", (sys.executable, "-m", "benchmarks.load.bare"))
 BARE_SILENT = Contender("bare, no events", "nobody", (sys.executable, "-m", "benchmarks.load.bare", "--no-events"))
 

@@ -1,8 +1,10 @@
-"""What processes have used, as Linux tells: processor time and memory."""
+"""Our command line as a process, and what processes have used, as Linux tells: processor time and memory."""
 
 import os
+import sys
 from pathlib import Path
 
+SPINNEY = (sys.executable, "-c", "from spinney.cli import main; main(prog_name='spinney')")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 

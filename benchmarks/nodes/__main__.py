@@ -10,13 +10,14 @@ usage: python -m benchmarks.nodes [--nodes 10000] [--pods 5000] [--seconds 30]
 
 import argparse
 import asyncio
+import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import structlog
 
+from benchmarks.load.processes import resident_memory
 from spinney.api.core import POD
 from spinney.api.struct import JSON
 from spinney.kube.client import Client
@@ -25,7 +26,7 @@ from spinney.runtime import Runtime
 from spinney.server import ApiServer, Request, Response
 from spinney.sim.embedded.transport import InProcessTransport
 
-MEGABYTES_ALLOWED = 500.0
+MEBIBYTES_ALLOWED = 500.0
 CORE_ALLOWED = 0.10
 
 GROUP: JSON = {
@@ -53,11 +54,6 @@ class MeteredServer(ApiServer):
         finally:
             self.seconds += time.thread_time() - started
             self.requests += 1
-
-
-def resident() -> float:
-    """Return the resident memory of this process in megabytes."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
 
 
 async def at_rest(server: MeteredServer, seconds: float) -> tuple[float, float, float]:
@@ -99,19 +95,19 @@ async def measure(nodes: int, pods: int, seconds: float, say: Callable[[str], No
     runtime = Runtime.system()
     server = MeteredServer(runtime)
     client = Client(InProcessTransport(server), runtime)
-    before = resident()
+    before = resident_memory(os.getpid())
     began = time.perf_counter()
     async with Fleet(
         client, ClusterSpec.from_document({"nodes": [GROUP | {"count": nodes}]}), runtime=runtime
     ).running() as fleet:
         say(f"{nodes} nodes registered in {time.perf_counter() - began:.1f} s")
         own, of_server, rate = await at_rest(server, seconds)
-        memory = resident() - before
+        memory = resident_memory(os.getpid()) - before
         say(
             f"at rest: nodes {own:.1%} of a core, API server {of_server:.1%}, {rate:.0f} requests/s; "
-            f"nodes and their objects {memory:.0f} MB"
+            f"nodes and their objects {memory:.0f} MiB"
         )
-        processor, room = own / CORE_ALLOWED, memory / MEGABYTES_ALLOWED
+        processor, room = own / CORE_ALLOWED, memory / MEBIBYTES_ALLOWED
         say(f"of what is allowed: processor {processor:.2f}, memory {room:.2f} (1.00 is the limit)")
         rest, of_server = await pods_up(client, fleet, server, pods)
         say(
@@ -119,7 +115,7 @@ async def measure(nodes: int, pods: int, seconds: float, say: Callable[[str], No
             f"{of_server / pods * 1e3:.2f} ms for the API server, ratio {rest / of_server:.2f}"
         )
     runtime.executor.close()
-    return own <= CORE_ALLOWED and memory <= MEGABYTES_ALLOWED
+    return own <= CORE_ALLOWED and memory <= MEBIBYTES_ALLOWED
 
 
 def main() -> int:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from benchmarks.load.cluster import for_each
-from benchmarks.load.processes import cpu_seconds
+from benchmarks.load.processes import SPINNEY, cpu_seconds
 from benchmarks.operator.observing import Onlooker, writes_so_far
 from benchmarks.operator.shape import NAMESPACE, SIZE, a_set
 from spinney.api.core import NAMESPACE as NAMESPACES
@@ -102,7 +102,7 @@ class Bench:
 
     def server_cpu(self) -> float:
         """Return the processor time that the programs of the control plane have used."""
-        return sum(cpu_seconds(process.pid) for process in self.plane._processes)
+        return sum(map(cpu_seconds, self.plane.pids))
 
     async def operator(self, replicas: int) -> Run:
         """Let the operator bring up a workload of this size."""
@@ -135,8 +135,7 @@ class Bench:
     @contextmanager
     def running(self) -> Iterator[subprocess.Popen[bytes]]:
         """Run the operator for the time of the block."""
-        command = [sys.executable, "-c", "from spinney.cli import main; main()", "operator"]
-        command += ["--config", str(self.configuration), "--kubeconfig", str(self.plane.kubeconfig)]
+        command = [*SPINNEY, "operator", "--config", self.configuration, "--kubeconfig", self.plane.kubeconfig]
         with (self.plane.directory / "operator.log").open("ab") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log)
         try:

@@ -4,7 +4,6 @@ A family is a peer's way to say "these pods together". Ours is started for the p
 peer's own groups, so that both get the same load, byte for byte.
 """
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import yaml
 
 from benchmarks.load import cluster
 from benchmarks.load.contenders import Contender
+from benchmarks.load.processes import SPINNEY
 from benchmarks.peers.hall import BLOCK, HOST, RACK
 from spinney.api import coscheduling, kai, labels, volcano
 from spinney.api.core import POD
@@ -99,7 +99,7 @@ class Family:
 
     def contenders(self, plane: ControlPlane) -> tuple[Contender, Contender]:
         """Return the peer and ours."""
-        command = [sys.executable, "-c", "from spinney.cli import main; main()", *self.command]
+        command = [*SPINNEY, *self.command]
         if self.configuration is not None:
             path = plane.directory / f"ours-{self.peer.name}.yaml"
             path.write_text(yaml.safe_dump(self.configuration))

@@ -17,7 +17,7 @@ Ratios are of processor time per pod, which other work on the machine changes le
 """
 
 import argparse
-import resource
+import os
 import subprocess
 import sys
 import time
@@ -25,6 +25,7 @@ from itertools import takewhile
 
 import structlog
 
+from benchmarks.load.processes import peak_memory
 from benchmarks.scheduler import shapes
 from benchmarks.scheduler.filling import Fill, fill
 from benchmarks.scheduler.plugins import (
@@ -162,7 +163,7 @@ def main() -> None:
     settle_garbage_collector()  # as ``spinney scheduler`` does
     if set(parts) != {"session"}:
         plain = fill(options.nodes, shapes.uniform_work(options.nodes, options.seed), profile=options.profile)
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        memory = peak_memory(os.getpid())
         print(f"fill: {plain}\n  {PODS_PER_SECOND:,} pods/s are wanted; {memory:,.0f} MiB at most", flush=True)
         if "verdict" in parts:
             measure_verdict(plain)

@@ -83,8 +83,7 @@ async def embedded(*, keeping: bool) -> AsyncIterator[Contender]:
 async def kubernetes(minor: str) -> AsyncIterator[Contender]:
     """Run kube-apiserver and etcd."""
     async with ControlPlane(minor, controller_manager=False) as plane:
-        pids = tuple(process.pid for process in plane._processes)
-        yield _from_kubeconfig(f"kube-apiserver {minor} + etcd", plane.kubeconfig, pids)
+        yield _from_kubeconfig(f"kube-apiserver {minor} + etcd", plane.kubeconfig, plane.pids)
 
 
 def _from_kubeconfig(name: str, path: Path, pids: tuple[int, ...]) -> Contender:

@@ -64,7 +64,7 @@ async def test_nothing_is_left_behind() -> None:
     """After the block, which may be async, nothing of the plane runs and its directory is gone; again does nothing."""
     async with ControlPlane(controller_manager=False) as plane:
         assert plane.url.startswith("https://127.0.0.1:")
-        directory, pids = plane.directory, [process.pid for process in plane._processes]
+        directory, pids = plane.directory, plane.pids
         assert len(pids) == 2
     plane.stop()
     assert not directory.exists()
@@ -80,7 +80,7 @@ def test_a_start_that_fails_shows_the_log_and_cleans_up(monkeypatch: pytest.Monk
     monkeypatch.setattr(plane, "gangs", gang_api("1.35"))  # gates that 1.37 has removed
     with pytest.raises(ProcessFailed, match=r"kube-apiserver exited with code 1(?s:.*)unrecognized feature gate"):
         plane.start()
-    assert plane._processes == []
+    assert plane.pids == ()
 
 
 def test_an_unknown_minor_is_refused() -> None:

@@ -17,7 +17,7 @@ _PLANE = """
 import sys
 from spinney.testing.controlplane import ControlPlane
 with ControlPlane(controller_manager=False) as plane:
-    print(plane.directory, *(process.pid for process in plane._processes), flush=True)
+    print(plane.directory, *plane.pids, flush=True)
     sys.stdin.read()
 """
 _SLEEPER = """

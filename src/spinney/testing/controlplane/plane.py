@@ -87,6 +87,11 @@ class ControlPlane:
             raise RuntimeError(f"the control plane {self.minor} is not running: call start() first")
         return self._directory
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Return the process ids of its programs, in the order of their start."""
+        return tuple(process.pid for process in self._processes)
+
     def start(self) -> None:
         """Start everything and return when it is ready; on failure end what was started and say what went wrong."""
         self._binaries = find_binaries(self.minor)
