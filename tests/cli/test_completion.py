@@ -10,21 +10,28 @@ import pytest
 from click.testing import CliRunner
 
 from spinney.api.core import NAMESPACE
+from spinney.api.labels import ABOVE, GROUPED, TOP_OWNER
+from spinney.api.podgang import POD_GANG
 from spinney.cli import main
 from spinney.kube.client import Client
 from spinney.sim import Cluster
 from spinney.sim.snapshots.files import write_snapshot
 from tests.cli.clusters import ServedCluster
-from tests.cli.workloads import a_training_job, until_running
+from tests.cli.workloads import a_training_job, as_yaml, until_running
+from tests.cli.written import a_gang
 
 
-def complete(*words: str) -> list[str]:
+def complete(*words: str, **variables: str) -> list[str]:
     """Return what bash would offer for the last of ``words``."""
-    environment = os.environ | {
-        "_SPINNEY_COMPLETE": "bash_complete",
-        "COMP_WORDS": " ".join(words),
-        "COMP_CWORD": str(len(words) - 1),
-    }
+    environment = (
+        os.environ
+        | variables
+        | {
+            "_SPINNEY_COMPLETE": "bash_complete",
+            "COMP_WORDS": " ".join(words),
+            "COMP_CWORD": str(len(words) - 1),
+        }
+    )
     script = "from spinney.cli import main; main(prog_name='spinney')"
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
@@ -74,6 +81,37 @@ def test_names_of_a_snapshot_are_completed(tmp_path: Path) -> None:
     write_snapshot(cluster.snapshot(), tmp_path / "s.json.gz")
 
     assert complete("spinney", "why", "--from", str(tmp_path / "s.json.gz"), "t") == ["train"]
+
+
+def test_workloads_and_what_owns_them_are_completed(tmp_path: Path) -> None:
+    """Their names are those that gangs say they were made for: Jobs need not be listed for it."""
+    said = {TOP_OWNER: "kind: Job\nname: nightly-1\n", ABOVE: "CronJob/nightly"}
+    (tmp_path / "c.yaml").write_text(as_yaml(a_gang("pg-1", labels={GROUPED: "owner"}, annotations=said)))
+    why = ["spinney", "why", "--from", str(tmp_path / "c.yaml")]
+
+    assert complete(*why, "n") == ["nightly", "nightly-1"]
+    assert complete(*why, "job/") == ["job/nightly-1"]
+    assert complete(*why, "cj/n") == ["cj/nightly"]
+    assert complete(*why, "gang/") == ["gang/pg-1"]
+
+
+def test_workloads_of_a_cluster_are_completed(served: ServedCluster) -> None:
+    """``job/`` offers the Jobs that are gangs."""
+    said = {TOP_OWNER: "kind: Job\nname: train\n"}
+    gang = a_gang("pg-1", labels={GROUPED: "owner"}, annotations=said)
+    served.call(lambda client: client.create(POD_GANG, gang, "default"))
+
+    assert complete("spinney", "why", "--kubeconfig", str(served.kubeconfig), "jobs/") == ["jobs/train"]
+
+
+@pytest.mark.parametrize("option", ["--kubeconfig", "--from"])
+def test_another_cluster_is_not_asked_in_place_of_one_that_is_missing(served: ServedCluster, option: str) -> None:
+    """What an option names and is not there is not the cluster that would be asked without the option."""
+    served.call(lambda client: until_running(client, a_training_job("runs", workers=1), 1))
+    usual = {"KUBECONFIG": str(served.kubeconfig)}
+
+    assert complete("spinney", "why", "ru", **usual)
+    assert complete("spinney", "why", option, "/nowhere/file", "ru", **usual) == []
 
 
 def test_nothing_is_offered_where_nothing_can_be_asked() -> None:

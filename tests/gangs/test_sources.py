@@ -25,6 +25,7 @@ from spinney.cluster.pods import record_of
 from spinney.cluster.resources import ResourceAxis
 from spinney.gangs.definitions import GangDefinitions
 from spinney.gangs.membership import membership
+from spinney.gangs.source_workloads import made_for
 from spinney.gangs.sources import bare, native, podgang
 from spinney.gangs.sources import coscheduling as coscheduling_source
 from spinney.gangs.sources import kai as kai_source
@@ -278,5 +279,5 @@ def test_what_owns_a_workload_may_be_written_wrongly() -> None:
     annotations = {TOP_OWNER: "kind: Job\nname: run-1", ABOVE: "odd / CronJob/nightly"}
     made = PodGang(metadata=ObjectMeta(name="g", namespace="team", labels=labels, annotations=annotations))
 
-    assert podgang.made_for(made, "cronjob", "nightly")
-    assert not podgang.made_for(made, "cronjob", "odd")
+    assert made_for(made, "cronjob", "nightly")
+    assert not made_for(made, "cronjob", "odd")

@@ -10,6 +10,7 @@ from spinney.api import labels as marks
 from spinney.api.core import Pod, PodStatus
 from spinney.api.podgang import PodGang
 from spinney.api.struct import JSON
+from spinney.gangs.source_workloads import made_for
 from spinney.gangs.sources import podgang as source
 from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import Gang, is_satisfied
@@ -153,9 +154,9 @@ def test_a_gang_is_found_by_what_owns_its_workload(
     found = grouped(a_pod(labels=labels), *owners, find=lambda kind, namespace, name: by_name[name]).gang
     made = podgangs.pod_gang(found, "spinney-scheduler", {})
     top = owners[-1].metadata.name
-    assert [source.made_for(made, word, top) is not None for word in called] == [True] * len(called)
-    assert not source.made_for(made, called[0], "other")
-    assert not source.made_for(made, "job", top)
+    assert [made_for(made, word, top) is not None for word in called] == [True] * len(called)
+    assert not made_for(made, called[0], "other")
+    assert not made_for(made, "job", top)
 
 
 def test_what_has_finished_and_is_gone_is_known_to_the_next_grouper() -> None:

@@ -20,6 +20,7 @@ from spinney.dashboard.history import ShownHistory
 from spinney.dashboard.rows import Delta, GangRow, NodeRow, QueueRow, queue_rows, text_of
 from spinney.gangs.book import GangBook, GangMembers
 from spinney.gangs.membership import membership
+from spinney.gangs.source_workloads import workload as workload_of
 from spinney.gangs.sources import bare, podgang
 from spinney.gangs.tree import Gang, GangKey
 from spinney.kube.cache import Change
@@ -254,7 +255,7 @@ class Board:
         found = self.pod_gang(GangKey(podgang.SOURCE, key.namespace, key.name))
         levels = [(level.rpartition("/")[2], level) for level in reversed(self.levels)]
         said = word_about(found) if found is not None and key.source == podgang.SOURCE else GangWord()
-        workload = podgang.workload(found) if found is not None else None
+        workload = workload_of(found) if found is not None else None
         line = gang_line(key, members, (labels, levels), said, workload)
         records = [record for _, record in members.pods.values()]
         return GangRow(

@@ -22,7 +22,7 @@ from spinney.cli.screens.content import node_state
 from spinney.cli.terminal.output import columns, echo, print_data, room_for, shortened
 from spinney.cluster.resources import GPU_NAME
 from spinney.explain.amounts import first_few
-from spinney.gangs.sources.podgang import SourceWorkload, made_for
+from spinney.gangs.source_workloads import SourceWorkload, made_for
 from spinney.kube.errors import Forbidden
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.sim.advice.subjects import written_out

@@ -23,6 +23,7 @@ from spinney.cli.settings.session import PluginText, contenders, node_groups_in,
 from spinney.cli.terminal.output import apart_from_plugins, columns, echo, print_data, progress, shortened
 from spinney.explain.amounts import counted
 from spinney.extensions.registry import UnknownPlugin
+from spinney.gangs.source_workloads import SourceWorkload, workload
 from spinney.gangs.sources import podgang
 from spinney.gangs.tree import GangKey
 from spinney.runtime import Runtime
@@ -49,7 +50,7 @@ class SimulationRun:
 
     name: str
     outcome: Outcome
-    workloads: Mapping[GangKey, podgang.SourceWorkload]
+    workloads: Mapping[GangKey, SourceWorkload]
     """What gangs were made for, where the grouper made them."""
     nodes: Mapping[GangKey, Remedy | None]
     """The nodes with which gangs would start that wait, where it was asked for; ``None`` if none would do."""
@@ -84,7 +85,7 @@ def simulate(
     workloads = {
         GangKey.of(podgang.SOURCE, gang.metadata): made
         for gang in cluster.of(POD_GANG, PodGang)
-        if (made := podgang.workload(gang)) is not None
+        if (made := workload(gang)) is not None
     }
     runs = []
     try:

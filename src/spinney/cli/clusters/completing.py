@@ -4,9 +4,11 @@ Only what is needed is listed, and for a few seconds: a user has pressed tab and
 nothing is offered; a shell has no place for an error.
 """
 
+import os
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from spinney.cli.clusters.choosing import ClusterChoice
@@ -65,5 +67,8 @@ def _choice(context: click.Context) -> ClusterChoice:
 
 
 def _path(context: click.Context, parameter: str) -> Path | None:
+    """Return a file that an option names; for one that was refused, which click leaves out, a file with nothing."""
     found = context.params.get(parameter)
+    if found is None and context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE:
+        return Path(os.devnull)
     return Path(found).expanduser() if found else None

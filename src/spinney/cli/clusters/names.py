@@ -1,22 +1,25 @@
 """The names in a cluster or a snapshot, for :mod:`.completing`. Whatever goes wrong means no names."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from spinney.api.core import NAMESPACE, NODE, POD
 from spinney.api.meta import ObjectMeta
+from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
 from spinney.api.struct import Struct
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.connecting import opened
+from spinney.gangs.source_workloads import workloads
 from spinney.kube.client import Client
 from spinney.kube.discovery import served
 from spinney.kube.errors import KubeError
 from spinney.kube.kubeconfig import kubeconfig_paths, read_kubeconfig
 from spinney.runtime import Runtime
-from spinney.sim.advice.subjects import UnknownSubject, kinds_called
+from spinney.sim.advice.subjects import UnknownSubject, kinds_called, written_out
 
 NAMESPACES: Final = (NAMESPACE,)
 _PATIENCE: Final = 3.0
@@ -33,6 +36,10 @@ class _Named(Struct, frozen=True, kw_only=True):
     metadata: ObjectMeta
 
 
+_Naming = Callable[[_Named], Iterable[str]]
+"""What is offered for an object: its own name, or those of others that it tells."""
+
+
 def contexts(kubeconfig: Path | None) -> list[str]:
     try:
         found = read_kubeconfig([kubeconfig] if kubeconfig is not None else kubeconfig_paths())
@@ -42,20 +49,42 @@ def contexts(kubeconfig: Path | None) -> list[str]:
 
 
 def subjects(choice: ClusterChoice, word: str, beginning: str) -> list[str]:
-    """Return names, that begin so, of what a word such as ``gang`` means; without one, of everything but pods."""
+    """Return names, that begin so, of what a word such as ``gang`` means; without one, of everything but pods.
+
+    Workloads, and what owns them, are those that gangs say they were made for.
+    """
+    named = _own_name
     try:
         kinds = [NODE] if word == "node" else [each for each in kinds_called(word) if word or each != POD]
     except UnknownSubject:
-        return []
+        kinds, named = [POD_GANG], partial(_workloads, word)
+    if not word:
+        named = _own_name_and_workloads
     if choice.file is not None:
-        return _in_file(choice.file, kinds, choice.namespace)
-    return listed(choice, kinds, beginning)
+        return _in_file(choice.file, kinds, choice.namespace, named)
+    return listed(choice, kinds, beginning, named)
 
 
-def listed(choice: ClusterChoice, kinds: Iterable[Resource], beginning: str) -> list[str]:
-    """Return names of objects of some kinds that begin so, in the chosen namespace where they have one."""
+def _own_name(found: _Named) -> Iterable[str]:
+    return (found.metadata.name,)
+
+
+def _workloads(word: str, found: _Named) -> Iterable[str]:
+    """Return the names of the workloads of a kind, or of any, that a PodGang was made for."""
+    return (each.name for each in workloads(found.metadata) if each.is_called(written_out(word), each.name))
+
+
+def _own_name_and_workloads(found: _Named) -> Iterable[str]:
+    return (*_own_name(found), *_workloads("", found))
+
+
+def listed(choice: ClusterChoice, kinds: Iterable[Resource], beginning: str, named: _Naming = _own_name) -> list[str]:
+    """Return what objects of some kinds are called that begins so, in the chosen namespace where they have one."""
     runtime = Runtime.system()
     found: set[str] = set()
+
+    def wanted(some: Iterable[_Named]) -> set[str]:
+        return {name for each in some for name in named(each) if name.startswith(beginning)}
 
     async def ask() -> None:
         transport, _, namespace = opened(choice, runtime)
@@ -63,7 +92,7 @@ def listed(choice: ClusterChoice, kinds: Iterable[Resource], beginning: str) -> 
             async with asyncio.timeout(_PATIENCE):
                 client = Client(transport, runtime, field_manager="spinney-cli")
                 await asyncio.gather(
-                    *(_find(client, kind, namespace, beginning, found) for kind in await served(client, kinds))
+                    *(_find(client, kind, namespace, wanted, found) for kind in await served(client, kinds))
                 )
         finally:
             await transport.close()
@@ -77,13 +106,15 @@ def listed(choice: ClusterChoice, kinds: Iterable[Resource], beginning: str) -> 
     return sorted(found)
 
 
-async def _find(client: Client, kind: Resource, namespace: str, beginning: str, found: set[str]) -> None:
-    """Add to ``found`` the names of a kind that begin so, as many as are offered."""
+async def _find(
+    client: Client, kind: Resource, namespace: str, wanted: Callable[[Iterable[_Named]], set[str]], found: set[str]
+) -> None:
+    """Add to ``found`` the names of a kind that are wanted, as many as are offered."""
     here = namespace if kind.namespaced else None
     mine: set[str] = set()
     try:
         async for page in client.pages(kind, here, type=_Named, limit=_PAGE):
-            mine |= {each.metadata.name for each in page.items if each.metadata.name.startswith(beginning)}
+            mine |= wanted(page.items)
             found |= mine
             if len(mine) >= MOST:
                 return
@@ -91,7 +122,7 @@ async def _find(client: Client, kind: Resource, namespace: str, beginning: str, 
         return  # one kind that may not be listed leaves the others
 
 
-def _in_file(file: Path, kinds: Iterable[Resource], namespace: str | None) -> list[str]:
+def _in_file(file: Path, kinds: Iterable[Resource], namespace: str | None, named: _Naming) -> list[str]:
     from spinney.sim.snapshots.files import UnreadableSnapshot, read_snapshot  # noqa: PLC0415 - reads with numpy
 
     try:
@@ -100,9 +131,10 @@ def _in_file(file: Path, kinds: Iterable[Resource], namespace: str | None) -> li
         return []
     return sorted(
         {
-            found.metadata.name
+            name
             for kind in kinds
             for found in snapshot.objects.get(kind, ())
+            for name in named(found)
             if namespace in (None, found.metadata.namespace)
         }
     )

@@ -9,18 +9,16 @@ A gang that the grouper made of a workload has no operator to recycle it, and ma
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from spinney.api.kai import TOPOLOGY
 from spinney.api.labels import (
-    ABOVE,
     BASE_POD_GANG,
     GROUPED,
     KAI_TOPOLOGY,
     MIN_GROUPS,
     POD_CLIQUE,
     POD_GANG,
-    TOP_OWNER,
     TOPOLOGY_NAME,
     WAITING_SINCE,
 )
@@ -45,39 +43,6 @@ def membership(record: PodRecord) -> tuple[GangKey, str] | None:
     if not name:
         return None
     return GangKey(SOURCE, record.namespace, name), record.labels.get(POD_CLIQUE, DEFAULT_POD_SET)
-
-
-class SourceWorkload(NamedTuple):
-    """The object of a user's that a gang was made for."""
-
-    kind: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.kind}/{self.name}"
-
-    def is_called(self, kind: str, name: str) -> bool:
-        """Tell whether a word means this one: its kind in any case, singular or plural; no word means any kind."""
-        words = {"", self.kind.lower(), f"{self.kind.lower()}s"}
-        return self.name == name and kind.lower().split(".")[0] in words
-
-
-def workload(pod_gang: PodGang) -> SourceWorkload | None:
-    """Return what the grouper made a PodGang for; ``None`` for one that it did not make."""
-    if GROUPED not in pod_gang.metadata.labels:
-        return None
-    text = pod_gang.metadata.annotations.get(TOP_OWNER, "")
-    said = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
-    return SourceWorkload(said["kind"], said["name"]) if {"kind", "name"} <= said.keys() else None
-
-
-def made_for(pod_gang: PodGang, kind: str, name: str) -> SourceWorkload | None:
-    """Return the workload called so that the grouper made a PodGang for, or what owns that, such as a CronJob."""
-    own = workload(pod_gang)
-    told = pod_gang.metadata.annotations.get(ABOVE, "").split()
-    above = (SourceWorkload(*each.split("/", 1)) for each in told if "/" in each)
-    called = (each for each in (own, *above) if each is not None and each.is_called(kind, name))
-    return next(called, None) if own is not None else None
 
 
 def gang(pod_gang: PodGang, context: SourceContext) -> Gang:

@@ -27,7 +27,7 @@ from spinney.cluster.pods import PodKey, PodRecord
 from spinney.explain.amounts import counted, first_few, listed
 from spinney.explain.rendering import condition_message
 from spinney.gangs.membership import membership
-from spinney.gangs.sources import podgang
+from spinney.gangs.source_workloads import made_for
 from spinney.gangs.tree import GangKey
 from spinney.grouping.statuses import PROBLEM
 from spinney.reporting.pod_gangs import ENDED
@@ -278,7 +278,7 @@ class Advisor:
         gangs = [
             gang
             for (namespace, _), gang in sorted(self._pod_gangs.items())
-            if namespace == subject.namespace and podgang.made_for(gang, subject.word, subject.name)
+            if namespace == subject.namespace and made_for(gang, subject.word, subject.name)
         ]
         return self._about_gangs(str(subject).split()[0], subject.namespace, gangs)
 

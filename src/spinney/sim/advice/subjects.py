@@ -11,7 +11,6 @@ from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SET
 from spinney.api.labels import SCALING_GROUP
 from spinney.api.podgang import POD_GANG
 from spinney.api.resource import Resource
-from spinney.explain.amounts import first_few
 
 if TYPE_CHECKING:  # shells that complete a name read no snapshot, and do not wait for what one takes
     from spinney.api.core import Pod
@@ -162,6 +161,8 @@ def _has_no_pods(snapshot: "ClusterSnapshot", text: str, kind: str, name: str, n
     """Return why nothing can be told of a workload that has no pods here: where else it is, or what it may wait for."""
     if said := _said_by_kueue(snapshot, kind, name, namespace):
         return f"{text} has no pods yet: Kueue has not admitted it: {said}"
+    from spinney.explain.amounts import first_few  # noqa: PLC0415 - shells that complete a name do not wait for it
+
     every = _with_pods(snapshot)
     below = [f"{each.word}/{each.name}" for each in every if _may_be_of(each, name, namespace)]
     if below:  # what its pods are made from need not say so itself, as a Job of a JobSet
@@ -186,7 +187,7 @@ def _may_be_of(found: AdviceSubject, name: str, namespace: str | None) -> bool:
 def _with_pods(snapshot: "ClusterSnapshot") -> list[AdviceSubject]:
     """Return the workloads of users' kinds that pods were made from."""
     from spinney.api.podgang import PodGang  # noqa: PLC0415 - only where nothing else was found
-    from spinney.gangs.sources.podgang import workload  # noqa: PLC0415
+    from spinney.gangs.source_workloads import workload  # noqa: PLC0415
     from spinney.sim.remedies.change import Makers  # noqa: PLC0415
 
     found = [
@@ -217,7 +218,7 @@ def _made_for(snapshot: "ClusterSnapshot", kind: str, name: str, namespace: str 
     any workload of that name is meant.
     """
     from spinney.api.podgang import PodGang  # noqa: PLC0415 - shells that complete a name do not wait for it
-    from spinney.gangs.sources.podgang import made_for  # noqa: PLC0415
+    from spinney.gangs.source_workloads import made_for  # noqa: PLC0415
 
     gangs: dict[AdviceSubject, list[AdviceSubject]] = {}
     for gang in snapshot.of(POD_GANG, PodGang):

@@ -22,6 +22,8 @@ from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, TERMINAL, PodStatus
 from spinney.explain.amounts import counted
 from spinney.gangs.book import GangMembers
+from spinney.gangs.source_workloads import SourceWorkload
+from spinney.gangs.source_workloads import workload as workload_of
 from spinney.gangs.sources import bare, coscheduling, kai, native, podgang, volcano
 from spinney.gangs.tree import GangKey
 from spinney.scheduler.topology.levels import TopologyLevels, topology_of
@@ -95,7 +97,7 @@ class GangTable:
             self._places, self._made = places, {}
         gangs = {GangKey.of(podgang.SOURCE, gang.metadata): gang for gang in snapshot.of(POD_GANG, PodGang)}
         said = {key: word_about(gang) for key, gang in gangs.items()}
-        made_for = {key: podgang.workload(gang) for key, gang in gangs.items()}
+        made_for = {key: workload_of(gang) for key, gang in gangs.items()}
         by_name = {(key.namespace, key.name): each for key, each in made_for.items() if each is not None}
         refused = _refused(snapshot, found)
         said |= {key: GangWord(reason) for key, (_, reason) in refused.items()}
@@ -138,15 +140,15 @@ class _Places(NamedTuple):
 
 def _refused(
     snapshot: ClusterSnapshot, found: Mapping[GangKey, GangMembers]
-) -> dict[GangKey, tuple[podgang.SourceWorkload | None, str]]:
+) -> dict[GangKey, tuple[SourceWorkload | None, str]]:
     """Return what pods wait that the grouper refuses to put into a gang: what owns each, and what the grouper says."""
-    refused: dict[GangKey, tuple[podgang.SourceWorkload | None, str]] = {}
+    refused: dict[GangKey, tuple[SourceWorkload | None, str]] = {}
     for pod, reason in grouping_refusals(snapshot.of(EVENT, Event)).items():
         key = GangKey(bare.SOURCE, pod.namespace, pod.name)
         for _, record in found[key].pods.values() if key in found else ():
             owner = record.pod.metadata.controller
             if record.status is PodStatus.PENDING and GROUPED not in record.labels:
-                refused[key] = (podgang.SourceWorkload(owner.kind, owner.name) if owner else None, reason)
+                refused[key] = (SourceWorkload(owner.kind, owner.name) if owner else None, reason)
     return refused
 
 
@@ -168,7 +170,7 @@ def gang_line(
     members: GangMembers,
     places: tuple[Mapping[str, Mapping[str, str]], Sequence[tuple[str, str]]],
     said: GangWord,
-    workload: podgang.SourceWorkload | None,
+    workload: SourceWorkload | None,
 ) -> GangLine:
     """Return one gang; ``places`` are the labels of nodes by name, and the levels of the topology."""
     records = [record for _, record in members.pods.values()]

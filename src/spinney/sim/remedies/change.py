@@ -16,7 +16,7 @@ from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, to_json
 from spinney.explain.amounts import counted
-from spinney.gangs.sources.podgang import workload
+from spinney.gangs.source_workloads import workload
 from spinney.gangs.tree import GangKey
 from spinney.grouping.owners import owner_of
 from spinney.sim.snapshots.snapshot import ClusterSnapshot, differing
