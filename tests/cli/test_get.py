@@ -2,9 +2,11 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,22 @@ def test_gangs_show_spread_and_reason(served: ServedCluster) -> None:
     assert "2 of 3 pods found room" in rows["waits-0"]
     assert served.spinney("get", "gangs", "waits-0", "-o", "wide").output.count("\n") == 2
     assert "no gangs found" in served.spinney("get", "gangs", "-n", "elsewhere").output
+
+
+@pytest.mark.parametrize("wide", [[], ["-o", "wide"]])
+def test_a_narrow_terminal_shows_what_gangs_wait_for_within_its_width(mixed: Path, wide: list[str]) -> None:
+    """Where 80 columns have no room for all, the spread gives way to the reason; ``-o wide`` has both."""
+    reader, writer = pty.openpty()
+    termios.tcsetwinsize(writer, (24, 80))
+    command = [sys.executable, "-c", "from spinney.cli import main; main(prog_name='spinney')"]
+    command += ["get", "gangs", "-A", "--from", str(mixed), *wide]
+    variables = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
+    with os.fdopen(reader, "rb", buffering=0) as printed, os.fdopen(writer, "w") as terminal:
+        subprocess.run(command, stdin=terminal, stdout=terminal, stderr=subprocess.DEVNULL, env=variables, check=True)
+        heading, *lines = printed.read(10_000).decode().splitlines()
+
+    assert ("SPREAD" in heading) is bool(wide)
+    assert wide or max(map(len, lines)) == 80
 
 
 def test_sets_and_nodes_are_listed(served: ServedCluster) -> None:

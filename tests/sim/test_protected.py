@@ -56,7 +56,7 @@ def test_a_disruption_budget_that_protects_is_named() -> None:
     cluster.step()
     cluster.submit(a_pod("new", "default-queue", 90))
 
-    expected = "preempt: disruption budget default/keep allows 0 more disruptions, and 1 are needed"
+    expected = "preempt: disruption budget default/keep allows 0 more disruptions, and 1 is needed"
     assert expected in told(cluster)
 
 

@@ -44,7 +44,8 @@ class Budgets:
         for key, count in self._counted(victims).items():
             allowed = self._allowed(key)
             if count > allowed:
-                return f"disruption budget {key} allows {max(allowed, 0)} more disruptions, and {count} are needed"
+                more = f"{max(allowed, 0)} more disruption{'' if allowed == 1 else 's'}"
+                return f"disruption budget {key} allows {more}, and {count} {'is' if count == 1 else 'are'} needed"
         return None
 
     def violated_by(self, victims: Iterable[PodRecord]) -> list[bool]:

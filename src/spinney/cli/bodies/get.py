@@ -19,7 +19,7 @@ from spinney.cli.clusters.reading import print_unseen, snapshot_of
 from spinney.cli.options import meant
 from spinney.cli.pictures.gpus import cpu_on
 from spinney.cli.screens.content import node_state
-from spinney.cli.terminal.output import columns, echo, print_data, room_for, shortened
+from spinney.cli.terminal.output import columns, echo, is_narrow, print_data, room_for, shortened
 from spinney.cluster.resources import GPU_NAME
 from spinney.explain.amounts import first_few
 from spinney.gangs.source_workloads import SourceWorkload, made_for
@@ -206,7 +206,7 @@ def _gangs(snapshot: ClusterSnapshot, gangs: Sequence[GangLine], asked: GetQuery
         ("PLACED", True, lambda each: f"{each.placed}/{each.pods}"),
         ("READY", True, lambda each: f"{each.ready}/{each.pods}"),
         ("STATE", True, lambda each: each.state),
-        ("SPREAD", True, lambda each: each.spread),
+        ("SPREAD", asked.wide or not is_narrow(), lambda each: each.spread),
         ("KIND", asked.wide, lambda each: each.source),
         ("SCHEDULER", asked.wide, lambda each: each.scheduler),
         ("QUEUE", asked.wide, lambda each: each.queue),

@@ -72,6 +72,7 @@ def get() -> None:
     """List gangs (PodGangs, and PodGroups of every family), PodCliqueSets (sets), or nodes.
 
     Gangs are shown with where they are, over how many domains of the topology they spread, and what they wait for.
+    On a terminal of fewer than 100 columns SPREAD is left out; -o wide has it.
     """
 
 

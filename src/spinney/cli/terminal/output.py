@@ -22,6 +22,8 @@ _LAST_COLUMN: Final = 60
 """Characters of a text that may be cut, where there is no terminal to fit."""
 _LEAST_COLUMN: Final = 20
 """Characters it keeps on the narrowest terminal."""
+_NARROW: Final = 100
+"""Characters of a terminal below which tables leave out what they can do without."""
 
 COLOURS: Final = {
     "running": "green",
@@ -83,6 +85,11 @@ def room_for(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> int:
     table = [list(headings), *([_cell(cell) for cell in row] for row in rows)]
     used = sum(max(map(len, column)) + len(GAP) for column in zip(*table, strict=True))
     return max(get_terminal_size().columns - used, _LEAST_COLUMN)
+
+
+def is_narrow() -> bool:
+    """Tell whether the answer goes to a terminal that has no room for every column."""
+    return sys.stdout.isatty() and get_terminal_size().columns < _NARROW
 
 
 def print_data(value: Any, form: str) -> None:
