@@ -14,8 +14,9 @@ from spinney.api.labels import (
 from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.api.time import timestamp
 from spinney.api.workload_v1beta1 import POD_GROUP
+from spinney.kube.transport import Response
 from tests.scheduler.process.test_evictions import events
-from tests.scheduler.process.world import NS, World, given_a_world
+from tests.scheduler.process.world import NS, World, given_a_world, status
 
 
 async def a_training_node(world: World, *, grace: str = "5m", gangs: int = 1) -> None:
@@ -87,6 +88,32 @@ async def test_a_victim_is_asked_and_goes_when_it_is_ready(world: World) -> None
         assert world.exported("spinney_checkpoint_requests_total", outcome="ready") == 1
         assert world.exported("spinney_checkpoint_requests_total", outcome="timed_out") == 0
         assert 0 < (world.exported("spinney_lost_gpu_seconds_total", reason="preempt") or 0) < 2 * 67
+
+
+@given_a_world
+async def test_a_request_that_cannot_be_written_is_decided_anew(world: World) -> None:
+    """A pod that the API server did not let us annotate has not been asked, so it is, and given its whole time."""
+    await a_training_node(world)
+    refused: list[str] = []
+
+    def busy(method: str, path: str) -> Response | None:
+        if method != "PATCH" or not path.endswith(("/pods/train0-0", "/pods/train0-1")) or len(refused) == 2:
+            return None
+        refused.append(path)
+        return status(403, "Forbidden")
+
+    async with world.scheduler():
+        await world.settle(2)
+        world.transport.fault = busy
+        await preempt(world, 20)
+        assert len(refused) == 2
+        assert CHECKPOINT_BY not in await annotations(world, "train0-0")
+        await world.settle(40)
+        for pod in ("train0-0", "train0-1"):
+            assert CHECKPOINT_BY in await annotations(world, pod)
+        await say(world, "train0-0", ready=(await annotations(world, "train0-0"))[CHECKPOINT_BY])
+        await world.settle(5)
+        assert await placed(world) == {"urgent"}
 
 
 @given_a_world

@@ -3,7 +3,12 @@
 import asyncio
 from collections.abc import Sequence
 
-from spinney.api.core import Pod
+import pytest
+
+from spinney.api.core import POD, Pod
+from spinney.binding.binder import Binder
+from spinney.binding.evicting import Disruption, Evictor, Victim
+from spinney.binding.placement import GangOutcome, GangPlacement
 from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.scheduler.config import SchedulerConfig
@@ -12,7 +17,8 @@ from spinney.scheduler.intake.inventory import Inventory
 from spinney.scheduler.process.commit import BookPositions
 from spinney.scheduler.process.process import CYCLES, SchedulerProcess
 from spinney.scheduler.process.shadow import Shadow
-from tests.scheduler.process.world import World, given_a_world
+from tests.scheduler.process.test_evictions import a_full_node
+from tests.scheduler.process.world import NS, World, given_a_world
 
 
 class Hindered(Shadow):
@@ -74,3 +80,58 @@ async def test_a_pod_that_cannot_be_taken_in_is_alone_in_that(world: World) -> N
     assert effects.bound == {"good"}
     process.stop()
     await running
+
+
+@given_a_world
+async def test_a_gang_that_cannot_be_bound_by_error_is_alone_in_that(world: World) -> None:
+    """Its pods say what went wrong, others are bound meanwhile, and after half a minute it is, too."""
+    bind = Binder.bind
+    failed: list[str] = []
+
+    async def slips(binder: Binder, gang: GangPlacement) -> GangOutcome:
+        if "odd" in gang.gang and not failed:
+            failed.append(gang.gang)
+            raise RuntimeError("lost my configuration")
+        return await bind(binder, gang)
+
+    await world.add_node("n1")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Binder, "bind", slips)
+        await world.add_gang("odd", 2)
+        await world.add_gang("sound", 2)
+        async with world.scheduler():
+            await world.settle(10)
+            assert await world.places() == {"odd-0": "", "odd-1": "", "sound-0": "n1", "sound-1": "n1"}
+            for pod in ("odd-0", "odd-1"):
+                condition = (await world.client.get(POD, pod, NS, type=Pod)).condition("PodScheduled")
+                assert condition is not None
+                assert condition.reason == "SchedulerError"
+                assert "failed while binding it: RuntimeError: lost my configuration; it is" in condition.message
+            assert world.exported("spinney_scheduling_gang_errors_total", doing="binding") == 1
+            await world.settle(40)
+            assert set((await world.places()).values()) == {"n1"}
+
+
+@given_a_world
+async def test_an_eviction_that_fails_by_error_is_tried_again(world: World) -> None:
+    """The victims stay where they are until then, and who needs their place gets it half a minute later."""
+    evict = Evictor.evict
+    failed: list[str] = []
+
+    async def slips(evictor: Evictor, disruption: Disruption) -> tuple[Victim, ...]:
+        if not failed:
+            failed.append(disruption.name)
+            raise RuntimeError("lost my configuration")
+        return await evict(evictor, disruption)
+
+    await a_full_node(world, victims=2)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Evictor, "evict", slips)
+        async with world.scheduler():
+            await world.settle(2)
+            await world.add_pod("urgent", gpus=2, priorityClassName="urgent")
+            await world.settle(10)
+            assert await world.places() == {"v0": "n1", "v1": "n1", "urgent": ""}
+            assert world.exported("spinney_scheduling_gang_errors_total", doing="evicting") == 1
+            await world.settle(40)
+            assert await world.places() == {"urgent": "n1"}
