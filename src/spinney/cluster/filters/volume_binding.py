@@ -14,7 +14,7 @@ import numpy as np
 
 from spinney.api.affinity import NodeSelectorRequirement
 from spinney.api.core import Pod
-from spinney.api.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
+from spinney.api.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim, StorageClass
 from spinney.cluster.filters.candidate import Candidate
 from spinney.cluster.filters.label_masks import matches_expression, matches_selector
 from spinney.cluster.filters.storage import claim_size, claim_uses, class_name, is_kept_for, volume_size
@@ -88,6 +88,11 @@ def volumes_on_node(
                 taken.add(name)
                 break
     return chosen
+
+
+def is_provisioned(storage_class: StorageClass | None) -> bool:
+    """Tell whether volumes of a class are made when claims ask for them."""
+    return storage_class is not None and storage_class.provisioner not in {"", _NO_PROVISIONER}
 
 
 def _is_made_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
@@ -177,7 +182,7 @@ def _suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 def _provisionable(view: ClusterView, claim: PersistentVolumeClaim) -> Mask:
     storage_class = view.storage.class_of(claim)
-    if storage_class is None or storage_class.provisioner in {"", _NO_PROVISIONER}:
+    if storage_class is None or not is_provisioned(storage_class):
         return np.zeros(view.table.capacity, dtype=np.bool_)
     if not storage_class.allowed_topologies:
         return view.table.alive

@@ -3,10 +3,11 @@
 Every job that starts is put on its machines, everything that ends is taken off, and at each start everything must fit:
 CPU, memory, pods and further resources within the machine, shares within each GPU, whole GPUs shared with nobody, only
 accepted models and pools, all pods of a job or none, one rack where one was asked for, nobody before submission, nobody
-on a machine that is gone or closed, nobody where a recorded cluster's rules do not allow it
-(:mod:`~spinney.sim.replay.recorded_rules`), devices of claims with one claim each
-(:mod:`~spinney.sim.replay.claim_rules`), and nobody evicted against its disruption budgets
-(:mod:`~spinney.sim.replay.budget_rules`). What runs when a trace begins is where it is.
+on a machine that is gone or closed. What runs when a trace begins is where it is.
+
+Of a recorded cluster its rules of nodes and topology are looked at (:mod:`~spinney.sim.replay.recorded_rules`), devices
+and volumes of claims (:mod:`~spinney.sim.replay.claim_rules`, :mod:`~spinney.sim.replay.volume_rules`), and evictions,
+which disruption budgets may forbid (:mod:`~spinney.sim.replay.budget_rules`).
 """
 
 from collections import Counter
@@ -21,6 +22,7 @@ from spinney.sim.replay.fragmentation import FreeSpace
 from spinney.sim.replay.history import History, JobHappening
 from spinney.sim.replay.recorded_rules import CORDONED, RecordedRules, tolerates
 from spinney.sim.replay.trace import WHOLE, Ask, Job, Machine, Trace
+from spinney.sim.replay.volume_rules import VolumeRules
 
 
 @dataclass
@@ -50,10 +52,12 @@ def _violations(trace: Trace, events: Sequence[JobHappening]) -> Iterator[str]:
     loads: dict[str, _Load] = {name: _Load() for name in machines}
     held: dict[int, JobHappening] = {}
     started: set[int] = set()
-    rules, budgets, claims = RecordedRules(trace.changes), BudgetRules(trace), ClaimRules(trace.changes)
+    rules, budgets = RecordedRules(trace.changes), BudgetRules(trace)
+    claims, volumes = ClaimRules(trace.changes), VolumeRules(trace.changes)
     for event in events:
         job = trace.jobs[event.job]
-        yield from (f"{event.at:g} s: job {job.name}: {problem}" for problem in budgets.problems(event))
+        wrong = (*budgets.problems(event), *volumes.problems(job, event))
+        yield from (f"{event.at:g} s: job {job.name}: {problem}" for problem in wrong)
         if event.what == "started":
             where = f"{event.at:g} s: job {job.name}"
             if event.job in held:

@@ -1,4 +1,4 @@
-"""What jobs of a replay claim: each claim is there from when it came until neither its cluster nor a job has it.
+"""What jobs of a replay claim, devices and volumes: a claim stays until neither its cluster nor a job has it any more.
 
 A job may wait longer than it did, and be evicted and begin anew; so what becomes of its claims in the recording waits
 until it has ended.
@@ -10,21 +10,24 @@ from functools import partial
 from typing import Any, Final
 
 from spinney.api.resource_claims import ResourceClaim
+from spinney.api.storage import PersistentVolumeClaim
 from spinney.kube.keys import Key, key_of
 from spinney.scheduler.framework.results import Binding
 from spinney.scheduler.intake.inventory import Inventory
 from spinney.sim.replay.trace import ClusterChange, Job
+from spinney.sim.replay.volumes import PlayedVolumes
 from spinney.sim.whatif.claims import give_up_devices
 
 _Named = tuple[type[Any], Key]
-CLAIMS: Final = (ResourceClaim,)
+CLAIMS: Final = (ResourceClaim, PersistentVolumeClaim)
 
 
 class PlayedClaims:
     """The claims of a replay. Mutable."""
 
-    def __init__(self, inventory: Inventory) -> None:
+    def __init__(self, inventory: Inventory, volumes: PlayedVolumes) -> None:
         self._inventory = inventory
+        self._volumes = volumes
         self._there: set[_Named] = set()
         self._users: Counter[_Named] = Counter()
         """How many jobs that have come and not ended name a claim."""
@@ -32,9 +35,13 @@ class PlayedClaims:
         inventory.cluster.subscribe(partial(give_up_devices, inventory.claims))
 
     def change(self, change: ClusterChange) -> None:
-        """Have a claim come, change or go; one that a job names stays as it is until that has ended."""
+        """Have a claim come, change or go; one that a job names stays as it is until that has ended.
+
+        A claim that its cluster binds, and no pod, may become so at any time.
+        """
         name = type(change.found), key_of(change.found)
-        if name in self._there and self._users[name]:
+        being_bound = isinstance(change.found, PersistentVolumeClaim) and change.found.bound and not change.gone
+        if name in self._there and self._users[name] and not being_bound:
             self._later[name] = change
         else:
             self._carry_out(name, change)
@@ -57,7 +64,17 @@ class PlayedClaims:
         for key, devices in bind.claims.items():
             self._inventory.claims.assign(key, bind.node, devices, uid)
 
+    def begin_anew(self, job: Job) -> None:
+        """Have claims that were made for single pods of a job be made anew, too: with no volume."""
+        recorded = job.recorded
+        for pod in recorded.pods if recorded is not None else ():
+            for use in pod.volumes:
+                if use.ephemeral and recorded is not None:
+                    self._volumes.give_back(Key(recorded.gang.namespace, use.name))
+
     def _carry_out(self, name: _Named, change: ClusterChange) -> None:
+        if name[0] is PersistentVolumeClaim:
+            self._volumes.give_back(name[1])
         if change.gone:
             self._there.discard(name)
             self._inventory.delete(change.found)
@@ -70,5 +87,6 @@ def _names(job: Job) -> Iterator[_Named]:
     """Yield the claims of a job, each once."""
     recorded = job.recorded
     if recorded is not None:
-        keys = (key for place in range(len(recorded.pods)) for key in recorded.claims_of(place))
-        yield from dict.fromkeys((ResourceClaim, key) for key in keys)
+        places = range(len(recorded.pods))
+        yield from dict.fromkeys((ResourceClaim, key) for place in places for key in recorded.claims_of(place))
+        yield from dict.fromkeys((PersistentVolumeClaim, key) for place in places for key in recorded.volumes_of(place))

@@ -22,6 +22,8 @@ class JobHappening(NamedTuple):
     """The GPUs of its node that each pod holds."""
     claims: tuple[Mapping[Key, tuple[GivenDevice, ...]], ...] = ()
     """The devices that each pod has through claims; empty where no pod has any."""
+    volumes: tuple[Mapping[Key, str], ...] = ()
+    """The volumes of each pod, by claim; empty where no pod has any."""
 
 
 @dataclass

@@ -13,11 +13,13 @@ from spinney.api.core import (
     Container,
     Node,
     NodeStatus,
+    PersistentVolumeClaimVolume,
     Pod,
     PodResourceClaim,
     PodSpec,
     PodStatus,
     ResourceRequirements,
+    Volume,
 )
 from spinney.api.labels import EXPECTED_DURATION, GPU_FRACTION, HOSTNAME, KAI_POD_GROUP, KAI_QUEUE, KAI_SUB_GROUP
 from spinney.api.meta import Metadata
@@ -104,12 +106,17 @@ def _as_recorded(job: Job, number: int, recorded: RecordedPod, moment: datetime,
         annotations={**pod.metadata.annotations, KAI_POD_GROUP: job.name, **_stated(job)},
         creation_timestamp=moment,
     )
-    if not recorded.claims:
+    if not recorded.claims and not recorded.volumes:
         return msgspec.structs.replace(pod, metadata=metadata)
-    claims = tuple(PodResourceClaim(name=name, resource_claim_name=name) for name in recorded.claims)
-    return msgspec.structs.replace(
-        pod, metadata=metadata, spec=msgspec.structs.replace(pod.spec, resource_claims=claims)
+    spec = msgspec.structs.replace(
+        pod.spec,
+        resource_claims=tuple(PodResourceClaim(name=name, resource_claim_name=name) for name in recorded.claims),
+        volumes=tuple(
+            Volume(name=use.name, persistent_volume_claim=PersistentVolumeClaimVolume(claim_name=use.name))
+            for use in recorded.volumes
+        ),
     )
+    return msgspec.structs.replace(pod, metadata=metadata, spec=spec)
 
 
 def gang_of(job: Job, moment: datetime, attempt: int) -> Gang | None:

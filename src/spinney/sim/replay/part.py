@@ -6,7 +6,7 @@ closed takes no new pods. The same trace, configuration and seed give the same h
 the configuration.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from spinney.api.core import Node
+from spinney.api.core import Node, Pod
 from spinney.api.labels import HOSTNAME
 from spinney.api.policy import PodDisruptionBudget
+from spinney.api.storage import PersistentVolume
 from spinney.cluster.dra.allocating import GivenDevice
 from spinney.cluster.pods import PodKey
 from spinney.kube.keys import Key, key_of
@@ -46,6 +47,7 @@ from spinney.sim.replay.objects import (
     queues_of,
 )
 from spinney.sim.replay.trace import ClusterChange, Trace, united
+from spinney.sim.replay.volumes import PlayedVolumes
 from spinney.sim.whatif.running import running_as_bound
 
 
@@ -76,6 +78,7 @@ class _Place(NamedTuple):
     groups: tuple[str, ...]
     devices: tuple[int, ...]
     claims: Mapping[Key, tuple[GivenDevice, ...]]
+    volumes: Mapping[Key, str]
 
 
 @dataclass(slots=True)
@@ -122,10 +125,11 @@ class PartReplay:
         self.inventory = Inventory.for_config(config)
         self.scheduler = Scheduler(config, self.inventory, runtime=self._engine.runtime, registry=registry)
         self._budgets = PlayedBudgets(self.inventory)
-        self._claims = PlayedClaims(self.inventory)
         self._devices = DeviceBook(trace.machines)
         self._nodes = {machine.name: node_of(machine) for machine in trace.machines}
         """As they would be if they were there and open."""
+        self._volumes = PlayedVolumes(self.inventory, trace.reach, self._nodes)
+        self._claims = PlayedClaims(self.inventory, self._volumes)
         self._states: dict[int, _State] = {}
         """Jobs that wait or run."""
         self._waiting: dict[int, None] = {}
@@ -284,6 +288,8 @@ class PartReplay:
                 self._budgets.remove(budget)
             case found, _ if isinstance(found, CLAIMS):
                 self._claims.change(change)
+            case PersistentVolume() as volume, _:
+                self._volumes.change(change, volume)
             case found, False:
                 self.inventory.apply(found)
             case found, True:
@@ -294,6 +300,7 @@ class PartReplay:
         state = self._states[number]
         self._note(what, number, state)
         self._leave(number, state)
+        self._claims.begin_anew(self.trace.jobs[number])
         self._enter(number, _State(attempt=state.attempt + 1))
 
     # -- scheduling --------------------------------------------------------------------------------------------------
@@ -306,16 +313,29 @@ class PartReplay:
         began = self._stopwatch()
         result = self.scheduler.run_cycle(release=True)
         self.history.cycle_seconds.append(self._stopwatch() - began)
-        for bind in result.binds:
+        binds = self._with_volumes(result.binds)
+        for bind in binds:
             self._bind(bind)
-        self.history.decided += len(result.binds)
+        self.history.decided += len(binds)
         # Among them may be jobs that were bound just now: what is evicted has its place first.
         for number in dict.fromkeys(self._job_of[eviction.pod][0] for eviction in result.evictions):
             self._start_over(number, "evicted")
         if self.trace.offered_once:
             for number in list(self._waiting):
                 self._end(number)
-        return Cycled(bool(result.evictions), result.next_moment)
+        refused_some = 0 < len(binds) < len(result.binds)
+        return Cycled(bool(result.evictions) or refused_some, result.next_moment)
+
+    def _with_volumes(self, binds: Sequence[Binding]) -> Sequence[Binding]:
+        """Return the binds of jobs that get the volumes they claim: another job of the cycle may have taken one."""
+        waiting: dict[int, list[tuple[Pod, str]]] = {}
+        for bind in binds:
+            number, place = self._job_of[bind.pod]
+            recorded, record = self.trace.jobs[number].recorded, self.inventory.cluster.pod(bind.pod)
+            if recorded is not None and record is not None and recorded.pods[place].volumes:
+                waiting.setdefault(number, []).append((record.pod, bind.node))
+        refused = {number for number, placed in waiting.items() if not self._volumes.take(placed)}
+        return [bind for bind in binds if self._job_of[bind.pod][0] not in refused] if refused else binds
 
     def _bind(self, bind: Binding) -> None:
         """Have a pod run where it was bound; its job runs as soon as all its pods do."""
@@ -325,10 +345,11 @@ class PartReplay:
         assert record is not None, "only known pods are bound"
         self.inventory.apply(running_as_bound(record.pod, bind, self._engine.runtime.clock.now()))
         self._claims.bind(bind, record.uid)
+        volumes = self._volumes.of(job.recorded.volumes_of(place)) if job.recorded is not None else {}
         ask = job.ask if job.recorded is None else job.recorded.pods[place].ask
         devices = self._devices.take(bind.node, ask, bind.gpu_groups)
         self._applications.put(job.application, bind.node)
-        state.places[bind.pod] = _Place(bind.node, bind.gpu_groups, devices, bind.claims)
+        state.places[bind.pod] = _Place(bind.node, bind.gpu_groups, devices, bind.claims, volumes)
         if len(state.places) == job.pods:
             state.running = True
             del self._waiting[number]
@@ -342,4 +363,6 @@ class PartReplay:
         places = [state.places[key] for key in keys if key in state.places]
         nodes, devices = tuple(each.node for each in places), tuple(each.devices for each in places)
         claims = tuple(each.claims for each in places) if any(each.claims for each in places) else ()
-        self.history.events.append(JobHappening(self._engine.now, what, number, nodes, devices, claims))
+        volumes = tuple(each.volumes for each in places) if any(each.volumes for each in places) else ()
+        happened = JobHappening(self._engine.now, what, number, nodes, devices, claims, volumes)
+        self.history.events.append(happened)

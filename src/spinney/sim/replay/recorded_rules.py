@@ -86,12 +86,13 @@ def _repels(node: Node, pod: Pod) -> str:
             return f"where {key} is {labels.get(key)}, and not {text}"
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity is not None else None
-    if required is not None and not any(_holds(term, node) for term in required.node_selector_terms):
+    if required is not None and not any(matches_node(term, node) for term in required.node_selector_terms):
         return "which its affinity does not allow"
     return ""
 
 
-def _holds(term: NodeSelectorTerm, node: Node) -> bool:
+def matches_node(term: NodeSelectorTerm, node: Node) -> bool:
+    """Tell whether a node is one of those that a term means."""
     fields = {"metadata.name": node.metadata.name}
     found = [
         *(_matches(each, node.metadata.labels) for each in term.match_expressions),

@@ -11,8 +11,10 @@ from spinney.api.core import Namespace, Node, Pod
 from spinney.api.kai import Topology
 from spinney.api.policy import PodDisruptionBudget
 from spinney.api.resource_claims import DeviceClass, ResourceClaim, ResourceSlice
+from spinney.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from spinney.api.topology_binding import ClusterTopologyBinding
 from spinney.cluster.dra.allocating import GivenDevice
+from spinney.cluster.filters.storage import ClaimUse
 from spinney.gangs.tree import Gang
 from spinney.kube.keys import Key
 from spinney.scheduler.fairshare.queues import QueueInfo
@@ -75,6 +77,8 @@ class RecordedPod:
     """The devices that it shares there."""
     claims: tuple[str, ...] = ()
     """The device claims it uses, in its namespace."""
+    volumes: tuple[ClaimUse, ...] = ()
+    """The claims of volumes it uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +93,10 @@ class RecordedGang:
     def claims_of(self, place: int) -> tuple[Key, ...]:
         """Return the device claims that a pod uses."""
         return tuple(Key(self.gang.namespace, name) for name in self.pods[place].claims)
+
+    def volumes_of(self, place: int) -> tuple[Key, ...]:
+        """Return the claims of volumes that a pod uses."""
+        return tuple(Key(self.gang.namespace, use.name) for use in self.pods[place].volumes)
 
     @property
     def runs_from_the_beginning(self) -> bool:
@@ -111,6 +119,9 @@ class ClusterChange:
         | ResourceClaim
         | ResourceSlice
         | DeviceClass
+        | PersistentVolumeClaim
+        | PersistentVolume
+        | StorageClass
     )
     gone: bool = False
 
@@ -207,6 +218,8 @@ class Trace:
     """Objects beside jobs as they were, oldest first; a machine of which nothing is here is as it says."""
     holding: Mapping[Key, tuple[GivenDevice, ...]] = field(default_factory=dict)
     """The devices that claims have when the trace begins."""
+    reach: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By storage class, the node labels whose values a volume shares with the node it was provisioned for."""
 
     @property
     def gpus(self) -> int:

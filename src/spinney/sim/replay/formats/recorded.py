@@ -133,7 +133,7 @@ class _Recording:
         self._nodes.see(at, found["nodes"])
         if found["queues"]:
             self._see_queues(at, found["queues"], KueueQueues.of(snapshot))
-        self._claims.see(at, found["claims"])
+        self._claims.see(at, found["claims"], refused)
         memory = self._nodes.least_gpu_memory
         self._gangs.see(moment, map(self._labelled, found["definitions"]), map(self._labelled, found["pods"]), memory)
         self._before, self.newest = snapshot, moment
@@ -227,6 +227,7 @@ class _Recording:
             levels=tuple(key for _, key in reversed(levels_of(self._topologies, labels))),
             notes=tuple(notes),
             holding=self._claims.holding,
+            reach=self._claims.reach,
         )
 
 

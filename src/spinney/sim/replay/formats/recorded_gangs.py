@@ -12,17 +12,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from spinney.api.core import Pod
+from spinney.api.core import PERSISTENT_VOLUME_CLAIM, Pod
 from spinney.api.resource_claims import RESOURCE_CLAIM
 from spinney.cluster.classes import RequestClasses
 from spinney.cluster.dra.book import claims_of
+from spinney.cluster.filters.storage import claim_uses
 from spinney.cluster.pods import PodRecord, record_of
 from spinney.cluster.resources import ResourceAxis
 from spinney.gangs.definitions import GangDefinitions
 from spinney.gangs.membership import membership
 from spinney.gangs.sources import bare
 from spinney.gangs.tree import Gang, GangKey, GroupSet, Member, PodSet
-from spinney.kube.keys import key_of
+from spinney.kube.keys import Key, key_of
 from spinney.sim.replay.formats.recorded_claims import RecordedClaims
 from spinney.sim.replay.formats.recorded_pods import PodTemplates, stated_by
 from spinney.sim.replay.trace import WHOLE, Ask, Job, RecordedGang, RecordedPod
@@ -263,11 +264,12 @@ class RecordedGangs:
     def _pod(self, life: _Life, seen: _Seen, gpu_memory: int | None) -> RecordedPod:
         pod, ask = self._templates.of(seen.record, gpu_memory)
         node = seen.node if life.from_the_beginning else ""
-        # A pod that had a node had its claims, too; of one that never came that far they may be what it waited for.
-        claims = (
-            key.name
-            for key in claims_of(seen.record.pod)
-            if life.started is None or self._claims.has_seen(RESOURCE_CLAIM, key)
+        started, explains = life.started is not None, self._claims.explains
+        claims = (key for key in claims_of(seen.record.pod) if explains(RESOURCE_CLAIM, key, started=started))
+        uses = (
+            use
+            for use in claim_uses(seen.record.pod)
+            if explains(PERSISTENT_VOLUME_CLAIM, Key(seen.record.namespace, use.name), started=started)
         )
         return RecordedPod(
             pod,
@@ -275,7 +277,8 @@ class RecordedGangs:
             life.gang.pod_set_of(seen.pod_set),
             node,
             seen.record.gpu_groups if node else (),
-            tuple(claims),
+            claims=tuple(key.name for key in claims),
+            volumes=tuple(uses),
         )
 
 

@@ -1,7 +1,7 @@
 """Pods of a recording as a replay makes them again: what decides where they may run is kept, word for word.
 
-What is left out belongs to one cluster and one run: name and node, volumes, device claims and gates, which a replay
-does not play.
+What is left out belongs to one cluster and one run: name and node, gates that have opened, and claims, which are named
+beside it.
 """
 
 from typing import Final
