@@ -5,7 +5,9 @@ from spinney.binding.binder import Binder
 from spinney.binding.placement import GangPlacement, Placement
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
+from spinney.kube.transport import Response
 from tests.conftest import Cluster
+from tests.scheduler.process.world import FaultyTransport
 
 
 async def a_node(cluster: Cluster, name: str) -> None:
@@ -71,4 +73,20 @@ async def test_a_repeated_bind_counts_as_bound(cluster: Cluster) -> None:
     outcome = await binder.bind(GangPlacement("ns/gang", (placement,)))
 
     assert not outcome.failed
+    await events.flush()
+
+
+async def test_a_bind_that_a_gateway_answered_is_none(cluster: Cluster) -> None:
+    """A gateway that says 200 to a bind, in a page of its own, has bound nothing; the bind is tried again."""
+    await a_node(cluster, "n1")
+    placement = await a_pending_pod(cluster, "p0")
+    gateway = FaultyTransport(cluster.client.transport)
+    pages = [Response(200, {}, b"<html>maintenance</html>")]
+    gateway.fault = lambda method, path: pages.pop() if path.endswith("/binding") and pages else None
+    events = EventRecorder(cluster.client, "test-scheduler")
+
+    outcome = await Binder(cluster.client.over(gateway), events).bind(GangPlacement("ns/gang", (placement,)))
+
+    assert outcome.complete
+    assert await node_of(cluster, "p0") == "n1"
     await events.flush()

@@ -309,7 +309,7 @@ def _status(code: int, reason: str, message: str) -> Response:
 
 
 def _ok(obj: JSON, code: int = 200) -> Response:
-    return Response(code, {}, json.dumps(obj).encode())
+    return Response(code, {}, json.dumps({"kind": THING.kind, **obj}).encode())
 
 
 def _line(kind: str, obj: JSON) -> bytes:

@@ -31,7 +31,13 @@ from spinney.runtime import Runtime
 from tests.kube.model import status_body
 from tests.kube.tinyserver import TinyServer, serving
 
-A_POD = {"metadata": {"name": "a", "namespace": "x"}, "spec": {"nodeName": "n1", "unheardOf": {"kept": True}}}
+A_POD = {
+    "kind": "Pod",
+    "metadata": {"name": "a", "namespace": "x"},
+    "spec": {"nodeName": "n1", "unheardOf": {"kept": True}},
+}
+
+DONE = {"kind": "Status", "metadata": {"name": "a"}, "status": "Success"}
 
 
 @asynccontextmanager
@@ -173,7 +179,7 @@ async def test_preconditions_of_a_deletion() -> None:
 
         async def note(request: web.BaseRequest) -> web.StreamResponse:
             bodies.append(json.loads(await request.read()))
-            return web.json_response({})
+            return web.json_response(DONE)
 
         server.answer = note
         await client.delete(POD, "a", "x", uid="u1", resource_version="7", grace_period_seconds=0)
@@ -205,7 +211,7 @@ async def test_what_a_bind_and_an_eviction_say() -> None:
 
         async def note(request: web.BaseRequest) -> web.StreamResponse:
             bodies.append(json.loads(await request.read()))
-            return web.json_response({}, status=201)
+            return web.json_response(DONE, status=201)
 
         server.answer = note
         await client.bind("x", "a", "u1", "n1")
@@ -268,7 +274,7 @@ async def test_an_answer_of_the_wrong_shape_is_named() -> None:
     """What does not decode as the type asked for is shown."""
     async with connected() as (client, server):
         server.answer = answering(
-            (200, {"metadata": {"name": 5}}),
+            (200, {"kind": "Pod", "metadata": {"name": "a"}, "spec": {"nodeName": 5}}),
             (200, b"nonsense"),
             (200, {"message": "maintenance"}),
             (200, {"metadata": {"resourceVersion": "9"}, "items": [A_POD, {"spec": {"nodeName": 7}}]}),
@@ -283,6 +289,40 @@ async def test_an_answer_of_the_wrong_shape_is_named() -> None:
 
 
 @pytest.mark.parametrize(
+    "said", [b"<html>maintenance</html>", b'{"message":"maintenance"}', b'{"kind":"Pod","metadata":{"name":"b"}}']
+)
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda client: client.get(POD, "a", "x", type=Pod),
+        lambda client: client.create(POD, A_POD),
+        lambda client: client.replace(POD, A_POD, subresource="status"),
+        lambda client: client.apply(POD, A_POD),
+        lambda client: client.patch(POD, "a", {}, "x", type=Pod),
+        lambda client: client.bind("x", "a", "u1", "n1"),
+        lambda client: client.evict("x", "a"),
+    ],
+    ids=["get", "create", "replace", "apply", "patch", "bind", "evict"],
+)
+async def test_what_a_gateway_says_is_no_object(ask: Callable[[Client], Awaitable[object]], said: bytes) -> None:
+    """A 200 with a page, with JSON that is no object, or with another object, is no answer to what was asked."""
+    async with connected() as (client, server):
+        server.answer = answering((200, said))
+        with pytest.raises(UndecodableResponse, match=r"/pods\S* did not answer with an? \w+"):
+            await ask(client)
+
+
+async def test_a_gateway_has_deleted_nothing() -> None:
+    """A deletion is answered with the object or with a Status, and with nothing else."""
+    async with connected() as (client, server):
+        server.answer = answering((200, DONE), (200, A_POD), (200, b"<html>maintenance</html>"))
+        await client.delete(POD, "a", "x")
+        await client.delete(POD, "a", "x")
+        with pytest.raises(UndecodableResponse, match=r"DELETE .* did not answer with an object"):
+            await client.delete(POD, "a", "x")
+
+
+@pytest.mark.parametrize(
     "write",
     [
         lambda client: client.delete(POD, "a", "x", uid="mine"),
@@ -294,9 +334,9 @@ async def test_an_answer_of_the_wrong_shape_is_named() -> None:
 async def test_only_another_object_of_the_name_is_a_conflict(write: Callable[[Client], Awaitable[object]]) -> None:
     """A write that names a uid and no version is sent again after somebody else wrote the object at the same moment."""
     raced = (409, status_body(409, "Conflict", "raced"))
-    mine, other = (200, {"metadata": {"uid": "mine"}}), (200, {"metadata": {"uid": "other"}})
+    mine, other = ((200, {"kind": "Pod", "metadata": {"name": "a", "uid": uid}}) for uid in ("mine", "other"))
     async with connected(RetryPolicy(attempts=3, first_delay=0.0)) as (client, server):
-        server.answer = answering(raced, mine, raced, mine, (200, {}))
+        server.answer = answering(raced, mine, raced, mine, (200, DONE))
         await write(client)
         sent = [(each.method, each.path) for each in server.requests]
         assert sent[1] == ("GET", "/api/v1/namespaces/x/pods/a")
@@ -352,7 +392,7 @@ async def test_a_warning_reaches_the_caller() -> None:
     async with serving() as server:
 
         async def warn(_: web.BaseRequest) -> web.StreamResponse:
-            return web.json_response({}, headers={"Warning": '299 - "v1alpha1 is \\"old\\""'})
+            return web.json_response(A_POD, headers={"Warning": '299 - "v1alpha1 is \\"old\\""'})
 
         server.answer = warn
         client = Client(HttpTransport(Endpoint(server.url)), Runtime.virtual(), on_warning=heard.append)

@@ -47,6 +47,8 @@ async def echo(request: web.BaseRequest) -> web.StreamResponse:
     peer = request.transport.get_extra_info("peercert") or {}
     names = {key: value for rdn in peer.get("subject", ()) for key, value in rdn}
     seen = {
+        "kind": "Status",
+        "metadata": {"name": "a"},
         "method": request.method,
         "path": request.path,
         "query": dict(request.query),

@@ -22,7 +22,7 @@ from spinney.binding.placement import BindFailure, GangOutcome, GangPlacement, P
 from spinney.binding.prebind import PreBindInterrupted, PreBindRefused, Preparation
 from spinney.explain.amounts import first_few
 from spinney.kube.client import Client
-from spinney.kube.errors import ApiError, Conflict, ConnectionFailed, KubeError
+from spinney.kube.errors import ApiError, Conflict, ConnectionFailed, KubeError, UndecodableResponse
 from spinney.kube.events import EventRecorder
 from spinney.kube.keys import Key
 from spinney.kube.retrying import exponential
@@ -152,4 +152,5 @@ class Binder:
 
 def is_outcome_unknown(error: KubeError) -> bool:
     """Tell whether a write that failed so may have happened, or may succeed if it is tried again."""
-    return isinstance(error, ConnectionFailed) or (isinstance(error, ApiError) and error.status >= 500)
+    unanswered = isinstance(error, ConnectionFailed | UndecodableResponse)
+    return unanswered or (isinstance(error, ApiError) and error.status >= 500)

@@ -17,6 +17,7 @@ import msgspec
 
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON, Struct, encode, to_json
+from spinney.kube.answers import check_object, undecodable
 from spinney.kube.decoding import DecoderFor, ObjectDecoder
 from spinney.kube.errors import (
     Conflict,
@@ -25,7 +26,6 @@ from spinney.kube.errors import (
     Invalid,
     KubeError,
     NotFound,
-    UndecodableResponse,
     error_from_response,
 )
 from spinney.kube.keys import Identified
@@ -115,7 +115,7 @@ class Client:
         type: type[T] = _JSON,
     ) -> T:
         """Return one object."""
-        return await self._typed("GET", resource.path(namespace, name, subresource), type)
+        return await self._object("GET", resource.path(namespace, name, subresource), type, name=name)
 
     async def find(
         self, resource: Resource, name: str, namespace: str | None = None, *, type: type[T] = _JSON
@@ -184,7 +184,7 @@ class Client:
 
     async def version(self, resource: Resource, namespace: str | None = None) -> str:
         """Return the resource version that the API server has come to."""
-        head = await self._typed("GET", resource.path(namespace), ListHead, query={"limit": "1"})
+        head = await self._typed(resource.path(namespace), ListHead, query={"limit": "1"})
         return head.metadata.resource_version
 
     async def watch(
@@ -244,7 +244,8 @@ class Client:
         """Create an object, or with ``subresource`` and ``name`` post to a subresource; returns what was stored."""
         body = manifest_of(resource, obj) if subresource is None else to_json(obj)
         path = resource.path(namespace or namespace_in(resource, body), name, subresource)
-        return await self._typed("POST", path, type, query=self._writing(dry_run), body=body)
+        stored = "" if subresource else body["metadata"].get("name", "")
+        return await self._object("POST", path, type, name=stored, query=self._writing(dry_run), body=body)
 
     async def replace(
         self,
@@ -258,8 +259,9 @@ class Client:
     ) -> T:
         """Replace an object whole; with a resource version in it, only if nobody wrote since (else ``Conflict``)."""
         body = manifest_of(resource, obj)
-        path = resource.path(namespace or namespace_in(resource, body), body["metadata"]["name"], subresource)
-        return await self._typed("PUT", path, type, query=self._writing(dry_run), body=body)
+        name = body["metadata"]["name"]
+        path = resource.path(namespace or namespace_in(resource, body), name, subresource)
+        return await self._object("PUT", path, type, name=name, query=self._writing(dry_run), body=body)
 
     async def apply(
         self,
@@ -276,9 +278,11 @@ class Client:
         """Own exactly the fields in ``obj`` (server-side apply); creates the object if it is not there."""
         body = manifest_of(resource, obj)
         body["metadata"].pop("managedFields", None)
-        path = resource.path(namespace or namespace_in(resource, body), body["metadata"]["name"], subresource)
+        name = body["metadata"]["name"]
+        path = resource.path(namespace or namespace_in(resource, body), name, subresource)
         query = self._writing(dry_run, field_manager) | {"force": "true" if force else "false"}
-        return await self._typed("PATCH", path, type, query=query, body=body, headers=PatchKind.APPLY.header)
+        headers = PatchKind.APPLY.header
+        return await self._object("PATCH", path, type, name=name, query=query, body=body, headers=headers)
 
     async def patch(
         self,
@@ -303,7 +307,7 @@ class Client:
         return await self._exactly(
             None if "resourceVersion" in metadata else metadata.get("uid"),
             resource.path(namespace, name),
-            lambda: self._typed("PATCH", path, type, query=query, body=patch, headers=kind.header),
+            lambda: self._object("PATCH", path, type, name=name, query=query, body=patch, headers=kind.header),
         )
 
     async def delete(
@@ -343,7 +347,7 @@ class Client:
     ) -> None:
         """Bind a pod to a node; with ``uid`` only that incarnation of the pod (else ``Conflict``).
 
-        The answer is a ``Status`` and is not decoded: success is the HTTP status.
+        The answer is a ``Status``: of one that is none, nobody knows what became of the pod.
         """
         metadata: JSON = {"name": pod, "namespace": namespace}
         if uid:
@@ -352,9 +356,8 @@ class Client:
             metadata["annotations"] = dict(annotations)
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
-        await self.raw(
-            "POST", _POD.path(namespace, pod, "binding"), query=self._writing(dry_run=False), body=encode(binding)
-        )
+        path = _POD.path(namespace, pod, "binding")
+        await self._ordered(path, self._writing(dry_run=False), encode(binding))
 
     async def evict(
         self,
@@ -377,13 +380,13 @@ class Client:
         if options := delete_options(grace_period_seconds, None, uid, None, dry_run):
             eviction["deleteOptions"] = options
         path, query, body = _POD.path(namespace, pod, "eviction"), self._writing(dry_run), encode(eviction)
-        await self._exactly(uid, _POD.path(namespace, pod), lambda: self.raw("POST", path, query=query, body=body))
+        await self._exactly(uid, _POD.path(namespace, pod), lambda: self._ordered(path, query, body))
 
     # ------------------------------------------------------------------------------------------------ raw
 
     async def read(self, path: str, type: type[T], *, headers: Mapping[str, str] = {}) -> T:
         """Return what a path answers that is no object, such as what the server serves."""
-        return await self._typed("GET", path, type, headers=headers)
+        return await self._typed(path, type, headers=headers)
 
     async def raw(
         self,
@@ -394,7 +397,24 @@ class Client:
         body: bytes | None = None,
         headers: Mapping[str, str] = {},
     ) -> Response:
-        """Send any request and return its answer; one that does not say that it was done raises."""
+        """Send any request and return its answer; one that does not say that it was done raises.
+
+        A write is answered with an object, be it a ``Status``.
+        """
+        response = await self._answer(method, path, query=query, body=body, headers=headers)
+        if method not in SAFE_METHODS:
+            check_object(response.body, f"{method} {path}")
+        return response
+
+    async def _answer(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str],
+        body: bytes | None = None,
+        headers: Mapping[str, str] = {},
+    ) -> Response:
         sent = {"accept": "application/json"} | {name.lower(): value for name, value in headers.items()}
         if body is not None:
             sent.setdefault("content-type", "application/json")
@@ -439,7 +459,7 @@ class Client:
                     raise
                 raise Conflict(error.status, error.reason, error.message, error.details) from error
             except Conflict as error:
-                if (await self._typed("GET", path, Identified)).metadata.uid != uid:
+                if (await self._object("GET", path, Identified)).metadata.uid != uid:
                     raise
                 if attempt >= self._retry.attempts:
                     raise Contended(error.status, error.reason, error.message, error.details) from error
@@ -496,23 +516,32 @@ class Client:
         await self.transport.close()
 
     async def _typed(
+        self, path: str, type: type[T], *, query: Mapping[str, str] = {}, headers: Mapping[str, str] = {}
+    ) -> T:
+        response = await self.raw("GET", path, query=query, headers=headers)
+        return _decoded(response.body, type, f"GET {path}")
+
+    async def _object(
         self,
         method: str,
         path: str,
         type: type[T],
         *,
+        name: str = "",
         query: Mapping[str, str] = {},
         body: JSON | Sequence[JSON] | None = None,
         headers: Mapping[str, str] = {},
     ) -> T:
+        """Return the object that a request is answered with, which has this name."""
         encoded = None if body is None else encode(body)
-        response = await self.raw(method, path, query=query, body=encoded, headers=headers)
-        try:
-            return msgspec.json.decode(response.body, type=type)
-        except (msgspec.DecodeError, RecursionError) as problem:
-            kind = getattr(type, "__name__", str(type)).lstrip("_")
-            told = f"{method} {path} did not answer with a {kind}: {problem}; got {response.body[:200]!r}"
-            raise UndecodableResponse(told) from problem
+        response = await self._answer(method, path, query=query, body=encoded, headers=headers)
+        check_object(response.body, f"{method} {path}", name=name)
+        return _decoded(response.body, type, f"{method} {path}")
+
+    async def _ordered(self, path: str, query: Mapping[str, str], body: bytes) -> None:
+        """Have a server do something with an object; it answers whether it was done."""
+        response = await self._answer("POST", path, query=query, body=body)
+        check_object(response.body, f"POST {path}", kind="Status")
 
     def _writing(self, dry_run: bool, field_manager: str | None = None) -> dict[str, str]:
         return query_of(
@@ -520,6 +549,14 @@ class Client:
             dryRun="All" if dry_run else None,
             fieldValidation=self._field_validation,
         )
+
+
+def _decoded(body: bytes, type: type[T], request: str) -> T:
+    try:
+        return msgspec.json.decode(body, type=type)
+    except (msgspec.DecodeError, RecursionError) as problem:
+        expected = getattr(type, "__name__", str(type)).lstrip("_")
+        raise undecodable(body, request, f"a {expected}", problem) from problem
 
 
 def _is_done(status: int) -> bool:

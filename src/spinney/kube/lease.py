@@ -23,7 +23,7 @@ from spinney.api.coordination import LEASE, Lease, LeaseSpec
 from spinney.api.meta import ObjectMeta
 from spinney.api.time import micro_timestamp
 from spinney.kube.client import Client
-from spinney.kube.errors import AlreadyExists, Conflict, KubeError, NotFound, UndecodableResponse
+from spinney.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from spinney.kube.metrics import KubeMetrics
 from spinney.kube.retrying import NEVER
 from spinney.kube.troubles import Troubles
@@ -235,8 +235,6 @@ class LeaderElection:
         return self._runtime.clock.monotonic() < self._observed_at + duration
 
     def _observe(self, lease: Lease) -> None:
-        if lease.metadata.name != self.name:  # what a gateway answers in JSON decodes as a lease that nobody holds
-            raise UndecodableResponse(f"the answer about lease {self.namespace}/{self.name} was no such lease")
         if self._observed is None or self._observed.metadata.resource_version != lease.metadata.resource_version:
             self._observed_at = self._runtime.clock.monotonic()
         self._observed = lease
