@@ -402,3 +402,29 @@ async def test_a_signal_stops_the_process_gracefully() -> None:
     async with asyncio.timeout(60):
         await running
     runtime.executor.close()
+
+
+async def test_a_process_that_works_without_a_kind_is_ready_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kind that it can do without, and that cannot be listed, is told beside that it is ready, until it can be."""
+    monkeypatch.setattr("spinney.kube.manager.OPTIONAL_SECONDS", 0)
+    runtime = Runtime.system()
+    server = ModelServer(runtime)
+    server.list_faults = deque(["refuse"] * 100)
+    health = HealthServer(CollectorRegistry(), host="127.0.0.1", port=0)
+    manager = Manager(Client(server, runtime), runtime, health=health)
+    cache = manager.cache(THING, Thing, optional=True)
+    running = asyncio.create_task(manager.run())
+    await manager.wait_until_ready()
+    host, port = health.address
+    async with aiohttp.ClientSession(f"http://{host}:{port}") as session:
+        async with session.get("/readyz") as response:
+            told = await response.text()
+            assert (response.status, told.splitlines()[0]) == (200, "ok")
+            assert "kinds that cannot be listed: things.test.spinney.dev (" in told
+        server.list_faults.clear()
+        await cache.wait_for_sync()
+        async with session.get("/readyz") as response:
+            assert (response.status, await response.text()) == (200, "ok\n")
+    manager.stop()
+    await running
+    runtime.executor.close()

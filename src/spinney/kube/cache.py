@@ -103,6 +103,8 @@ class WatchCache(Generic[T]):
         self._indexes = {name: Index(function) for name, function in indexes.items()}
         self._subscribers: list[Subscriber[T]] = []
         self._synced = asyncio.Event()
+        self._tried = asyncio.Event()
+        self._problem = ""
         self._version: str | None = None
         self._listed_at = 0.0
         self._in_doubt = False
@@ -125,6 +127,15 @@ class WatchCache(Generic[T]):
     async def wait_for_sync(self) -> None:
         """Wait until the collection has been read once, whole."""
         await self._synced.wait()
+
+    async def wait_for_attempt(self) -> None:
+        """Wait until the collection has been read once, or could not be."""
+        await self._tried.wait()
+
+    @property
+    def problem(self) -> str:
+        """Return why the collection could not be read, while it never was."""
+        return "" if self.synced else self._problem
 
     @property
     def resource_version(self) -> str | None:
@@ -212,19 +223,25 @@ class WatchCache(Generic[T]):
                 # about the watch: a server that is busy, or not ready to know us, is asked for no list.
                 if error.status < 500 and not isinstance(error, Unauthorized | Forbidden | TooManyRequests):
                     self._version = None
-                self._in_doubt = True
-                self._interrupted()
+                self._fail(str(error))
                 say = log.warning if self._troubles.is_new(error) else log.debug
                 say("watch refused", resource=str(self.resource), status=error.status, error=str(error))
             except (KubeError, TimeoutError) as error:
-                self._in_doubt = True
-                self._interrupted()
+                problem = str(error) or "silent for too long"
+                self._fail(problem)
                 say = log.info if self._troubles.is_new(error) else log.debug
-                say("watch interrupted", resource=str(self.resource), error=str(error) or "silent for too long")
+                say("watch interrupted", resource=str(self.resource), error=problem)
             if self._runtime.clock.monotonic() - started >= self._times.healthy:
                 self._backoff.reset()
             else:
                 await self._runtime.clock.sleep(self._backoff.next())
+
+    def _fail(self, problem: str) -> None:
+        """Take in that the API server did not answer, or refused."""
+        self._in_doubt = True
+        self._problem = problem
+        self._tried.set()
+        self._interrupted()
 
     async def _check_history(self, seen: str) -> None:
         """Have the collection listed again if the server's history ends before the version that was seen."""
@@ -251,6 +268,7 @@ class WatchCache(Generic[T]):
             await self._read_collection(0)
         self._listed_at = self._runtime.clock.monotonic()
         self._synced.set()
+        self._tried.set()
         log.debug("listed", resource=str(self.resource), objects=len(self._rows), version=self._version)
 
     async def _read_collection(self, page_size: int) -> None:

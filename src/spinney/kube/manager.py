@@ -42,6 +42,8 @@ GRACE_SECONDS = 10.0
 """How long reconciles under way, and what a runnable has begun, may take to end when the process stops."""
 REACH_AGAIN_SECONDS = 2.0
 """Between attempts to reach an API server that did not answer."""
+OPTIONAL_SECONDS = 30.0
+"""How long a start waits for kinds that could not be listed, and without which the process can do its work."""
 EVENT_SECONDS = 0.5
 """How much of that time events that were recorded before may take after it; the rest of them is dropped."""
 
@@ -86,6 +88,7 @@ class Manager:
         self._linger_seconds = linger_seconds
         self._caches: dict[tuple[Any, ...], WatchCache[Any]] = {}
         self._begun: dict[WatchCache[Any], asyncio.Task[None]] = {}
+        self._optional: set[WatchCache[Any]] = set()
         self._controllers: list[Controller] = []
         self._runnables: list[Runnable] = []
         self._recorders: list[EventRecorder] = []
@@ -93,6 +96,7 @@ class Manager:
         self._late_kinds: LateKinds | None = None
         self._unreached: str | None = None
         self._begun_to_run = False
+        self._without_unlisted = False
         self._stopping = asyncio.Event()
         self._grace = GRACE_SECONDS
         self._ready = asyncio.Event()
@@ -106,8 +110,12 @@ class Manager:
         *,
         label_selector: str | None = None,
         indexes: Mapping[str, IndexFunction[T]] = {},
+        optional: bool = False,
     ) -> WatchCache[T]:
-        """Return the one cache of this resource, type and selection, made on first use; indexes add up."""
+        """Return the one cache of this resource, type and selection, made on first use; indexes add up.
+
+        While one that is ``optional`` cannot be listed, the process does its work without it.
+        """
         identity = (resource, type, label_selector)
         cache = self._caches.get(identity)
         if cache is None:
@@ -115,6 +123,8 @@ class Manager:
         for name, function in indexes.items():
             if not cache.has_index(name):
                 cache.add_index(name, function)
+        if optional:
+            self._optional.add(cache)
         return cache
 
     def watch(self, resource: Resource, type: type[T], label_selector: str | None = None) -> WatchCache[T]:
@@ -256,6 +266,7 @@ class Manager:
         if self._health is not None:
             self._health.check_ready("stopping", lambda: "a stop was asked for" if self._stopping.is_set() else None)
             self._health.check_ready("caches", self._unsynced)
+            self._health.note("kinds that cannot be listed", self._unlisted)
             if self._election is not None:
                 self._health.check_ready("lease", self._election.unsettled)
             await self._health.start()
@@ -283,8 +294,18 @@ class Manager:
 
     async def _sync(self) -> None:
         for cache in self._caches.values():
-            await cache.wait_for_sync()
-        log.info("caches synced", caches=len(self._caches))
+            await (cache.wait_for_attempt() if cache in self._optional else cache.wait_for_sync())
+        try:
+            async with asyncio.timeout(OPTIONAL_SECONDS):
+                for cache in self._optional:
+                    await cache.wait_for_sync()
+        except TimeoutError:
+            log.error(  # noqa: TRY400 - it is told
+                "started without kinds that cannot be listed; they are taken in as soon as they can be",
+                problems={str(cache.resource): cache.problem for cache in self._caches.values() if not cache.synced},
+            )
+        self._without_unlisted = True
+        log.info("caches synced", caches=sum(cache.synced for cache in self._caches.values()))
 
     async def _reaches(self, milestone: Awaitable[None], parts: "_Parts") -> bool:
         """Wait for a milestone; False if the process was asked to stop before."""
@@ -341,8 +362,15 @@ class Manager:
         await self._stopping.wait()
 
     def _unsynced(self) -> str | None:
+        if self._without_unlisted:
+            return None
         waiting = [str(cache.resource) for cache in self._caches.values() if not cache.synced]
         return f"not synced: {', '.join(waiting)}" if waiting else None
+
+    def _unlisted(self) -> str | None:
+        """Return the kinds without which the process does its work, and why."""
+        lacking = [f"{cache.resource} ({cache.problem})" for cache in self._caches.values() if not cache.synced]
+        return ", ".join(lacking) or None
 
 
 async def _first(*tasks: "asyncio.Future[Any]") -> None:

@@ -39,6 +39,7 @@ class HealthServer:
         self._port = port
         self._setting = setting  # what chooses them, for messages
         self._ready: dict[str, Check] = {}
+        self._notes: dict[str, Check] = {}
         self._others: Answer | None = None
         self._guard: Guard | None = None
         self._standing_by: Check | None = None
@@ -60,6 +61,10 @@ class HealthServer:
     def check_ready(self, name: str, check: Check) -> None:
         """Add a check whose failure means that this process cannot do its work yet."""
         self._ready[name] = check
+
+    def note(self, name: str, check: Check) -> None:
+        """Add a check whose failure a process that is ready tells besides: it can do its work, but not all of it."""
+        self._notes[name] = check
 
     def answer_others(self, answer: Answer, guard: Guard, standing_by: Check | None = None) -> None:
         """Have other paths answered by a component, unless it stands by; for other hosts after a guard was asked."""
@@ -85,9 +90,9 @@ class HealthServer:
     async def _answer(self, request: web.BaseRequest) -> web.Response:
         match request.path.rstrip("/"):
             case "/healthz" | "/livez":
-                return _report({})
+                return _report({}, {})
             case "/readyz":
-                return _report(self._ready)
+                return _report(self._ready, self._notes)
             case "/metrics":
                 return web.Response(body=generate_latest(self._registry), headers={"content-type": CONTENT_TYPE_LATEST})
             case path:
@@ -116,8 +121,13 @@ def _is_this_host(address: str | None) -> bool:
     return address is not None and ipaddress.ip_address(address.partition("%")[0]).is_loopback
 
 
-def _report(checks: Mapping[str, Check]) -> web.Response:
-    problems = {name: problem for name, check in checks.items() if (problem := check()) is not None}
+def _report(checks: Mapping[str, Check], notes: Mapping[str, Check]) -> web.Response:
+    problems = _failing(checks)
     if not problems:
-        return web.Response(text="ok\n")
-    return web.Response(status=503, text="".join(f"{name}: {problem}\n" for name, problem in problems.items()))
+        return web.Response(text="ok\n" + _failing(notes))
+    return web.Response(status=503, text=problems)
+
+
+def _failing(checks: Mapping[str, Check]) -> str:
+    """Return a line for each check that fails."""
+    return "".join(f"{name}: {problem}\n" for name, check in checks.items() if (problem := check()) is not None)

@@ -33,7 +33,7 @@ def follow_cluster(
     # Groups and what constraints refer to come first, so that pods meet them when they are taken in.
     for resource, kind in OPTIONAL_KINDS.items():
         if resource in served:
-            follow(manager.cache(resource, kind))
+            follow(manager.cache(resource, kind, optional=True))
     follow(manager.cache(NODE, Node))
     follow(manager.cache(POD, Pod))
     manager.follow_later(

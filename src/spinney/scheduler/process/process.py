@@ -249,7 +249,7 @@ class SchedulerProcess:
         if found is None:
             found = await served(self._client, OPTIONAL_KINDS)
         for resource in (POD, NODE, *(kind for kind in OPTIONAL_KINDS if kind in found)):
-            self._follow(self.manager.cache(resource, type_of(resource)))
+            self._follow(self.manager.cache(resource, type_of(resource), optional=resource in OPTIONAL_KINDS))
         if self._writing:
             for resource, follow in self._reported.items():
                 if resource in found:
