@@ -22,7 +22,7 @@ from spinney.explain.amounts import counted, first_few
 from spinney.gangs.book import GangBook, GangMembers
 from spinney.gangs.checkpoints import EvictionRequest, grace_of, is_ready, request, time_given
 from spinney.gangs.sources import bare
-from spinney.gangs.tree import GangKey, PodSet, is_satisfied
+from spinney.gangs.tree import GangKey, PodSet, is_satisfied_by
 from spinney.kube.client import Client
 from spinney.kube.errors import TooManyRequests
 from spinney.kube.reconciling import annotate_exactly, unless_gone
@@ -165,8 +165,7 @@ class GangMover:
         members = self.gangs.members(gang)
         if members is None or gang.source == bare.SOURCE:
             return False
-        ready = _ready(members, avoiding)
-        return is_satisfied(members.gang.root, lambda pod_set: ready.get(pod_set.name, 0))
+        return is_satisfied_by(members.gang.root, _ready(members, avoiding))
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         while not condition():

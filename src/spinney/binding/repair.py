@@ -15,7 +15,7 @@ from spinney.api.core import Pod
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import ACTIVE_ALLOCATED, PLACED, PodStatus
 from spinney.gangs.book import GangMembers
-from spinney.gangs.tree import GangKey, is_satisfied
+from spinney.gangs.tree import GangKey, is_satisfied_by
 
 
 class PartGangs:
@@ -85,7 +85,7 @@ def waits_since_first_bind(members: GangMembers) -> bool:
     for pod_set, record in members.pods.values():
         old = record.status is PodStatus.PENDING and record.created is not None and record.created <= first
         counted[pod_set] = counted.get(pod_set, 0) + (old or record.status in PLACED)
-    return is_satisfied(members.gang.root, lambda pod_set: counted.get(pod_set.name, 0))
+    return is_satisfied_by(members.gang.root, counted)
 
 
 def started_at(members: GangMembers) -> datetime | None:

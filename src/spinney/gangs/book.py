@@ -20,7 +20,7 @@ from spinney.gangs.definitions import GangDefinitions
 from spinney.gangs.holdings import Holdings, QueueHoldings, charges_alike
 from spinney.gangs.sources import bare, native, ungrouped
 from spinney.gangs.sources.context import SourceContext
-from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, is_satisfied
+from spinney.gangs.tree import DEFAULT_POD_SET, Gang, GangKey, is_satisfied_by
 from spinney.kube.keys import Key
 
 Membership = tuple[GangKey, str]
@@ -40,8 +40,7 @@ class GangMembers(msgspec.Struct, frozen=True, eq=False):
 
     def has_minimum(self, statuses: Collection[PodStatus]) -> bool:
         """Tell whether enough pods of the gang have one of these statuses."""
-        number = number_of_pods(self.counts, statuses)
-        return is_satisfied(self.gang.root, lambda pod_set: number.get(pod_set.name, 0))
+        return is_satisfied_by(self.gang.root, number_of_pods(self.counts, statuses))
 
 
 class GangSnapshot(msgspec.Struct, frozen=True, eq=False):
@@ -126,8 +125,7 @@ class GangEntry:
 
     def lacks(self, statuses: Collection[PodStatus]) -> bool:
         """Tell whether the gang is known, and too few of its pods have one of these statuses."""
-        number = self.number(statuses)
-        return self.gang is not None and not is_satisfied(self.gang.root, lambda pod_set: number.get(pod_set.name, 0))
+        return self.gang is not None and not is_satisfied_by(self.gang.root, self.number(statuses))
 
     def _writable(self) -> dict[PodKey, tuple[str, PodRecord]]:
         if self.shared:
@@ -446,7 +444,7 @@ def _is_broken(gang: Gang, counts: Mapping[tuple[str, PodStatus], int]) -> bool:
     used = number_of_pods(counts, ACTIVE_USED)
     if used.keys().isdisjoint(gang.pod_sets) or any((name, PodStatus.SUCCEEDED) in counts for name in gang.pod_sets):
         return False
-    return not is_satisfied(gang.root, lambda pod_set: used.get(pod_set.name, 0))
+    return not is_satisfied_by(gang.root, used)
 
 
 def _missing(key: GangKey) -> str:

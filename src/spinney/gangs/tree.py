@@ -6,7 +6,7 @@ holds for all pods below it. Pod set names are unique in a gang. Trees are value
 has come is kept elsewhere.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, lru_cache
@@ -229,6 +229,11 @@ def is_satisfied(member: Member, count: Callable[[PodSet], int]) -> bool:
             return _are_satisfied(members, needed, count)
         member = members[0]
     return count(member) >= member.min_member
+
+
+def is_satisfied_by(member: Member, numbers: Mapping[str, int]) -> bool:
+    """Tell the same where so many pods of each set count."""
+    return is_satisfied(member, lambda pod_set: numbers.get(pod_set.name, 0))
 
 
 def _are_satisfied(members: Iterable[Member], needed: int, count: Callable[[PodSet], int]) -> bool:

@@ -9,8 +9,9 @@ from typing import Final
 
 import msgspec
 
+from spinney.cluster.classes import RequestClass
 from spinney.cluster.devices import DEVICE
-from spinney.cluster.resources import CPU_NAME, GPU_NAME, MEMORY_NAME
+from spinney.cluster.resources import CPU, CPU_NAME, GPU_NAME, MEMORY, MEMORY_NAME
 
 UNLIMITED: Final = -1
 """In a quota or limit: no bound."""
@@ -89,6 +90,11 @@ def total_of(amounts: Iterable[Amounts]) -> Amounts:
         memory += each.memory
         gpu += each.gpu
     return Amounts(cpu, memory, gpu)
+
+
+def charge_of(request: RequestClass, gpu_memory: int) -> Amounts:
+    """Return what a queue pays for a pod of a class on a node whose GPUs have ``gpu_memory`` MiB each."""
+    return Amounts(int(request.requests[CPU]), int(request.requests[MEMORY]), request.gpu_parts(gpu_memory))
 
 
 def _decimal(amount: int, unit: int) -> str:

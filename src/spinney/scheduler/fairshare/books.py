@@ -8,14 +8,17 @@ per cycle from quota, limit, weight and ``requested``; charges during the cycle 
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 
 from spinney.cluster.pods import PodRecord
 from spinney.cluster.statuses import CHARGED, PodStatus
+from spinney.cluster.table import NodeTable
 from spinney.gangs.book import GangMembers
-from spinney.gangs.holdings import HoldingKind, Holdings
-from spinney.scheduler.fairshare.amounts import NO_BOUND, ZERO, Amounts
+from spinney.gangs.holdings import Holdings
+from spinney.scheduler.fairshare.amounts import NO_BOUND, ZERO, Amounts, charge_of
 from spinney.scheduler.fairshare.division import divide
 from spinney.scheduler.fairshare.queues import QueueInfo, QueueTree
+from spinney.scheduler.fairshare.totals import device_sizes
 
 
 class QueueBook:
@@ -67,7 +70,7 @@ class QueueBooks:
         self.tree = tree
         self.total = total  # what the cluster has
         self.pages: tuple[QueueBook, ...] = tuple(map(QueueBook, tree.queues))
-        self.limited: dict[str, bool] = {}
+        self._limited: dict[str, bool] = {}
         """Whether queues have a limit, as far as was asked."""
 
     def __getitem__(self, name: str) -> QueueBook:
@@ -75,10 +78,10 @@ class QueueBooks:
 
     def is_limited(self, queue: str) -> bool:
         """Tell whether the queue or one of its ancestors has a limit."""
-        known = self.limited.get(queue)
+        known = self._limited.get(queue)
         if known is None:
             path = self.tree.path(queue)
-            known = self.limited[queue] = any(self.tree.queues[each].limit != NO_BOUND for each in path)
+            known = self._limited[queue] = any(self.tree.queues[each].limit != NO_BOUND for each in path)
         return known
 
     def charge(self, queue: str, amounts: Amounts, *, preemptible: bool) -> None:
@@ -99,11 +102,14 @@ class QueueBooks:
             page = self.pages[position]
             page.requested = page.requested + amounts
 
-    def write_up(self, holdings: Mapping[str, Holdings], cost: Callable[[HoldingKind], Amounts]) -> None:
+    def write_up(self, holdings: Mapping[str, Holdings], table: NodeTable) -> None:
         """Post what pods hold and want, a kind of pod at a time; what is not of a queue of the tree is left out."""
+        smallest = device_sizes(table).smallest
         for queue in (each for each in holdings if each in self.tree):
             for kind, count in holdings[queue].items():
-                amounts = cost(kind).times(count)
+                row = table.find(kind.node) if kind.node else None
+                memory = smallest if row is None else int(table.gpu_memory[row])
+                amounts = charge_of(kind.request, memory).times(count)
                 self.request(queue, amounts)
                 if kind.charged:
                     self.charge(queue, amounts, preemptible=kind.preemptible)
@@ -134,9 +140,6 @@ class QueueBooks:
 
     def copy(self) -> "QueueBooks":
         """Return books with the same entries that no longer follow these."""
-        books = QueueBooks.__new__(QueueBooks)
-        books.tree = self.tree
-        books.total = self.total
-        books.limited = self.limited
+        books = copy(self)
         books.pages = tuple(page.copy() for page in self.pages)
         return books

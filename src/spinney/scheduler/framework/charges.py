@@ -7,8 +7,7 @@ from functools import cached_property
 from spinney.cluster.classes import RequestClass
 from spinney.cluster.table import NodeTable
 from spinney.scheduler.fairshare import Amounts
-from spinney.scheduler.fairshare.amounts import total_of
-from spinney.scheduler.fairshare.charging import charge_of
+from spinney.scheduler.fairshare.amounts import charge_of, total_of
 from spinney.scheduler.fairshare.totals import DeviceSizes, device_sizes
 from spinney.scheduler.framework.tasks import NOWHERE, REQUEST, PodInfo
 

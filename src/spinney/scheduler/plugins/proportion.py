@@ -106,7 +106,7 @@ class ProportionPlugin(Plugin):
 
     def _write_up(self, gangs: GangSnapshot) -> None:
         """Post what queues hold and want when the session opens."""
-        self.books.write_up(gangs.holdings, lambda kind: self._charge(kind.request, self._memory_of(kind.node)))
+        self.books.write_up(gangs.holdings, self._session.nodes.table)
         if self._session.claims.claims:
             self.books.write_up_claims(gangs.gangs.values(), self._claimed)
         if self._session.is_inference_preemptible():
@@ -117,6 +117,7 @@ class ProportionPlugin(Plugin):
 
     def _reclassify_inference(self, gangs: GangSnapshot) -> None:
         """Book what inference jobs hold as preemptible, which in this configuration they are."""
+        table = self._session.nodes.table
         for key, members in gangs.gangs.items():
             gang = members.gang
             if gang.preemptible or gang.queue not in self.books.tree:
@@ -126,7 +127,8 @@ class ProportionPlugin(Plugin):
             for _, record in members.pods.values():
                 if record.status in CHARGED:
                     request = self._session.devices.effective_request(record)
-                    amounts = self._charge(request, self._memory_of(record.node))
+                    row = table.find(record.node) if record.node else None
+                    amounts = self._charge(request, self._sizes.smallest if row is None else int(table.gpu_memory[row]))
                     self.books.discharge(gang.queue, amounts, preemptible=False)
                     self.books.charge(gang.queue, amounts, preemptible=True)
 
@@ -145,10 +147,6 @@ class ProportionPlugin(Plugin):
 
     def _charge(self, request: RequestClass, memory: int) -> Amounts:
         return self._session.charges.of_request(request, memory)
-
-    def _memory_of(self, node: str) -> int:
-        row = self._session.nodes.table.find(node) if node else None
-        return self._sizes.smallest if row is None else int(self._session.nodes.table.gpu_memory[row])
 
     def _cost(self, asked: Mapping[RequestClass, int], memory: int) -> Amounts:
         """Return what pods that have no node yet ask for, on devices of that much memory."""

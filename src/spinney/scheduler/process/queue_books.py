@@ -7,27 +7,19 @@ hold is kept per queue by the book of gangs, so books cost the kinds of pods in 
 from spinney.api import kai
 from spinney.cluster.dra.book import claims_of
 from spinney.cluster.pods import PodRecord
-from spinney.gangs.holdings import HoldingKind
 from spinney.scheduler.fairshare import GPU, ZERO, Amounts, QueueBooks, QueueTree
-from spinney.scheduler.fairshare.charging import charge_of
-from spinney.scheduler.fairshare.totals import device_sizes
 from spinney.scheduler.intake.inventory import Inventory
 
 
 def live_books(inventory: Inventory, tree: QueueTree, *, total: Amounts = ZERO) -> QueueBooks:
     """Return what the queues of ``tree`` hold and ask for; ``total`` is what there is to divide."""
     books = QueueBooks(tree, total)
-    table, claims = inventory.cluster.table, inventory.claims.claims
-    smallest = device_sizes(table).smallest
-
-    def cost(kind: HoldingKind) -> Amounts:
-        row = table.find(kind.node) if kind.node else None
-        return charge_of(kind.request, smallest if row is None else int(table.gpu_memory[row]))
+    claims = inventory.claims.claims
 
     def claimed(record: PodRecord) -> Amounts:
         return Amounts(gpu=sum(claims[key].gpus for key in claims_of(record.pod) if key in claims) * GPU)
 
-    books.write_up(inventory.gangs.holdings, cost)
+    books.write_up(inventory.gangs.holdings, inventory.cluster.table)
     if claims:
         books.write_up_claims(inventory.gangs.snapshot().gangs.values(), claimed)
     return books

@@ -18,11 +18,11 @@ from spinney.cluster.devices import DEVICE
 from spinney.cluster.resources import CPU, GPU
 from spinney.cluster.statuses import ACTIVE_ALLOCATED
 from spinney.gangs.tree import GangKey
+from spinney.scheduler.fairshare.amounts import ZERO, Amounts
 from spinney.scheduler.framework.events import Scenario
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.tasks import PodInfo
-from spinney.scheduler.plugins.backfill.guarantees import keeps_quota
 from spinney.scheduler.plugins.backfill.lines import WaitingLine
 from spinney.scheduler.plugins.backfill.memory import Memory
 
@@ -78,8 +78,26 @@ class GivingWay:
         return self._pays(job, polite) or TOO_DEAR
 
     def _keeps_quota(self, job: PodGroupInfo, queue: str, tasks: Sequence[PodInfo], *, still_held: bool) -> bool:
-        lost = self._session.charges.of_all(tasks)
-        return keeps_quota(self._session, queue, job.queue, lost, still_held=still_held)
+        """Tell whether a queue and all above it that do not hold ``job`` are left their quotas without ``tasks``.
+
+        ``still_held``: nothing has been taken yet. A queue that is guaranteed without bound what is scarce, or of which
+        nobody knows what it holds, gives nothing: GPUs are scarce, for jobs that have none anything.
+        """
+        tree, lost = self._session.queues, self._session.charges.of_all(tasks)
+        spared = tree.path(job.queue)
+        return all(
+            self._is_left_quota(tree.queues[position].name, lost, lost if still_held else ZERO)
+            for position in tree.path(queue)
+            if position not in spared
+        )
+
+    def _is_left_quota(self, queue: str, lost: Amounts, taken: Amounts) -> bool:
+        held, quota = self._session.ask.queue_allocated(queue), self._session.ask.queue_deserved(queue)
+        if held is None or quota is None or (lost.gpu and quota.gpu < 0):
+            return False
+        figures = zip(lost.astuple(), (held - taken).astuple(), quota.astuple(), strict=True)
+        bounded = [(left, guaranteed) for given, left, guaranteed in figures if given and guaranteed >= 0]
+        return bool(bounded) and all(left >= guaranteed for left, guaranteed in bounded)
 
     def _pays(self, job: PodGroupInfo, victims: Sequence[PodGroupInfo]) -> bool:
         """Tell whether victims have long enough to run, and all who wait save what it costs that they give way."""
