@@ -255,8 +255,7 @@ class NaivePool(VictimPool):
 
     def of_queue(self, queue: str) -> list[VictimJob]:
         """Return the possible victims of a queue, the least important first."""
-        if queue in self._queues:
-            self._forget(queue)
+        self._leaves[queue].forget_victims()
         return super().of_queue(queue)
 
     def look_again(self, jobs: Iterable[PodGroupInfo]) -> None:

@@ -7,6 +7,7 @@ single victim is looked at.
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import compress
 from typing import Any
 
@@ -42,52 +43,111 @@ class VictimJob:
         return bool(other.key < self.key)
 
 
+class _LeafQueue:
+    """The preemptible gangs of a leaf queue, and what was found out about them. Mutable: found when it is asked for."""
+
+    def __init__(self, session: Session, name: str, started: Mapping[GangKey, Gang], waiting: Mapping[GangKey, Gang]):
+        self._session = session
+        self._name = name
+        self.started = started
+        self._waiting = waiting
+        self._lot: Lot | None = None
+
+    @cached_property
+    def preemptible(self) -> Mapping[GangKey, Gang]:
+        inference = self._session.is_inference_preemptible()
+        return {
+            key: gang
+            for gangs in (self.started, self._waiting)
+            for key, gang in gangs.items()
+            if gang.preemptible or (inference and self._session.job(key).is_preemptible_job(inference))
+        }
+
+    @cached_property
+    def priorities(self) -> frozenset[int]:
+        """Return the priorities of these gangs; every search asks."""
+        return frozenset(gang.priority for gang in self.preemptible.values())
+
+    @cached_property
+    def pods(self) -> int:
+        """Return how many pods could be given up; counted once, for the snapshot does not change."""
+        inference, holdings = self._session.is_inference_preemptible(), self._session.snapshot.gangs.holdings
+        return sum(
+            count
+            for kind, count in holdings.get(self._name, {}).items()
+            if kind.charged and (kind.preemptible or inference)
+        )
+
+    @cached_property
+    def victims(self) -> list[VictimJob]:
+        """Return the possible victims, the least important first."""
+        return sorted(_possible_victims(self._session, map(self._session.job, self.preemptible)))
+
+    def forget_victims(self) -> None:
+        """Have them found anew."""
+        self.__dict__.pop("victims", None)
+
+    @property
+    def lot(self) -> Lot | None:
+        """Return what could be taken, as it was when there were victims first: never too little."""
+        if self._lot is None and self.victims:
+            pods = [self._session.charges.of(task) for victim in self.victims for task in victim.places]
+            held = [victim.held for victim in self.victims]
+            self._lot = Lot(
+                total=total_of(held),
+                smallest=Amounts(*map(min, zip(*(each.astuple() for each in pods), strict=True))),
+                largest=Amounts(*map(max, zip(*(each.astuple() for each in held), strict=True))),
+            )
+        return self._lot
+
+    @cached_property
+    def freed(self) -> Matrix:
+        """Return what victims held at first by node, ``[node, resource + row]``: the last column is the node's row."""
+        width = self._session.nodes.table.axis.width
+        by_row: dict[int, Matrix] = {}
+        for victim in self.victims:
+            for task in victim.places:
+                amounts = by_row.get(task.row)
+                if amounts is None:
+                    amounts = by_row[task.row] = np.zeros(width + 1, dtype=np.int64)
+                    amounts[-1] = task.row
+                amounts[:-1] += most_freed(task, width)
+        return np.array(list(by_row.values()), dtype=np.int64).reshape(len(by_row), width + 1)
+
+
 class VictimPool:
     """Possible victims of one action. Mutable: jobs that a committed scenario touched are looked at again."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._spares_just_bound = session.config.spare_just_bound
         snapshot, queues = session.snapshot.gangs, session.queues
         # A job that is pending now may be given a place before this action ends, and may then have to give it up again.
         waiting: dict[str, dict[GangKey, Gang]] = {}
         for key in snapshot.pending:
             gang = snapshot.gangs[key].gang
             waiting.setdefault(gang.queue, {})[key] = gang
-        self._gangs = {
-            queue: (snapshot.started.get(queue, {}), waiting.get(queue, {}))
+        self._leaves = {
+            queue: _LeafQueue(session, queue, snapshot.started.get(queue, {}), waiting.get(queue, {}))
             for queue in dict.fromkeys((*snapshot.started, *waiting))
             if (position := queues.index.get(queue)) is not None and queues.is_leaf(position)
         }
-        self._keys: dict[str, dict[GangKey, Gang]] = {}
-        self._priorities: dict[str, frozenset[int]] = {}
-        self._counts: dict[str, int] = {}
-        self._queues: dict[str, list[VictimJob]] = {}
-        self._victims: dict[GangKey, VictimJob] = {}
         self._version = session.ask.job_order_version()
         # A comparison is made when two are compared, of jobs as they are by then: no place found before need hold.
         self._keeps_order = all(order.compare is None for order in session.hooks.job_order)
-        self._lots: dict[str, Lot] = {}
-        self._freed: dict[str, Matrix] = {}
 
     @property
     def queues(self) -> Iterable[str]:
         """Return the leaf queues that have preemptible jobs."""
-        return [queue for queue in self._gangs if self._of(queue)]
+        return [queue for queue, leaf in self._leaves.items() if leaf.preemptible]
 
     def of_queue(self, queue: str) -> list[VictimJob]:
         """Return the possible victims of a leaf queue, the least important first. Not to be written to."""
         self._follow_order()
-        known = self._queues.get(queue)
-        if known is None:
-            known = self._queues[queue] = sorted(self._look(map(self._session.job, self._of(queue))))
-            self._victims.update((victim.job.key, victim) for victim in known)
-        return known
+        return self._leaves[queue].victims
 
     def holds(self, job: PodGroupInfo) -> bool:
         """Tell whether a job could be a victim now."""
-        self.of_queue(job.queue)
-        return job.key in self._victims
+        return any(victim.job is job for victim in self.of_queue(job.queue))
 
     def has_any(
         self, queues: Iterable[str], may_be: Callable[[int], bool], admits: Callable[[PodGroupInfo], bool]
@@ -96,36 +156,32 @@ class VictimPool:
 
         ``may_be`` rules out all jobs of a priority before one of them is looked at.
         """
-        return any(map(admits, self.jobs(queues, may_be)))
-
-    def jobs(self, queues: Iterable[str], may_be: Callable[[int], bool]) -> Iterator[PodGroupInfo]:
-        """Yield the preemptible jobs of these queues, of the priorities that ``may_be``."""
-        for queue in queues:
-            wanted = set(filter(may_be, self._priorities_of(queue)))
-            if wanted:
-                yield from (self._session.job(key) for key, gang in self._of(queue).items() if gang.priority in wanted)
+        for leaf in map(self._leaves.__getitem__, queues):
+            wanted = set(filter(may_be, leaf.priorities))
+            gangs = leaf.preemptible.items() if wanted else ()
+            if any(admits(self._session.job(key)) for key, gang in gangs if gang.priority in wanted):
+                return True
+        return False
 
     def holding(self, queues: Iterable[str], may_be: Callable[[int], bool]) -> Iterator[PodGroupInfo]:
-        """Yield of these jobs those that held something before this cycle, which may be few where many wait."""
-        for queue in queues:
-            started, preemptible = self._gangs.get(queue, ({}, {}))[0], self._of(queue)
-            kept = (key for key, gang in started.items() if key in preemptible and may_be(gang.priority))
+        """Yield the preemptible jobs of these queues that held something before this cycle, of the priorities wanted.
+
+        They may be few where many wait.
+        """
+        for leaf in map(self._leaves.__getitem__, queues):
+            started = leaf.started.items()
+            kept = (key for key, gang in started if key in leaf.preemptible and may_be(gang.priority))
             yield from map(self._session.job, kept)
 
     def pods(self, queues: Iterable[str]) -> int:
         """Return how many pods the jobs of these queues could give up at most."""
-        return sum(map(self._count, queues))
+        return sum(self._leaves[queue].pods for queue in queues)
 
     def lots(self, queues: Iterable[str]) -> dict[str, Lot]:
         """Return what could be taken from each of these queues, in sums that are never too small."""
-        found: dict[str, Lot] = {}
-        for queue in queues:
-            lot = self._lots.get(queue)
-            if lot is None and self.of_queue(queue):
-                lot = self._lots[queue] = self._lot(self.of_queue(queue))
-            if lot is not None:
-                found[queue] = lot
-        return found
+        self._follow_order()
+        found = {queue: self._leaves[queue].lot for queue in queues}
+        return {queue: lot for queue, lot in found.items() if lot is not None}
 
     def present(self, queues: Iterable[str], here: Mask) -> Iterator[PodGroupInfo]:
         """Yield the jobs of these queues that have pods on the nodes ``here``; pods of the others are not looked at."""
@@ -133,7 +189,7 @@ class VictimPool:
         names = set(compress(session.nodes.table.names, here.tolist()))
         gangs = session.snapshot.gangs.gangs
         for queue in queues:
-            for key in self._of(queue):
+            for key in self._leaves[queue].preemptible:
                 members = gangs[key]
                 if members.pending:  # what was placed in this session is not in the snapshot
                     job = session.job(key)
@@ -165,12 +221,10 @@ class VictimPool:
 
         Every pod that shares a device counts as if its leaving freed the whole device.
         """
-        table = self._session.nodes.table
-        total = np.zeros_like(table.idle)
+        self._follow_order()
+        total = np.zeros_like(self._session.nodes.table.idle)
         for queue in queues:
-            known = self._freed.get(queue)
-            if known is None:
-                known = self._freed[queue] = self._sum(self.of_queue(queue))
+            known = self._leaves[queue].freed
             if len(known):
                 total[known[:, -1]] += known[:, :-1]
         return total
@@ -178,102 +232,41 @@ class VictimPool:
     def look_again(self, jobs: Iterable[PodGroupInfo]) -> None:
         """Take in what a committed scenario did to ``jobs``."""
         for job in jobs:
-            victims = self._queues.get(job.queue)
-            if victims is None or job.key not in self._of(job.queue):
+            leaf = self._leaves.get(job.queue)
+            if leaf is None or "victims" not in leaf.__dict__ or job.key not in leaf.preemptible:
                 continue
             if not self._keeps_order:
-                self._forget(job.queue)
+                leaf.forget_victims()
                 continue
-            old = self._victims.pop(job.key, None)
-            if old is not None:
-                # Not by its place: a comparison may see by now what the scenario changed.
-                victims.remove(old)
-            for victim in self._look([job]):
-                insort(victims, victim)
-                self._victims[job.key] = victim
+            # Not by its place: a comparison may see by now what the scenario changed.
+            leaf.victims[:] = [victim for victim in leaf.victims if victim.job is not job]
+            for victim in _possible_victims(self._session, [job]):
+                insort(leaf.victims, victim)
 
     def _follow_order(self) -> None:
         """Forget every order that may have changed."""
         version = self._session.ask.job_order_version()
         if version != self._version:
             self._version = version
-            for queue in list(self._queues):
-                self._forget(queue)
+            for leaf in self._leaves.values():
+                leaf.forget_victims()
 
-    def _forget(self, queue: str) -> None:
-        for victim in self._queues.pop(queue):
-            self._victims.pop(victim.job.key, None)
 
-    def _of(self, queue: str) -> Mapping[GangKey, Gang]:
-        """Return the preemptible gangs of a leaf queue."""
-        known = self._keys.get(queue)
-        if known is None:
-            inference = self._session.is_inference_preemptible()
-            known = self._keys[queue] = {
-                key: gang
-                for gangs in self._gangs.get(queue, ())
-                for key, gang in gangs.items()
-                if gang.preemptible or (inference and self._session.job(key).is_preemptible_job(inference))
-            }
-        return known
-
-    def _priorities_of(self, queue: str) -> frozenset[int]:
-        """Return the priorities of the preemptible gangs of a leaf queue; every search asks."""
-        known = self._priorities.get(queue)
-        if known is None:
-            known = self._priorities[queue] = frozenset(gang.priority for gang in self._of(queue).values())
-        return known
-
-    def _count(self, queue: str) -> int:
-        """Return how many pods of a queue could be given up; counted once, for the snapshot does not change."""
-        known = self._counts.get(queue)
-        if known is None:
-            inference, holdings = self._session.is_inference_preemptible(), self._session.snapshot.gangs.holdings
-            known = self._counts[queue] = sum(
-                count
-                for kind, count in holdings.get(queue, {}).items()
-                if kind.charged and (kind.preemptible or inference)
-            )
-        return known
-
-    def _look(self, jobs: Iterable[PodGroupInfo]) -> Iterator[VictimJob]:
-        looked_at = [job for job in jobs if job.members.pending < len(job.members.pods) or "by_pod_set" in job.__dict__]
-        for job, key in zip(looked_at, self._session.ask.victim_keys(looked_at), strict=True):
-            victim = VictimJob(self._session, job, job, key)
-            if not victim.places or (self._spares_just_bound and any(map(is_just_bound, victim.places))):
-                continue
-            if self.protection(job) is not None:
-                continue
+def _possible_victims(session: Session, jobs: Iterable[PodGroupInfo]) -> Iterator[VictimJob]:
+    looked_at = [job for job in jobs if job.members.pending < len(job.members.pods) or "by_pod_set" in job.__dict__]
+    for job, key in zip(looked_at, session.ask.victim_keys(looked_at), strict=True):
+        victim = VictimJob(session, job, job, key)
+        spared = session.config.spare_just_bound and any(map(is_just_bound, victim.places))
+        if victim.places and not spared and protection_of(session, job) is None:
             yield victim
 
-    def protection(self, job: PodGroupInfo) -> str | None:
-        """Return what keeps even the least from being taken from a job: a disruption budget, or its own runtime."""
-        budgets = self._session.snapshot.budgets
-        if budgets and (refusal := budgets.refusal(task.record for task in job.tasks_to_evict()[0])) is not None:
-            return refusal
-        return CUT_SHORT if is_within_own_runtime(self._session, job) and not can_give(job) else None
 
-    def _lot(self, victims: list[VictimJob]) -> Lot:
-        pods = [self._session.charges.of(task) for victim in victims for task in victim.places]
-        held = [victim.held for victim in victims]
-        return Lot(
-            total=total_of(held),
-            smallest=Amounts(*map(min, zip(*(each.astuple() for each in pods), strict=True))),
-            largest=Amounts(*map(max, zip(*(each.astuple() for each in held), strict=True))),
-        )
-
-    def _sum(self, victims: list[VictimJob]) -> Matrix:
-        """Return sums by node, ``[node, resource + row]``: the last column is the node's row."""
-        width = self._session.nodes.table.axis.width
-        by_row: dict[int, Matrix] = {}
-        for victim in victims:
-            for task in victim.places:
-                amounts = by_row.get(task.row)
-                if amounts is None:
-                    amounts = by_row[task.row] = np.zeros(width + 1, dtype=np.int64)
-                    amounts[-1] = task.row
-                amounts[:-1] += most_freed(task, width)
-        return np.array(list(by_row.values()), dtype=np.int64).reshape(len(by_row), width + 1)
+def protection_of(session: Session, job: PodGroupInfo) -> str | None:
+    """Return what keeps even the least from being taken from a job: a disruption budget, or its own runtime."""
+    budgets = session.snapshot.budgets
+    if budgets and (refusal := budgets.refusal(task.record for task in job.tasks_to_evict()[0])) is not None:
+        return refusal
+    return CUT_SHORT if is_within_own_runtime(session, job) and not can_give(job) else None
 
 
 def _is_on(task: PodInfo, here: Mask) -> bool:

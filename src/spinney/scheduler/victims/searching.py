@@ -40,7 +40,7 @@ from spinney.scheduler.placement.failed_jobs import FailedSearches
 from spinney.scheduler.victims.moving import NO_OTHER_PLACE, all_have_units
 from spinney.scheduler.victims.order import Step, Steps, VictimOrder
 from spinney.scheduler.victims.own_runtime import CUT_SHORT, is_cut_short
-from spinney.scheduler.victims.pool import VictimPool
+from spinney.scheduler.victims.pool import VictimPool, protection_of
 from spinney.scheduler.victims.returning import Returning
 from spinney.scheduler.victims.room import FreedRoom
 from spinney.scheduler.victims.rule import VictimRule
@@ -151,7 +151,7 @@ class Search:
             return rule.may_admit(session, job, priority)
 
         def protection(victim: PodGroupInfo) -> str | None:
-            return self._pool.protection(victim) if admits(victim) else rule.protection(session, job, victim)
+            return protection_of(session, victim) if admits(victim) else rule.protection(session, job, victim)
 
         if not self._pool.has_any(queues, may_be, admits):
             self._reject_for_first(map(protection, self._pool.holding(queues, may_be)))
