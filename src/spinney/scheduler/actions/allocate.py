@@ -90,7 +90,7 @@ def _allocate(session: Session, job: PodGroupInfo) -> bool:
     """Try to place the next tasks of a job; return whether that was done."""
     had_placed = any(job.active(pod_set) for pod_set in job.gang.pod_sets.values())
     statement = session.statement()
-    if not place_job(session, statement, job, session.nodes.all):
+    if not place_job(session, statement, job):
         statement.discard()
         return False
     if not len(statement):

@@ -21,7 +21,7 @@ from spinney.scheduler.actions.entry import pending_jobs
 from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.statement import Statement
-from spinney.scheduler.placement.placing import place_job
+from spinney.scheduler.placement.placing import promise_job
 from spinney.scheduler.victims.pool import is_just_bound
 
 log = structlog.get_logger()
@@ -97,7 +97,7 @@ def _place(session: Session, statement: Statement, job: PodGroupInfo) -> bool:
     """Promise a job as many places as it had or needs; tell whether it has its minimum."""
     while job.tasks_to_allocate():
         checkpoint = statement.checkpoint()
-        if not place_job(session, statement, job, session.nodes.all, pipeline_only=True, simulated=True):
+        if not promise_job(session, statement, job):
             statement.rollback(checkpoint)
             break
     return job.gang_satisfied

@@ -10,7 +10,7 @@ The two differ only for gangs of unlike pods, or of several constrained parts; w
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
@@ -44,17 +44,21 @@ REVISIONS: Final = 128
 class Attempt:
     """One attempt to place a job.
 
-    ``recorded`` keeps the reasons, ``pipeline_only`` gives promises instead of nodes, ``revisions`` is how many choices
-    may still be revisited, ``largest_first`` leaves the order of tasks to their size.
+    ``simulated`` gives promises instead of nodes, ``revisions`` is how many choices may still be revisited,
+    ``largest_first`` leaves the order of tasks to their size.
     """
 
     session: Session
     statement: Statement
     job: PodGroupInfo
-    pipeline_only: bool = False
-    recorded: bool = True
+    simulated: bool = False
     revisions: int = 0
     largest_first: bool = False
+
+    @property
+    def recorded(self) -> bool:
+        """Tell whether reasons are kept: those of the first attempt in earnest."""
+        return not (self.simulated or self.largest_first)
 
     def refuse(self, reason: str, message: str, details: object = None) -> bool:
         """Record why the job does not fit; return ``False``."""
@@ -63,26 +67,11 @@ class Attempt:
         return False
 
 
-def place_job(
-    session: Session,
-    statement: Statement,
-    job: PodGroupInfo,
-    nodes: NodeSet,
-    *,
-    tasks: Sequence[PodInfo] | None = None,
-    pipeline_only: bool = False,
-    simulated: bool = False,
-) -> bool:
-    """Place the next tasks of ``job``, or those given, on ``nodes``; on failure the caller discards the statement.
-
-    ``simulated`` keeps no reasons; ``pipeline_only`` promises nodes instead of giving them.
-    """
-    attempt = Attempt(session, statement, job, pipeline_only=pipeline_only, recorded=not simulated)
-    if simulated:
-        with session.keeping_no_reasons():
-            return _attempt(attempt, nodes, tasks)
+def place_job(session: Session, statement: Statement, job: PodGroupInfo) -> bool:
+    """Place the next tasks of ``job``; on failure the caller discards the statement."""
+    attempt = Attempt(session, statement, job)
     session.fit_errors.pop(job.key, None)
-    if _attempt(attempt, nodes, tasks):
+    if _attempt(attempt):
         return True
     if job.key not in session.fit_errors:  # it was tried on no node set, and nobody said why
         dividers = [*session.ask.dividers.get(job.key, ())]
@@ -91,7 +80,16 @@ def place_job(
     return False
 
 
-def _attempt(attempt: Attempt, nodes: NodeSet, tasks: Sequence[PodInfo] | None) -> bool:
+def promise_job(
+    session: Session, statement: Statement, job: PodGroupInfo, tasks: Sequence[PodInfo] | None = None
+) -> bool:
+    """Promise the next tasks of ``job``, or those given, nodes to see whether they fit, which keeps no reasons."""
+    attempt = Attempt(session, statement, job, simulated=True)
+    with session.keeping_no_reasons():
+        return _attempt(attempt, tasks)
+
+
+def _attempt(attempt: Attempt, tasks: Sequence[PodInfo] | None = None) -> bool:
     """Try greed first, then a search where one is worth it; return whether the tasks were placed."""
     session, statement, job = attempt.session, attempt.statement, attempt.job
     session.ask.pre_job_allocation(job)
@@ -103,27 +101,18 @@ def _attempt(attempt: Attempt, nodes: NodeSet, tasks: Sequence[PodInfo] | None) 
         return attempt.refuse(verdict.reason, verdict.message, verdict.details)
     checkpoint = statement.checkpoint()
     try:
-        if _succeeds(attempt, tasks, nodes):
+        if _succeeds(attempt, tasks):
             return True
-        if not session.config.backtracking or not _is_worth_a_search(session, job, tasks, nodes):
+        if not session.config.backtracking or not _is_worth_a_search(session, job, tasks):
             return False
         statement.rollback(checkpoint)
-        search = Attempt(
-            session,
-            statement,
-            job,
-            pipeline_only=attempt.pipeline_only,
-            recorded=False,
-            revisions=REVISIONS,
-            largest_first=True,
-        )
-        return _succeeds(search, tasks, nodes)
+        return _succeeds(replace(attempt, revisions=REVISIONS, largest_first=True), tasks)
     except SubsettingFailed as error:
         return attempt.refuse(PLUGIN_ERROR, str(error))
 
 
-def _succeeds(attempt: Attempt, tasks: Sequence[PodInfo], nodes: NodeSet) -> bool:
-    ways = _placements(attempt, attempt.job.root, _by_pod_set(attempt.job, tasks), nodes)
+def _succeeds(attempt: Attempt, tasks: Sequence[PodInfo]) -> bool:
+    ways = _placements(attempt, attempt.job.root, _by_pod_set(attempt.job, tasks), attempt.session.nodes.all)
     return next(ways, _NO_MORE) is not _NO_MORE
 
 
@@ -210,7 +199,7 @@ def _place_tasks(attempt: Attempt, tasks: list[PodInfo], nodes: NodeSet) -> tupl
         tasks = sorted(tasks, key=_size, reverse=True)
     placed = 0
     for alike in _runs(tasks):
-        done = place_run(attempt.session, attempt.statement, alike, nodes, pipeline_only=attempt.pipeline_only)
+        done = place_run(attempt.session, attempt.statement, alike, nodes, pipeline_only=attempt.simulated)
         placed += done
         if done < len(alike):
             return placed, alike[done]
@@ -244,7 +233,7 @@ def _size(task: PodInfo) -> tuple[int, int]:
     return request.gpus, int(request.requests.sum())
 
 
-def _is_worth_a_search(session: Session, job: PodGroupInfo, tasks: Sequence[PodInfo], nodes: NodeSet) -> bool:
+def _is_worth_a_search(session: Session, job: PodGroupInfo, tasks: Sequence[PodInfo]) -> bool:
     """Tell whether another order could help at all: pods are unlike, or several parts compete, and the sum fits."""
     requests = by_request(tasks)
     parts = {task.pod_set.name for task in tasks}
@@ -254,7 +243,8 @@ def _is_worth_a_search(session: Session, job: PodGroupInfo, tasks: Sequence[PodI
     wanted = np.zeros(table.idle.shape[1], dtype=np.int64)
     for request, alike in requests.items():
         wanted += len(alike) * request.vector(len(wanted))
-    free = table.idle[nodes.rows].sum(axis=0) + table.releasing[nodes.rows].sum(axis=0)
+    rows = session.nodes.all.rows
+    free = table.idle[rows].sum(axis=0) + table.releasing[rows].sum(axis=0)
     return bool((wanted <= free).all())
 
 

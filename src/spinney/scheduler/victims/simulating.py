@@ -16,7 +16,7 @@ from spinney.scheduler.framework.jobs import PodGroupInfo
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.framework.statement import Statement
 from spinney.scheduler.framework.tasks import PodInfo
-from spinney.scheduler.placement.placing import place_job
+from spinney.scheduler.placement.placing import promise_job
 from spinney.scheduler.victims.order import Step
 from spinney.scheduler.victims.returning import may_return
 
@@ -78,10 +78,7 @@ def simulate(
             continue
         left -= 1
         if current is job:
-            tried = place_job(
-                session, statement, job, session.nodes.all, tasks=pending, pipeline_only=True, simulated=True
-            )
-            if not tried:
+            if not promise_job(session, statement, job, pending):
                 statement.discard()
                 return None
             continue
@@ -90,7 +87,7 @@ def simulate(
         if known or not may_return(session, current):
             continue
         checkpoint = statement.checkpoint()
-        if not place_job(session, statement, current, session.nodes.all, pipeline_only=True, simulated=True):
+        if not promise_job(session, statement, current):
             statement.rollback(checkpoint)
             if kind is not None:
                 refused.add(kind)
