@@ -59,7 +59,7 @@ def first_of_queues(
 class JobOrder:
     """Jobs by turn. Mutable: jobs are pushed and popped; what a job's allocation changed is found at the next pop."""
 
-    def __init__(self, orders: Orders, jobs: Iterable[PodGroupInfo] = ()) -> None:
+    def __init__(self, orders: Orders, jobs: Iterable[PodGroupInfo]) -> None:
         self._orders = orders
         self._nodes: dict[int, _QueueNode] = {}
         self._top = _QueueNode(None, self)

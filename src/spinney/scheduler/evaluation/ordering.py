@@ -79,7 +79,7 @@ class Ordering(Generic[T]):
         failures: Failures,
         *,
         view: View,
-        listeners: frozenset[str] = frozenset(),
+        listeners: frozenset[str],
     ) -> None:
         self._hook = hook
         self._timings = timings

@@ -14,8 +14,8 @@ from spinney.scheduler.fairshare.amounts import GPU, ZERO, Amounts
 class ForeignHoldings(msgspec.Struct, frozen=True):
     """What is held at one moment, on all nodes and by node."""
 
-    total: Amounts = ZERO
-    by_node: Mapping[str, Amounts] = msgspec.field(default_factory=dict)
+    total: Amounts
+    by_node: Mapping[str, Amounts]
 
 
 class ForeignUse:

@@ -32,7 +32,7 @@ def device_sizes(table: NodeTable) -> DeviceSizes:
     return DeviceSizes(int(memories.min()), int(memories.max())) if memories.size else DeviceSizes()
 
 
-def cluster_total(table: NodeTable, foreign: ForeignHoldings = ForeignHoldings()) -> Amounts:  # noqa: B008 - a frozen value
+def cluster_total(table: NodeTable, foreign: ForeignHoldings) -> Amounts:
     """Return what the ready nodes offer together, less what pods of other schedulers hold on them."""
     counted = table.alive & table.ready
     offered = table.allocatable[counted].sum(axis=0)

@@ -51,7 +51,7 @@ class Nodes:
     brought up to date when they are.
     """
 
-    def __init__(self, ledger: Ledger, pods: PodIndex, view: ClusterView, *, rule_carriers: int = 0) -> None:
+    def __init__(self, ledger: Ledger, pods: PodIndex, view: ClusterView, *, rule_carriers: int) -> None:
         self.ledger = ledger
         self.table = ledger.table
         self._pods = pods

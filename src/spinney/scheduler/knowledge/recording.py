@@ -56,7 +56,7 @@ class ReadingNotes:
 
     __slots__ = ("_reasons", "moves", "moves_with_node", "read", "row", "task")
 
-    def __init__(self, task: PodInfo, row: int, reasons: Reasons | None = None) -> None:
+    def __init__(self, task: PodInfo, row: int, reasons: Reasons | None) -> None:
         self.task = task
         self.row = row
         self._reasons = reasons

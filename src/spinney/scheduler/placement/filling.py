@@ -37,7 +37,7 @@ _VIRTUAL: Final = attrgetter("virtual")
 
 
 def place_run(
-    session: Session, statement: Statement, tasks: Sequence[PodInfo], nodes: NodeSet, *, pipeline_only: bool = False
+    session: Session, statement: Statement, tasks: Sequence[PodInfo], nodes: NodeSet, *, pipeline_only: bool
 ) -> int:
     """Place ``tasks``, all of one pod set and request class, in order; return how many found a node."""
     together = not pipeline_only and _may_go_together(session, tasks)

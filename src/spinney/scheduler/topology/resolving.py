@@ -17,7 +17,7 @@ TopologyKey = tuple[str, str]
 class Topologies:
     """The topologies of one moment. Answers are kept; apart from that it does not change."""
 
-    def __init__(self, topologies: Iterable[TopologyLevels] = ()) -> None:
+    def __init__(self, topologies: Iterable[TopologyLevels]) -> None:
         ordered = sorted(topologies, key=lambda each: (each.name, each.kind))
         self._by_key: Mapping[TopologyKey, TopologyLevels] = {(each.kind, each.name): each for each in ordered}
         self._by_name: dict[str, TopologyLevels] = {}

@@ -33,7 +33,7 @@ class Scenarios:
         room: FreedRoom,
         settled: Sequence[Step],
         *,
-        across_nodes: bool = True,
+        across_nodes: bool,
     ) -> None:
         self._demand = demand
         self._across_nodes = across_nodes
