@@ -1,7 +1,6 @@
 """Making tokens (``serviceaccounts/token``), and saying whose a token is (TokenReview, SelfSubjectReview)."""
 
 from datetime import datetime, timedelta
-from typing import Any
 
 from spinney.api.core import POD, SERVICE_ACCOUNT
 from spinney.api.field_error import FieldError, invalid
@@ -58,7 +57,7 @@ def review_token(authenticator: Authenticator, body: JSON) -> JSON:
     """Return the status of a TokenReview."""
     spec = body.get("spec") or {}
     token = spec.get("token")
-    if not isinstance(token, str) or not token:
+    if not token:
         raise bad_request("token is required for TokenReview in authentication")
     try:
         found = authenticator.authenticate(token, tuple(spec.get("audiences") or (ISSUER,)))
@@ -77,16 +76,16 @@ def review_self(user: User, now: datetime) -> JSON:
     }
 
 
-def _causes(seconds: Any) -> list[FieldError]:
+def _causes(seconds: int) -> list[FieldError]:
     field = "spec.expirationSeconds"
-    if not isinstance(seconds, int) or seconds < _SHORTEST:
+    if seconds < _SHORTEST:
         return [invalid(field, seconds, "may not specify a duration less than 10 minutes")]
     if seconds > _LONGEST:
         return [invalid(field, seconds, "may not specify a duration larger than 2^32 seconds")]
     return []
 
 
-def _about(store: Store, account: Key, serviceaccount: Bound, reference: Any) -> About:
+def _about(store: Store, account: Key, serviceaccount: Bound, reference: JSON | None) -> About:
     if not reference:
         return About(account.namespace, serviceaccount)
     resource = _BINDABLE.get((reference.get("apiVersion", ""), reference.get("kind", "")))

@@ -8,6 +8,8 @@ import yaml
 
 from spinney.api import yaml_text
 from spinney.api.builtin_fields import FieldTable
+from spinney.api.builtin_fields.checking import WrongType, conform
+from spinney.api.struct import JSON
 from spinney.server.exchange.message import Request
 from spinney.server.exchange.protobuf import NotBuiltIn, decode_object
 from spinney.server.exchange.status import bad_request, unsupported_media_type
@@ -46,14 +48,28 @@ def read_object(request: Request, fields: FieldTable) -> Any:
     raise unsupported_media_type((_JSON, _YAML, _PROTOBUF))
 
 
-def read_options(request: Request, fields: FieldTable) -> dict[str, Any]:
+def read_options(request: Request, fields: FieldTable) -> JSON:
     """Decode the body of a delete request; an empty one has no options."""
     if not request.body.strip():
         return {}
-    options = read_object(request, fields)
-    if not isinstance(options, dict):
-        raise bad_request("the body is not an object: expected DeleteOptions")
-    return options
+    return held_to(read_object(request, fields), fields, "v1", "DeleteOptions")
+
+
+def held_to(body: Any, fields: FieldTable, api_version: str, kind: str) -> JSON:
+    """Return what is asked for, with the fields of its kind; raise a 400 for what is no such object."""
+    if not isinstance(body, dict):
+        raise bad_request(f"the body is not an object: expected a {kind}")
+    held = {**body, "apiVersion": api_version, "kind": kind}
+    try:
+        conform(fields, held)
+    except WrongType as error:
+        raise bad_request(cannot_be_handled(api_version, kind, str(error))) from error
+    return held
+
+
+def cannot_be_handled(api_version: str, kind: str, why: str) -> str:
+    """Return what is said of a body that is no object of its kind."""
+    return f'{kind} in version "{api_version.rpartition("/")[2]}" cannot be handled as a {kind}: {why}'
 
 
 def from_protobuf(body: bytes, fields: FieldTable) -> Any:

@@ -12,10 +12,11 @@ from typing import Any, Literal
 from spinney.api.field_error import invalid, not_supported
 from spinney.api.keys import Key
 from spinney.api.struct import JSON
-from spinney.server.exchange.status import bad_request, conflict, invalid_options, modified, not_found
+from spinney.server.exchange.status import conflict, invalid_options, modified, not_found
 from spinney.server.kinds import Kind
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.metadata import mark_deleted
+from spinney.server.operations.reading import whole_number
 from spinney.server.operations.write import WriteOptions, attributes_of
 from spinney.server.store import Record
 from spinney.server.store.record import record
@@ -47,11 +48,9 @@ class Deleted:
 
 def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteOptions:
     """Read DeleteOptions from a body, or from parameters where the body has none."""
-    grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
-    if isinstance(grace, str):
-        if not grace.lstrip("-").isdecimal():
-            raise bad_request(f"gracePeriodSeconds: Invalid value: {grace!r}: must be a whole number")
-        grace = int(grace)
+    grace = body.get("gracePeriodSeconds")
+    if grace is None and (given := query.get("gracePeriodSeconds")) is not None:
+        grace = whole_number("gracePeriodSeconds", given)
     policy = body.get("propagationPolicy", query.get("propagationPolicy"))
     if policy is not None and policy not in _POLICIES:
         raise invalid_options("DeleteOptions", not_supported("propagationPolicy", policy, _POLICIES))
@@ -62,17 +61,12 @@ def delete_options(body: Mapping[str, Any], query: Mapping[str, str]) -> DeleteO
     if policy is None and orphan is not None:
         policy = "Orphan" if orphan else "Background"
     preconditions = body.get("preconditions") or {}
-    if not isinstance(preconditions, dict):
-        raise bad_request("preconditions: Invalid value: must be an object")
     return DeleteOptions(grace, policy, preconditions.get("uid"), preconditions.get("resourceVersion"))
 
 
 def is_dry_run(body: Mapping[str, Any], query: Mapping[str, str]) -> bool:
     """Tell whether a deletion is only to be tried."""
-    asked = body.get("dryRun") or []
-    if not isinstance(asked, list):
-        raise bad_request("dryRun: Invalid value: must be a list")
-    return query.get("dryRun") == "All" or "All" in asked
+    return query.get("dryRun") == "All" or "All" in (body.get("dryRun") or ())
 
 
 async def delete(context: Context, target: Target, options: DeleteOptions, write: WriteOptions) -> Deleted:

@@ -54,7 +54,7 @@ def list_objects(context: Context, target: Target, query: Mapping[str, str]) -> 
         records = collection.records(target.namespace, after)
     if not selected.everything:
         records = (record for record in records if selected.matches(record))
-    limit = _whole_number(query, "limit")
+    limit = _limit(query)
     if limit <= 0:
         return Listed(list(records), revision)
     page = list(islice(records, limit))
@@ -70,7 +70,7 @@ def list_objects(context: Context, target: Target, query: Mapping[str, str]) -> 
 def check_revision(context: Context, text: str) -> int:
     """Return a revision that a client sent; raise if it is no revision, or one from the future."""
     if not _WHOLE.fullmatch(text) or not text.isdecimal():
-        raise StatusError(400, "BadRequest", f"resourceVersion: Invalid value: {text!r}: must be a whole number")
+        raise bad_request(f"resourceVersion: Invalid value: {text!r}: must be a whole number")
     revision = int(text)
     if revision > context.store.revision:
         message = f"Too large resource version: {revision}, current: {context.store.revision}"
@@ -118,13 +118,17 @@ def _position(context: Context, query: Mapping[str, str]) -> tuple[int, bool, Ke
     if text in {"", "0"}:
         return context.store.revision, False, None
     revision = check_revision(context, text)
-    if match == "Exact" or (not match and _whole_number(query, "limit") > 0):
+    if match == "Exact" or (not match and _limit(query) > 0):
         return revision, True, None
     return context.store.revision, False, None
 
 
-def _whole_number(query: Mapping[str, str], name: str) -> int:
-    text = query.get(name) or "0"
+def _limit(query: Mapping[str, str]) -> int:
+    return whole_number("limit", query.get("limit") or "0")
+
+
+def whole_number(name: str, text: str) -> int:
+    """Return the number that a parameter is; raise a 400 if it is none."""
     if not _WHOLE.fullmatch(text):
         raise bad_request(f"{name}: Invalid value: {text!r}: must be a whole number")
     return int(text)

@@ -6,7 +6,8 @@ from spinney.api.field_error import invalid
 from spinney.api.resource import Resource
 from spinney.api.selectors import LabelSelector
 from spinney.api.struct import JSON, convert
-from spinney.server.exchange.status import bad_request, invalid_object, modified
+from spinney.server.exchange.bodies import held_to
+from spinney.server.exchange.status import invalid_object, modified
 from spinney.server.kinds import ScalePaths
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.updating import Change, update
@@ -22,14 +23,12 @@ async def set_scale(context: Context, target: Target, change: Change, options: W
     whole = Target(target.kind, target.namespace, target.name)
 
     def rescale(obj: JSON) -> JSON:
-        wanted = change(scale_of(target, obj))
-        if not isinstance(wanted, dict):
-            raise bad_request("the body is not an object: expected a Scale")
+        wanted = held_to(change(scale_of(target, obj)), context.fields, _SCALE.api_version, _SCALE.kind)
         version = (wanted.get("metadata") or {}).get("resourceVersion")
         if version and version != obj["metadata"]["resourceVersion"]:
             raise modified(target.resource, target.key.name)
         replicas = (wanted.get("spec") or {}).get("replicas", 0)
-        if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
+        if replicas < 0:
             cause = invalid("spec.replicas", replicas, "must be greater than or equal to 0")
             raise invalid_object(_SCALE, target.key.name, [cause])
         at = obj

@@ -9,6 +9,7 @@ from spinney.api.struct import JSON
 from spinney.server.admission.attributes import Attributes, Operation
 from spinney.server.authorization.action import AccessRequest
 from spinney.server.builtin.warnings import warnings_about
+from spinney.server.exchange.bodies import cannot_be_handled
 from spinney.server.exchange.message import ADMIN, User
 from spinney.server.exchange.status import (
     StatusError,
@@ -130,9 +131,7 @@ def check_unknown_fields(context: Context, attributes: Attributes, options: Writ
     if not texts or options.field_validation == "Ignore":
         return
     if options.field_validation == "Strict":
-        resource = attributes.kind.resource
-        what = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
-        raise _undecodable(options, f"{what}: strict decoding error: {', '.join(texts)}")
+        raise _undecodable(attributes, options, f"strict decoding error: {', '.join(texts)}")
     options.warnings += texts
 
 
@@ -144,9 +143,7 @@ def _drop_unknown(context: Context, attributes: Attributes, obj: JSON, options: 
         drop_empty(obj)
         return [*_unknown_to_schema(attributes, obj), *conform_metadata(context.fields, obj, attributes.old)]
     except WrongType as error:
-        resource = kind.resource
-        what = f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
-        raise _undecodable(options, f"{what}: {error}") from error
+        raise _undecodable(attributes, options, str(error)) from error
 
 
 def _unknown_to_schema(attributes: Attributes, obj: JSON) -> list[str]:
@@ -161,6 +158,8 @@ def _unknown_to_schema(attributes: Attributes, obj: JSON) -> list[str]:
     return unknown
 
 
-def _undecodable(options: WriteOptions, message: str) -> StatusError:
+def _undecodable(attributes: Attributes, options: WriteOptions, why: str) -> StatusError:
     """Blame the body for what cannot be decoded; or the patch, since the body of a patch could be."""
+    resource = attributes.kind.resource
+    message = cannot_be_handled(resource.api_version, resource.kind, why)
     return undecodable_patch(message) if options.patching else bad_request(message)

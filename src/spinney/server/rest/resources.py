@@ -10,7 +10,7 @@ from typing import Any
 from spinney.api.struct import JSON
 from spinney.server.authentication.token_requests import request_token, review_self, review_token
 from spinney.server.authorization.reviews import review_access, review_rules
-from spinney.server.exchange.bodies import read_object, read_options
+from spinney.server.exchange.bodies import held_to, read_object, read_options
 from spinney.server.exchange.duplicates import repeated_fields
 from spinney.server.exchange.message import Request, Response, User
 from spinney.server.exchange.responding import accepted, reply, reply_json, warning_header
@@ -37,6 +37,12 @@ from spinney.server.operations.watching import watch, watch_request
 from spinney.server.operations.write import WriteOptions, write_options
 from spinney.server.rest.routing import resolve, verb
 from spinney.server.rest.tables.table import Table
+
+_ACTIONS = {  # what a POST to a subresource sends
+    "binding": ("v1", "Binding"),
+    "eviction": ("policy/v1", "Eviction"),
+    "token": ("authentication.k8s.io/v1", "TokenRequest"),
+}
 
 
 async def serve_resource(context: Context, request: Request) -> Response:
@@ -180,15 +186,15 @@ async def _delete_collection(
 
 async def serve_action(context: Context, target: Target, body: Any, options: WriteOptions) -> Response:
     """Do what a POST to a subresource, or to a kind that is never stored, asks for."""
+    resource = target.resource
+    body = held_to(body, context.fields, *_ACTIONS.get(target.subresource, (resource.api_version, resource.kind)))
     if target.subresource == "binding":
         bind(context, target, body, options)
         return reply_json(created(), status=201, warnings=options.warnings)
     if target.subresource == "eviction":
         await evict(context, target, body, options)
         return reply_json(created(), status=201, warnings=options.warnings)
-    if not isinstance(body, dict):
-        raise bad_request("the body is not an object")
-    if target.resource.plural == "bindings":
+    if resource.plural == "bindings":
         kind = context.registry.built_in("pods")
         name = (body.get("metadata") or {}).get("name")
         if not name or target.namespace is None:

@@ -1,7 +1,5 @@
 """Binding: the one way a pod gets its node."""
 
-from typing import Any
-
 from spinney.api.field_error import required
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
@@ -14,10 +12,8 @@ from spinney.server.operations.write import WriteOptions
 _BINDING = Resource("", "v1", "Binding", "pods/binding")  # what conflicts are said to be about
 
 
-def bind(context: Context, target: Target, body: Any, options: WriteOptions) -> None:
+def bind(context: Context, target: Target, body: JSON, options: WriteOptions) -> None:
     """Assign a pod to a node, once; raise a 409 if it is bound, gated, being deleted or another pod by that name."""
-    if not isinstance(body, dict):
-        raise bad_request("the body is not an object: expected a Binding with metadata and target")
     wanted = body.get("target") or {}
     if wanted.get("kind") not in {None, "", "Node"}:
         raise bad_request(f'target.kind: Unsupported value: "{wanted.get("kind")}": supported values: "Node"')

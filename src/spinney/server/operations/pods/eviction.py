@@ -6,7 +6,6 @@ healthy pods that the budget selects, so that a budget means something in a clus
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from spinney.api.field_error import FieldError
 from spinney.api.policy import desired_healthy
@@ -15,7 +14,7 @@ from spinney.api.struct import JSON, convert
 from spinney.api.time import parse_timestamp, timestamp
 from spinney.server.exchange.status import StatusError, bad_request, internal_error, too_many_requests
 from spinney.server.operations.context import Context, Target
-from spinney.server.operations.deleting import delete, delete_options
+from spinney.server.operations.deleting import delete, delete_options, is_dry_run
 from spinney.server.operations.reading import get
 from spinney.server.operations.write import WriteOptions
 from spinney.server.store import Record
@@ -24,16 +23,14 @@ _BUDGETS = "poddisruptionbudgets.policy"
 _RECENT = timedelta(minutes=2)
 
 
-async def evict(context: Context, target: Target, body: Any, options: WriteOptions) -> None:
+async def evict(context: Context, target: Target, body: JSON, options: WriteOptions) -> None:
     """Delete a pod if no disruption budget speaks against it; raise a 429 that names the budget otherwise."""
-    if not isinstance(body, dict):
-        raise bad_request("the body is not an object: expected an Eviction with metadata and deleteOptions")
     named = (body.get("metadata") or {}).get("name")
     if named and named != target.name:
         raise bad_request(f"name in URL does not match name in Eviction object: {target.name} and {named}")
     wanted = body.get("deleteOptions") or {}
     deletion = delete_options(wanted, {})
-    options.dry_run = options.dry_run or "All" in (wanted.get("dryRun") or ())
+    options.dry_run = options.dry_run or is_dry_run(wanted, {})
     found = get(context, target)
     pod = found.decode()
     if needs_budget(pod):
