@@ -93,6 +93,11 @@ def modified(resource: Resource, name: str) -> StatusError:
     return conflict(resource, name, why)
 
 
+def another(resource: Resource, name: str, wanted: str, found: str) -> StatusError:
+    """409: the object that has the name now is not the one that was meant."""
+    return conflict(resource, name, f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}")
+
+
 def invalid_object(resource: Resource, name: str, causes: Iterable[FieldError]) -> StatusError:
     """422: the object breaks the rules of its kind."""
     listed = list(causes)

@@ -12,11 +12,11 @@ from typing import Any, Literal
 from spinney.api.field_error import invalid, not_supported
 from spinney.api.keys import Key
 from spinney.api.struct import JSON
-from spinney.server.exchange.status import conflict, invalid_options, modified, not_found
+from spinney.server.exchange.status import another, invalid_options, modified
 from spinney.server.kinds import Kind
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.metadata import mark_deleted
-from spinney.server.operations.reading import whole_number
+from spinney.server.operations.reading import get, whole_number
 from spinney.server.operations.write import WriteOptions, attributes_of
 from spinney.server.store import Record
 from spinney.server.store.record import record
@@ -71,18 +71,11 @@ def is_dry_run(body: Mapping[str, Any], query: Mapping[str, str]) -> bool:
 
 async def delete(context: Context, target: Target, options: DeleteOptions, write: WriteOptions) -> Deleted:
     """Delete an object, or mark it as being deleted."""
-    kind, key = target.kind, target.key
-    collection = context.collection(kind)
-    found = collection.get(key)
-    if found is None:
-        raise not_found(kind.resource, key.name)
-    old = found.decode()
+    old = get(context, target).decode()
     attributes = attributes_of(target, "DELETE", write, sent="DeleteOptions", obj=None, old=old)
     await context.admission.admit_deletion(attributes)
-    found = collection.get(key)  # it may have changed while webhooks were asked
-    if found is None:
-        raise not_found(kind.resource, key.name)
-    return delete_now(context, kind, found, options, dry_run=write.dry_run)
+    found = get(context, target)  # it may have changed while webhooks were asked
+    return delete_now(context, target.kind, found, options, dry_run=write.dry_run)
 
 
 def delete_now(
@@ -148,8 +141,7 @@ def store_released(context: Context, kind: Kind, key: Key, obj: JSON) -> Record:
 def _check_preconditions(kind: Kind, found: Record, options: DeleteOptions) -> None:
     resource = replace_fields(kind.resource, plural=kind.resource.kind)  # which is what the real server names here
     if options.uid is not None and options.uid != found.uid:
-        why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: {found.uid}"
-        raise conflict(resource, found.key.name, why)
+        raise another(resource, found.key.name, options.uid, found.uid)
     if options.revision is not None and options.revision != str(found.revision):
         raise modified(resource, found.key.name)
 

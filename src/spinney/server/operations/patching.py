@@ -90,7 +90,7 @@ async def _apply(context: Context, target: Target, request: Request, options: Wr
     options.applying = True
     if context.collection(target.kind).get(target.key) is None:
         return await _create_by_apply(context, target, config, options), True
-    return await update(context, target, _applying(context, target, config, options), options, applied=True), False
+    return await update(context, target, _applying(context, target, config, options), options), False
 
 
 def _configuration(target: Target, body: Any) -> JSON:

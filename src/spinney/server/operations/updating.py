@@ -12,11 +12,10 @@ from spinney.api.field_error import invalid
 from spinney.api.struct import JSON
 from spinney.server.exchange.status import (
     StatusError,
+    another,
     bad_request,
-    conflict,
     invalid_object,
     modified,
-    not_found,
     undecodable_patch,
 )
 from spinney.server.kinds import Kind
@@ -25,6 +24,7 @@ from spinney.server.operations.context import Context, Target
 from spinney.server.operations.creating import create
 from spinney.server.operations.deleting import store_released
 from spinney.server.operations.metadata import bump_generation, check_envelope, keep_system_fields
+from spinney.server.operations.reading import get
 from spinney.server.operations.write import WriteOptions, admit, attributes_of, check_may_create, check_unknown_fields
 from spinney.server.patches.ownership import own_updated
 from spinney.server.store import Record
@@ -54,27 +54,16 @@ async def replace(context: Context, target: Target, body: Any, options: WriteOpt
     if kind.create_on_update and not target.subresource and context.collection(kind).get(target.key) is None:
         check_may_create(context, target, options)
         return await create(context, target, wanted, options), True
-    if context.collection(kind).get(target.key) is None:
-        raise not_found(target.resource, target.key.name)
     return await update(context, target, lambda _: wanted, options, attempts=1), False
 
 
 async def update(
-    context: Context,
-    target: Target,
-    change: Change,
-    options: WriteOptions,
-    *,
-    attempts: int = _ATTEMPTS,
-    applied: bool = False,
+    context: Context, target: Target, change: Change, options: WriteOptions, *, attempts: int = _ATTEMPTS
 ) -> Record:
     """Change an object and return it as stored. ``change`` gets a private copy, in the version of the request."""
     told = len(options.warnings)
     for attempt in range(attempts):
-        current = context.collection(target.kind).get(target.key)
-        if current is None:
-            raise not_found(target.resource, target.key.name)
-        written = await _update_once(context, target, current, change, options, applied=applied)
+        written = await _update_once(context, target, get(context, target), change, options)
         if written is not None:
             return written
         if attempt + 1 < attempts:
@@ -83,7 +72,7 @@ async def update(
 
 
 async def _update_once(
-    context: Context, target: Target, current: Record, change: Change, options: WriteOptions, *, applied: bool
+    context: Context, target: Target, current: Record, change: Change, options: WriteOptions
 ) -> Record | None:
     """Return the new record, or ``None`` if another client wrote meanwhile."""
     kind = target.kind
@@ -93,12 +82,12 @@ async def _update_once(
     _check_preconditions(target, obj, old, patching=options.patching)
     managed = obj["metadata"].get("managedFields")
     keep_system_fields(obj, old)
-    sent = "PatchOptions" if applied else "UpdateOptions"
+    sent = "PatchOptions" if options.applying else "UpdateOptions"
     attributes = attributes_of(target, "UPDATE", options, sent=sent, obj=obj, old=old)
     check_unknown_fields(context, attributes, options)
     keep_other_endpoints(kind, target.subresource, obj, old)
     _fill_defaults(target, obj)
-    if not applied:
+    if not options.applying:
         own_updated(
             kind,
             obj,
@@ -171,7 +160,7 @@ def _check_preconditions(target: Target, obj: JSON, old: JSON, *, patching: bool
     if uid and uid != before.get("uid"):
         if patching:
             raise invalid_object(kind.resource, before["name"], [invalid("metadata.uid", uid, "field is immutable")])
-        raise _uid_mismatch(target, uid, str(before.get("uid")))
+        raise another(target.resource, before["name"], uid, before.get("uid"))
     version = metadata.get("resourceVersion") or _ANY_VERSION
     if version == _ANY_VERSION:
         if not kind.unconditional_update:
@@ -179,8 +168,3 @@ def _check_preconditions(target: Target, obj: JSON, old: JSON, *, patching: bool
             raise invalid_object(replace_fields(kind.resource, kind=kind.resource.plural), before["name"], [cause])
     elif version != before["resourceVersion"]:
         raise modified(target.resource, before["name"])
-
-
-def _uid_mismatch(target: Target, wanted: str, found: str) -> StatusError:
-    why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
-    return conflict(target.resource, target.key.name, why)

@@ -4,7 +4,7 @@ from spinney.api.field_error import required
 from spinney.api.resource import Resource
 from spinney.api.struct import JSON
 from spinney.api.time import timestamp
-from spinney.server.exchange.status import bad_request, conflict, invalid_object
+from spinney.server.exchange.status import another, bad_request, conflict, invalid_object
 from spinney.server.operations.context import Context, Target
 from spinney.server.operations.reading import get
 from spinney.server.operations.write import WriteOptions
@@ -36,8 +36,7 @@ def bound(target: Target, pod: JSON, node: str, binding: JSON, now: str) -> JSON
     name = metadata["name"]
     uid = binding.get("uid")
     if uid and uid != metadata["uid"]:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {metadata['uid']}"
-        raise conflict(target.resource, name, why)
+        raise another(target.resource, name, uid, metadata["uid"])
     if "deletionTimestamp" in metadata:
         raise conflict(_BINDING, name, f"pod {name} is being deleted, cannot be assigned to a host")
     if spec.get("nodeName"):
