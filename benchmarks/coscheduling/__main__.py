@@ -21,28 +21,12 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks.coscheduling.waiting import idleness_table, measure_waiting
-from benchmarks.load import cluster
 from benchmarks.load.bench import a_bench
 from benchmarks.load.contenders import COSCHEDULER, STOCK, Contender, compile_ours
-from benchmarks.load.measuring import LIMIT, Load, compared, measure_all, table
+from benchmarks.load.measuring import LIMIT, Load, compared, gangs, measure_all, plain, table
 
 PLAIN_TARGET, GANGS_TARGET = 1.3, 3.0
 WAITING = "waiting"
-
-
-def plain(count: int) -> Load:
-    """Return pods that belong to nothing."""
-    return Load("plain", count, lambda c, s: cluster.create_pods(c, count, scheduler=s), PLAIN_TARGET)
-
-
-def gangs(count: int, size: int) -> Load:
-    """Return native gangs of one-GPU pods."""
-    return Load(
-        f"{count} gangs of {size}",
-        count * size,
-        lambda c, s: cluster.create_gangs(c, count, size=size, scheduler=s),
-        GANGS_TARGET,
-    )
 
 
 def loads(scale: float) -> dict[str, tuple[int, Load]]:
@@ -52,10 +36,10 @@ def loads(scale: float) -> dict[str, tuple[int, Load]]:
         return max(1, round(number * scale))
 
     return {
-        "plain-1000": (scaled(1000), plain(scaled(5000))),
-        "plain-5000": (scaled(5000), plain(scaled(5000))),
-        "gangs-of-3": (scaled(1000), gangs(scaled(1000), 3)),
-        "gangs-of-1000": (scaled(1000), gangs(4, scaled(1000))),
+        "plain-1000": (scaled(1000), plain(scaled(5000), PLAIN_TARGET)),
+        "plain-5000": (scaled(5000), plain(scaled(5000), PLAIN_TARGET)),
+        "gangs-of-3": (scaled(1000), gangs(scaled(1000), 3, GANGS_TARGET)),
+        "gangs-of-1000": (scaled(1000), gangs(4, scaled(1000), GANGS_TARGET)),
     }
 
 

@@ -92,6 +92,21 @@ class Load:
     clear: Callable[[Client], Awaitable[None]] = cluster.clear
 
 
+def plain(count: int, target: float) -> Load:
+    """Return pods that belong to nothing."""
+    return Load("plain", count, lambda client, name: cluster.create_pods(client, count, scheduler=name), target)
+
+
+def gangs(count: int, size: int, target: float) -> Load:
+    """Return native gangs of one-GPU pods."""
+    return Load(
+        f"{count} gangs of {size}",
+        count * size,
+        lambda client, name: cluster.create_gangs(client, count, size=size, scheduler=name),
+        target,
+    )
+
+
 async def measure(bench: Bench, contender: Contender, load: Load, *, limit: float = LIMIT) -> Figures:
     """Create the load, start the contender, and watch until everything is bound and said, or the limit is reached."""
     client = bench.client

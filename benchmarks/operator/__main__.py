@@ -135,9 +135,9 @@ class Bench:
     @contextmanager
     def running(self) -> Iterator[subprocess.Popen[bytes]]:
         """Run the operator for the time of the block."""
-        command = [*SPINNEY, "operator", "--config", self.configuration, "--kubeconfig", self.plane.kubeconfig]
+        files = ["--config", str(self.configuration), "--kubeconfig", str(self.plane.kubeconfig)]
         with (self.plane.directory / "operator.log").open("ab") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log)
+            process = subprocess.Popen([*SPINNEY, "operator", *files], stdout=log, stderr=log)
         try:
             yield process
         finally:

@@ -24,10 +24,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.load import cluster
 from benchmarks.load.bench import a_bench
 from benchmarks.load.contenders import BARE, BARE_SILENT, OURS, STOCK, compile_ours
-from benchmarks.load.measuring import LIMIT, Load, compared, measure_all, table
+from benchmarks.load.measuring import LIMIT, compared, gangs, measure_all, plain, table
 
 GANG_SIZE = 8
 
@@ -36,13 +35,8 @@ async def run(options: argparse.Namespace) -> None:
     """Run every contender on every load and print the tables."""
     compile_ours()
     loads = {
-        "plain": Load("plain", options.pods, lambda c, s: cluster.create_pods(c, options.pods, scheduler=s), 1.5),
-        "gangs": Load(
-            f"gangs of {GANG_SIZE}",
-            options.gangs * GANG_SIZE,
-            lambda c, s: cluster.create_gangs(c, options.gangs, size=GANG_SIZE, scheduler=s),
-            4.0,
-        ),
+        "plain": plain(options.pods, 1.5),
+        "gangs": gangs(options.gangs, GANG_SIZE, 4.0),
     }
     contenders = [each for each in (STOCK, OURS, BARE, BARE_SILENT) if not options.only or each.name in options.only]
     console = Console(width=None if sys.stdout.isatty() else 140)

@@ -87,7 +87,7 @@ def fill(
     options = (*SchedulerConfig().plugins, *(PluginOption(plugin.name) for plugin in plugins))
     config = SchedulerConfig(actions=("allocate",), plugins=options, allocate_seconds=NO_LIMIT)
     scheduler = Scheduler(config, inventory, registry=registry)
-    with _profiled(profile):
+    with profiled(wanted=profile):
         start, cpu = time.perf_counter(), time.process_time()
         session = scheduler.open_session()
         opened = time.perf_counter()
@@ -101,7 +101,8 @@ def fill(
 
 
 @contextmanager
-def _profiled(wanted: bool) -> Iterator[None]:
+def profiled(*, wanted: bool) -> Iterator[None]:
+    """Say where the processor time of the block went, if that is wanted."""
     if not wanted:
         yield
         return

@@ -7,13 +7,12 @@ pod a job of its own; default plugins, no victims. 20,000 decisions per second a
 """
 
 import argparse
-import cProfile
-import pstats
 import time
 from pathlib import Path
 
 import structlog
 
+from benchmarks.scheduler.filling import profiled
 from spinney.runtime.collection import settle_garbage_collector
 from spinney.scheduler.config import SchedulerConfig
 from spinney.sim.replay import Job, Replay
@@ -35,18 +34,13 @@ def main() -> None:
     trace = read_openb(next(options.directory.glob("openb_pods_default.csv*")), None, options.seed)
     trace = trace.with_jobs(tuple(Job(job.name, 0.0, job.ask) for job in trace.jobs))
     replay = Replay(trace, suited(SchedulerConfig(), trace), stopwatch=time.process_time)
-    profile = cProfile.Profile()
-    if options.profile:
-        profile.enable()
-    history = replay.run()
-    profile.disable()
+    with profiled(wanted=options.profile):
+        history = replay.run()
     busy = sum(history.cycle_seconds)
     print(
         f"{len(trace.jobs):,} pods decided, {history.decided:,} placed in {busy:.2f} s of processor time: "
         f"{len(trace.jobs) / busy:,.0f} per second, {WANTED:,} are wanted; {history.seconds:.2f} s for the replay"
     )
-    if options.profile:
-        pstats.Stats(profile).sort_stats("tottime").print_stats(25)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ marked * are of a running system with an API server, where the search dominates.
 """
 
 import argparse
-import cProfile
-import pstats
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,6 +17,7 @@ from typing import NamedTuple
 
 import structlog
 
+from benchmarks.scheduler.filling import profiled
 from spinney.api.core import Container, Node, NodeStatus, Pod, PodSpec, PodStatus, ResourceRequirements
 from spinney.api.labels import KAI_POD_GROUP
 from spinney.api.meta import Metadata
@@ -214,15 +213,10 @@ def measure(row: Row, *, profile: bool) -> None:
     )
     scheduler = Scheduler(config, inventory)
     session = scheduler.open_session()
-    profiler = cProfile.Profile(time.process_time) if profile else None
-    if profiler is not None:
-        profiler.enable()
-    start, cpu = time.perf_counter(), time.process_time()
-    scheduler.run_actions(session)
-    seconds, busy = time.perf_counter() - start, time.process_time() - cpu
-    if profiler is not None:
-        profiler.disable()
-        pstats.Stats(profiler).sort_stats("cumulative").print_stats(45)
+    with profiled(wanted=profile):
+        start, cpu = time.perf_counter(), time.process_time()
+        scheduler.run_actions(session)
+        seconds, busy = time.perf_counter() - start, time.process_time() - cpu
     outcome = check(session, row)
     session.close()
     print(f"{row.name:34} {row.nodes:5}  {_time(seconds):>9} {_time(busy):>9}  {row.kai:>16}   {outcome}", flush=True)

@@ -1,18 +1,15 @@
 """Alibaba's recommendation services: who waits and how many nodes are in use, beside best fit."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from benchmarks.traces.best_fit import best_fit
+from benchmarks.traces.replaying import replayed
 from benchmarks.traces.tables import Table
 from spinney.scheduler.config import SchedulerConfig
-from spinney.sim.replay import Replay
-from spinney.sim.replay.checking import problems_of
 from spinney.sim.replay.figures import figures_of
 from spinney.sim.replay.formats.dlrm import Role, read_dlrm
-from spinney.sim.replay.part import suited
 
 PUBLISHED: Final[dict[tuple[Role, int], tuple[object, ...]]] = {
     ("HN", 485): (0, 0, 449.6, 483),
@@ -32,32 +29,11 @@ def measure(directory: Path, wanted: list[tuple[Role, int]]) -> Iterator[Table]:
     )
     for role, count in wanted:
         trace = read_dlrm(path, role=role, count=count)
-        history = Replay(
-            trace, suited(SchedulerConfig(actions=("allocate",)), trace), stopwatch=time.process_time
-        ).run()
-        if problems := problems_of(trace, history):
-            raise SystemExit(problems[0])
-        found = figures_of(trace, history)
-        table.add(role, f"{count:,}", "best fit, published", *PUBLISHED.get((role, count), ("-",) * 4), "")
-        peer = best_fit(trace)
-        table.add(
-            role,
-            f"{count:,}",
-            "best fit",
-            peer.waited,
-            peer.never_ran,
-            f"{peer.nodes_in_use:.1f}",
-            peer.most_nodes_in_use,
-            "",
-        )
-        table.add(
-            role,
-            f"{count:,}",
-            "**Spinney**",
-            found.waited,
-            found.jobs - found.started,
-            f"{found.nodes_in_use:.1f}",
-            found.most_nodes_in_use,
-            f"{found.seconds:.0f}",
-        )
+        found = figures_of(trace, replayed(trace, SchedulerConfig(actions=("allocate",))))
+        case, peer = (role, f"{count:,}"), best_fit(trace)
+        table.add(*case, "best fit, published", *PUBLISHED.get((role, count), ("-",) * 4), "")
+        used = f"{peer.nodes_in_use:.1f}", peer.most_nodes_in_use
+        table.add(*case, "best fit", peer.waited, peer.never_ran, *used, "")
+        used = f"{found.nodes_in_use:.1f}", found.most_nodes_in_use
+        table.add(*case, "**Spinney**", found.waited, found.jobs - found.started, *used, f"{found.seconds:.0f}")
     yield table

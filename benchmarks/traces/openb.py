@@ -1,19 +1,17 @@
 """openb: GPUs given out at 130 % asked for, one pod at a time in the published order, beside the published policies."""
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean, stdev
 
+from benchmarks.traces.replaying import replayed
 from benchmarks.traces.tables import Table
 from spinney.explain.amounts import counted
 from spinney.scheduler.config import KAI_PLUGINS, PluginOption, SchedulerConfig
-from spinney.sim.replay import Replay
 from spinney.sim.replay.checking import problems_of
 from spinney.sim.replay.figures import Figures, figures_of
 from spinney.sim.replay.formats.openb import read_openb
 from spinney.sim.replay.formats.tables import rows_of
-from spinney.sim.replay.part import suited
 from spinney.sim.replay.trace import Job, Trace
 
 PACKING = SchedulerConfig()
@@ -88,11 +86,7 @@ def _at_once(trace: Trace) -> Trace:
 
 def run(trace: Trace, config: SchedulerConfig, *, check: bool = True) -> Figures:
     """Replay an experiment and check every placement."""
-    history = Replay(trace, suited(config, trace), stopwatch=time.process_time).run()
-    problems = problems_of(trace, history) if check else []
-    if problems:
-        raise SystemExit(f"{trace.name}: {problems[0]}")
-    return figures_of(trace, history)
+    return figures_of(trace, replayed(trace, config, check=problems_of if check else lambda *_: []))
 
 
 def published(directory: Path) -> dict[tuple[str, str], list[tuple[float, float]]]:

@@ -5,18 +5,17 @@ order, and after every 40th a gang of 8, 16, 32 or 64 GPUs in turn, in pods of 8
 share a rack. Everybody is offered once.
 """
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.traces.openb import KAI, PACKING
+from benchmarks.traces.replaying import replayed
 from benchmarks.traces.tables import Table
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.sim.replay import Ask, Job, Replay, Trace
+from spinney.sim.replay import Ask, Job, Trace
 from spinney.sim.replay.checking import violations
 from spinney.sim.replay.formats.openb import read_openb
-from spinney.sim.replay.part import suited
 
 RACK = "replay.spinney.dev/rack"
 PER_RACK, BETWEEN, SIZES = 16, 40, (8, 16, 32, 64)
@@ -42,10 +41,7 @@ def measure(directory: Path, seeds: list[int]) -> Iterator[Table]:
     for name, config in (("packing", PACKING), ("KAI's rules", KAI), ("spread", SPREAD)):
         counts, given = dict.fromkeys(SIZES, 0), 0.0
         for trace in traces:
-            history = Replay(trace, suited(config, trace), stopwatch=time.process_time).run()
-            if problems := violations(trace, history):
-                raise SystemExit(problems[0])
-            for event in history.events:
+            for event in replayed(trace, config, check=violations).events:
                 if event.what == "started":
                     job = trace.jobs[event.job]
                     given += job.gpu_milli / 10 / trace.gpus / len(traces)

@@ -7,7 +7,6 @@ of arrival, each gang that has room beside those before it, wherever these are p
 """
 
 import random
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -15,12 +14,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.traces.openb import PACKING, WHOLE_QUEUE
+from benchmarks.traces.replaying import replayed
 from benchmarks.traces.tables import Table
 from spinney.scheduler.config import PluginOption, SchedulerConfig
-from spinney.sim.replay import Ask, Job, Machine, Replay, Trace
+from spinney.sim.replay import Ask, Job, Machine, Trace
 from spinney.sim.replay.checking import violations
 from spinney.sim.replay.formats.tables import rows_of
-from spinney.sim.replay.part import suited
 
 SWITCH, RACK = "replay.spinney.dev/switch", "replay.spinney.dev/rack"
 RACKS, ASKED, LARGEST_OF_RACK = 12, 1.2, 8
@@ -97,10 +96,8 @@ def _placed(racks: Racks, gangs: Sequence[int], config: SchedulerConfig) -> list
         for number, size in enumerate(gangs)
     )
     trace = Trace("lingjun", machines, jobs, offered_once=True, levels=(SWITCH, RACK))
-    history = Replay(trace, suited(config, trace), stopwatch=time.process_time).run()
-    if problems := violations(trace, history):
-        raise SystemExit(problems[0])
-    return [gangs[event.job] for event in history.events if event.what == "started"]
+    events = replayed(trace, config, check=violations).events
+    return [gangs[event.job] for event in events if event.what == "started"]
 
 
 def fitting(racks: Racks, gangs: Sequence[int]) -> list[int]:

@@ -6,14 +6,13 @@ are simulated on the same jobs (:mod:`benchmarks.traces.anchors`).
 """
 
 import math
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from benchmarks.traces.anchors import Policy, waits
-from benchmarks.traces.progress import shown
+from benchmarks.traces.replaying import replayed, shown
 from benchmarks.traces.srtf import srtf_waits
 from benchmarks.traces.tables import Table
 from spinney.scheduler.config import PluginOption, SchedulerConfig
@@ -21,11 +20,9 @@ from spinney.scheduler.framework.plugin import Plugin
 from spinney.scheduler.framework.session import Session
 from spinney.scheduler.plugins import default_registry
 from spinney.scheduler.plugins.backfill.memory import Memory
-from spinney.sim.replay import Replay, Trace
-from spinney.sim.replay.checking import problems_of
+from spinney.sim.replay import Trace
 from spinney.sim.replay.figures import figures_of
 from spinney.sim.replay.formats.philly import Layout, read_philly
-from spinney.sim.replay.part import suited
 from spinney.sim.replay.run_times import stating
 
 POLICIES: Final[tuple[Policy, ...]] = ("fifo", "skip", "easy")
@@ -180,17 +177,13 @@ def _replayed(trace: Trace, experiment: Experiment, run: Run) -> Replayed:
     arguments = {**ARGUMENTS, "giveWay": run.give_way, "giveWayAcrossQueues": str(run.across_queues).lower()}
     registry.register(Keeping.name, Keeping)
     plugins = (*SchedulerConfig().plugins, PluginOption("backfill", arguments=arguments), PluginOption(Keeping.name))
-    config = suited(SchedulerConfig(plugins=plugins, actions=run.actions), trace)
-    history = Replay(
+    history = replayed(
         trace,
-        config,
+        SchedulerConfig(plugins=plugins, actions=run.actions),
         registry=registry,
         every=experiment.every,
-        stopwatch=time.process_time,
         progress=shown(f"{experiment.name}, {run.name}"),
-    ).run()
-    if problems := problems_of(trace, history):
-        raise SystemExit(problems[0])
+    )
     ends = {event.job: event.at for event in history.events if event.what == "ended"}
     inside = sum(memory.forecasts.inside for memory in kept.values())
     judged = sum(memory.forecasts.judged for memory in kept.values())
