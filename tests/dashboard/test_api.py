@@ -139,6 +139,8 @@ spec:
         "kind: Pod": "cannot be simulated",
         "a: [": "line",
         "a: &a [*a, *a]": "",
+        manifest.replace("name: probe", "name: A Probe"): "metadata.name: 'A Probe' must be a DNS-1123 subdomain",
+        manifest.replace("name: probe", "name: p, namespace: A.b"): "must be a DNS-1123 label",
     }
     for text, reason in refusals.items():
         async with page.session.post(f"{page.url}api/what-if", json={"manifests": text}) as answer:

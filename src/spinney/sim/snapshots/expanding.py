@@ -18,6 +18,7 @@ from spinney.api.core import NODE, POD, Node, Pod
 from spinney.api.grove import POD_CLIQUE_SET, PodCliqueSet
 from spinney.api.labels import PART_OF, SCHEDULER_NAME
 from spinney.api.meta import Condition, ObjectMeta, owner_reference
+from spinney.api.names import Check, dns_label_faults, dns_subdomain_faults
 from spinney.api.podgang import INITIALIZED, POD_GANG, PodGang, PodGangStatus
 from spinney.api.resource import Resource
 from spinney.api.scheduling import PRIORITY_CLASS, PriorityClass
@@ -117,6 +118,8 @@ def expand(manifests: Iterable[JSON], surroundings: ExpansionContext) -> list[An
     """
     expanded: list[Any] = []
     given = list(manifests)
+    for each in given:
+        _must_have_possible_names(each, surroundings.namespace)
     for number, written in enumerate(_written(given, surroundings.nodes)):
         rule = made_gangs.rule_for(written)
         if rule is not None:
@@ -130,6 +133,20 @@ def expand(manifests: Iterable[JSON], surroundings: ExpansionContext) -> list[An
         else:
             expanded.append(_aged(_decoded(resource, manifest), surroundings, born))
     return expanded
+
+
+def _must_have_possible_names(manifest: JSON, namespace: str) -> None:
+    """Raise :class:`InvalidWorkload` for an object that no cluster would store under its name, or in its namespace."""
+    metadata = manifest.get("metadata")
+    told: JSON = metadata if isinstance(metadata, dict) else {}
+    asked: tuple[tuple[str, object, Check], ...] = (
+        ("name", told.get("name"), dns_subdomain_faults),
+        ("namespace", told.get("namespace") or namespace, dns_label_faults),
+    )
+    for field, found, check in asked:
+        if isinstance(found, str) and found and (faults := check(found)):
+            said = f"metadata.{field}: {found!r} {'; '.join(faults)}"
+            raise InvalidWorkload(f"{manifest.get('kind')} {_name(manifest)}: {said}", manifest)
 
 
 def _written(given: Sequence[JSON], nodes: Sequence[Node]) -> Iterator[JSON]:
