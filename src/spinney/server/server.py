@@ -34,6 +34,7 @@ from spinney.server.background.endings import Endings
 from spinney.server.background.garbage import GarbageCollector
 from spinney.server.background.orphaned_pods import OrphanedPods
 from spinney.server.background.protection import InUseProtection
+from spinney.server.background.taint_eviction import TaintEviction
 from spinney.server.background.upkeep import Aggregation, NamespaceDefaults, QuotaKeeping
 from spinney.server.builtin.table import builtin_kinds
 from spinney.server.crd.definitions import COLLECTION, DefinedKinds, definition_kind
@@ -101,6 +102,7 @@ class ApiServer:
             InUseProtection(self.context),
             ResourceClaimController(self.context),
             OrphanedPods(self.context),
+            TaintEviction(self.context),
             self._namespace_defaults,
             aggregation,
             quotas,

@@ -43,21 +43,26 @@ class OrphanedPods:
             else:
                 self._gone.discard(record.key.name)
         elif collection.name == _PODS and self._gone and event.type != "DELETED":
-            for node in self._gone.intersection(_NODE_NAME.findall(record.raw.decode())):
-                if node not in self._due and _is_on(record, node):
+            for node in self._gone.intersection(nodes_named(record)):
+                if node not in self._due and is_on(record, node):
                     self._due.add(node)  # a scheduler that did not know yet has bound it
 
     def _collect(self, node: str) -> None:
         store, kind = self._context.store, self._context.registry.built_in(_PODS)
         found = store.records(_PODS) if node in self._gone else ()
-        for record in [each for each in found if _is_on(each, node)]:
+        for record in [each for each in found if is_on(each, node)]:
             if not has_ended(record):
                 now = timestamp(self._context.runtime.clock.now())
                 record = store.write(_PODS, record.key, _failed(record.decode(), now))  # noqa: PLW2901 - the same pod
             delete_now(self._context, kind, record, DeleteOptions(grace_seconds=0, uid=record.uid))
 
 
-def _is_on(pod: Record, node: str) -> bool:
+def nodes_named(pod: Record) -> list[str]:
+    """Return the nodes that a pod may be bound to, told without reading it: a label may look so, too."""
+    return _NODE_NAME.findall(pod.raw.decode())
+
+
+def is_on(pod: Record, node: str) -> bool:
     """Tell whether a pod is bound to a node; only one that names it anywhere is read."""
     named = f'"nodeName":"{node}"'.encode() in pod.raw
     return named and (pod.decode().get("spec") or {}).get("nodeName") == node
@@ -65,14 +70,15 @@ def _is_on(pod: Record, node: str) -> bool:
 
 def _failed(pod: JSON, now: str) -> JSON:
     """Return a pod that has failed, with the condition that Kubernetes' pod garbage collector writes."""
+    pod.setdefault("status", {})["phase"] = "Failed"
+    return with_disruption(pod, "DeletionByPodGC", "PodGC: node no longer exists", now)
+
+
+def with_disruption(pod: JSON, reason: str, message: str, now: str) -> JSON:
+    """Return a pod with the condition that says why the cluster ends it."""
     status = pod.setdefault("status", {})
-    target = {
-        "type": "DisruptionTarget",
-        "status": "True",
-        "reason": "DeletionByPodGC",
-        "message": "PodGC: node no longer exists",
-        "lastTransitionTime": now,
-    }
+    said = {"reason": reason, "message": message, "lastTransitionTime": now}
+    target = {"type": "DisruptionTarget", "status": "True", **said}
     others = [each for each in status.get("conditions") or () if each.get("type") != target["type"]]
-    status |= {"phase": "Failed", "conditions": [*others, target]}
+    status["conditions"] = [*others, target]
     return pod
