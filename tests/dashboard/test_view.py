@@ -20,7 +20,7 @@ from spinney.kube.cache import Change
 from spinney.kube.client import Client
 from spinney.kube.crds import install_crds
 from spinney.kube.keys import Key
-from spinney.kube.transport import Request
+from spinney.kube.transport import Request, Response
 from spinney.runtime import Runtime
 from spinney.runtime.tasks import end
 from spinney.server import ApiServer
@@ -80,6 +80,19 @@ class Line(InProcessTransport):
     def __init__(self, server: ApiServer) -> None:
         super().__init__(server)
         self._cut = asyncio.Event()
+        self._answers = asyncio.Event()
+        self._answers.set()
+
+    def hang(self, *, over: bool = False) -> None:
+        """Leave every request open and let no watch say anything, until it is over."""
+        if over:
+            self._answers.set()
+        else:
+            self._answers.clear()
+
+    async def request(self, request: Request) -> Response:
+        await self._answers.wait()
+        return await super().request(request)
 
     def cut(self, *, whole: bool = False) -> None:
         """End every watch, and refuse further requests unless it is whole again."""
@@ -113,6 +126,28 @@ async def _until(cut: asyncio.Event, stream: InProcessStream) -> AsyncIterator[b
             yield found
     finally:
         await end(ended)
+
+
+@on_virtual_time
+async def test_an_api_server_that_hangs_is_reported_within_half_a_minute() -> None:
+    """Its watches stay open and silent, as in a quiet cluster: only a question that it leaves open tells."""
+    runtime = Runtime.virtual(seed=3)
+    server = ApiServer(runtime)
+    async with server.running():
+        line = Line(server)
+        view = View(Client(line, runtime), source="test")
+        running = asyncio.create_task(view.run())
+        await view.wait_until_ready()
+        await runtime.clock.sleep(61.0)  # has just asked for rights
+
+        line.hang()
+        await runtime.clock.sleep(30.0)
+        assert "it has said nothing for 10 seconds" in json.loads(view.state())["trouble"]
+
+        line.hang(over=True)
+        await runtime.clock.sleep(60.0)
+        assert "trouble" not in json.loads(view.state())
+        await end(running)
 
 
 @on_virtual_time

@@ -43,8 +43,16 @@ log = structlog.get_logger()
 RIGHTS_SECONDS: Final = 60.0
 _SOON: Final = 5.0
 """How soon the API server is asked again that has not answered, in seconds."""
+_HEARTBEAT: Final = 15.0
+"""How often the API server is asked for a word, in seconds: watches of one that hangs are as quiet as those of one at
+rest."""
+_PATIENCE: Final = 10.0
+"""Seconds that it may take to answer."""
 _AT_ONCE: Final = 100
 """So many changes are taken in before others have their turn: it takes a few milliseconds."""
+
+
+_SILENT: Final = "the API server does not answer, so this may be out of date"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +179,17 @@ class View:
             await end(*running)
 
     async def _until_rights_change(self, scope: ReadableScope, running: Sequence[asyncio.Task[None]]) -> None:
-        left = self._pace.rights
+        left, quiet = self._pace.rights, 0.0
         while True:
             soon = min(_SOON, self._pace.rights)
             done, _ = await asyncio.wait(running, timeout=soon, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()
-            left -= soon
+            left, quiet = left - soon, quiet + soon
+            if quiet >= _HEARTBEAT and not self._trouble:
+                quiet = 0.0
+                if await self._hangs():
+                    self._say(f"{_SILENT}: it has said nothing for {_PATIENCE:.0f} seconds")
             if left > 0 and not self._interrupted.is_set() and not self._trouble:
                 continue
             left = self._pace.rights
@@ -188,11 +200,22 @@ class View:
                 raise
             except KubeError as error:
                 log.info("rights not asked", source=self.source, error=str(error))
-                self._say(f"the API server does not answer, so this may be out of date: {' '.join(str(error).split())}")
+                self._say(f"{_SILENT}: {' '.join(str(error).split())}")
                 continue
             self._say("")
             if found != scope:
                 return
+
+    async def _hangs(self) -> bool:
+        """Tell whether the API server leaves a question open that takes it no time; to be refused is an answer."""
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self.client.raw("GET", "/version")
+        except TimeoutError:
+            return True
+        except KubeError:
+            return False
+        return False
 
     def _say(self, trouble: str) -> None:
         """Tell viewers whether what they see may be out of date, where that has changed."""
