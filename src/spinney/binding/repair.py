@@ -33,11 +33,11 @@ class PartGangs:
         return frozenset(self._since)
 
     def look(self, key: GangKey, members: GangMembers | None, *, now: float) -> None:
-        """Take note of how far a gang has come; ``None`` is a gang that is gone.
+        """Take note of how far a gang has come; ``None`` is a gang that is gone, and one without pods begins anew.
 
         While the rest of a gang is being bound its time does not begin to run, but neither does it begin anew.
         """
-        if members is None:
+        if members is None or not members.pods:
             self._was_complete.pop(key, None)
             self._since.pop(key, None)
         elif not placed_pods(members):
