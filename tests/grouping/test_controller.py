@@ -7,10 +7,12 @@ import pytest
 from spinney.api.core import POD
 from spinney.api.coscheduling import POD_GROUP as COSCHEDULING_GROUP
 from spinney.api.kai import POD_GROUP as KAI_GROUP
-from spinney.api.podgang import POD_GANG
+from spinney.api.podgang import POD_GANG, PodGang
 from spinney.api.resource import Resource
+from spinney.api.scheduling import PRIORITY_CLASS
 from spinney.api.struct import JSON
 from spinney.api.volcano import POD_GROUP as VOLCANO_GROUP
+from spinney.backends.kai import KaiScheduler
 from spinney.kube.client import Client
 from spinney.kube.transport import Response
 from tests.conftest import Cluster
@@ -24,6 +26,7 @@ A_DEPLOYMENT: JSON = {
     "selector": {"matchLabels": {"a": "b"}},
     "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
 }
+PYTORCH = Resource("kubeflow.org", "v1", "PyTorchJob", "pytorchjobs")
 RAY = Resource("ray.io", "v1", "RayCluster", "rayclusters")
 
 pytestmark = pytest.mark.parametrize("cluster_name", ["embedded"])
@@ -233,3 +236,53 @@ async def test_an_applied_job_comes_up_as_a_gang(cluster: Cluster) -> None:
         await world.settle()
         assert world.placed("big") == []
         assert world.floors("big") == {"default": 6}
+
+
+async def test_a_training_job_says_by_its_run_policy_how_urgent_it_is(cluster: Cluster) -> None:
+    """Kubeflow's field names the priority class of the gang; the pods, which name none, would be without."""
+    async with a_world(cluster) as world:
+        await install(world, PYTORCH)
+        await world.client.create(PRIORITY_CLASS, {"metadata": {"name": "urgent"}, "value": 1000})
+        workers = {"replicas": 2, "template": {"spec": {"containers": [{"name": "pytorch", "image": "i"}]}}}
+        policy = {"schedulingPolicy": {"priorityClass": "urgent"}}
+        owner = await world.owner(PYTORCH, "t", {"runPolicy": policy, "pytorchReplicaSpecs": {"Worker": workers}})
+        for number in range(2):
+            await world.pod(f"t-worker-{number}", owner, labels={"training.kubeflow.org/replica-type": "worker"})
+        await world.until(lambda: len(world.placed("t")) == 2)
+        (gang,) = (await world.client.list(POD_GANG, world.namespace)).items
+        assert gang["spec"]["priorityClassName"] == "urgent"
+
+
+async def test_a_backend_hears_of_another_queue(cluster: Cluster) -> None:
+    """Who moves a Job that waits to another queue moves the group that its scheduler goes by."""
+    async with a_world(cluster, every_backend=True) as world:
+        await world.job("big", 6, least=6, scheduler="kai-scheduler")
+        await world.settle()
+
+        async def queue() -> str:
+            (group,) = (await world.client.list(KAI_GROUP, world.namespace)).items
+            return str(group["spec"].get("queue"))
+
+        assert await queue() == "default-queue"
+        await world.client.patch(JOB, "big", {"metadata": {"labels": {"kai.scheduler/queue": "team"}}}, world.namespace)
+        await world.settle()
+        assert await queue() == "team"
+
+
+async def test_a_backend_that_refuses_a_gang_is_heard_once(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it says is an event on the gang, and when it takes the gang its pods start."""
+    refused = 0
+    sync = KaiScheduler.sync_pod_gang
+
+    async def refuse(backend: KaiScheduler, gang: PodGang) -> None:
+        nonlocal refused
+        refused += 1
+        if refused < 4:
+            raise RuntimeError("no queue is called so")
+        await sync(backend, gang)
+
+    monkeypatch.setattr(KaiScheduler, "sync_pod_gang", refuse)
+    async with a_world(cluster, every_backend=True) as world:
+        await world.job("train", 2, least=2, scheduler="kai-scheduler")
+        await world.until(lambda: len(world.placed("train")) == 2)
+        assert await world.events("SyncFailed") == ["kai-scheduler: RuntimeError: no queue is called so"]
