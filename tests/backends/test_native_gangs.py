@@ -234,6 +234,10 @@ async def test_a_composite_has_a_group_for_each_part() -> None:
         }
         root = next(each for each in inner if each["metadata"]["name"] == f"model-0-{life}")
         assert root["spec"]["schedulingPolicy"] == {"gang": {"minGroupCount": 3}}
+        assert root["spec"]["disruptionMode"] == {"all": {}}
+        parents = {each["metadata"]["name"]: each["spec"].get("parentCompositePodGroupName") for each in inner}
+        assert parents.pop(root["metadata"]["name"]) is None
+        assert set(parents.values()) == {root["metadata"]["name"]}
         leaves = (await client.list(workload_v1beta1.POD_GROUP, "test")).items
         found = {
             each["metadata"]["name"].removesuffix(f"-{life}"): (

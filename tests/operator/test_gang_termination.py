@@ -2,7 +2,7 @@
 
 from spinney.api import labels as marks
 from spinney.api.conditions import find_condition, is_true
-from spinney.api.core import POD, Pod
+from spinney.api.core import EVENT, POD, Pod
 from spinney.api.grove import POD_CLIQUE_SCALING_GROUP, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.podgang import INITIALIZED, PodGang
 from spinney.backends import additions
@@ -56,6 +56,23 @@ async def test_a_replica_that_lost_its_minimum_is_recycled_whole(world: World) -
     await world.now_place()
     await world.settle()
     assert len(await running(world)) == 10
+
+
+@given_a_world
+async def test_a_clique_that_lost_all_that_was_scheduled_says_so(world: World) -> None:
+    """A PodClique says it once, when it had pods on nodes and has none; one that comes up has lost nothing."""
+
+    async def said() -> list[tuple[str, str]]:
+        events = (await world.client.list(EVENT, "test")).items
+        lost = [each for each in events if each["reason"] == "AllScheduledReplicasLost"]
+        return [(each["involvedObject"]["name"], each["message"]) for each in lost]
+
+    await world.bring_up(workload(FEW))
+    assert await said() == []
+    await kill(world, "model-0-a", 1)
+    assert await said() == []
+    await kill(world, "model-0-a", 1)
+    assert await said() == [("model-0-a", "none of 1 scheduled pods is left")]
 
 
 @given_a_world
