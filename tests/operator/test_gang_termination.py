@@ -3,7 +3,7 @@
 from spinney.api import labels as marks
 from spinney.api.conditions import find_condition, is_true
 from spinney.api.core import EVENT, POD, Pod
-from spinney.api.grove import POD_CLIQUE_SCALING_GROUP, PodCliqueScalingGroup, PodCliqueSet
+from spinney.api.grove import POD_CLIQUE, POD_CLIQUE_SCALING_GROUP, PodCliqueScalingGroup, PodCliqueSet
 from spinney.api.podgang import INITIALIZED, PodGang
 from spinney.backends import additions
 from spinney.operator.status.podcliquescalinggroup import GANG_TERMINATION_IN_PROGRESS
@@ -90,6 +90,34 @@ async def test_a_recycled_gang_starts_over(world: World) -> None:
     gang: PodGang = await world.gang("model-0")
     assert additions.INCARNATION in gang.metadata.annotations
     assert is_true(gang.status.conditions, INITIALIZED)
+
+
+@given_a_world
+async def test_a_gang_whose_cliques_a_user_deleted_starts_over(world: World) -> None:
+    """Nobody asked for a recycling, and yet none of its PodCliques is left: it is whole again before a pod starts."""
+    await world.bring_up(workload(ALL))
+    for clique in (await world.client.list(POD_CLIQUE, "test")).items:
+        await world.client.delete(POD_CLIQUE, clique["metadata"]["name"], "test")
+    await world.settle(30)
+    gang = await world.gang("model-0")
+    assert additions.INCARNATION in gang.metadata.annotations
+    assert is_true(gang.status.conditions, INITIALIZED)
+    assert len(await running(world)) == 10
+    history = [each["status"] for each in _initialized(world.witness.gang_history["model-0"])]
+    changes = [status for n, status in enumerate(history) if n == 0 or history[n - 1] != status]
+    assert changes == ["False", "True", "False", "True"]
+
+
+@given_a_world
+async def test_a_gang_of_which_a_user_deleted_one_clique_lives_on(world: World) -> None:
+    """The other PodCliques run: its pods come back into the same life, as those of one replaced replica do."""
+    await world.bring_up(workload(ALL))
+    before = await uids(world, "model-0-sg-0-b") | await uids(world, "model-0-sg-0-c")
+    await world.client.delete(POD_CLIQUE, "model-0-a", "test")
+    await world.settle(30)
+    assert additions.INCARNATION not in (await world.gang("model-0")).metadata.annotations
+    assert await uids(world, "model-0-sg-0-b") | await uids(world, "model-0-sg-0-c") == before
+    assert len(await running(world)) == 10
 
 
 @given_a_world
