@@ -8,15 +8,19 @@ import pytest
 
 from spinney.api import labels as marks
 from spinney.api.core import Pod, PodStatus
-from spinney.api.podgang import PodGang
+from spinney.api.podgang import PodGang, TopologyPackConstraint
 from spinney.api.struct import JSON
 from spinney.gangs.source_workloads import made_for
 from spinney.gangs.sources import podgang as source
 from spinney.gangs.sources.context import SourceContext
 from spinney.gangs.tree import Gang, is_satisfied
 from spinney.grouping import podgangs
+from spinney.grouping.attributes import Conventions
+from spinney.grouping.describing import describe
 from spinney.grouping.finished import FinishedPods, noting
+from spinney.grouping.loading import built_in
 from spinney.grouping.owners import Owner
+from spinney.grouping.world import World
 from tests.grouping.builders import a_pod, an_owner, grouped
 
 
@@ -84,6 +88,42 @@ def test_a_segment_keeps_its_leader_and_workers_in_one_domain() -> None:
         "workers": 2,
     }
     assert made.metadata.annotations[marks.KAI_TOPOLOGY] == "dc"
+
+
+def test_a_role_keeps_the_domain_that_its_template_asks_for() -> None:
+    """Each Job of the replicated job ``b`` needs one rack, and should be on one host; the others may be anywhere."""
+    asked = {"kai.scheduler/topology": "dc", "kai.scheduler/topology-required-placement": "rack"}
+    asked |= {"kai.scheduler/topology-preferred-placement": "host"}
+    owner = a_job_set()
+    packed = {**owner.spec["replicatedJobs"][1], "replicas": 2}
+    packed["template"] = {**packed["template"], "metadata": {"annotations": asked}}
+    owner.spec["replicatedJobs"][1] = packed
+    made = written(owner, **JOB_SET_LABELS)
+    packs = {
+        group.name: group.topology_constraint.pack_constraint if group.topology_constraint is not None else None
+        for group in made.spec.pod_groups
+    }
+    rack = TopologyPackConstraint(required="rack", preferred="host")
+    assert packs == {"a-replica-0": None, "b-replica-0": rack, "b-replica-1": rack, "c-replica-0": None}
+
+
+@pytest.mark.parametrize(
+    ("of_owner", "of_pod", "expected"),
+    [({}, {}, None), ({"pool": "a"}, {}, "a"), ({}, {"pool": "b"}, "b"), ({"pool": "a"}, {"pool": "b"}, "a")],
+)
+def test_a_gang_is_of_the_node_pool_of_its_workload(
+    of_owner: dict[str, str], of_pod: dict[str, str], expected: str | None
+) -> None:
+    """What the workload says counts before what its pods say; a cluster may call the label what it likes."""
+    owner = an_owner("batch/v1/Job", labels=of_owner)
+    pools = [
+        describe(
+            a_pod(labels=of_pod), [owner], built_in(), Conventions(node_pool_label=label), World()
+        ).gang.attributes.labels
+        for label in ("pool", "")
+    ]
+    assert pools[0].get("pool") == expected
+    assert pools[1].get("pool") == of_owner.get("pool")
 
 
 def test_names_are_made_valid_and_what_they_were_is_kept() -> None:
