@@ -312,11 +312,11 @@ def test_a_recording_goes_on_without_a_snapshot_that_is_damaged(tmp_path: Path) 
     trace = read_trace(tmp_path, Wanted())
 
     assert [job.name for job in trace.jobs] == ["default-p"]
-    first, second = trace.notes
+    second, first = trace.notes
     assert "left out, so what changed by then is seen in the snapshot after it" in first
     assert first.partition(f"{cut}: is damaged: ")[2]
     assert "take the snapshot again" not in first
-    assert second.endswith(f"{undated}: does not say when it was taken")
+    assert second.endswith(f"{undated}: does not say when it was taken, with a time zone")
 
 
 def test_a_recording_that_cannot_be_read_at_all_is_refused(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A recording is replayed with what its cluster's scheduler went by: rules of nodes, queues, priorities, topology."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from spinney.sim.replay import History
 from spinney.sim.replay.checking import problems_of
 from spinney.sim.replay.history import JobHappening
 from spinney.sim.replay.reading import Wanted, read_trace
+from spinney.sim.snapshots.files import read_snapshot, snapshot_bytes
 from spinney.sim.snapshots.snapshot import FORBIDDEN, Unseen
 from tests.sim.replay.building import replayed, told
 from tests.sim.replay.recordings import (
@@ -275,15 +277,38 @@ def test_only_what_changed_is_kept(tmp_path: Path) -> None:
     assert len({id(job.recorded.pods[0].pod) for job in trace.jobs if job.recorded is not None}) == 1
 
 
-def test_a_snapshot_that_is_out_of_order_is_left_out(tmp_path: Path) -> None:
-    """Files are read by name: one that somebody has renamed would turn time back."""
+def test_snapshots_are_read_in_the_order_in_which_they_were_taken(tmp_path: Path) -> None:
+    """Files of one's own were read by name, 10 before 2, and those that turned time back were left out."""
+    pods = [a_pod(f"p{number}", minute=number) for number in range(1, 12)]
+    for minute in range(12):
+        taken(tmp_path, minute, a_node("a", gpus=12), *pods[:minute]).rename(tmp_path / f"mine-{minute}.json.gz")
+    trace = read_trace(tmp_path, Wanted())
+
+    assert [job.submitted for job in trace.jobs] == [60 * number for number in range(1, 12)]
+    assert trace.notes == ()
+
+
+def test_a_second_snapshot_of_one_moment_is_left_out(tmp_path: Path) -> None:
+    """A copy says nothing new; the report names it."""
     taken(tmp_path, 0, a_node("a"))
-    taken(tmp_path, 9, a_node("a"), a_pod("p", minute=1))
-    taken(tmp_path, 5, a_node("a")).rename(tmp_path / "9999.json.gz")
+    shutil.copy(taken(tmp_path, 9, a_node("a"), a_pod("p", minute=1)), tmp_path / "copy.json.gz")
     trace = read_trace(tmp_path, Wanted())
 
     assert [job.name for job in trace.jobs] == ["default-p"]
-    assert "not after the one before it in the directory" in trace.notes[0]
+    assert "was taken at 2026-05-04 08:09:00+00:00, no later than another one" in trace.notes[0]
+
+
+@pytest.mark.parametrize("moment", ['"2026-05-04T08:05:00"', '"noon"', "null", "5"])
+def test_a_snapshot_without_a_moment_is_left_out(moment: str, tmp_path: Path) -> None:
+    """Nobody knows where it belongs; one without a time zone ended the replay with a word about comparing."""
+    taken(tmp_path, 0, a_node("a"))
+    found = snapshot_bytes(read_snapshot(taken(tmp_path, 5, a_node("a"))))
+    taken(tmp_path, 9, a_node("a"), a_pod("p", minute=1))
+    (tmp_path / "0005.json.gz").write_bytes(found.replace(b'"2026-05-04T08:05:00Z"', moment.encode()))
+    trace = read_trace(tmp_path, Wanted())
+
+    assert [job.name for job in trace.jobs] == ["default-p"]
+    assert "0005.json.gz" in trace.notes[0]
 
 
 def test_a_kind_that_may_not_be_listed_for_a_while_stays_as_it_was(tmp_path: Path) -> None:

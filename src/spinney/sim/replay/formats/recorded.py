@@ -10,7 +10,7 @@ that has no bounds, are not preemptible, and say that nobody is to be preempted 
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -36,7 +36,7 @@ from spinney.sim.replay.formats.recorded_places import in_place
 from spinney.sim.replay.formats.tables import InvalidTrace
 from spinney.sim.replay.objects import pod_name
 from spinney.sim.replay.trace import ClusterChange, Job, Trace
-from spinney.sim.snapshots.files import SnapshotReader, UnreadableSnapshot
+from spinney.sim.snapshots.files import SnapshotReader, UnreadableSnapshot, taken_at
 from spinney.sim.snapshots.snapshot import KINDS, ClusterSnapshot, Differing, differing
 from spinney.sim.whatif.loading import SESSION_NAMES, KueueQueues
 
@@ -63,7 +63,7 @@ def read_recorded(path: Path) -> Trace:
     reader = SnapshotReader()
     recording: _Recording | None = None
     faults: list[str] = []
-    for file in sorted(path.glob(_SNAPSHOTS)):
+    for file in _in_order(path.glob(_SNAPSHOTS)):
         try:
             moment, snapshot = _dated(file, reader, recording.newest if recording is not None else None)
         except UnreadableSnapshot as error:
@@ -78,13 +78,19 @@ def read_recorded(path: Path) -> Trace:
     return recording.trace(path.name, faults)
 
 
+def _in_order(files: Iterable[Path]) -> list[Path]:
+    """Return files as they were taken, whatever they are called; those that do not say when come first, by name."""
+    never = datetime.min.replace(tzinfo=UTC)
+    return sorted(files, key=lambda file: (taken_at(file) or never, file.name))
+
+
 def _dated(file: Path, reader: SnapshotReader, newest: datetime | None) -> tuple[datetime, ClusterSnapshot]:
     """Return a snapshot and when it was taken; raises :class:`UnreadableSnapshot`."""
     snapshot = reader.read(file)
-    if snapshot.taken is None:
-        raise UnreadableSnapshot(f"{file}: does not say when it was taken")
+    if snapshot.taken is None or snapshot.taken.tzinfo is None:
+        raise UnreadableSnapshot(f"{file}: does not say when it was taken, with a time zone")
     if newest is not None and snapshot.taken <= newest:
-        raise UnreadableSnapshot(f"{file}: was taken at {snapshot.taken}, not after the one before it in the directory")
+        raise UnreadableSnapshot(f"{file}: was taken at {snapshot.taken}, no later than another one")
     for kind in (NODE, POD):
         if snapshot.refused(kind):
             raise UnreadableSnapshot(f"{file}: has no {kind.plural}, which could not be listed then")
