@@ -1,18 +1,23 @@
 """``spinney record`` writes what happens on a cluster, and ``spinney replay`` takes it up again."""
 
 import asyncio
+import errno
+import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from spinney.api.core import POD
 from spinney.cli import main
 from spinney.cli.bodies import record
 from spinney.cli.clusters.choosing import ClusterChoice
 from spinney.cli.clusters.reading import snapshot_of
-from spinney.cli.running import until_interrupted
+from spinney.cli.running import Ending, until_interrupted
+from spinney.sim.snapshots.files import write_snapshot
 from spinney.sim.snapshots.snapshot import ClusterSnapshot
 from tests.cli.clusters import ServedCluster
 from tests.cli.workloads import a_training_job, until_refused
@@ -67,14 +72,15 @@ def test_a_recording_goes_on_when_the_cluster_is_back(
     assert "1 time without an answer" in answer.stdout
 
 
-def test_ctrl_c_ends_a_recording_at_any_time(
-    served: ServedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_recording_at_any_time(
+    number: signal.Signals, served: ServedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was recorded is told also when the cluster is being read at that moment, which may take most of the time."""
     looks = 0
 
     async def interrupted() -> None:
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
         await asyncio.Event().wait()
 
     def slow_the_second_time(choice: ClusterChoice) -> tuple[ClusterSnapshot, str | None]:
@@ -91,8 +97,73 @@ def test_ctrl_c_ends_a_recording_at_any_time(
     assert "1 snapshot; 'spinney replay" in answer.stdout
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_a_snapshot_is_written_lets_that_be_finished(
+    number: signal.Signals, served: ServedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SIGTERM ended it there and then, without a word; what was seen last is part of the recording."""
+
+    def write(snapshot: ClusterSnapshot, path: Path) -> int:
+        signal.raise_signal(number)
+        return write_snapshot(snapshot, path)
+
+    monkeypatch.setattr(record, "write_snapshot", write)
+    before = signal.getsignal(number)
+    answer = served.spinney("record", str(tmp_path), "--every", "1h")
+
+    assert answer.exit_code == 0
+    assert "1 snapshot; 'spinney replay" in answer.stdout
+    assert len(list(tmp_path.iterdir())) == 1
+    assert signal.getsignal(number) is before
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_before_anything_was_recorded_is_told(
+    number: signal.Signals, code: int, served: ServedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exit code is that of an interrupted command: there is nothing to replay."""
+
+    async def interrupted() -> None:
+        signal.raise_signal(number)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(record, "snapshot_of", lambda choice: until_interrupted(interrupted()))
+    answer = served.spinney("record", str(tmp_path))
+
+    assert answer.exit_code == code
+    assert "nothing was recorded" in answer.stderr
+
+
+def test_a_full_disk_ends_a_recording_with_what_it_has(
+    served: ServedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message said only that there is no space; no part of a file is left behind."""
+    looks = 0
+
+    def changing(choice: ClusterChoice) -> tuple[ClusterSnapshot, str | None]:
+        nonlocal looks
+        looks += 1
+        found, source = snapshot_of(choice)
+        return replace(found, objects={**found.objects, POD: found.pods[: looks - 1]}), source
+
+    def no_space(file: int) -> None:
+        if looks == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    served.call(lambda client: until_refused(client, a_training_job("full", workers=9)))
+    monkeypatch.setattr(record, "snapshot_of", changing)
+    monkeypatch.setattr(os, "fsync", no_space)
+    answer = served.spinney("record", str(tmp_path), "--every", "1ms")
+
+    assert answer.exit_code == 1
+    said = " ".join(answer.stderr.split())
+    assert "cannot be written: No space left on device; 1 snapshot; 'spinney replay" in said
+    assert "start again with the same directory" in said
+    assert len(list(tmp_path.iterdir())) == 1
+
+
 class Clock:
-    """Takes the place of ``time``: it goes on while somebody sleeps, and as it is told. Mutable."""
+    """Takes the place of ``time``: it goes on while somebody waits, and as it is told. Mutable."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -101,9 +172,10 @@ class Clock:
     def monotonic(self) -> float:
         return self.now
 
-    def sleep(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> bool:
         self.slept.append(seconds)
         self.now += seconds
+        return False
 
 
 def test_what_was_missed_is_not_made_up_for(
@@ -125,6 +197,7 @@ def test_what_was_missed_is_not_made_up_for(
 
     monkeypatch.setattr(record, "snapshot_of", sometimes)
     monkeypatch.setattr(record, "time", clock)
+    monkeypatch.setattr(Ending, "wait", lambda _, seconds: clock.wait(seconds))
     served.spinney("record", str(tmp_path), "--every", "10s")
 
     assert clock.slept == [10, 0, 0, 10, 10]

@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import threading
 from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
@@ -39,6 +40,37 @@ async def _cancelled_by_signal(main: Coroutine[Any, Any, T], codes: Mapping[sign
         return await task
     except asyncio.CancelledError:
         raise SystemExit(codes[came[0] if came else signal.SIGINT]) from None
+
+
+class Ending:
+    """Ctrl-C and SIGTERM for a command that goes on until it is told to end, and then has something to finish. Mutable.
+
+    What :func:`until_interrupted` runs in between ends at once, with its exit code, and takes the signals for itself;
+    so :meth:`listen` is called again after it.
+    """
+
+    def __init__(self) -> None:
+        self._came = threading.Event()
+
+    def listen(self) -> None:
+        """Have signals no longer end the process, but be noted."""
+        for number in _INTERRUPTED:
+            signal.signal(number, lambda *_: self._came.set())
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for so long, or until a signal came; tell whether one did."""
+        return self._came.wait(seconds)
+
+
+@contextmanager
+def signals_restored() -> Iterator[None]:
+    """Have Ctrl-C and SIGTERM do after the block what they did before."""
+    before = {number: signal.getsignal(number) for number in _INTERRUPTED}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

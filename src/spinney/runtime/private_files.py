@@ -8,7 +8,6 @@ not followed.
 import os
 import ssl
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 
@@ -21,10 +20,8 @@ def write_private(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         Path(partial).replace(path)
-    except OSError:
-        with suppress(FileNotFoundError):
-            Path(partial).unlink()
-        raise
+    finally:
+        Path(partial).unlink(missing_ok=True)
 
 
 def load_chain(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
