@@ -9,7 +9,7 @@ import msgspec
 from spinney.explain.amounts import counted
 from spinney.kube.client import Client
 from spinney.kube.discovery import find_kind
-from spinney.kube.errors import Forbidden
+from spinney.kube.errors import Forbidden, NotFound
 from spinney.queueing.suspended import GROUPS, SELECTOR, SuspendedWorkload
 from spinney.sim.snapshots.snapshot import Unseen, forbidden
 
@@ -34,6 +34,8 @@ async def suspended_counts(client: Client) -> SuspendedCounts:
                 counts.update(each.queue for each in page.items if _waits(each))
         except Forbidden as refusal:
             unseen.append(forbidden(resource, refusal))
+        except NotFound:  # its CRD was removed since the kind was found
+            continue
     return SuspendedCounts(counts, tuple(unseen))
 
 
