@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from spinney.api.meta import Condition, ObjectMeta
+from spinney.api.podgang import DISRUPTION_TARGET, PodGang, PodGangStatus
 from spinney.cli import main
-from spinney.sim.overview.history import Said, foreign_plugins, lasted, newest
+from spinney.sim.overview.history import Said, foreign_plugins, gang_eviction, lasted, newest
 
 _CLUSTER = """
 apiVersion: v1
@@ -133,3 +135,16 @@ def test_plugins_that_the_simulation_lacks_are_named() -> None:
         "its pods on one part of the nodes; plugin acme.io/quota failed: ValueError: no answer; no plugin honours it"
     )
     assert foreign_plugins(Said("spinney-scheduler", said), {"topology"}) == ["night-shift", "acme.io/quota"]
+
+
+@pytest.mark.parametrize(
+    ("known", "repeated"),
+    [("team/big", True), ("team/big (and 2 earlier evictions)", True), ("team/bigger", False)],
+)
+def test_only_the_same_eviction_is_not_told_again(known: str, repeated: bool) -> None:
+    """An eviction for a gang whose name begins as another's is another eviction."""
+    condition = Condition(type=DISRUPTION_TARGET, status="True", reason="Evicted", message="preempted for team/big")
+    gang = PodGang(metadata=ObjectMeta(name="train-0"), status=PodGangStatus(conditions=(condition,)))
+    line = f"Pod p was evicted 5m ago by spinney-scheduler: preempted for {known}"
+    told = gang_eviction(gang, datetime(2026, 1, 1, tzinfo=UTC), known=[line])
+    assert told == ([] if repeated else ["it was evicted: preempted for team/big"])

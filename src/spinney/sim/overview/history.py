@@ -30,6 +30,7 @@ GATED: Final = "SchedulingGated"
 """The reason of a condition that the API server wrote while a gate held the pod: no scheduler has spoken yet."""
 _PLUGIN: Final = re.compile(r"(?:refused by plugin |plugin (?=\S+ (?:failed|keeps|could not)\b))([\w./-]*\w)")
 """A plugin in a refusal: that it refused nodes, that it divides them, or that it failed."""
+_EARLIER: Final = " (and "
 _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -96,8 +97,8 @@ def gang_eviction(gang: PodGang, now: datetime, known: Iterable[str] = ()) -> li
     condition = find_condition(gang.status.conditions, DISRUPTION_TARGET)
     if condition is None or condition.status != "True":
         return []
-    why = condition.message or condition.reason
-    if condition.reason != REQUESTED and any(why in line for line in known):
+    why = " ".join((condition.message or condition.reason).split())
+    if condition.reason != REQUESTED and any(line.partition(_EARLIER)[0].endswith(f": {why}") for line in known):
         return []
     asked = f"asked to checkpoint and go{_ago(condition.last_transition_time, now)}"
     done = asked if condition.reason == REQUESTED else "evicted"
@@ -140,7 +141,7 @@ def past_evictions(events: Iterable[Event], names: Collection[str], now: datetim
     alike = [each for each in about if each.message == last.message]
     who = last.reporting_component or last.source.component
     more = len(about) - len(alike)
-    before = f" (and {counted(more, 'earlier eviction')})" if more else ""
+    before = f"{_EARLIER}{counted(more, 'earlier eviction')})" if more else ""
     return [
         f"{last.involved_object.kind} {last.involved_object.name} was evicted"
         f"{_ago(moment_of(last), now)} by {who}: {' '.join(last.message.split())}{before}"
