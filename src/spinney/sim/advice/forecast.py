@@ -20,11 +20,13 @@ from spinney.gangs.tree import GangKey
 from spinney.grouping.selecting import foreign_group
 from spinney.scheduler.process.endpoint import RefusedGang
 from spinney.sim.overview.history import GATED
+from spinney.sim.snapshots.expanding import DEFAULT_SCHEDULER
+from spinney.sim.whatif.loading import SESSION_NAMES
 from spinney.sim.whatif.outcomes import CycleOutcome, Waiting
 
 OURS: Final = "spinney-scheduler"
 """Pods of this scheduler are placed by the very code that is simulated."""
-_WELL_KNOWN: Final = (OURS, "default-scheduler", "kai-scheduler", "volcano")
+_WELL_KNOWN: Final = (*SESSION_NAMES, DEFAULT_SCHEDULER)
 """Schedulers whose names are misspelt."""
 _NEARLY: Final = 0.85
 """How much alike two names are of which one may be meant for the other: a letter or two apart."""
